@@ -1,0 +1,45 @@
+# Two commands do everything on a bare clone: `make demo` and `make test`. Both can be repeated.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-all lint types bench clean help
+
+help: ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
+
+demo: .venv/ready ## set up, run the claims of one celebrated paper, print the verdicts and where the page is
+	@echo "== laureate run pes (a few minutes the first time; finished cells are kept)"
+	@$(BIN)/laureate run pes
+
+test: .venv/ready lint types ## set up, lint, type-check, test
+	@echo "== tests"
+	@$(BIN)/python -m pytest
+
+test-all: .venv/ready lint types ## the same, with the tests that take minutes
+	@echo "== all tests, also the slow ones"
+	@$(BIN)/python -m pytest -m ""
+
+lint: .venv/ready
+	@echo "== lint and format"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: .venv/ready
+	@echo "== types"
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+bench: .venv/ready ## speed side by side with the peers that are installed (benchmarks/README.md)
+	@$(BIN)/python -m benchmarks
+
+# uv installs in seconds what takes pip minutes; pip does where uv cannot be had.
+.venv/ready: pyproject.toml
+	@echo "== setting up .venv (once; about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "laureate needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@{ $(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
+	  && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; } \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean: ## remove the environment and the caches of this folder (never your results)
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist

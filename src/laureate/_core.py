@@ -1,0 +1,32 @@
+"""What three or more areas of methods share: how a failure and a wrong setting are told."""
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from jax.core import Tracer
+
+__all__ = ["Status", "require"]
+
+
+class Status(enum.IntEnum):
+    """How a step ended. Inside jit a failure is a value; the driver decides whether to raise."""
+
+    OK = 0
+    DIVERGED = 1
+    NOT_CONVERGED = 2
+
+
+def require(owner: str, field: str, rule: str, value: Any, holds: Callable[[Any], Any], remedy: str = "") -> None:
+    """Raise ``ValueError("Owner.field must be RULE; got VALUE. REMEDY")`` unless ``holds(value)``.
+
+    A traced value is let through: under jit a number's worth is not known, and sweeping it must not retrace.
+
+    >>> require("PersistentES", "sigma", "> 0", -1.0, lambda s: s > 0)
+    Traceback (most recent call last):
+    ValueError: PersistentES.sigma must be > 0; got -1.0.
+    """
+    if isinstance(value, Tracer):
+        return
+    if not holds(value):
+        raise ValueError(f"{owner}.{field} must be {rule}; got {value!r}." + (f" {remedy}" if remedy else ""))

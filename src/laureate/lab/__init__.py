@@ -1,0 +1,1 @@
+"""Plan -> cells -> executor -> store -> verdict. The lab knows claims as data and no method by name."""

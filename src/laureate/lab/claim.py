@@ -1,0 +1,242 @@
+"""The vocabulary in which a paper's claims are written down before anything is run.
+
+A claim file is data: it loads without jax, so that the board and the pages answer at once. What computes is named,
+``"module:function"``, and loaded inside the worker.
+
+The one function behind an experiment is its trial::
+
+    def trial(key, arm, problem, scale) -> dict[str, Array]
+
+``key`` depends on the seed and never on the arm, so arms are paired by seed. ``arm`` and ``scale`` are the settings
+declared here, by attribute (``arm.sigma``); their floats arrive traced, so another value compiles nothing. The result
+is one array a metric, for one seed: the lab vmaps over a block of seeds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Arm", "Claim", "Curve", "Experiment", "Paper", "Scale", "Settings"]
+
+Setting = float | int | str | bool
+Kind = Literal["better", "equal", "trend", "bound", "question"]
+SCALES = ("smoke", "desk", "full")
+
+
+class Settings(Mapping[str, Any]):
+    """An immutable mapping whose entries are also attributes: ``arm.sigma`` reads better beside an equation."""
+
+    def __init__(self, entries: Mapping[str, Any] | None = None, /, **more: Any):
+        object.__setattr__(self, "_entries", dict(entries or {}, **more))
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entries[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_entries"][name]
+        except KeyError:
+            raise AttributeError(f"no setting {name!r}; there are: {', '.join(self._entries)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("settings are frozen; make new ones")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Settings({self._entries})"
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._entries.items())))
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One thing that is tried: a method or a baseline with its settings.
+
+    Put what selects the code in strings and integers (they are compiled in), what one might sweep in floats.
+    """
+
+    name: str
+    settings: Settings = field(default_factory=Settings)
+    label: str = ""
+
+    def __init__(self, name: str, label: str = "", **settings: Setting):
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "label", label or name)
+        object.__setattr__(self, "settings", Settings(settings))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large an experiment is run.
+
+    seeds: how many seeds decide the claims, unless the user asks for another number.
+    block: how many seeds one cell computes together; cells are whole, aligned blocks, so that asking for more seeds
+        only adds cells and never changes a bit of the finished ones.
+    cost: expected seconds on two cores for the whole experiment, as measured (``full``: as computed from desk).
+    problem: keyword arguments of the default problem at this scale.
+    settings: what the trial reads as ``scale.name``.
+    """
+
+    seeds: int
+    block: int = 10
+    cost: float = 0.0
+    problem: Settings = field(default_factory=Settings)
+    settings: Settings = field(default_factory=Settings)
+
+    def __init__(
+        self,
+        seeds: int,
+        block: int = 10,
+        cost: float = 0.0,
+        problem: Mapping[str, Setting] | None = None,
+        **settings: Any,
+    ):
+        if seeds < 1 or block < 1:
+            raise ValueError(f"Scale.seeds and Scale.block must be >= 1; got {seeds} and {block}.")
+        object.__setattr__(self, "seeds", seeds)
+        object.__setattr__(self, "block", block)
+        object.__setattr__(self, "cost", cost)
+        object.__setattr__(self, "problem", Settings(problem or {}))
+        object.__setattr__(self, "settings", Settings(settings))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper and the test, named beforehand, that decides it.
+
+    name: the claim's id is ``paper/name``, for ever.
+    kind: ``better``: the method's metric beats the baseline's by more than ``margin``, paired by seed.
+        ``equal``: the two differ by less than ``margin`` (two one-sided tests).
+        ``trend``: the slope of ``metric`` against the metric ``against`` (both vectors, one slope a seed) is above
+        ``margin`` (``better="higher"``) or below ``-margin`` (``better="lower"``); with ``at_least`` or ``at_most``
+        the slope lies within these.
+        ``bound``: the mean of the method's metric lies within ``at_least`` and ``at_most``.
+        ``question``: no verdict; the table of all arms is the answer.
+    margin: in the metric's own unit, or as a share of the baseline's mean with ``relative=True``.
+    source: where in the paper the sentence stands.
+    """
+
+    name: str
+    statement: str
+    metric: str
+    method: str
+    baseline: str = ""
+    kind: Kind = "better"
+    better: Literal["lower", "higher"] = "lower"
+    margin: float = 0.0
+    relative: bool = False
+    against: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+    unit: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"Claim {self.name!r}"
+        if self.kind in ("better", "equal") and not self.baseline:
+            raise ValueError(f"{where}.baseline must be the name of an arm for kind {self.kind!r}; got ''.")
+        if self.kind == "equal" and self.margin <= 0:
+            raise ValueError(f"{where}.margin must be > 0 for kind 'equal'; got {self.margin}.")
+        if self.kind == "bound" and self.at_least is None and self.at_most is None:
+            raise ValueError(f"{where} of kind 'bound' must set at_least or at_most; got neither.")
+        if self.kind == "trend" and not self.against:
+            raise ValueError(f"{where}.against must name the metric the trend is taken against; got ''.")
+        if self.margin < 0:
+            raise ValueError(f"{where}.margin must be >= 0; got {self.margin}.")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A picture of an experiment: the metric ``y`` against ``x``, both vectors, a line an arm with its band."""
+
+    y: str
+    x: str
+    title: str
+    x_label: str = ""
+    y_label: str = ""
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is tried, on what, how large, and which claims it decides.
+
+    trial: ``"module:function"`` with the signature at the top of this module.
+    problem: ``"module:name"`` of the default problem: a class or function, called with ``Scale.problem``.
+    accepts: what a user's own problem must offer (attribute names); empty where only the default makes sense.
+    over_seeds: ``"vmap"`` compiles one program for a block of seeds; ``"loop"`` calls the trial once a seed, for
+        trials that read a clock or start processes.
+    x64: compute in double precision.
+    """
+
+    name: str
+    title: str
+    trial: str
+    arms: tuple[Arm, ...]
+    scales: Mapping[str, Scale]
+    claims: tuple[Claim, ...]
+    problem: str = ""
+    accepts: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    over_seeds: Literal["vmap", "loop"] = "vmap"
+    x64: bool = False
+
+    def __post_init__(self) -> None:
+        names = [arm.name for arm in self.arms]
+        if len(set(names)) != len(names):
+            raise ValueError(f"Experiment {self.name!r}.arms must have distinct names; got {names}.")
+        for claim in self.claims:
+            for arm in filter(None, (claim.method, claim.baseline)):
+                if arm not in names:
+                    raise ValueError(
+                        f"Claim {claim.name!r} names the arm {arm!r}; experiment {self.name!r} has {names}."
+                    )
+        if unknown := set(self.scales) - set(SCALES):
+            raise ValueError(f"Experiment {self.name!r}.scales must be among {SCALES}; got {sorted(unknown)}.")
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A celebrated paper: what a person wants to know before, and the experiments that re-measure its claims.
+
+    problem: the reader's problem, in the reader's words.
+    idea: how the paper solves it, in a few sentences.
+    equation: the heart of it, in plain Unicode, a line each.
+    example: the code a user would write, about five lines; it runs as a test.
+    """
+
+    id: str
+    title: str
+    authors: tuple[str, ...]
+    venue: str
+    year: int
+    award: str
+    area: str
+    problem: str
+    idea: str
+    equation: str
+    example: str
+    bibtex: str
+    experiments: tuple[Experiment, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        names = [claim.name for claim in self.claims]
+        if len(set(names)) != len(names):
+            raise ValueError(f"Paper {self.id!r} must have distinct claim names; got {names}.")
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All claims of the paper, in the order of its experiments."""
+        return tuple(claim for experiment in self.experiments for claim in experiment.claims)

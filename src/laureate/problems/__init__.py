@@ -1,0 +1,1 @@
+"""What methods are tried on: unrolls, energies, equations, data sets."""
