@@ -17,6 +17,7 @@ __all__ = [
     "equivalence",
     "holm",
     "interval",
+    "mean",
     "probability_of_improvement",
     "sign_flip",
     "slopes",
@@ -29,6 +30,17 @@ RESAMPLES = 10_000  # of the bootstrap
 EXACT = 30  # up to so many seeds all 2^n sign patterns are counted
 PATTERNS = 19_999  # sign patterns drawn above that
 _NORMAL = NormalDist()
+
+
+def mean(x: ArrayLike) -> Any:
+    """The mean over seeds, without overflow, and to the last bit their value where they all agree.
+
+    >>> float(mean([1e308, 1e308])), float(mean([0.1, 0.1, 0.1]))
+    (1e+308, 0.1)
+    """
+    x = np.asarray(x, np.float64)
+    y, exponent = _unit(x)
+    return np.where(np.ptp(y, axis=-1) == 0, x[..., 0], np.ldexp(y.mean(-1), exponent[..., 0]))[()]
 
 
 def interval(x: ArrayLike, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES) -> tuple[Any, Any]:
@@ -74,15 +86,16 @@ def sign_flip(x: ArrayLike, alternative: Literal["greater", "less"] = "greater",
         raise ValueError(f"sign_flip.alternative must be 'greater' or 'less'; got {alternative!r}.")
     n = x.shape[-1]
     y, _ = _unit(x.reshape(-1, n) if alternative == "greater" else -x.reshape(-1, n))
-    # Sums in another order differ by rounding; what is within it is a tie, and a tie counts against the claim.
-    observed = y.sum(-1) - 4 * n * n * np.finfo(float).eps
+    # Σ s_i x_i >= Σ x_i just if the flipped ones sum to 0 or less. Where terms cancel, what is within rounding of 0 is
+    # a tie, and a tie counts against the claim; terms of one sign cannot cancel.
+    tie = np.where((y < 0).any(-1) & (y > 0).any(-1), 4 * n * n * np.finfo(float).eps, 0.0)
     if n <= EXACT:
-        # Σ s_i x_i = (sum of the first half) + (of the second): 2 · 2^{n/2} sums and a search give all 2^n.
+        # A sum over the flipped = (those in the first half) + (in the second): 2 · 2^{n/2} sums and a search count 2^n.
         first, second = y[:, : n // 2] @ _patterns(n // 2), np.sort(y[:, n // 2 :] @ _patterns(n - n // 2))
-        short = [np.searchsorted(b, t - a).sum() for a, b, t in zip(first, second, observed, strict=True)]
-        p = 1.0 - np.array(short, np.float64) / 2.0**n
+        count = [np.searchsorted(b, t - a, side="right").sum() for a, b, t in zip(first, second, tie, strict=True)]
+        p = np.array(count, np.float64) / 2.0**n
     else:
-        p = (1.0 + (y @ _drawn(n, seed) >= observed[:, None]).sum(-1)) / (1.0 + PATTERNS)
+        p = (1.0 + (y @ _drawn(n, seed) <= tie[:, None]).sum(-1)) / (1.0 + PATTERNS)
     return p.reshape(x.shape[:-1])[()]
 
 
@@ -150,9 +163,9 @@ def effect_size(d: ArrayLike) -> Any:
     if d.shape[-1] < 2:
         return np.full(d.shape[:-1], np.nan)[()]
     y, _ = _unit(d)
-    mean, deviation = y.mean(-1), np.where(np.ptp(y, axis=-1) == 0, 0.0, y.std(-1, ddof=1))
-    agreed = np.where(mean == 0, 0.0, np.copysign(np.inf, mean))
-    return np.where(deviation == 0, agreed, mean / np.where(deviation == 0, 1.0, deviation))[()]
+    middle, deviation = mean(y), np.where(np.ptp(y, axis=-1) == 0, 0.0, y.std(-1, ddof=1))
+    agreed = np.where(middle == 0, 0.0, np.copysign(np.inf, middle))
+    return np.where(deviation == 0, agreed, middle / np.where(deviation == 0, 1.0, deviation))[()]
 
 
 def probability_of_improvement(d: ArrayLike) -> Any:
@@ -167,8 +180,8 @@ def probability_of_improvement(d: ArrayLike) -> Any:
 def _bca(x: Floats, level: float, weights: Floats) -> tuple[Floats, Floats]:
     n, resamples = weights.shape
     y, large = _unit(x)  # powers of two: no rounding, and sums of 1e308 do not overflow
-    mean = y.mean(-1, keepdims=True)
-    centred, small = _unit(np.where(np.ptp(y, axis=-1, keepdims=True) == 0, 0.0, y - mean))
+    middle = mean(y)[:, None]
+    centred, small = _unit(y - middle)
     means = centred @ weights
     means.sort(-1)
     tie = 4 * n * np.finfo(float).eps
@@ -187,10 +200,8 @@ def _bca(x: Floats, level: float, weights: Floats) -> tuple[Floats, Floats]:
         left = np.minimum(position.astype(int), resamples - 2)
         pair = np.take_along_axis(means, np.stack([left, left + 1], -1), -1)
         quantile = pair[:, 0] + (position - left) * (pair[:, 1] - pair[:, 0])
-        ends.append(np.ldexp(mean[:, 0] + np.ldexp(quantile, small[:, 0]), large[:, 0]))
-    # Seeds that all agree have one mean, but its last bit may be rounded: give their value back as it is.
-    same = np.ptp(y, axis=-1) == 0
-    return np.where(same, x[:, 0], ends[0]), np.where(same, x[:, 0], ends[1])
+        ends.append(np.ldexp(middle[:, 0] + np.ldexp(quantile, small[:, 0]), large[:, 0]))
+    return ends[0], ends[1]
 
 
 def _unit(x: Floats) -> tuple[Floats, NDArray[np.int32]]:
@@ -218,10 +229,11 @@ def _resampling(n: int, resamples: int, seed: int) -> Floats:
 
 @lru_cache(maxsize=32)
 def _patterns(n: int) -> Floats:
-    """[n, 2^n]: all patterns of signs."""
-    return 1.0 - 2.0 * ((np.arange(2**n) >> np.arange(n)[:, None]) & 1)
+    """[n, 2^n]: all ways to choose whose signs are flipped, 1 where they are."""
+    return ((np.arange(2**n) >> np.arange(n)[:, None]) & 1).astype(np.float64)
 
 
 @lru_cache(maxsize=4)
 def _drawn(n: int, seed: int) -> Floats:
-    return np.random.default_rng(seed).choice(np.array([1.0, -1.0]), (n, PATTERNS))
+    """[n, PATTERNS]: some of them."""
+    return np.random.default_rng(seed).integers(0, 2, (n, PATTERNS)).astype(np.float64)

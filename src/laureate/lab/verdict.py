@@ -136,7 +136,7 @@ def draft(claim: Claim, arms: Arms) -> Draft:
         claim,
         seeds,
         test,
-        effect=float(x.mean()),
+        effect=float(statistics.mean(x)),
         low=float(low[0]),
         high=float(high[0]),
         supports=max(float(statistics.sign_flip(side)) for side in sides),
@@ -180,8 +180,8 @@ def answers(claim: Claim, arms: Arms) -> dict[str, dict[str, Any]]:
         broken = int(_broken(values).sum())
         components = np.moveaxis(values, 0, -1)
         low, high = statistics.interval(components, LEVEL)
-        with np.errstate(invalid="ignore", over="ignore"):
-            mean = components.mean(-1)
+        with np.errstate(invalid="ignore"):
+            mean = statistics.mean(components)
         table[arm] = {
             "mean": _finite(np.asarray(mean).tolist()),
             "low": _finite(np.asarray(low).tolist()),
