@@ -9,7 +9,7 @@ import pkgutil
 
 from laureate.lab.claim import Paper
 
-__all__ = ["paper", "paper_ids"]
+__all__ = ["all_papers", "paper", "paper_ids"]
 
 
 def paper_ids() -> list[str]:
@@ -22,3 +22,8 @@ def paper(paper_id: str) -> Paper:
     if paper_id not in paper_ids():
         raise KeyError(paper_id)
     return importlib.import_module(f"{__name__}.{paper_id.replace('-', '_')}").PAPER
+
+
+def all_papers() -> list[Paper]:
+    """Every paper that runs here."""
+    return [paper(paper_id) for paper_id in paper_ids()]

@@ -35,7 +35,7 @@ from laureate.lab import statistics
 from laureate.lab.claim import Claim
 from laureate.lab.statistics import Floats
 
-__all__ = ["ALPHA", "LEVEL", "Draft", "Verdict", "Word", "answers", "decide", "draft", "not_run"]
+__all__ = ["ALPHA", "LEVEL", "Draft", "Verdict", "Word", "answers", "decide", "draft", "effects", "not_run"]
 
 Word = Literal["supported", "refuted", "inconclusive", "not run"]
 Arms = Mapping[str, Mapping[str, Any]]
@@ -190,6 +190,11 @@ def answers(claim: Claim, arms: Arms) -> dict[str, dict[str, Any]]:
             "reason": f"{broken} of {len(values)} seeds not finite" if broken else "",
         }
     return table
+
+
+def effects(claim: Claim, arms: Arms) -> Floats:
+    """The effect of each seed, whose mean the verdict reports."""
+    return _terms(claim, arms).x
 
 
 class _Terms(NamedTuple):

@@ -1,0 +1,77 @@
+"""The command line: thin. It parses words, calls lab, catalogue and pages, and prints.
+
+Each command lives in a module of its own that is imported when it is asked for, and loads what it needs inside its
+function, so that ``laureate --help`` answers at once.
+"""
+
+import importlib
+import os
+import sys
+
+import click
+
+from laureate import __version__
+from laureate.lab.errors import UserError
+
+__all__ = ["main"]
+
+# In the order in which a person meets them.
+COMMANDS = ("run", "board", "show", "compare", "report", "export", "cite", "doctor")
+
+
+class LazyGroup(click.Group):
+    """Finds a command by importing the module of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In our order, not in the alphabet's."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The click command that the module of that name defines."""
+        if cmd_name not in COMMANDS:
+            return None
+        return getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """With a suggestion for a mistyped command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from laureate.lab.plan import unknown
+
+            raise unknown(args[0], list(COMMANDS)) from None
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="laureate")
+def cli() -> None:
+    """Methods of celebrated machine-learning papers, their claims re-measured on this machine.
+
+    \b
+    laureate run pes          measure a paper's claims here, against its baselines
+    laureate board            all claims with their last verdicts
+    laureate show pes         the problem, the equation, an example, the claims, the cost
+
+    Results lie in LAUREATE_HOME (see `laureate doctor`). Every command takes --json.
+    """
+
+
+def main() -> None:
+    """Entry point: errors a user can mend are one line, Ctrl-C is 130, a closed pipe is no error."""
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except UserError as error:
+        click.echo(f"laureate: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("laureate: stopped; what was finished is kept. Repeat the command to go on.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # `laureate board | head`: the reader has what it wanted. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,43 @@
+"""``laureate compare``: two runs side by side."""
+
+import click
+
+from laureate.cli._common import MARKS, STYLES, emit, find_run, interval, json_option, number, open_store
+
+
+@click.command()
+@click.argument("first", type=int)
+@click.argument("second", type=int)
+@json_option
+def compare(first: int, second: int, as_json: bool) -> None:
+    """Two runs side by side: verdicts, effects, and the change of each effect with its interval."""
+    from laureate.claims import all_papers
+    from laureate.lab.records import compare_runs
+
+    store = open_store()
+    runs = [find_run(store, number) for number in (first, second)]
+    rows = compare_runs(store, all_papers(), first, second)
+    if as_json:
+        emit({"runs": runs, "claims": rows})
+        return
+    for run in runs:
+        commit = run["environment"]["commit"] or "-"
+        click.echo(
+            f"run {run['id']}: {run['command']} · {run['started']} · commit {commit} · {run['environment']['machine']}"
+        )
+    click.echo()
+    width = max((len(row["id"]) for row in rows), default=0)
+    for row in rows:
+        click.echo(f"  {row['id']}")
+        for name in ("first", "second"):
+            claim = row[name]
+            if claim is None:
+                click.echo(f"    {'':<{width}}· not in this run")
+                continue
+            word = claim["verdict"]
+            shown = click.style(f"{MARKS[word]} {word:<13}", fg=STYLES[word])
+            click.echo(f"    run {claim['run']:<5} {shown} {interval(claim)}")
+        if row["change"] is not None:
+            low, high = number(row["low"]), number(row["high"])
+            sure = "" if row["low"] <= 0 <= row["high"] else "  ← differs"
+            click.echo(f"    change    {'':<15} {number(row['change'])}  [{low}, {high}]{sure}")

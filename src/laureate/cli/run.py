@@ -1,0 +1,111 @@
+"""``laureate run``: measure claims here."""
+
+import shlex
+import sys
+
+import click
+
+from laureate.cli._common import duration, emit, json_option, open_store, verdict_line
+
+
+def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
+    if value == "auto":
+        return None
+    if not value.isdigit() or int(value) < 1:
+        raise click.BadParameter("a number of processes, or auto")
+    return int(value)
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[ID | ID/CLAIM]...")
+@click.option("--all", "everything", is_flag=True, help="All papers.")
+@click.option(
+    "--scale",
+    type=click.Choice(["smoke", "desk", "full"]),
+    default="desk",
+    show_default=True,
+    help="smoke: seconds; desk: minutes on two cores; full: the paper's own size.",
+)
+@click.option("--seeds", type=click.IntRange(min=2), help="Seeds an arm, instead of the scale's own number.")
+@click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one a core.")
+@click.option("--problem", metavar="FILE.py:NAME", help="Compare on your own problem.")
+@click.option("--fresh", is_flag=True, help="Compute again what the store already has.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--gate", is_flag=True, help="Exit with 3 unless every selected claim is supported.")
+@json_option
+def run(
+    ids: tuple[str, ...],
+    everything: bool,
+    scale: str,
+    seeds: int | None,
+    workers: int | None,
+    problem: str | None,
+    fresh: bool,
+    quiet: bool,
+    gate: bool,
+    as_json: bool,
+) -> int:
+    """Measure a paper's claims on this machine, against its baselines.
+
+    Finished work is kept: repeating a command resumes it. Exit codes: 0 done, 1 some cells failed, 2 wrong words,
+    3 the gate did not hold, 130 stopped.
+    """
+    from laureate.claims import paper, paper_ids
+    from laureate.cli._progress import make_progress
+    from laureate.lab.home import reports
+    from laureate.lab.plan import DEFAULT_PROBLEM, select
+    from laureate.lab.references import check_file
+    from laureate.lab.run import run_claims
+    from laureate.pages.report import write_report
+
+    selections = select(ids, paper_ids(), paper, everything)
+    chosen_problem = check_file(problem) if problem else DEFAULT_PROBLEM
+    store = open_store()
+    summary = run_claims(
+        store,
+        selections,
+        scale=scale,
+        seeds=seeds,
+        problem=chosen_problem,
+        workers=workers,
+        fresh=fresh,
+        command=shlex.join(["laureate", *sys.argv[1:]]),
+        progress=None if quiet else make_progress(),
+    )
+    page = reports() / f"run-{summary.run}.html"
+    write_report(store, summary.run, page)
+    if as_json:
+        emit(summary.to_json())
+    else:
+        _print(summary, page)
+    if summary.failures:
+        return 1
+    return 3 if gate and any(claim["verdict"] != "supported" for claim in summary.claims) else 0
+
+
+def _print(summary, page) -> None:
+    width = max((len(claim["id"]) for claim in (*summary.claims, *summary.questions)), default=0)
+    click.echo()
+    for claim in summary.claims:
+        click.echo(verdict_line(claim, width))
+        click.echo(click.style(f"    {claim['statement']}", dim=True))
+        if claim["verdict"] != "supported" and claim.get("reason"):
+            click.echo(click.style(f"    ({claim['reason']})", dim=True))
+    for question in summary.questions:
+        click.echo(f"  {question['id']:<{width}}  {question['statement']}")
+        for arm, row in question["answers"].items():
+            click.echo(f"    {arm:<24} {row['mean']:.4g}  [{row['low']:.4g}, {row['high']:.4g}]")
+    for name in summary.skipped:
+        click.echo(f"  {name}: skipped, it has a problem of its own", err=True)
+    for failure in summary.failures:
+        click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
+        click.echo("    " + failure["error"].strip().splitlines()[-1], err=True)
+    cells = summary.cells
+    seconds = sum(claim["seconds"] for claim in summary.claims)
+    click.echo()
+    click.echo(
+        f"  scale {summary.scale}, {summary.seeds} seeds, this machine · {cells['total']} cells:"
+        f" {cells['computed']} computed, {cells['cached']} kept, {cells['failed']} failed"
+        f" · {duration(seconds)} of computing"
+    )
+    click.echo(f"  the page: {page}")

@@ -1,0 +1,67 @@
+"""Names of code, ``"module:attribute"`` or ``"FILE.py:attribute"``: checked without importing, loaded in the worker."""
+
+import ast
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from laureate.lab.errors import UserError
+
+__all__ = ["check_file", "is_file", "load"]
+
+
+def is_file(reference: str) -> bool:
+    """Whether the reference names a file (``mine.py:unroll``) rather than an importable module."""
+    return reference.partition(":")[0].endswith(".py")
+
+
+def check_file(reference: str) -> str:
+    """The reference with its path made absolute; ``UserError`` where file or name is not there. Runs nothing."""
+    file, _, name = reference.rpartition(":")
+    if not file.endswith(".py") or not name:
+        raise UserError(f"--problem must be FILE.py:NAME; got {reference!r}.", "For example: --problem mine.py:unroll")
+    path = Path(file).expanduser().resolve()
+    if not path.is_file():
+        raise UserError(f"--problem: there is no file {file!r}.", f"Looked in {path.parent}.")
+    try:
+        tree = ast.parse(path.read_bytes(), filename=file)
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"--problem: {file} does not parse: {error}.") from None
+    names = _top_level_names(tree)
+    if name not in names:
+        public = ", ".join(sorted(n for n in names if not n.startswith("_"))) or "nothing"
+        raise UserError(f"--problem: {file} defines no {name!r}.", f"It defines: {public}.")
+    return f"{path}:{name}"
+
+
+def _top_level_names(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        else:
+            names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return names
+
+
+def load(reference: str) -> Any:
+    """Import the module, or execute the file, and return the attribute."""
+    where, _, name = reference.rpartition(":")
+    if not is_file(reference):
+        return getattr(importlib.import_module(where), name)
+    path = Path(where)
+    module_name = f"laureate_user_{path.stem}"
+    specification = importlib.util.spec_from_file_location(module_name, path)
+    if specification is None or specification.loader is None:
+        raise UserError(f"--problem: {where} cannot be loaded as Python.")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[module_name] = module
+    # A user's file may import its neighbours, as it can when run as a script.
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    specification.loader.exec_module(module)
+    return getattr(module, name)

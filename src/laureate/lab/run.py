@@ -1,0 +1,188 @@
+"""A run: plan the cells, take the finished ones from the store, compute the rest, judge the claims.
+
+Repeating a command resumes it. The parent alone writes to the store, a cell as soon as it is finished.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from laureate.lab.environment import environment
+from laureate.lab.errors import UserError
+from laureate.lab.executors import cores, make_executor
+from laureate.lab.home import compilation_cache
+from laureate.lab.plan import DEFAULT_PROBLEM, Cell, Selection, plan, scale_of
+from laureate.lab.store import Store
+from laureate.lab.verdict import Draft, Verdict, answers, decide, draft, not_run
+from laureate.lab.worker import Outcome
+
+__all__ = ["Progress", "Summary", "run_claims"]
+
+
+class Progress(Protocol):
+    """Who is told how far a run is."""
+
+    def start(self, to_compute: list[Cell], cached: int, workers: int) -> None:
+        """The plan is made."""
+        ...
+
+    def finished(self, cell: Cell, outcome: Outcome) -> None:
+        """One more cell is computed and stored."""
+        ...
+
+    def stop(self) -> None:
+        """Nothing more comes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run found: verdicts, answers to questions, and what became of its cells."""
+
+    run: int
+    scale: str
+    seeds: int
+    problem: str
+    claims: list[dict[str, Any]]
+    questions: list[dict[str, Any]]
+    cells: dict[str, int]
+    failures: list[dict[str, str]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``laureate run --json`` prints."""
+        return dict(vars(self))
+
+
+def run_claims(
+    store: Store,
+    selections: Iterable[Selection],
+    *,
+    scale: str = "desk",
+    seeds: int | None = None,
+    problem: str = DEFAULT_PROBLEM,
+    workers: int | None = None,
+    fresh: bool = False,
+    command: str = "",
+    progress: Progress | None = None,
+) -> Summary:
+    """Decide the selected claims, computing only what the store does not have.
+
+    seeds: for every experiment; by default what its scale declares.
+    workers: processes; by default one a core, and this process alone where one cell is left.
+    """
+    selections, skipped = _fitting(list(selections), problem)
+    planned = plan(selections, scale, seeds, problem)
+    found = {} if fresh else {cell.key: i for cell in planned if (i := store.finished_cell(cell)) is not None}
+    to_compute = [cell for cell in planned if cell.key not in found]
+    shown_seeds = seeds or max(scale_of(selection.experiment, scale).seeds for selection in selections)
+
+    facts = environment()
+    run = store.start_run(command, scale, shown_seeds, problem, facts)
+    store.use_cells(run, found.values())
+    cached = len(found)
+    failures: list[dict[str, str]] = []
+    status = "interrupted"
+    workers = max(1, min(workers or cores(), len(to_compute)))
+    executor = make_executor(workers, compilation_cache()) if to_compute else None
+    try:
+        if progress:
+            progress.start(to_compute, cached, workers)
+        for cell, outcome in executor.outcomes(to_compute) if executor else ():
+            cell_id = store.add_cell(run, cell, outcome)
+            if outcome.error:
+                failures.append({"cell": cell.name, "error": outcome.error})
+            else:
+                found[cell.key] = cell_id
+            if progress:
+                progress.finished(cell, outcome)
+        status = "failed" if failures else "finished"
+        claims, questions = _judge(store, selections, planned, found, scale, seeds)
+        for record in (*claims, *questions):
+            record |= {"scale": scale, "problem": problem_label(problem), "machine": facts["machine"], "run": run}
+        store.add_verdicts(run, problem_label(problem), (*claims, *questions))
+    finally:
+        if progress:
+            progress.stop()
+        if executor:
+            executor.close()
+        store.end_run(run, status)
+    counts = {"total": len(planned), "computed": len(to_compute), "cached": cached, "failed": len(failures)}
+    return Summary(run, scale, shown_seeds, problem_label(problem), claims, questions, counts, failures, skipped)
+
+
+def problem_label(problem: str) -> str:
+    """A user's problem by file and name, not by where the file lies."""
+    return problem if problem == DEFAULT_PROBLEM else os.path.basename(problem)
+
+
+def _fitting(selections: list[Selection], problem: str) -> tuple[list[Selection], list[str]]:
+    """With the user's own problem only the experiments that accept one make sense."""
+    if problem == DEFAULT_PROBLEM:
+        return selections, []
+    fitting = [selection for selection in selections if selection.experiment.accepts]
+    if not fitting:
+        open_ones = sorted({f"{s.paper.id}/{e.name}" for s in selections for e in s.paper.experiments if e.accepts})
+        raise UserError(
+            "None of the selected experiments takes a problem of your own.",
+            f"These do: {', '.join(open_ones)}." if open_ones else "",
+        )
+    return fitting, [f"{s.paper.id}/{s.experiment.name}" for s in selections if not s.experiment.accepts]
+
+
+def _judge(
+    store: Store,
+    selections: list[Selection],
+    planned: list[Cell],
+    found: Mapping[tuple[str, int], int],
+    scale: str,
+    seeds: int | None,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Verdicts, with Holm over all the claims of each paper, and the tables that answer questions."""
+    seconds = store.cell_seconds(found.values())
+    drafts: dict[str, dict[str, Draft]] = {}
+    records: dict[str, dict[str, Any]] = {}
+    questions: list[dict[str, Any]] = []
+    for selection in selections:
+        paper, experiment = selection.paper, selection.experiment
+        total = seeds or scale_of(experiment, scale).seeds
+        observed: dict[str, dict[str, np.ndarray]] = {}
+        cost: dict[str, float] = {}
+        for arm in selection.arms():
+            keys = [c.key for c in planned if (c.paper, c.experiment, c.arm) == (paper.id, experiment.name, arm)]
+            if all(key in found for key in keys):
+                observed[arm] = _observed(store, [found[key] for key in keys], total)
+                cost[arm] = sum(seconds[found[key]] for key in keys)
+        for claim in selection.claims:
+            claim_id = f"{paper.id}/{claim.name}"
+            about = {"id": claim_id, "paper": paper.id, "experiment": experiment.name}
+            if claim.kind == "question":
+                told = {"kind": claim.kind, "statement": claim.statement, "metric": claim.metric}
+                questions.append(about | told | {"answers": answers(claim, observed)})
+                continue
+            needed = {claim.method, claim.baseline} - {""}
+            records[claim_id] = about | {"seconds": round(sum(cost.get(arm, 0.0) for arm in needed), 3)}
+            if missing := sorted(needed - set(observed)):
+                records[claim_id] |= _told(not_run(claim, f"failed: {', '.join(missing)}"))
+            else:
+                drafts.setdefault(paper.id, {})[claim_id] = draft(claim, observed)
+    for paper in {selection.paper.id: selection.paper for selection in selections}.values():
+        mine = drafts.get(paper.id, {})
+        family = sum(claim.kind != "question" for claim in paper.claims)
+        for claim_id, verdict in zip(mine, decide(list(mine.values()), family), strict=True):
+            records[claim_id] |= _told(verdict)
+    return list(records.values()), questions
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    """A verdict's fields; its claim is told by the full id beside them."""
+    return {name: value for name, value in verdict.to_json().items() if name != "claim"}
+
+
+def _observed(store: Store, cell_ids: list[int], seeds: int) -> dict[str, np.ndarray]:
+    """The blocks of one arm joined, cut to the seeds that were asked for."""
+    blocks = [store.observations(cell_id) for cell_id in cell_ids]
+    return {metric: np.concatenate([block[metric] for block in blocks])[:seeds] for metric in blocks[0]}

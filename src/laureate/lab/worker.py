@@ -1,0 +1,119 @@
+"""The only place of the lab where jax runs: one cell in, its observations out.
+
+Everything is imported inside functions, so that planning and reading never load jax.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from laureate.lab.claim import Settings
+from laureate.lab.errors import UserError
+from laureate.lab.plan import Cell
+from laureate.lab.references import is_file, load
+
+__all__ = ["Outcome", "compute", "prepare"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell: arrays with a leading axis of seeds, or the error."""
+
+    metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    error: str = ""
+
+
+def prepare(compilation_cache: str) -> None:
+    """Once in every process that computes: share compiled programs with all others and with later runs."""
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", compilation_cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def compute(cell: Cell) -> Outcome:
+    """Run the trial of one cell for its block of seeds. A failure is an outcome, not an exception."""
+    import jax
+
+    started = time.perf_counter()
+    try:
+        with jax.enable_x64(cell.x64):
+            problem = _problem(cell)
+            trial = load(cell.trial)
+            run = _vmapped if cell.over_seeds == "vmap" else _looped
+            metrics, compile_seconds = run(cell, trial, problem)
+        return Outcome(metrics, time.perf_counter() - started - compile_seconds, compile_seconds)
+    except UserError as error:
+        return Outcome(error=str(error), seconds=time.perf_counter() - started)
+    except Exception:
+        return Outcome(error=traceback.format_exc(), seconds=time.perf_counter() - started)
+
+
+def _problem(cell: Cell) -> Any:
+    if not cell.problem_reference:
+        return None
+    made = load(cell.problem_reference)
+    offers = all(hasattr(made, name) for name in cell.accepts) and bool(cell.accepts)
+    # A class or a function makes the problem; anything that already offers what is needed is one.
+    problem = made(**cell.problem_settings) if isinstance(made, type) or (callable(made) and not offers) else made
+    if missing := [name for name in cell.accepts if not hasattr(problem, name)]:
+        what = cell.problem_reference.rpartition("/")[2] if is_file(cell.problem_reference) else cell.problem_reference
+        raise UserError(
+            f"{what} lacks {', '.join(missing)}.",
+            f"{cell.paper}/{cell.experiment} needs a problem with: {', '.join(cell.accepts)}.",
+        )
+    return problem
+
+
+def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.ndarray], float]:
+    """One compiled program for the whole block of seeds; floats and the problem's arrays are its arguments."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    arrays, frozen_problem = eqx.partition(problem, eqx.is_array)
+    arm_floats, arm_static = _split(cell.arm_settings)
+    scale_floats, scale_static = _split(cell.scale_settings)
+
+    def block(seeds, arrays, arm_floats, scale_floats):
+        arm, scale = Settings(arm_static, **arm_floats), Settings(scale_static, **scale_floats)
+        problem = eqx.combine(arrays, frozen_problem)
+        return jax.vmap(lambda seed: _checked(cell, trial(jax.random.key(seed), arm, problem, scale)))(seeds)
+
+    seeds = jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32)
+    started = time.perf_counter()
+    program = jax.jit(block).lower(seeds, arrays, arm_floats, scale_floats).compile()
+    compile_seconds = time.perf_counter() - started
+    result = program(seeds, arrays, arm_floats, scale_floats)
+    return {name: np.asarray(values) for name, values in result.items()}, compile_seconds
+
+
+def _looped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.ndarray], float]:
+    """One call a seed, for trials that read a clock or start processes; they compile by themselves."""
+    import jax
+
+    arm, scale = Settings(cell.arm_settings), Settings(cell.scale_settings)
+    rows = [
+        _checked(cell, trial(jax.random.key(seed), arm, problem, scale))
+        for seed in range(cell.start, cell.start + cell.count)
+    ]
+    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}, 0.0
+
+
+def _checked(cell: Cell, result: Any) -> dict[str, Any]:
+    if not isinstance(result, dict) or not result:
+        raise TypeError(f"{cell.trial} must return a dict of arrays, one a metric; got {type(result).__name__}.")
+    return result
+
+
+def _split(settings: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Floats, which are traced so that another value compiles nothing, and the rest, which is compiled in."""
+    floats = {name: value for name, value in settings.items() if isinstance(value, float)}
+    return floats, {name: value for name, value in settings.items() if name not in floats}

@@ -1,0 +1,1 @@
+"""One set of functions from records to HTML."""

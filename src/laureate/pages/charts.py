@@ -1,0 +1,141 @@
+"""Small charts as inline SVG: they follow the page's theme, need no script, and print.
+
+Every function takes plain numbers and gives a string. Colours come from the page's style sheet (classes ``s0`` to
+``s7`` for series), so that dark and light need no second drawing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = ["Series", "curve_chart", "interval_chart"]
+
+Numbers = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line with its band; the four sequences have one length."""
+
+    label: str
+    x: Numbers
+    middle: Numbers
+    low: Numbers
+    high: Numbers
+
+
+class Axis:
+    """A mapping from data to pixels with round ticks, linear or logarithmic."""
+
+    def __init__(self, values: Numbers, start: float, end: float, log: bool = False, pad: float = 0.06):
+        usable = [v for v in values if math.isfinite(v) and (v > 0 or not log)] or [1.0]
+        self.log = log
+        low, high = self._scaled(min(usable)), self._scaled(max(usable))
+        spread = (high - low) or max(abs(high), 1.0) * 0.1
+        self.low, self.high = low - pad * spread, high + pad * spread
+        self.start, self.end = start, end
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value; what lies outside is held at the edge."""
+        if not math.isfinite(value) or (self.log and value <= 0):
+            share = 0.0 if value <= 0 else 1.0
+        else:
+            share = (self._scaled(value) - self.low) / (self.high - self.low)
+        return self.start + (self.end - self.start) * min(1.0, max(0.0, share))
+
+    def ticks(self, count: int = 5) -> list[float]:
+        """Round values inside the axis."""
+        if self.log and self.high - self.low >= 1.2:
+            stride = max(1, math.ceil((self.high - self.low) / count))
+            return [10.0**e for e in range(math.ceil(self.low), math.floor(self.high) + 1, stride)]
+        low, high = (10**self.low, 10**self.high) if self.log else (self.low, self.high)
+        rough = (high - low) / count
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+        return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def label(value: float) -> str:
+    """A tick's text."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        mantissa, _, exponent = f"{value:.0e}".partition("e")
+        power = f"10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+        return (power if mantissa == "1" else f"{mantissa}·{power}").replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")
+
+
+def interval_chart(
+    seeds: Numbers, effect: float, low: float, high: float, lines: Sequence[tuple[float, str]], description: str
+) -> str:
+    """Seeds as points, their mean with its interval, and the lines that decide (zero, a margin, a bound)."""
+    width, height, left, right = 400, 92, 12, 388
+    axis = Axis([*seeds, effect, low, high, *(value for value, _ in lines)], left, right)
+    parts = [_open(width, height, description)]
+    for value, name in lines:
+        x = axis(value)
+        anchor = "start" if x < width / 2 else "end"
+        shift = 4 if anchor == "start" else -4
+        parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="14" y2="66"/>')
+        parts.append(f'<text class="note" x="{x + shift:.1f}" y="11" text-anchor="{anchor}">{escape(name)}</text>')
+    for i, value in enumerate(seeds):
+        # A fixed scatter: the same record always gives the same picture.
+        y = 28 + 9 * math.sin(2.4 * i)
+        point = f'<circle class="seed" cx="{axis(value):.1f}" cy="{y:.1f}" r="2.6">'
+        parts.append(f"{point}<title>seed {i}: {value:.4g}</title></circle>")
+    parts.append(f'<line class="span" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="52" y2="52"/>')
+    parts.append(f'<circle class="mean" cx="{axis(effect):.1f}" cy="52" r="5"/>')
+    parts.append(_x_axis(axis, 70, left, right))
+    return "".join([*parts, "</svg>"])
+
+
+def curve_chart(
+    series: Sequence[Series], x_label: str, y_label: str, description: str, log_x: bool = False, log_y: bool = False
+) -> str:
+    """A line a series with its band, and a legend beneath."""
+    width, height, left, right, top, bottom = 460, 300, 58, 448, 12, 250
+    x_axis = Axis([v for s in series for v in s.x], left, right, log_x, pad=0.0)
+    y_axis = Axis([v for s in series for v in (*s.middle, *s.low, *s.high)], bottom, top, log_y)
+    parts = [_open(width, height, description)]
+    for tick in y_axis.ticks():
+        y = y_axis(tick)
+        parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{label(tick)}</text>')
+    for i, one in enumerate(series):
+        upper = [f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in zip(one.x, one.high, strict=True)]
+        lower = [f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in zip(one.x, one.low, strict=True)]
+        line = [f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in zip(one.x, one.middle, strict=True)]
+        parts.append(f'<polygon class="band s{i % 8}" points="{" ".join([*upper, *reversed(lower)])}"/>')
+        parts.append(
+            f'<polyline class="line s{i % 8}" points="{" ".join(line)}"><title>{escape(one.label)}</title></polyline>'
+        )
+    parts.append(_x_axis(x_axis, bottom, left, right))
+    parts.append(
+        f'<text class="note" x="{(left + right) / 2}" y="{height - 8}" text-anchor="middle">{escape(x_label)}</text>'
+    )
+    turned = f'text-anchor="middle" transform="translate(12 {(top + bottom) / 2}) rotate(-90)"'
+    parts.append(f'<text class="note" {turned}>{escape(y_label)}</text>')
+    parts.append("</svg>")
+    legend = "".join(f'<li class="s{i % 8}">{escape(one.label)}</li>' for i, one in enumerate(series))
+    return f'{"".join(parts)}<ul class="legend">{legend}</ul>'
+
+
+def _open(width: int, height: int, description: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(description)}">'
+        f"<desc>{escape(description)}</desc>"
+    )
+
+
+def _x_axis(axis: Axis, y: float, left: float, right: float) -> str:
+    parts = [f'<line class="axis" x1="{left}" x2="{right}" y1="{y}" y2="{y}"/>']
+    for tick in axis.ticks():
+        x = axis(tick)
+        parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 4}"/>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{y + 17}" text-anchor="middle">{label(tick)}</text>')
+    return "".join(parts)
