@@ -1,0 +1,163 @@
+"""Where a particle stands in its episode: how episodes begin, run on, and end, for pairs and for single workers alike."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from laureate._core import require
+
+NO_END = jnp.iinfo(jnp.int32).max
+
+Horizon = int | tuple[int, int] | None
+
+
+class Episode(eqx.Module):
+    """What an episode needs to go on.
+
+    inner: the inner state; of a pair, both signs' with a leading axis of two.
+    key: of the episode's inner steps; step t uses ``fold_in(key, t)``, for both signs.
+    clock: inner steps done, t; -1 before the first episode.
+    length: after how many steps it ends at the latest.
+    over: it has ended, and a new one begins as soon as it may.
+    ended: per sign, whether the unroll has said ``done``; the one that ended first waits for the other with zero loss.
+    previous: per sign, the last level L_{t-1} (telescoping losses), 0 at the start.
+    """
+
+    inner: Any
+    key: Array
+    clock: Array
+    length: Array
+    over: Array
+    ended: Array
+    previous: Array
+
+
+def as_horizon(horizon: Any) -> Horizon:
+    """A list becomes a tuple, so that the setting can be compiled in."""
+    return tuple(int(end) for end in horizon) if isinstance(horizon, (tuple, list)) else horizon
+
+
+def check_episodes(owner: str, truncation: int, horizon: Horizon, phase: str, restart: str, telescope: Any) -> None:
+    """Raise where the settings of episodes do not fit together."""
+    require(owner, "truncation", "an integer >= 1", truncation, lambda k: isinstance(k, int) and k >= 1)
+    require(owner, "phase", "'lockstep' or 'random'", phase, lambda p: p in ("lockstep", "random"))
+    require(owner, "restart", "'inside' or 'border'", restart, lambda r: r in ("inside", "border"))
+    require(
+        owner,
+        "telescope",
+        "False, True or 'products'",
+        telescope,
+        lambda t: t is False or t is True or t == "products",
+    )
+    if isinstance(horizon, tuple):
+        require(
+            owner,
+            "horizon",
+            "(low, high) with 1 <= low <= high",
+            horizon,
+            lambda h: len(h) == 2 and 1 <= h[0] <= h[1],
+        )
+    elif horizon is not None:
+        require(
+            owner,
+            "horizon",
+            f">= truncation ({truncation})",
+            horizon,
+            lambda h: isinstance(h, int) and h >= truncation,
+            "Take a shorter truncation; None lets only the unroll's `done` end an episode.",
+        )
+        if restart == "border":
+            require(
+                owner,
+                "horizon",
+                f"a multiple of truncation ({truncation}) where episodes begin on borders only",
+                horizon,
+                lambda h: h % truncation == 0,
+                "restart='inside' allows any.",
+            )
+    if phase == "random":
+        require(
+            owner,
+            "horizon",
+            "known where phase is 'random'",
+            horizon,
+            lambda h: h is not None,
+            "Give the longest episode, or phase='lockstep'.",
+        )
+
+
+def ends_inside(truncation: int, horizon: Horizon, has_done: bool) -> bool:
+    """Whether an episode can end elsewhere than on a border between truncations."""
+    return has_done or isinstance(horizon, tuple) or (horizon is not None and horizon % truncation != 0)
+
+
+def in_lockstep(horizon: Horizon, phase: str, has_done: bool) -> bool:
+    """Whether all particles' episodes begin and end together, whatever their losses are."""
+    return phase == "lockstep" and not has_done and not isinstance(horizon, tuple)
+
+
+def draw_length(key: Array, horizon: Horizon, phase: str, grain: int, first: Array) -> Array:
+    """How long an episode may last: T, or log-uniform in [low, high].
+
+    With ``phase="random"`` the first episode is cut to a uniformly drawn share (in whole ``grain``s), so that afterwards
+    the particles stand at all phases; the estimate of a shorter first episode is as unbiased as any.
+    """
+    if horizon is None:
+        return jnp.asarray(NO_END, jnp.int32)
+    whole_key, share_key = jax.random.split(key)
+    if isinstance(horizon, tuple):
+        low, high = horizon
+        u = jax.random.uniform(whole_key, minval=jnp.log(float(low)), maxval=jnp.log(high + 1.0))
+        length = jnp.clip(jnp.exp(u).astype(jnp.int32), low, high)
+    else:
+        length = jnp.asarray(horizon, jnp.int32)
+    if phase == "random":
+        length = jnp.where(first, grain * jax.random.randint(share_key, (), 1, length // grain + 1), length)
+    return length
+
+
+def new_episode(
+    key: Array, start: Callable[[Array], Any], length: Callable[[Array], Array], previous: Array
+) -> Episode:
+    """An episode at t = 0; ``start`` and ``length`` make its first state and its length from their keys."""
+    init_key, step_key, length_key = jax.random.split(key, 3)
+    return Episode(
+        inner=start(init_key),
+        key=step_key,
+        clock=jnp.asarray(0, jnp.int32),
+        length=length(length_key),
+        over=jnp.asarray(False),
+        ended=jnp.zeros(previous.shape, bool),
+        previous=jnp.zeros_like(previous),
+    )
+
+
+def run_on(
+    episode: Episode, inner: Any, level: Array, done: Array, *, telescope: Any, masked: bool
+) -> tuple[Episode, Array, Array]:
+    """The episode after one more inner step, that step's loss, and which particles were alive to take it.
+
+    ``masked`` is whether somebody may have to wait: a particle for the other sign of its pair, a pair for the border.
+    Waiting particles keep stepping, for what they do is thrown away: their loss is masked, their state soon replaced.
+    """
+    alive = ~(episode.ended | episode.over)
+    loss = level - episode.previous if telescope else level  # p_t = L_t − L_{t−1},  L_0 := 0
+    if masked:
+        loss = jnp.where(alive, loss, jnp.zeros_like(loss))
+    clock = episode.clock + 1
+    ended = episode.ended | done if masked else episode.ended
+    over = clock >= episode.length
+    over = over | episode.over | jnp.all(ended) if masked else over
+    previous = jnp.where(alive, level, episode.previous) if telescope else episode.previous
+    return Episode(inner, episode.key, clock, episode.length, over, ended, previous), loss, alive
+
+
+def where(mask: Array, new: Any, old: Any) -> Any:
+    """Choose leaf by leaf; the mask is over the leading axes."""
+    return jax.tree.map(
+        lambda a, b: jnp.where(mask.reshape(mask.shape + (1,) * (jnp.ndim(a) - mask.ndim)), a, b), new, old
+    )

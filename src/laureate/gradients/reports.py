@@ -1,0 +1,67 @@
+"""What every estimator carries and reports, and what its checked mode raises."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+class EstimatorState(eqx.Module):
+    """What the next step needs, and no more: a pytree of fixed shapes, to be carried or saved.
+
+    pairs: the particles. None where each step starts anew (full ES) or from one shared state (truncated ES).
+    center: the episode of unperturbed parameters, for the estimators that have one.
+    last_key: the last step's key, in checked mode.
+    """
+
+    pairs: Any = None
+    center: Any = None
+    last_key: Any = None
+
+
+class Info(eqx.Module):
+    """What a step reports.
+
+    loss: mean over particles and inner steps of the unroll's own loss, perturbed as the particles are.
+    cost: inner steps computed, over all particles; waiting ones count, for they cost the same.
+    status: ``Status.DIVERGED`` if no particle was left with a finite loss (the gradient is then zero), else ``OK``.
+    num_nonfinite: pairs (workers) left out of this step's mean because their loss was not finite.
+    num_done: episodes that ended in this step.
+    num_unequal: pairs whose two signs ended at different inner steps.
+    noise_rms: root mean square of ξ/σ: about sqrt(how many independent draws ξ holds).
+    difference: L⁺ − L⁻ of every pair.
+    """
+
+    loss: Array
+    cost: Array
+    status: Array
+    num_nonfinite: Array
+    num_done: Array
+    num_unequal: Array | None = None
+    noise_rms: Array | None = None
+    difference: Array | None = None
+
+
+def unused_key(est: Any, key: Array) -> Any:
+    """In checked mode, a key no step has used yet."""
+    return jax.random.fold_in(key, 0) if est.checked else None
+
+
+def checked(est: Any, key: Array, gradient: Any, state: EstimatorState, info: Info) -> tuple[Any, Any]:
+    """In checked mode, raise for non-finite losses and for a key used twice running; else pass through."""
+    if not est.checked:
+        return gradient, None
+    owner = type(est).__name__
+    gradient = eqx.error_if(
+        gradient, info.num_nonfinite > 0, f"{owner}.step: a particle's loss is not finite; see info.num_nonfinite."
+    )
+    same = jnp.all(raw(key) == raw(state.last_key))
+    gradient = eqx.error_if(gradient, same, f"{owner}.step: the same key was given twice; every step needs its own.")
+    return gradient, key
+
+
+def raw(key: Array) -> Array:
+    """A key's bits, whichever of JAX's two kinds of key it is."""
+    return jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key

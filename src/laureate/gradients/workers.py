@@ -1,0 +1,170 @@
+"""Episodes with unperturbed parameters: what the methods that differentiate run, and the centre of truncated ES."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from laureate._core import Status, require
+from laureate.gradients.episodes import (
+    Episode,
+    Horizon,
+    as_horizon,
+    check_episodes,
+    draw_length,
+    ends_inside,
+    in_lockstep,
+    new_episode,
+    run_on,
+)
+from laureate.gradients.reports import EstimatorState, Info, checked, unused_key
+from laureate.gradients.unroll import adopt, advance, as_theta, begin, check_batches, check_unroll, loss_dtype
+
+
+class Report(NamedTuple):
+    """What a worker saw in one truncation."""
+
+    loss: Array
+    level: Array
+    alive: Array
+    done: Array
+
+
+def unstarted_worker(est: Any, key: Array, theta: Any) -> Episode:
+    """A worker marked as over, so that the first step begins its first episode."""
+    previous = jnp.zeros((), loss_dtype(theta))
+    start = begin(est.unroll, key, theta)
+    episode = new_episode(key, lambda _: start, lambda _: jnp.asarray(0, jnp.int32), previous)
+    return eqx.tree_at(lambda e: (e.clock, e.over), episode, (jnp.asarray(-1, jnp.int32), jnp.asarray(True)))
+
+
+def restart_worker(est: Any, key: Array, theta: Any, episode: Episode, has_done: bool) -> Episode:
+    """A new episode from init(θ)."""
+    grain = 1 if ends_inside(est.window, est.horizon, has_done) else est.window
+    return new_episode(
+        key,
+        lambda k: begin(est.unroll, k, theta),
+        lambda k: draw_length(k, est.horizon, est.phase, grain, episode.clock < 0),
+        jnp.zeros_like(episode.previous),
+    )
+
+
+def run_worker(
+    est: Any, key: Array, theta: Any, episode: Episode, batches: Any, has_done: bool
+) -> tuple[Episode, Report]:
+    """One worker through one truncation; differentiable in theta, through a start inside it too."""
+    unaligned = ends_inside(est.window, est.horizon, has_done)
+    inside = unaligned and est.begins_inside
+
+    def restarted(episode, k):
+        fresh = lambda e: restart_worker(est, jax.random.fold_in(key, k), theta, e, has_done)  # noqa: E731
+        return jax.lax.cond(episode.over, fresh, lambda e: e, episode)
+
+    def body(carry, x):
+        episode, report = carry
+        k, batch = x
+        if inside:
+            episode = restarted(episode, k)
+        step_key = jax.random.fold_in(episode.key, episode.clock)
+        inner, level, done = advance(est.unroll, step_key, theta, episode.inner, batch)
+        after, loss, alive = run_on(episode, inner, level, done, telescope=est.telescope, masked=unaligned)
+        level = jnp.where(alive, level, jnp.zeros_like(level)) if unaligned else level
+        report = Report(
+            report.loss + loss,
+            report.level + level,
+            report.alive + alive.astype(jnp.int32),
+            report.done + (after.over & ~episode.over).astype(jnp.int32),
+        )
+        return (after, report), None
+
+    if not inside:
+        episode = restarted(episode, 0)
+    zero, none = jnp.zeros((), loss_dtype(theta)), jnp.zeros((), jnp.int32)
+    carry, _ = jax.lax.scan(body, (episode, Report(zero, zero, none, none)), (jnp.arange(est.window), batches))
+    return carry
+
+
+def mean_over_workers(gradients: Any, report: Report, cost: int) -> tuple[Any, Info, Array]:
+    """The mean gradient of the workers whose loss and gradient are finite, the info, and which these are."""
+    finite = jnp.isfinite(report.loss)
+    for leaf in jax.tree.leaves(gradients):
+        finite = finite & jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim)))
+    count = jnp.sum(finite)
+
+    def mean(leaf):
+        kept = jnp.where(finite.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))
+        return kept.sum(axis=0) / jnp.maximum(count, 1).astype(leaf.dtype)
+
+    level = jnp.sum(jnp.where(finite, report.level, jnp.zeros_like(report.level)))
+    alive = jnp.sum(jnp.where(finite, report.alive, jnp.zeros_like(report.alive)))
+    info = Info(
+        loss=level / jnp.maximum(alive, 1).astype(level.dtype),
+        cost=jnp.asarray(cost, jnp.int32),
+        status=jnp.where(count > 0, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32),
+        num_nonfinite=finite.size - count,
+        num_done=jnp.sum(report.done),
+    )
+    return jax.tree.map(mean, gradients), info, finite
+
+
+class Workers(eqx.Module):
+    """The settings and the round of every estimator that differentiates; see ``TruncatedBackprop``."""
+
+    unroll: Any = eqx.field(converter=adopt)
+    truncation: int = eqx.field(static=True, kw_only=True)
+    horizon: Horizon = eqx.field(static=True, kw_only=True, converter=as_horizon)
+    num_workers: int = eqx.field(static=True, kw_only=True, default=1)
+    phase: str = eqx.field(static=True, kw_only=True, default="lockstep")
+    telescope: bool = eqx.field(static=True, kw_only=True, default=False)
+    batches_per_worker: bool = eqx.field(static=True, kw_only=True, default=False)
+    checked: bool = eqx.field(static=True, kw_only=True, default=False)
+
+    def __check_init__(self):
+        owner = type(self).__name__
+        require(owner, "num_workers", "an integer >= 1", self.num_workers, lambda n: isinstance(n, int) and n >= 1)
+        check_episodes(owner, self.truncation, self.horizon, self.phase, "inside", self.telescope)
+
+    @property
+    def window(self) -> int:
+        """Inner steps of one ``step``."""
+        return self.truncation
+
+    @property
+    def begins_inside(self) -> bool:
+        """A new episode begins as soon as the old one is over."""
+        return True
+
+    def init(self, key: Array, theta: Any) -> EstimatorState:
+        """The state before the first step. Episodes begin in the first step."""
+        theta = as_theta(type(self).__name__, theta)
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(self.num_workers))
+        workers = jax.vmap(lambda k: self.unstarted(k, theta))(keys)
+        return EstimatorState(center=workers, last_key=unused_key(self, key))
+
+    def step(self, key: Array, theta: Any, state: EstimatorState, batches: Any = None) -> tuple[Any, Any, Info]:
+        """The gradient of the next ``truncation`` inner steps, the next state, and an ``Info``.
+
+        key: fresh for every step.
+        theta: the parameters now; any pytree of floats.
+        batches: None, or data for the unroll's steps with leading axes [truncation], or [truncation, num_workers] with
+            ``batches_per_worker=True``.
+        """
+        owner = type(self).__name__
+        theta = as_theta(owner, theta)
+        leading = (self.truncation, self.num_workers) if self.batches_per_worker else (self.truncation,)
+        meaning = "truncation, workers" if self.batches_per_worker else "truncation"
+        has_done = check_unroll(self.unroll, theta, check_batches(owner, batches, leading, meaning))
+        self.check_state(theta, state.center)
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(self.num_workers))
+        run = lambda k, worker, data: self.differentiate(k, theta, worker, data, has_done)  # noqa: E731
+        gradients, workers, report = jax.vmap(run, in_axes=(0, 0, 1 if self.batches_per_worker else None))(
+            keys, state.center, batches
+        )
+        gradient, info, finite = mean_over_workers(gradients, report, self.num_workers * self.truncation)
+        if not in_lockstep(self.horizon, self.phase, has_done):  # a worker that blew up begins anew
+            over = lambda w: self.episode_of(w).over  # noqa: E731
+            workers = eqx.tree_at(over, workers, over(workers) | ~finite)
+        gradient, last_key = checked(self, key, gradient, state, info)
+        return gradient, EstimatorState(center=workers, last_key=last_key), info
