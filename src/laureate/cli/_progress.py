@@ -90,7 +90,7 @@ class TerminalProgress:
         running = min(self._workers, todo)
         self._bar.update(self._task, advance=1, running=running, left=todo - running, description=cell.name)
         if outcome.error:
-            self._bar.console.print(f"[red]failed[/red] {cell.name}: {outcome.error.strip().splitlines()[-1]}")
+            self._bar.console.print(f"[red]failed[/red] {cell.name}: {outcome.error.splitlines()[0]}")
 
     def stop(self) -> None:
         """Take the bar away."""

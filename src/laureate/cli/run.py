@@ -99,7 +99,7 @@ def _print(summary, page) -> None:
         click.echo(f"  {name}: skipped, it has a problem of its own", err=True)
     for failure in summary.failures:
         click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
-        click.echo("    " + failure["error"].strip().splitlines()[-1], err=True)
+        click.echo("    " + failure["error"].splitlines()[0], err=True)
     cells = summary.cells
     seconds = sum(claim["seconds"] for claim in summary.claims)
     click.echo()

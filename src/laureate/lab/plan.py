@@ -89,7 +89,7 @@ def select(
             if name in ("", experiment.name, claim.name)
         ]
         if not matches:
-            raise unknown(word, [f"{paper_id}/{claim.name}" for claim in paper.claims])
+            raise unknown(name, [claim.name for claim in paper.claims], within=f"{paper_id}/")
         for experiment, claim in matches:
             chosen.setdefault((paper_id, experiment.name), (paper, experiment, set()))[2].add(claim.name)
     return [
@@ -98,11 +98,12 @@ def select(
     ]
 
 
-def unknown(word: str, known: list[str]) -> UserError:
+def unknown(word: str, known: list[str], within: str = "") -> UserError:
     """The error for an id that is not there, with the nearest that are."""
-    near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
-    remedy = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(known)}."
-    return UserError(f"There is no {word!r}.", remedy)
+    near = difflib.get_close_matches(word, known, n=3) or [name for name in known if word and word in name]
+    listed = [f"{within}{name}" for name in near or known]
+    remedy = f"Did you mean {' or '.join(listed)}?" if near else f"There are: {', '.join(listed)}."
+    return UserError(f"There is no {within + word!r}.", remedy)
 
 
 def plan(

@@ -2,7 +2,7 @@
 
 Seeds lie on the last axis; leading axes are a batch. Nothing here loads scipy: ``scipy.stats`` takes longer to import
 than everything else a cached run does, and what is needed of it is short. The tests hold these functions to
-scipy's own (``bootstrap``, ``permutation_test``, ``linregress``), number by number.
+scipy's own (``bootstrap``, ``permutation_test``), number by number.
 """
 
 from functools import lru_cache
@@ -91,11 +91,16 @@ def sign_flip(x: ArrayLike, alternative: Literal["greater", "less"] = "greater",
     tie = np.where((y < 0).any(-1) & (y > 0).any(-1), 4 * n * n * np.finfo(float).eps, 0.0)
     if n <= EXACT:
         # A sum over the flipped = (those in the first half) + (in the second): 2 · 2^{n/2} sums and a search count 2^n.
-        first, second = y[:, : n // 2] @ _patterns(n // 2), np.sort(y[:, n // 2 :] @ _patterns(n - n // 2))
-        count = [np.searchsorted(b, t - a, side="right").sum() for a, b, t in zip(first, second, tie, strict=True)]
+        half = n // 2
+        first, second = _patterns(half), _patterns(n - half)
+        count = [
+            np.searchsorted(np.sort(row[half:] @ second), t - row[:half] @ first, side="right").sum()
+            for row, t in zip(y, tie, strict=True)
+        ]
         p = np.array(count, np.float64) / 2.0**n
     else:
-        p = (1.0 + (y @ _drawn(n, seed) <= tie[:, None]).sum(-1)) / (1.0 + PATTERNS)
+        count = [np.count_nonzero(row @ _drawn(n, seed) <= t) for row, t in zip(y, tie, strict=True)]
+        p = (1.0 + np.array(count, np.float64)) / (1.0 + PATTERNS)
     return p.reshape(x.shape[:-1])[()]
 
 
@@ -185,7 +190,7 @@ def _bca(x: Floats, level: float, weights: Floats) -> tuple[Floats, Floats]:
     means = centred @ weights
     means.sort(-1)
     tie = 4 * n * np.finfo(float).eps
-    below = (np.count_nonzero(means < -tie, -1) + np.count_nonzero(means <= tie, -1)) / (2 * resamples)
+    below = np.array([row.searchsorted(-tie) + row.searchsorted(tie, side="right") for row in means]) / (2 * resamples)
     bias = _inverse_normal(below)
     squares = (centred**2).sum(-1)
     skew = (centred**3).sum(-1) / (6 * np.where(squares == 0, 1.0, squares) ** 1.5)

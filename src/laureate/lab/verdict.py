@@ -120,33 +120,60 @@ class Draft:
 
 def draft(claim: Claim, arms: Arms) -> Draft:
     """Weigh one claim (not a question) by its arms: arm -> metric -> array with the seeds on the first axis."""
-    x, sides, edges, shown = _terms(claim, arms)
-    seeds, level = len(x), EQUAL_LEVEL if claim.kind == "equal" else LEVEL
+    return simulate(claim, [arms])[0]
+
+
+def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:
+    """``draft`` of one claim in many experiments with equally many seeds, vectorised over them.
+
+    For simulations: how often is the claim supported if nothing is there? How many seeds find an effect of this size?
+    """
+    terms = [_terms(claim, arms) for arms in experiments]
+    faults = [_fault(claim, arms, t) for arms, t in zip(experiments, terms, strict=True)]
+    sound = np.array([not fault for fault in faults])
+    x = np.stack([t.x for t in terms])  # [experiments, seeds]
+    sides = np.stack([t.sides for t in terms])  # [experiments, 1 or 2, seeds]
+    x, sides = np.where(sound[:, None], x, 0.0), np.where(sound[:, None, None], sides, 0.0)
+    number, seeds = sides.shape[1:]
+
+    level = EQUAL_LEVEL if claim.kind == "equal" else LEVEL
+    low, high = statistics.interval(x, LEVEL)
+    near, far = (low[:, None], high[:, None]) if np.array_equal(sides[:, 0], x) else statistics.interval(sides, LEVEL)
+    if level != LEVEL:
+        near, _ = statistics.interval(sides, level)
+    supports = statistics.sign_flip(sides).max(-1)
+    refutes = np.minimum(1.0, number * statistics.sign_flip(sides, "less").min(-1))
+    if claim.at_least is None and claim.at_most is None:
+        size, improvement = statistics.effect_size(x), statistics.probability_of_improvement(x)
+    else:
+        size, improvement = statistics.effect_size(sides).min(-1), (sides >= 0).all(1).mean(-1)
+    effect = statistics.mean(x)
+
     how = f"all 2^{seeds}" if seeds <= statistics.EXACT else f"{statistics.PATTERNS:,} random"
     test = (
-        f"{shown}: one-sided sign-flip test{'s' * (len(sides) > 1)} by seed ({how} patterns) and "
+        f"{terms[0].shown}: one-sided sign-flip test{'s' * (number > 1)} by seed ({how} patterns) and "
         f"{100 * level:.0f} % BCa bootstrap interval"
     )
-    if fault := _fault(claim, arms, np.stack([x, *sides])):
-        return Draft(claim, seeds, test, fault=fault)
-    low, high = statistics.interval(np.stack([x, *sides]), LEVEL)
-    near = low[1:] if level == LEVEL else statistics.interval(np.stack(sides), level)[0]
-    bounded = claim.at_least is not None or claim.at_most is not None
-    return Draft(
-        claim,
-        seeds,
-        test,
-        effect=float(statistics.mean(x)),
-        low=float(low[0]),
-        high=float(high[0]),
-        supports=max(float(statistics.sign_flip(side)) for side in sides),
-        refutes=min(1.0, len(sides) * min(float(statistics.sign_flip(side, "less")) for side in sides)),
-        inside=bool((near > 0).all()),
-        outside=bool((high[1:] < 0).any()),
-        effect_size=float(min(map(statistics.effect_size, sides)) if bounded else statistics.effect_size(x)),
-        improvement=float(np.mean(np.min(sides, 0) >= 0) if bounded else statistics.probability_of_improvement(x)),
-        edge=_edge(edges, sides, level, near, high[1:]),
-    )
+    return [
+        Draft(claim, seeds, test, fault=fault)
+        if fault
+        else Draft(
+            claim,
+            seeds,
+            test,
+            effect=float(effect[i]),
+            low=float(low[i]),
+            high=float(high[i]),
+            supports=float(supports[i]),
+            refutes=float(refutes[i]),
+            inside=bool((near[i] > 0).all()),
+            outside=bool((far[i] < 0).any()),
+            effect_size=float(size[i]),
+            improvement=float(improvement[i]),
+            edge=_edge(terms[i], level, near[i], far[i]),
+        )
+        for i, fault in enumerate(faults)
+    ]
 
 
 def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
@@ -308,7 +335,7 @@ def _broken(values: Floats) -> Any:
     return ~np.isfinite(values.reshape(len(values), -1)).all(-1)
 
 
-def _fault(claim: Claim, arms: Arms, derived: Floats) -> str:
+def _fault(claim: Claim, arms: Arms, terms: _Terms) -> str:
     """Why nothing can be decided. A seed that is not finite is never dropped: it may be the method's own failure."""
     faults = []
     metrics = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
@@ -316,18 +343,18 @@ def _fault(claim: Claim, arms: Arms, derived: Floats) -> str:
         broken = np.any([_broken(_metric(claim, arms, arm, metric)) for metric in metrics], axis=0)
         if broken.any():
             faults.append(f"{broken.sum()} of {len(broken)} seeds not finite in arm {arm}")
-    undefined = _broken(derived.T)
+    undefined = _broken(np.stack([terms.x, *terms.sides], -1))
     if undefined.any() and not faults:
         what = f"slope against {claim.against}" if claim.kind == "trend" else "effect"
         faults.append(f"the {what} is not finite in {undefined.sum()} of {len(undefined)} seeds")
     return "; ".join(faults)
 
 
-def _edge(edges: list[str], sides: list[Floats], level: float, low: Floats, high: Floats) -> str:
-    for edge, side in zip(edges, sides, strict=True):
+def _edge(terms: _Terms, level: float, near: Floats, far: Floats) -> str:
+    for edge, side in zip(terms.edges, terms.sides, strict=True):
         if not side.any():
             return f"every seed lies exactly at {edge}, neither beyond nor short of it"
-    crossed = [edge for edge, a, b in zip(edges, low, high, strict=True) if a <= 0 <= b]
+    crossed = [edge for edge, low, high in zip(terms.edges, near, far, strict=True) if low <= 0 <= high]
     return f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
 
 

@@ -3,10 +3,12 @@
 Everything is imported inside functions, so that planning and reading never load jax.
 """
 
+import json
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ __all__ = ["Outcome", "compute", "prepare"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell: arrays with a leading axis of seeds, or the error."""
+    """What became of a cell: arrays with a leading axis of seeds, or the error: one line, then the traceback."""
 
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
     seconds: float = 0.0
@@ -31,6 +33,7 @@ class Outcome:
 
 def prepare(compilation_cache: str) -> None:
     """Once in every process that computes: share compiled programs with all others and with later runs."""
+    import equinox  # noqa: F401  (loaded here, so that its seconds are not counted as the first cell's)
     import jax
 
     jax.config.update("jax_compilation_cache_dir", compilation_cache)
@@ -52,17 +55,15 @@ def compute(cell: Cell) -> Outcome:
         return Outcome(metrics, time.perf_counter() - started - compile_seconds, compile_seconds)
     except UserError as error:
         return Outcome(error=str(error), seconds=time.perf_counter() - started)
-    except Exception:
-        return Outcome(error=traceback.format_exc(), seconds=time.perf_counter() - started)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Outcome(error=f"{told}\n\n{traceback.format_exc()}", seconds=time.perf_counter() - started)
 
 
 def _problem(cell: Cell) -> Any:
     if not cell.problem_reference:
         return None
-    made = load(cell.problem_reference)
-    offers = all(hasattr(made, name) for name in cell.accepts) and bool(cell.accepts)
-    # A class or a function makes the problem; anything that already offers what is needed is one.
-    problem = made(**cell.problem_settings) if isinstance(made, type) or (callable(made) and not offers) else made
+    problem = _make_problem(cell.problem_reference, json.dumps(dict(cell.problem_settings)), cell.accepts)
     if missing := [name for name in cell.accepts if not hasattr(problem, name)]:
         what = cell.problem_reference.rpartition("/")[2] if is_file(cell.problem_reference) else cell.problem_reference
         raise UserError(
@@ -70,6 +71,18 @@ def _problem(cell: Cell) -> Any:
             f"{cell.paper}/{cell.experiment} needs a problem with: {', '.join(cell.accepts)}.",
         )
     return problem
+
+
+@cache
+def _make_problem(reference: str, settings: str, accepts: tuple[str, ...]) -> Any:
+    """A problem may read a data set: once a process is enough."""
+    made = load(reference)
+    is_problem = bool(accepts) and not isinstance(made, type) and all(hasattr(made, name) for name in accepts)
+    # A class or a function makes the problem; anything that already offers what is needed is one.
+    return made(**json.loads(settings)) if callable(made) and not is_problem else made
+
+
+_programs: dict[str, Callable] = {}
 
 
 def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.ndarray], float]:
@@ -87,11 +100,15 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
         problem = eqx.combine(arrays, frozen_problem)
         return jax.vmap(lambda seed: _checked(cell, trial(jax.random.key(seed), arm, problem, scale)))(seeds)
 
-    seeds = jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32)
+    # Blocks of one arm, and arms that differ in floats alone, are one program.
+    static = (arm_static, scale_static, sorted(arm_floats), sorted(scale_floats), dict(cell.problem_settings))
+    identity = json.dumps([cell.trial, cell.problem_reference, cell.count, cell.x64, static], sort_keys=True)
+    arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
     started = time.perf_counter()
-    program = jax.jit(block).lower(seeds, arrays, arm_floats, scale_floats).compile()
+    if identity not in _programs:
+        _programs[identity] = jax.jit(block).lower(*arguments).compile()
     compile_seconds = time.perf_counter() - started
-    result = program(seeds, arrays, arm_floats, scale_floats)
+    result = _programs[identity](*arguments)
     return {name: np.asarray(values) for name, values in result.items()}, compile_seconds
 
 

@@ -1,0 +1,159 @@
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+import toys
+
+from laureate.lab.claim import Arm, Claim
+
+SMOKE = ("--scale", "smoke", "--workers", "1")
+
+
+def page_of(output: str) -> str:
+    return Path(output.rpartition("the page: ")[2].strip()).read_text()
+
+
+def test_run_prints_the_verdicts_and_where_the_page_is(laureate):
+    done = laureate("run", "toy", *SMOKE)
+    assert done.code == 0
+    assert re.search(r"toy/better\s+✔ supported\s+2  \[2, 2\]", done.out)
+    assert "✘ refuted" in done.out
+    assert "6 cells: 6 computed, 0 kept, 0 failed" in done.out
+    assert "[6/6] done toy/toy · third · seeds 5–9" in done.err
+    assert "On &lt;script&gt; Toys" in page_of(done.out)
+    again = laureate("run", "toy", *SMOKE)
+    assert "0 computed, 6 kept" in again.out
+    assert again.err == ""
+
+
+def test_run_json_is_one_object_as_documented(laureate):
+    done = laureate("run", "toy/better", *SMOKE, "--json", "--quiet")
+    told = json.loads(done.out)
+    assert done.err == ""
+    assert (told["scale"], told["seeds"]) == ("smoke", 10)
+    assert told["cells"] == {"total": 4, "computed": 4, "cached": 0, "failed": 0}
+    (claim,) = told["claims"]
+    types = {"id": str, "statement": str, "verdict": str, "effect": float, "low": float, "high": float, "p": float}
+    types |= {"seeds": int, "metric": str, "method": str, "baseline": str, "seconds": float}
+    assert {name: type(claim[name]) for name in types} == types
+
+
+@pytest.mark.parametrize(("claim", "code"), [("toy/better", 0), ("toy/worse", 3)])
+def test_the_gate(laureate, claim, code):
+    assert laureate("run", claim, *SMOKE, "--gate", "--quiet").code == code
+
+
+def test_a_failing_cell_makes_the_command_fail(laureate, toy):
+    arms = (Arm("ours", shift=0.0, fails=0), Arm("theirs", shift=2.0, fails=1))
+    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+    toy.paper = toys.paper(toys.experiment(trial="broken", arms=arms, claims=(claim,)))
+    done = laureate("run", "toy", *SMOKE)
+    assert done.code == 1
+    assert "failed: toy/toy · theirs · seeds 0–4" in done.err
+    assert "FloatingPointError: the arm is broken on purpose" in done.err
+    assert "Traceback" not in done.out + done.err
+    assert "Traceback" in page_of(done.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rnu"], "There is no 'rnu'. Did you mean run?"),
+        (["run"], "Say what to run: a paper, a claim, or --all. There are: toy."),
+        (["run", "tpy"], "There is no 'tpy'. Did you mean toy?"),
+        (["run", "toy/bettr"], "Did you mean toy/better?"),
+        (["run", "toy", "--scale", "full"], "has no scale 'full'. It has: smoke, desk."),
+        (["run", "toy", "--problem", "nothing.py:x"], "there is no file 'nothing.py'"),
+        (["run", "toy", "--problem", "nothing"], "--problem must be FILE.py:NAME; got 'nothing'."),
+        (["run", "toy", "--seeds", "0"], "Invalid value for '--seeds'"),
+        (["run", "toy", "--workers", "many"], "a number of processes, or auto"),
+        (["show", "tpy"], "Did you mean toy?"),
+        (["cite", "tpy"], "Did you mean toy?"),
+        (["report"], "There is no run yet. Start one: laureate run"),
+        (["report", "7"], "There is no run 7."),
+        (["compare", "1", "2"], "There is no run 1."),
+        (["export"], "There is no run yet."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_a_user_can_mend_are_one_line_with_the_remedy(laureate, words, message):
+    done = laureate(*words)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) <= 4  # click adds usage lines to its own
+
+
+def test_a_problem_file_that_is_wrong(laureate, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def bowl(:\n")
+    assert "does not parse" in laureate("run", "toy", "--problem", f"{file}:bowl").err
+    file.write_text("bowl = 1\n_hidden = 2\n")
+    assert "defines no 'bwl'. It defines: bowl." in laureate("run", "toy", "--problem", f"{file}:bwl").err
+
+
+def test_a_users_problem_has_its_own_line_on_the_board(laureate, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("class Hill:\n    offset = 3.0\n")
+    laureate("run", "toy/better", *SMOKE, "--quiet")
+    laureate("run", "toy/better", *SMOKE, "--quiet", "--problem", f"{file}:Hill")
+    rows = [row for row in json.loads(laureate("board", "--json").out) if row["id"] == "toy/better"]
+    assert [row["problem"] for row in rows] == ["default", "mine.py:Hill"]
+    assert "on your problem mine.py:Hill" in laureate("board").out
+
+
+def test_the_board_says_how_to_run_what_is_not(laureate):
+    done = laureate("board")
+    assert "· not run" in done.out
+    assert "laureate run toy" in done.out
+    rows = json.loads(laureate("board", "--json").out)
+    assert [row["verdict"] for row in rows] == ["not run", "not run"]
+
+
+def test_show(laureate):
+    out = laureate("show", "toy").out
+    for heading in ("The problem", "The equation", "In your code", "The claims", "What differs", "The cost"):
+        assert heading in out
+    told = json.loads(laureate("show", "toy/better", "--json").out)
+    assert [claim["id"] for claim in told["claims"]] == ["toy/better"]
+    assert told["deviations"] == {"toy": ["It is a toy."]}
+
+
+def test_compare(laureate):
+    for _ in range(2):
+        laureate("run", "toy", *SMOKE, "--quiet")
+    out = laureate("compare", "1", "2").out
+    assert out.count("supported") == 2
+    assert "change" in out
+    assert "differs" not in out
+    told = json.loads(laureate("compare", "1", "2", "--json").out)
+    assert told["claims"][0]["change"] == 0.0
+
+
+def test_export(laureate, tmp_path):
+    laureate("run", "toy", *SMOKE, "--quiet")
+    rows = list(csv.DictReader(io.StringIO(laureate("export", "--csv").out)))
+    assert len([row for row in rows if row["metric"] == "loss"]) == 30
+    assert len(json.loads(laureate("export", "--json").out)) == len(rows)
+    laureate("export", "1", "-o", str(tmp_path / "out.csv"))
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == len(rows) + 1
+
+
+def test_cite_and_doctor(laureate):
+    assert laureate("cite", "toy").out == "@misc{toy}\n"
+    assert json.loads(laureate("cite", "toy", "--json").out) == [{"id": "toy", "bibtex": "@misc{toy}"}]
+    told = json.loads(laureate("doctor", "--json").out)
+    assert {"versions", "machine", "threads", "folders", "store", "data sets"} <= told.keys()
+
+
+def test_report_goes_where_it_is_told(laureate, tmp_path):
+    laureate("run", "toy", *SMOKE, "--quiet")
+    page = tmp_path / "deep" / "page.html"
+    assert laureate("report", "-o", str(page)).out.strip() == str(page)
+    html = page.read_text()
+    assert "http://" not in html
+    assert "https://" not in html
+    assert "<script>" not in html.replace("<script>\n", "", 1), "only our own script"

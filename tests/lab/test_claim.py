@@ -1,0 +1,34 @@
+import pytest
+import toys
+
+from laureate.lab.claim import Arm, Claim, Scale, Settings
+
+
+def test_settings_are_attributes_and_frozen():
+    settings = Settings(sigma=0.1, pairs=3)
+    assert settings.sigma == settings["sigma"] == 0.1
+    with pytest.raises(AttributeError, match="no setting 'sgima'; there are: sigma, pairs"):
+        _ = settings.sgima
+    with pytest.raises(AttributeError, match="frozen"):
+        settings.sigma = 1.0
+    assert hash(settings) == hash(Settings(pairs=3, sigma=0.1))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Claim("c", "s", "m", method="a"), "baseline must be the name of an arm"),
+        (lambda: Claim("c", "s", "m", method="a", baseline="b", kind="equal"), "margin must be > 0"),
+        (lambda: Claim("c", "s", "m", method="a", kind="bound"), "must set at_least or at_most"),
+        (lambda: Claim("c", "s", "m", method="a", kind="trend"), "against must name the metric"),
+        (lambda: Claim("c", "s", "m", method="a", baseline="b", margin=-1.0), "margin must be >= 0; got -1.0"),
+        (lambda: Scale(seeds=0), "seeds and Scale.block must be >= 1"),
+        (lambda: toys.experiment(arms=(Arm("ours"), Arm("ours"))), "distinct names"),
+        (lambda: toys.experiment(arms=(Arm("ours"), Arm("theirs"))), "names the arm 'third'"),
+        (lambda: toys.experiment(scales={"huge": Scale(1)}), "scales must be among"),
+        (lambda: toys.paper(toys.experiment(), toys.experiment("again")), "distinct claim names"),
+    ],
+)
+def test_wrong_declarations_say_what_is_wrong(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,67 @@
+import pytest
+import toys
+
+from laureate.lab.errors import UserError
+from laureate.lab.plan import plan, select
+
+
+def keys(cells):
+    return {cell.key for cell in cells}
+
+
+def test_a_paper_stands_for_all_its_claims_and_a_claim_for_the_arms_it_needs():
+    made = toys.paper()
+    (whole,) = toys.selections(made)
+    assert [claim.name for claim in whole.claims] == ["better", "worse", "which"]
+    assert whole.arms() == ("ours", "theirs", "third")
+    (one,) = toys.selections(made, "toy/better")
+    assert one.arms() == ("ours", "theirs")
+    (question,) = toys.selections(made, "toy/which")
+    assert question.arms() == ("ours", "theirs", "third")
+
+
+def test_an_experiment_name_stands_for_its_claims_and_nothing_is_selected_twice():
+    made = toys.paper()
+    (selection,) = toys.selections(made, "toy/toy", "toy/better", "toy")
+    assert [claim.name for claim in selection.claims] == ["better", "worse", "which"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Say what to run"),
+        (["tyo"], "There is no 'tyo'. Did you mean toy?"),
+        (["toy/bettre"], "Did you mean toy/better"),
+        (["zzzz"], "There are: toy"),
+    ],
+)
+def test_unknown_words_suggest_the_nearest(words, message):
+    made = toys.paper()
+    with pytest.raises(UserError, match=message):
+        select(words, ["toy"], lambda _: made)
+
+
+def test_more_seeds_only_add_cells():
+    selected = toys.selections(toys.paper())
+    few, many = plan(selected, "smoke", seeds=7), plan(selected, "smoke", seeds=23)
+    assert keys(few) < keys(many)
+    assert len(few) == 3 * 2
+    assert len(many) == 3 * 5
+    assert all(cell.start % 5 == 0 and cell.count == 5 for cell in many)
+
+
+def test_another_arm_only_adds_cells():
+    made = toys.paper()
+    assert keys(plan(toys.selections(made, "toy/better"), "smoke")) < keys(plan(toys.selections(made), "smoke"))
+
+
+def test_scales_and_problems_are_different_cells():
+    selected = toys.selections(toys.paper())
+    own = f"{toys.TRIALS}:Bowl"
+    cells = [keys(plan(selected, "smoke")), keys(plan(selected, "desk")), keys(plan(selected, "smoke", problem=own))]
+    assert len(set.union(*cells)) == sum(map(len, cells))
+
+
+def test_a_scale_that_is_not_there():
+    with pytest.raises(UserError, match=r"no scale 'full'\. It has: smoke, desk"):
+        plan(toys.selections(toys.paper()), "full")

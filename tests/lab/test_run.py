@@ -1,0 +1,182 @@
+"""Runs of toy papers: what is computed, what is kept, what is told."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import toys
+
+from laureate.lab import worker
+from laureate.lab.claim import Arm, Claim, Scale
+from laureate.lab.errors import UserError
+from laureate.lab.plan import plan
+from laureate.lab.records import board_rows, compare_runs, observation_rows, run_observations
+from laureate.lab.run import run_claims
+
+
+def run(store, made=None, *words, **options):
+    made = made or toys.paper()
+    return run_claims(store, toys.selections(made, *words), **{"scale": "smoke", "workers": 1} | options)
+
+
+def cells(summary):
+    return {name: summary.cells[name] for name in ("computed", "cached", "failed")}
+
+
+def test_verdicts_and_answers(store):
+    summary = run(store)
+    better, worse = summary.claims
+    assert (better["id"], better["verdict"], better["seeds"]) == ("toy/better", "supported", 10)
+    assert better["effect"] == pytest.approx(2.0, abs=1e-5)
+    assert worse["verdict"] == "refuted"
+    (question,) = summary.questions
+    assert [row["seeds"] for row in question["answers"].values()] == [10, 10, 10]
+    told = "id statement verdict effect low high p seeds metric method baseline seconds"
+    assert set(told.split()) <= better.keys()
+    assert {"run", "scale", "seeds", "claims", "cells"} <= summary.to_json().keys()
+    json.dumps(summary.to_json(), allow_nan=False)
+
+
+def test_repeating_computes_nothing_and_says_the_same(store):
+    first, second = run(store), run(store)
+    assert cells(first) == {"computed": 6, "cached": 0, "failed": 0}
+    assert cells(second) == {"computed": 0, "cached": 6, "failed": 0}
+    for a, b in zip(first.claims, second.claims, strict=True):
+        assert {**a, "run": 0} == {**b, "run": 0}
+
+
+def test_more_seeds_and_another_arm_only_run_the_new_cells(store):
+    assert cells(run(store, None, "toy/better")) == {"computed": 4, "cached": 0, "failed": 0}
+    assert cells(run(store)) == {"computed": 2, "cached": 4, "failed": 0}
+    more = run(store, seeds=14)
+    assert cells(more) == {"computed": 3, "cached": 6, "failed": 0}
+    assert more.claims[0]["seeds"] == 14  # the block computes 15; what was asked for decides
+
+
+def test_fresh_computes_again(store):
+    first = run(store)
+    again = run(store, fresh=True)
+    assert cells(again) == {"computed": 6, "cached": 0, "failed": 0}
+    assert [c["effect"] for c in again.claims] == [c["effect"] for c in first.claims]
+
+
+def test_arms_are_paired_by_seed(store):
+    number = run(store).run
+    arms = run_observations(store, number)["toy", "toy"]
+    np.testing.assert_array_equal(arms["ours"]["draws"], arms["theirs"]["draws"])
+    np.testing.assert_allclose(arms["theirs"]["loss"] - arms["ours"]["loss"], 2.0, rtol=1e-5)
+    assert len(np.unique(arms["ours"]["loss"])) == 10
+
+
+def test_workers_and_the_number_of_seeds_do_not_change_a_bit(store):
+    alone = run_observations(store, run(store).run)["toy", "toy"]
+    pooled = run_observations(store, run(store, fresh=True, workers=2, seeds=5).run)["toy", "toy"]
+    for arm in alone:
+        np.testing.assert_array_equal(alone[arm]["loss"][:5], pooled[arm]["loss"])
+
+
+def test_a_new_number_compiles_nothing(monkeypatch):
+    programs: dict = {}
+    monkeypatch.setattr(worker, "_programs", programs)
+    arms = tuple(Arm(name, shift=shift) for name, shift in [("ours", 0.1), ("theirs", 0.2), ("third", 0.3)])
+    planned = plan(toys.selections(toys.paper(toys.experiment(arms=arms))), "smoke")
+    outcomes = [worker.compute(cell) for cell in planned]
+    assert len(planned) == 6
+    assert len(programs) == 1, "blocks and arms that differ in floats alone are one program"
+    assert len({float(outcome.metrics["loss"][0]) for outcome in outcomes}) == 6
+
+
+def test_a_failing_cell_is_shown_and_the_others_go_on(store):
+    arms = (Arm("ours", shift=0.0, fails=0), Arm("theirs", shift=2.0, fails=0), Arm("third", shift=4.0, fails=1))
+    made = toys.paper(toys.experiment(trial="broken", arms=arms))
+    summary = run(store, made)
+    assert cells(summary) == {"computed": 6, "cached": 0, "failed": 2}
+    assert summary.claims[0]["verdict"] == "supported"
+    assert (summary.claims[1]["verdict"], summary.claims[1]["reason"]) == ("not run", "failed: third")
+    assert "the arm is broken on purpose" in summary.failures[0]["error"]
+    assert "toy_trials.py" in summary.failures[0]["error"]
+    assert store.run(summary.run)["status"] == "failed"
+    assert cells(run(store, made)) == {"computed": 2, "cached": 4, "failed": 2}, "failed cells are tried again"
+
+
+def test_a_worker_that_dies_is_found_and_the_others_are_not_blamed(store):
+    arms = (Arm("ours", fails=0), Arm("theirs", fails=1), Arm("third", fails=0))
+    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+    made = toys.paper(
+        toys.experiment(
+            trial="deadly", arms=arms, claims=(claim,), over_seeds="loop", scales={"smoke": Scale(seeds=2, block=2)}
+        )
+    )
+    summary = run(store, made, workers=2)
+    assert cells(summary) == {"computed": 3, "cached": 0, "failed": 1}
+    assert summary.failures == [
+        {
+            "cell": "toy/toy · theirs · seeds 0–1",
+            "error": "The worker died while computing this cell (out of memory?).",
+        }
+    ]
+
+
+def test_loop_and_vmap_agree(store):
+    vmapped = run_observations(store, run(store).run)["toy", "toy"]
+    looped_paper = toys.paper(toys.experiment(over_seeds="loop"))
+    looped = run_observations(store, run(store, looped_paper).run)["toy", "toy"]
+    np.testing.assert_allclose(vmapped["ours"]["loss"], looped["ours"]["loss"], rtol=1e-5)
+
+
+def test_double_precision_on_request(store):
+    number = run(store, toys.paper(toys.experiment(x64=True))).run
+    assert run_observations(store, number)["toy", "toy"]["ours"]["loss"].dtype == np.float64
+    assert jax.numpy.ones(1).dtype == np.float32
+
+
+def test_a_users_problem(store, tmp_path):
+    (tmp_path / "mine.py").write_text("class Hill:\n    offset = 3.0\nready = Hill()\nclass Flat:\n    pass\n")
+    own = run(store, problem=f"{tmp_path / 'mine.py'}:ready")
+    assert own.problem == "mine.py:ready"
+    assert run_observations(store, own.run)["toy", "toy"]["ours"]["loss"].mean() > 2.0
+    assert run(store, problem=f"{tmp_path / 'mine.py'}:Hill").claims[0]["verdict"] == "supported"
+    lacking = run(store, problem=f"{tmp_path / 'mine.py'}:Flat")
+    assert lacking.failures[0]["error"] == "mine.py:Flat lacks offset. toy/toy needs a problem with: offset."
+    rows = board_rows(store, [toys.paper()])
+    assert {row["problem"] for row in rows if row["id"] == "toy/better"} >= {"default", "mine.py:ready", "mine.py:Hill"}
+
+
+def test_an_experiment_that_takes_no_problem_is_skipped_or_refused(store, tmp_path):
+    (tmp_path / "mine.py").write_text("class Hill:\n    offset = 3.0\n")
+    closed = toys.experiment("closed", accepts=(), claims=(Claim("other", "s", "loss", "ours", "theirs"),))
+    own = f"{tmp_path / 'mine.py'}:Hill"
+    assert run(store, toys.paper(toys.experiment(), closed), problem=own).skipped == ["toy/closed"]
+    with pytest.raises(UserError, match="None of the selected"):
+        run(store, toys.paper(closed), problem=own)
+
+
+def test_the_board_before_and_after(store):
+    made = toys.paper()
+    before = board_rows(store, [made])
+    assert [row["verdict"] for row in before] == ["not run", "not run"]
+    run(store)
+    after = board_rows(store, [made])
+    assert [row["verdict"] for row in after] == ["supported", "refuted"]
+    assert set(before[0]) <= set(after[0]) | {"source"}
+
+
+def test_export_has_every_number_once(store):
+    rows = list(observation_rows(store, run(store).run))
+    losses = [row for row in rows if row["metric"] == "loss"]
+    assert len(losses) == 3 * 10
+    assert len({(row["arm"], row["seed"]) for row in losses}) == 30
+    curve = [row for row in rows if row["metric"] == "curve" and row["arm"] == "ours" and row["seed"] == 0]
+    assert [row["index"] for row in curve] == ["0", "1", "2", "3"]
+
+
+def test_compare_tells_a_change_from_noise(store):
+    made = toys.paper()
+    first = run(store).run
+    moved = toys.paper(toys.experiment(arms=(Arm("ours", shift=1.0), *toys.ARMS[1:])))
+    second = run(store, moved).run
+    same, changed = compare_runs(store, [made], first, first)[0], compare_runs(store, [made], first, second)[0]
+    assert (same["change"], same["low"], same["high"]) == (0.0, 0.0, 0.0)
+    assert changed["change"] == pytest.approx(-1.0, abs=1e-5)
+    assert changed["high"] < 0

@@ -1,0 +1,39 @@
+"""A trial small enough to run everywhere: the mean of a few draws, worse by ``arm.shift``."""
+
+import os
+import time
+
+import jax
+import jax.numpy as jnp
+
+
+class Bowl:
+    """A problem with an offset; a user's own may be any object with one."""
+
+    def __init__(self, offset: float = 0.0):
+        self.offset = offset
+
+
+def trial(key, arm, problem, scale):
+    draws = jax.random.normal(key, (scale.draws,))
+    loss = jnp.mean(draws) + arm.shift + problem.offset
+    steps = jnp.arange(1.0, 5.0)
+    return {"loss": loss, "curve": loss / steps, "steps": steps, "draws": draws}
+
+
+def broken(key, arm, problem, scale):
+    if arm.fails:
+        raise FloatingPointError("the arm is broken on purpose")
+    return trial(key, arm, problem, scale)
+
+
+def deadly(key, arm, problem, scale):
+    if arm.fails:
+        os._exit(1)
+    return {"loss": jnp.float32(0.0)}
+
+
+def slow(key, arm, problem, scale):
+    """A cell of half a second, so that a test can kill a run in the middle."""
+    time.sleep(scale.sleep)
+    return {"loss": jax.random.normal(key) + arm.shift}

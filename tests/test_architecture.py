@@ -1,0 +1,101 @@
+"""Who may import whom: docs/DESIGN.md's table, kept true by reading the imports."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import laureate
+
+PACKAGE = Path(laureate.__file__).parent
+ROOMS = {"problems", "claims", "lab", "catalogue", "pages", "cli"}
+AREAS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS
+VOCABULARY = "laureate.lab.claim"
+
+# What a room may import of Laureate beside itself (a trailing dot: the whole room), and which libraries it must not.
+HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
+MAY = {
+    "problems": ({"laureate._core"}, set()),
+    "lab": ({"laureate"}, set()),
+    "catalogue": ({"laureate", "laureate.lab.", "laureate.claims"}, HEAVY),
+    "pages": ({"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue."}, HEAVY),
+    "cli": ({"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue.", "laureate.pages."}, HEAVY),
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules a file imports, absolute; inside functions too."""
+    package = ["laureate", *path.relative_to(PACKAGE).parent.parts]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            names = (f"{origin}.{alias.name}" for alias in node.names)
+            found.update(name if is_module(name) else origin for name in names)
+    return found
+
+
+def is_module(name: str) -> bool:
+    path = PACKAGE.parent.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def files(room: str) -> list[Path]:
+    return sorted((PACKAGE / room).rglob("*.py"))
+
+
+def check(path: Path, allowed: set[str], forbidden: set[str]) -> list[str]:
+    own = f"laureate.{path.relative_to(PACKAGE).parts[0]}"
+    wrong = []
+    for module in imports(path):
+        root = module.partition(".")[0]
+        if root == "laureate":
+            inside = module == own or module.startswith(f"{own}.")
+            open_room = any(module == a or (a.endswith(".") and module.startswith(a)) for a in allowed)
+            if not (inside or open_room):
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
+        elif root in forbidden:
+            wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
+    return wrong
+
+
+def test_there_are_areas():
+    assert {"gradients"} <= AREAS
+
+
+@pytest.mark.parametrize("area", sorted(AREAS))
+def test_an_area_knows_only_itself(area):
+    assert not [w for path in files(area) for w in check(path, {"laureate._core"}, {"scipy.stats", "click", "rich"})]
+
+
+@pytest.mark.parametrize("room", sorted(MAY))
+def test_a_room_knows_only_whom_it_may(room):
+    allowed, forbidden = MAY[room]
+    assert not [w for path in files(room) for w in check(path, allowed, forbidden) if path.name != "worker.py"]
+
+
+def test_only_the_worker_of_the_lab_runs_jax():
+    users = {path.name for path in files("lab") if imports(path) & HEAVY}
+    assert users == {"worker.py"}
+
+
+def test_declarations_are_data_and_trials_know_no_store():
+    for path in files("claims"):
+        found = {module for module in imports(path) if module.startswith("laureate.")}
+        if path.parent.name == "trials":
+            allowed = {"laureate._core", VOCABULARY, "laureate.problems.", *(f"laureate.{area}." for area in AREAS)}
+            allowed |= {f"laureate.{area}" for area in AREAS} | {"laureate.problems"}
+            assert not check(path, allowed, set())
+        else:
+            assert found <= {VOCABULARY}, path
+            assert not check(path, {VOCABULARY}, HEAVY | {"numpy"}), path
+
+
+def test_no_assert_on_input_no_pickle():
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree)), f"{path}: python -O drops assert"
+        assert "pickle" not in imports(path)
