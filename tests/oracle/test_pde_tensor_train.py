@@ -1,0 +1,263 @@
+"""Tensor-train algebra against dense tensors, and the two regressions against functions they must recover."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.interpolate import BSpline
+
+from laureate._core import Status
+from laureate.pde import ALS, SALSA, CustomBasis, Fourier, FunctionalTensorTrain, Hermite, Polynomials, Splines
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def pair(dimension, degree=3, ranks=(3, 2)):
+    basis = Polynomials(-1.0, 1.0, degree)
+    keys = jax.random.split(jax.random.key(dimension), 3)
+    first = FunctionalTensorTrain.random(keys[0], dimension, basis, ranks[0])
+    second = FunctionalTensorTrain.random(keys[1], dimension, basis, ranks[1])
+    return first, second, jax.random.uniform(keys[2], (dimension,), minval=-1.0)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 4])
+def test_evaluation_equals_the_dense_contraction(dimension):
+    train, _, x = pair(dimension)
+    value = train.dense()
+    for feature in train.basis(x):
+        value = jnp.tensordot(feature, value, axes=1)
+    assert jnp.abs(train(x) - value) < 1e-12
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 7])
+def test_gradient_equals_automatic_differentiation(dimension):
+    train, _, x = pair(dimension)
+    assert jnp.max(jnp.abs(train.gradient(x) - jax.grad(train)(x))) < 1e-10
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 4])
+def test_sum_difference_multiple_inner_product_and_norm(dimension):
+    first, second, _ = pair(dimension)
+    a, b = first.dense(), second.dense()
+    assert jnp.max(jnp.abs((first + second).dense() - (a + b))) < 1e-12
+    assert jnp.max(jnp.abs((first - 2.0 * second).dense() - (a - 2 * b))) < 1e-12
+    assert jnp.abs(first.inner(second) - jnp.sum(a * b)) < 1e-12
+    assert jnp.abs(first.norm() - jnp.linalg.norm(a)) < 1e-12
+
+
+@pytest.mark.parametrize("centre", [0, 1, 3])
+def test_orthogonalise_keeps_the_tensor_and_makes_orthonormal_cores(centre):
+    train, _, _ = pair(4)
+    swept = train.orthogonalise(centre)
+    assert jnp.max(jnp.abs(swept.dense() - train.dense())) < 1e-12
+    for i in range(4):
+        core = np.asarray(swept.cores[i])
+        if i < centre:
+            unfolded = core[:1].reshape(-1, 3) if i == 0 else core.reshape(-1, 3)
+            assert np.max(np.abs(unfolded.T @ unfolded - np.eye(3))) < 1e-12
+        if i > centre:
+            unfolded = core[:, :, :1].reshape(3, -1) if i == 3 else core.reshape(3, -1)
+            assert np.max(np.abs(unfolded @ unfolded.T - np.eye(3))) < 1e-12
+
+
+def test_rounding_finds_the_rank_and_keeps_its_promise():
+    first, second, _ = pair(5, ranks=(2, 2))
+    doubled = (first + first + first).round()
+    assert doubled.rank == 2
+    assert jnp.max(jnp.abs(doubled.dense() - 3 * first.dense())) < 1e-12
+    total = first + 0.05 * second
+    for tolerance in (1e-3, 0.03, 0.3):
+        rounded = total.round(tolerance)
+        assert (rounded - total).norm() <= tolerance * total.norm() * (1 + 1e-9)
+    assert total.round(0.3).rank < total.round(1e-3).rank
+
+
+def test_rounding_inside_jit_keeps_the_shape():
+    first, _, _ = pair(4)
+    rounded = eqx.filter_jit(lambda train: (train + train).round(1e-10))(first)
+    assert rounded.rank == 6
+    assert rounded.ranks().tolist() == [3, 3, 3]
+    assert jnp.max(jnp.abs(rounded.dense() - 2 * first.dense())) < 1e-12
+
+
+def test_polynomials_are_orthonormal_in_h2_up_to_the_constant():
+    low, high, degree = -0.7, 2.0, 5
+    basis = Polynomials(low, high, degree)
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    x = jnp.asarray((high - low) / 2 * nodes + (high + low) / 2)
+    once = basis.derivative(x)
+    twice = jax.jvp(basis.derivative, (x,), (jnp.ones_like(x),))[1]
+    gram = sum((v * weights[:, None]).T @ v for v in (basis(x), once, twice)) * (high - low) / 2
+    assert np.max(np.abs(gram - (high - low) * np.eye(degree + 1))) < 1e-9
+    assert jnp.all(basis(x)[:, 0] == 1.0)
+
+
+def test_hermite_is_orthonormal_under_its_gaussian():
+    basis = Hermite(1.0, 2.0, degree=5)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    values = basis(jnp.asarray(1.0 + 2.0 * nodes))
+    assert np.max(np.abs((values * weights[:, None]).T @ values / np.sqrt(2 * np.pi) - np.eye(6))) < 1e-10
+
+
+def test_fourier_is_orthonormal_over_a_period():
+    x = jnp.linspace(0.0, 3.0, 64, endpoint=False)
+    values = Fourier(0.0, 3.0, degree=3)(x)
+    assert np.max(np.abs(values.T @ values / 64 - np.eye(7))) < 1e-12
+
+
+def test_splines_equal_scipys():
+    basis = Splines(-1.0, 2.0, pieces=6)
+    x = jnp.linspace(-1.0, 2.0, 97)[:-1]
+    knots = np.linspace(-1 - 1.5, 2 + 1.5, 6 + 7)
+    expected = BSpline.design_matrix(np.asarray(x), knots, 3).toarray()
+    assert np.max(np.abs(basis(x) - expected)) < 1e-12
+
+
+BASES = [
+    Polynomials(-2.0, 2.0, 3),
+    Polynomials(-2.0, 2.0, 3, clip=True),
+    Hermite(0.3, 0.8, 4),
+    Fourier(-1.0, 1.0, 2),
+    Splines(-2.0, 2.0, 5),
+    CustomBasis((jnp.sin, jnp.tanh)),
+]
+
+
+@pytest.mark.parametrize("basis", BASES, ids=lambda b: type(b).__name__)
+def test_every_basis_holds_the_constant_and_its_derivative(basis):
+    x = jnp.linspace(-1.9, 1.9, 40).reshape(4, 10)
+    assert basis(x).shape == (4, 10, basis.size)
+    assert jnp.max(jnp.abs(basis(x) @ jnp.asarray(basis.constant) - 1)) < 1e-12
+    step = 1e-6
+    slope = (basis(x + step) - basis(x - step)) / (2 * step)
+    assert jnp.max(jnp.abs(basis.derivative(x) - slope)) < 1e-6
+
+
+def test_clipped_polynomials_do_not_explode():
+    basis = Polynomials(-1.0, 1.0, 7, clip=True)
+    assert jnp.array_equal(basis(jnp.array(50.0)), basis(jnp.array(1.0)))
+    assert jnp.all(basis.derivative(jnp.array(50.0)) == 0)
+
+
+def additive(key, dimension, samples):
+    x = jax.random.uniform(key, (samples, dimension), minval=-1.0)
+    weights = jnp.arange(1.0, dimension + 1)
+    return x, x**2 @ weights + x[:, 0] * x[:, 1] + 1.0
+
+
+@pytest.mark.parametrize("method", [ALS(max_sweeps=100, tolerance=1e-6), SALSA(max_sweeps=200)], ids=["als", "salsa"])
+def test_regression_recovers_a_function_in_its_span(method):
+    x, y = additive(jax.random.key(0), 12, 1500)
+    start = FunctionalTensorTrain.start(jax.random.key(1), 12, Polynomials(-1.0, 1.0, 2), rank=3)
+    train, info = eqx.filter_jit(lambda s: s.fit(x, y, method))(start)
+    fresh, truth = additive(jax.random.key(2), 12, 200)
+    error = jnp.sqrt(jnp.mean((jax.vmap(train)(fresh) - truth) ** 2) / jnp.mean(truth**2))
+    assert info.residual < 1e-7
+    assert error < 1e-6
+    assert info.status == Status.OK
+
+
+def test_als_recovers_a_random_train_to_rounding():
+    basis = Polynomials(-1.0, 1.0, 3)
+    keys = jax.random.split(jax.random.key(7), 3)
+    truth = FunctionalTensorTrain.random(keys[0], 5, basis, rank=2)
+    x = jax.random.uniform(keys[1], (2000, 5), minval=-1.0)
+    start = FunctionalTensorTrain.start(keys[2], 5, basis, rank=2)
+    train, info = start.fit(x, jax.vmap(truth)(x), ALS(ridge=0.0, max_sweeps=100, tolerance=1e-6))
+    assert info.residual < 1e-10
+    assert (train - truth).norm() < 1e-9 * truth.norm()
+
+
+def test_residual_never_rises_from_sweep_to_sweep_without_regularisation():
+    x, y = additive(jax.random.key(3), 6, 400)
+    y = y + jnp.sin(3 * x[:, 2] * x[:, 4])
+    train = FunctionalTensorTrain.start(jax.random.key(4), 6, Polynomials(-1.0, 1.0, 3), rank=3)
+    one_sweep = eqx.filter_jit(lambda t: t.fit(x, y, ALS(ridge=0.0, max_sweeps=1)))
+    residuals = []
+    for _ in range(6):
+        train, info = one_sweep(train)
+        residuals.append(float(info.residual))
+    assert all(after <= before + 1e-12 for before, after in itertools.pairwise(residuals))
+
+
+def test_salsa_keeps_unneeded_slots_out():
+    x = jax.random.uniform(jax.random.key(0), (2000, 8), minval=-1.0)
+    y = jnp.prod(1 + 0.3 * x, axis=1)  # rank one
+    start = FunctionalTensorTrain.start(jax.random.key(1), 8, Polynomials(-1.0, 1.0, 2), rank=5)
+    train, info = start.fit(x, y, SALSA())
+    assert jnp.all(info.ranks <= 2)  # the rank and its scout
+    assert jnp.all(train.ranks(1e-4) == 1)
+
+
+def test_test_samples_stop_a_fit_that_learns_noise():
+    keys = jax.random.split(jax.random.key(11), 4)
+    basis = Polynomials(-1.0, 1.0, 5)
+
+    def draw(key, count):
+        return jax.random.uniform(key, (count, 6), minval=-1.0)
+
+    def truth(x):
+        return jnp.sum(x**2, axis=1)
+
+    def error(train):
+        return jnp.mean((jax.vmap(train)(fresh) - truth(fresh)) ** 2)
+
+    x, held_out, fresh = draw(keys[0], 250), draw(keys[1], 250), draw(keys[2], 2000)
+    noise = jax.random.normal(keys[3], (2, 250))
+    start = FunctionalTensorTrain.start(jax.random.key(12), 6, basis, rank=4)
+    method = ALS(max_sweeps=40, tolerance=1e-9)
+    greedy, _ = start.fit(x, truth(x) + noise[0], method)
+    careful, info = start.fit(x, truth(x) + noise[0], method, test=(held_out, truth(held_out) + noise[1]))
+    assert error(careful) < error(greedy)
+    assert info.cost < 40
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Polynomials(-1.0, 1.0, -1), "Polynomials.degree must be >= 0; got -1."),
+        (lambda: Polynomials(1.0, 1.0, 2), "Polynomials.high must be > low = 1.0; got 1.0."),
+        (lambda: Hermite(0.0, 0.0), "Hermite.scale must be > 0"),
+        (lambda: Fourier(0.0, 1.0, -2), "Fourier.degree"),
+        (lambda: Splines(0.0, 1.0, 0), "Splines.pieces must be >= 1"),
+        (lambda: CustomBasis((3,)), "CustomBasis.functions must be callables"),  # type: ignore[arg-type]
+        (lambda: ALS(ridge=-1.0), "ALS.ridge must be >= 0; got -1.0."),
+        (lambda: ALS(max_sweeps=0), "ALS.max_sweeps"),
+        (lambda: SALSA(shrink=1.0), "SALSA.shrink must be > 1"),
+        (lambda: SALSA(patience=1), "SALSA.patience must be >= 3"),
+    ],
+)
+def test_wrong_settings_are_told(make, message):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        make()
+
+
+def test_wrong_shapes_are_told():
+    train, other, x = pair(3)
+    with pytest.raises(ValueError, match="takes one point of shape"):
+        train(jnp.zeros((5, 3)))
+    with pytest.raises(ValueError, match="other must be a train of 3 coordinates"):
+        _ = train + pair(2)[0]
+    with pytest.raises(ValueError, match="centre must be in 0"):
+        train.orthogonalise(3)
+    with pytest.raises(ValueError, match=r"inputs must be \[k, d\]"):
+        train.fit(x, jnp.zeros(3))
+    with pytest.raises(ValueError, match="cores must be of shape"):
+        FunctionalTensorTrain(jnp.zeros((3, 2, 5, 2)), other.basis)
+
+
+def test_program_size_does_not_grow_with_dimension():
+    def lines(dimension):
+        start = FunctionalTensorTrain.start(jax.random.key(0), dimension, Polynomials(-1.0, 1.0, 2), rank=2)
+        x, y = jnp.ones((50, dimension)), jnp.ones(50)
+        fit = jax.jit(lambda cores: FunctionalTensorTrain(cores, start.basis).fit(x, y)[0].cores)
+        return len(fit.lower(start.cores).as_text().splitlines())
+
+    assert lines(40) == lines(4)
