@@ -1,0 +1,50 @@
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+from laureate.pages.charts import Axis, Series, curve_chart, interval_chart, label
+
+
+def svg(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text.partition("<ul")[0])
+
+
+def test_an_axis_maps_its_ends_and_holds_what_lies_outside():
+    axis = Axis([0.0, 10.0], 0.0, 100.0, pad=0.0)
+    assert [axis(v) for v in (0.0, 5.0, 10.0, -3.0, math.inf)] == [0.0, 50.0, 100.0, 0.0, 100.0]
+    logarithmic = Axis([1.0, 100.0], 0.0, 100.0, log=True, pad=0.0)
+    assert [logarithmic(v) for v in (1.0, 10.0, 100.0, 0.0)] == [0.0, 50.0, 100.0, 0.0]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [-3e-7, 5e-7], [1e6, 3e9], [2.0, 2.0], [0.0, 0.0], [-1e-300, 1e300]])
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_are_inside_and_few(values, log):
+    axis = Axis(values, 0.0, 100.0, log)
+    ticks = axis.ticks()
+    assert len(ticks) <= 12
+    assert all(axis.low - 1e-9 <= axis._scaled(tick) <= axis.high + 1e-9 for tick in ticks)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.5, "0.5"), (-2, "−2"), (1e-6, "10⁻⁶"), (-3e7, "−3·10⁷"), (1200, "1200")]
+)
+def test_labels(value, text):
+    assert label(value) == text
+
+
+def test_every_seed_is_a_point_and_the_text_alternative_tells_the_result():
+    drawn = svg(interval_chart([1.0, 2.0, 3.0], 2.0, 1.2, 2.8, [(0.0, "no <effect>")], "effect 2"))
+    classes = [node.get("class") for node in drawn.iter()]
+    assert classes.count("seed") == 3
+    assert classes.count("mean") == 1
+    assert drawn.get("aria-label") == "effect 2"
+    assert "no <effect>" in "".join(drawn.itertext())
+
+
+def test_curves_have_a_line_and_a_band_each_and_a_legend():
+    series = [Series(name, [1.0, 10.0], [2.0, 1.0], [1.5, 0.5], [2.5, 1.5]) for name in ("<ours>", "theirs")]
+    html = curve_chart(series, "steps", "loss", "loss against steps", log_x=True, log_y=True)
+    assert len(re.findall("<polyline", html)) == len(re.findall("<polygon", html)) == 2
+    assert "&lt;ours&gt;" in html
+    assert "<ours>" not in html
