@@ -101,11 +101,10 @@ def _print(summary, page) -> None:
         click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
         click.echo("    " + failure["error"].splitlines()[0], err=True)
     cells = summary.cells
-    seconds = sum(claim["seconds"] for claim in summary.claims)
     click.echo()
     click.echo(
         f"  scale {summary.scale}, {summary.seeds} seeds, this machine · {cells['total']} cells:"
         f" {cells['computed']} computed, {cells['cached']} kept, {cells['failed']} failed"
-        f" · {duration(seconds)} of computing"
+        f" · {duration(summary.seconds)} of computing"
     )
     click.echo(f"  the page: {page}")

@@ -7,9 +7,9 @@ import numpy as np
 
 from laureate.lab import statistics
 from laureate.lab.claim import Claim, Experiment, Paper
+from laureate.lab.evidence import effects
 from laureate.lab.plan import DEFAULT_PROBLEM
 from laureate.lab.store import Store
-from laureate.lab.verdict import effects
 
 __all__ = ["OBSERVATION_COLUMNS", "board_rows", "compare_runs", "observation_rows", "paper_record", "run_observations"]
 

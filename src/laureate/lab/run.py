@@ -40,7 +40,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run found: verdicts, answers to questions, and what became of its cells."""
+    """What a run found: verdicts, answers to questions, what became of its cells, and their seconds of computing."""
 
     run: int
     scale: str
@@ -49,6 +49,7 @@ class Summary:
     claims: list[dict[str, Any]]
     questions: list[dict[str, Any]]
     cells: dict[str, int]
+    seconds: float = 0.0
     failures: list[dict[str, str]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
@@ -111,7 +112,9 @@ def run_claims(
             executor.close()
         store.end_run(run, status)
     counts = {"total": len(planned), "computed": len(to_compute), "cached": cached, "failed": len(failures)}
-    return Summary(run, scale, shown_seeds, problem_label(problem), claims, questions, counts, failures, skipped)
+    seconds = round(sum(store.cell_seconds(found.values()).values()), 3)
+    label = problem_label(problem)
+    return Summary(run, scale, shown_seeds, label, claims, questions, counts, seconds, failures, skipped)
 
 
 def problem_label(problem: str) -> str:

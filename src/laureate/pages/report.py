@@ -11,9 +11,9 @@ import numpy as np
 from laureate.claims import paper as load_paper
 from laureate.claims import paper_ids
 from laureate.lab.claim import Claim, Curve, Experiment
+from laureate.lab.evidence import effects
 from laureate.lab.records import paper_record, run_observations
 from laureate.lab.store import Store
-from laureate.lab.verdict import effects
 from laureate.pages.charts import Series, curve_chart, interval_chart, label
 
 __all__ = ["render_report", "write_report"]

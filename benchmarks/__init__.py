@@ -1,0 +1,1 @@
+"""Speed side by side with peers, and how it grows. Never run by the tests."""
