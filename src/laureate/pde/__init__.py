@@ -2,7 +2,10 @@
 
 from laureate.pde.als import ALS
 from laureate.pde.bases import Basis, CustomBasis, Fourier, Hermite, Polynomials, Splines
+from laureate.pde.problem import ParabolicPDE, simulate
 from laureate.pde.salsa import SALSA
+from laureate.pde.solution import Interval, Solution, ValueFunction
+from laureate.pde.solver import SolverState, StepInfo, TensorTrainSolver
 from laureate.pde.sweep import FitInfo
 from laureate.pde.tensor_train import FunctionalTensorTrain
 
@@ -15,6 +18,14 @@ __all__ = [
     "Fourier",
     "FunctionalTensorTrain",
     "Hermite",
+    "Interval",
+    "ParabolicPDE",
     "Polynomials",
+    "Solution",
+    "SolverState",
     "Splines",
+    "StepInfo",
+    "TensorTrainSolver",
+    "ValueFunction",
+    "simulate",
 ]

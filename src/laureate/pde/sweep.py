@@ -290,7 +290,7 @@ def _right_orthogonal(cores: Array, live: Array) -> Array:
     return reverse(swept).at[0].set(cores[0])
 
 
-def enough_samples(count: int, rank: int, size: int, dimension: int, extras: int) -> int:
+def enough_samples(rank: int, size: int, dimension: int, extras: int) -> int:
     """Three samples an unknown of the largest local problem: how many are needed."""
     caps = np.asarray(rank_caps(dimension, size, rank))
     return int(3 * (np.max(caps[:-1] * caps[1:]) * size + extras))

@@ -1,0 +1,410 @@
+"""The backward tensor-train solver for parabolic equations in many dimensions."""
+
+import warnings
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from laureate._core import Status, require
+from laureate.pde.als import ALS
+from laureate.pde.bases import Basis
+from laureate.pde.checkpoint import Checkpoint
+from laureate.pde.problem import (
+    Control,
+    ParabolicPDE,
+    check_problem,
+    pull,
+    simulate,
+    spread,
+    terminal_value_and_gradient,
+)
+from laureate.pde.salsa import SALSA
+from laureate.pde.solution import Solution, ValueFunction
+from laureate.pde.sweep import FitInfo, Samples, enough_samples
+from laureate.pde.tensor_train import FunctionalTensorTrain, rank_caps
+
+__all__ = ["SolverState", "StepInfo", "TensorTrainSolver"]
+
+
+class SolverState(NamedTuple):
+    """What the next backward step needs: the paths, V_{n+1}, and the step n that is to be done."""
+
+    paths: Float[Array, "n k d"]
+    test_paths: Float[Array, "n q d"]
+    function: ValueFunction
+    n: Int[Array, ""]
+
+
+class StepInfo(NamedTuple):
+    """How one backward step went.
+
+    residual, test_residual: of the regression, relative. change: the last relative change of the fixed point.
+    iterations: of the fixed point. cost: sweeps in all. ranks: in use at each bond. value: mean target (V(0, x0) at
+    n = 0) with its standard_error. outside: share of coordinates beyond the basis' interval.
+    """
+
+    residual: Float[Array, ""]
+    test_residual: Float[Array, ""]
+    change: Float[Array, ""]
+    iterations: Int[Array, ""]
+    cost: Int[Array, ""]
+    ranks: Int[Array, " bonds"]
+    value: Float[Array, ""]
+    standard_error: Float[Array, ""]
+    outside: Float[Array, ""]
+    terminal_finite: Array
+    driver_finite: Array
+    status: Int[Array, ""]
+
+
+class _Paths(NamedTuple):
+    """One time step of all paths, with what does not depend on the function sought."""
+
+    t: Array
+    dt: Array
+    x: Float[Array, "k d"]
+    after: Float[Array, "k d"]
+    g: Float[Array, " k"]
+    g_gradient: Float[Array, "k d"]
+    increment: Float[Array, "k d"]
+    future: Float[Array, " k"]
+    future_gradient: Float[Array, "k d"]
+
+
+class TensorTrainSolver(eqx.Module):
+    """Solve ∂_t V + b·∇V + ½ tr(σσᵀ∇²V) + h(t, x, V, σᵀ∇V) = 0, V(T, ·) = g, backwards in time by tensor-train regression.
+
+    For semilinear parabolic equations in ten to a hundred dimensions: control, finance, physics. Paths X_n of the forward
+    process are simulated once; then, from n = N − 1 down to 0,
+
+        V_n = argmin_V mean_k |V(X_n) − y|²,  V = Σ c[i] φ_{i_1} ⋯ φ_{i_d} + c_g g,  with the targets
+        explicit:  y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt
+        implicit:  y = V_{n+1}(X_{n+1}) + h(t_n, X_n, Y_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt   (a fixed point, warm start V_{n+1}).
+
+    At n = 0 all paths stand at x0: V(0, x0) is the mean of the targets. Reference: Richter, Sallandt and Nüsken,
+    "Solving high-dimensional parabolic PDEs using the tensor train format", ICML 2021. Needs float64.
+
+    basis: functions of one coordinate, e.g. ``Polynomials(low, high, degree)`` with the paths within (low, high).
+    rank: the trains' rank (with ``SALSA`` the largest). num_steps: N. num_samples: paths K; at least three an unknown of
+    a local problem. scheme: "implicit" is more accurate, "explicit" about three times faster. use_terminal: add g to the
+    ansatz. regression: ``ALS(...)`` or ``SALSA(...)``. num_test: independent paths that stop a regression which learns
+    noise (0: none). tolerance: relative change that ends the fixed point. max_iterations: of the fixed point.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from laureate.pde import Polynomials, TensorTrainSolver
+    >>> class Heat(eqx.Module):
+    ...     x0: jax.Array
+    ...     horizon: float = 0.5
+    ...     def drift(self, t, x): return jnp.zeros_like(x)
+    ...     def diffusion(self, t, x): return jnp.ones(())
+    ...     def driver(self, t, x, y, z): return 0.0 * y
+    ...     def terminal(self, x): return jnp.sum(x**2)
+    >>> with jax.enable_x64(True):
+    ...     solver = TensorTrainSolver(Polynomials(-6.0, 6.0, degree=2), rank=2, num_steps=5, num_samples=500)
+    ...     round(float(solver.solve(jax.random.key(0), Heat(jnp.zeros(4))).v0), 1)  # d T = 2
+    2.0
+    """
+
+    basis: Basis
+    regression: ALS | SALSA
+    tolerance: Array | float
+    rank: int = eqx.field(static=True)
+    num_steps: int = eqx.field(static=True)
+    num_samples: int = eqx.field(static=True)
+    num_test: int = eqx.field(static=True)
+    scheme: Literal["implicit", "explicit"] = eqx.field(static=True)
+    use_terminal: bool = eqx.field(static=True)
+    max_iterations: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        basis: Basis,
+        rank: int = 1,
+        num_steps: int = 100,
+        num_samples: int = 2000,
+        scheme: Literal["implicit", "explicit"] = "implicit",
+        use_terminal: bool = True,
+        regression: ALS | SALSA | None = None,
+        num_test: int = 0,
+        tolerance: float = 1e-6,
+        max_iterations: int = 100,
+    ):
+        require("TensorTrainSolver", "rank", ">= 1", rank, lambda r: r >= 1)
+        require("TensorTrainSolver", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
+        require("TensorTrainSolver", "num_samples", ">= 2", num_samples, lambda n: n >= 2)
+        require("TensorTrainSolver", "num_test", ">= 0", num_test, lambda n: n >= 0)
+        require(
+            "TensorTrainSolver", "scheme", "'implicit' or 'explicit'", scheme, lambda s: s in ("implicit", "explicit")
+        )
+        require("TensorTrainSolver", "tolerance", "> 0", tolerance, lambda w: w > 0)
+        require("TensorTrainSolver", "max_iterations", ">= 1", max_iterations, lambda n: n >= 1)
+        self.basis, self.rank, self.num_steps, self.num_samples = basis, rank, num_steps, num_samples
+        self.scheme, self.use_terminal, self.num_test = scheme, use_terminal, num_test
+        self.regression = ALS() if regression is None else regression
+        self.tolerance, self.max_iterations = tolerance, max_iterations
+
+    def init(self, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None = None) -> SolverState:
+        """Simulate the paths (under ``control``, if given) and start from V_N = g."""
+        self._check(pde)
+        train_key, test_key, noise_key = jax.random.split(key, 3)
+        paths = simulate(train_key, pde, self.num_samples, self.num_steps, control)
+        test = simulate(test_key, pde, self.num_test, self.num_steps, control) if self.num_test else paths[:, :0]
+        train = FunctionalTensorTrain.start(noise_key, pde.x0.shape[0], self.basis, self.rank)
+        one, zero = jnp.ones((), paths.dtype), jnp.zeros((), paths.dtype)
+        return SolverState(paths, test, ValueFunction(train, one, zero), jnp.asarray(self.num_steps - 1))
+
+    def step(
+        self, pde: ParabolicPDE, state: SolverState, control: Control | None = None
+    ) -> tuple[SolverState, StepInfo]:
+        """One step backward in time, from V_{n+1} to V_n."""
+        paths, test, function, n = state
+        function, info = lax.cond(
+            n > 0,
+            lambda: self._fit(pde, control, *_window(paths, test, n), function, n),
+            lambda: self._finish(pde, control, *_window(paths, test, n), function, n),
+        )
+        return SolverState(paths, test, function, n - 1), info
+
+    def run(self, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None = None) -> Solution:
+        """The whole solution as one traceable program, for jit and vmap; failures are told by ``info.status``."""
+        state = self.init(key, pde, control)
+
+        def body(function, n):
+            function, info = self._fit(pde, control, *_window(state.paths, state.test_paths, n), function, n)
+            return function, (_parts(function), info)
+
+        backwards = jnp.arange(self.num_steps - 1, 0, -1)
+        function, (parts, infos) = lax.scan(body, state.function, backwards)
+        window = _window(state.paths, state.test_paths, jnp.zeros((), int))
+        first, info = self._finish(pde, control, *window, function, jnp.zeros((), int))
+        ends = _parts(first), _parts(state.function)
+        join = jax.tree.map(lambda a, b, c: jnp.concatenate([a[None], b[::-1], c[None]]), ends[0], parts, ends[1])
+        infos = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b[::-1]]), info, infos)
+        return Solution(pde, self.basis, *join, v0=info.value, info=infos)
+
+    def solve(
+        self,
+        key: PRNGKeyArray,
+        pde: ParabolicPDE,
+        control: Control | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Solution:
+        """The whole solution, step by step, with failures raised and doubts warned of.
+
+        control: u(t, x) added to the paths' drift as σu; the equation's solution stays the same, the paths go where
+            they matter. ``Solution.optimal_control`` of a first run is the natural one.
+        checkpoint: a file written after every step; the same call again resumes from it.
+        """
+        state = _init(self, key, pde, control)
+        if not bool(jnp.all(jnp.isfinite(state.paths))):
+            raise FloatingPointError("pde.drift or pde.diffusion gave a value that is not finite along the paths.")
+        kept = Checkpoint(checkpoint, self, key, pde)
+        done = kept.load()
+        function = state.function
+        if done:
+            cores, weight, offset = (jnp.asarray(v) for v in done[-1][0])
+            function = ValueFunction(FunctionalTensorTrain(cores, self.basis), weight, offset)
+        for n in range(self.num_steps - 1 - len(done), -1, -1):
+            window = _window(state.paths, state.test_paths, n)
+            function, info = _advance(self, pde, control, window, function, jnp.asarray(n), n == 0)
+            _judge(n, info, self.basis, window)
+            done.append((_parts(function), info))
+            kept.save(done)
+        parts = [_parts(state.function), *(part for part, _ in done)][::-1]
+        join = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(v) for v in a]), *parts)
+        infos = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(v) for v in a]), *[info for _, info in done][::-1])
+        return Solution(pde, self.basis, *join, v0=infos.value[0], info=infos)
+
+    def _check(self, pde: ParabolicPDE) -> None:
+        if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                "TensorTrainSolver needs float64; call jax.config.update('jax_enable_x64', True) before making arrays, "
+                "or work within jax.enable_x64(True)."
+            )
+        check_problem(pde)
+        if jnp.asarray(pde.x0).dtype != jnp.float64:
+            raise TypeError(f"pde.x0 must be float64; got {jnp.asarray(pde.x0).dtype}.")
+        dimension, size = jnp.asarray(pde.x0).shape[0], self.basis.size
+        needed = enough_samples(self.rank, size, dimension, int(self.use_terminal))
+        if self.num_samples < needed:
+            raise ValueError(
+                f"TensorTrainSolver.num_samples must be >= {needed} for rank {self.rank} and {size} functions; "
+                f"got {self.num_samples}. Raise num_samples or lower the rank."
+            )
+        if (cap := int(max(rank_caps(dimension, size, self.rank)))) < self.rank:
+            warnings.warn(
+                f"TensorTrainSolver.rank = {self.rank} is more than {dimension} coordinates with {size} functions can "
+                f"use; it is capped at {cap}.",
+                stacklevel=3,
+            )
+
+    def _along(self, pde: ParabolicPDE, x: Array, after: Array, function: ValueFunction, n: Array) -> _Paths:
+        dt = jnp.asarray(pde.horizon, x.dtype) / self.num_steps
+        t = n * dt
+        g, slope = jax.vmap(lambda x: terminal_value_and_gradient(pde, x))(x)
+        g_after, slope_after = jax.vmap(lambda x: terminal_value_and_gradient(pde, x))(after)
+        future, gradient = jax.vmap(function.value_and_gradient)(after, g_after, slope_after)
+        # σ ξ_{n+1} √Δt is what the path did beyond its drift: no noise need be stored, nor σ be invertible. Under a
+        # control this holds σuΔt too, which is what the equation then asks for.
+        increment = after - x - jax.vmap(lambda x: pde.drift(t, x) * dt)(x)
+        return _Paths(t, dt, x, after, g, slope, increment, future, gradient)
+
+    def _explicit(self, pde: ParabolicPDE, control: Control | None, p: _Paths) -> Array:
+        """y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt, less Z·u Δt where the paths are controlled."""
+
+        def target(x, after, value, gradient):
+            time = p.t + p.dt
+            z = pull(jnp.asarray(pde.diffusion(time, after)), gradient)
+            y = value + pde.driver(time, after, value, z) * p.dt
+            if control is None:
+                return y
+            return y - gradient @ spread(jnp.asarray(pde.diffusion(p.t, x)), control(p.t, x)) * p.dt
+
+        return jax.vmap(target)(p.x, p.after, p.future, p.future_gradient)
+
+    def _implicit(self, pde: ParabolicPDE, p: _Paths, value: Array, gradient: Array) -> Array:
+        """y = V_{n+1}(X_{n+1}) + h(t_n, X_n, Y_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt, the last term as ∇V_n·σξ√Δt."""
+
+        def target(x, future, value, gradient, increment):
+            z = pull(jnp.asarray(pde.diffusion(p.t, x)), gradient)
+            return future + pde.driver(p.t, x, value, z) * p.dt - gradient @ increment
+
+        return jax.vmap(target)(p.x, p.future, value, gradient, p.increment)
+
+    def _fit(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
+        """V_n from V_{n+1} by regression, for n > 0."""
+        batches = [self._along(pde, x, after, function, n)]
+        if self.num_test:
+            batches.append(self._along(pde, test_x, test_after, function, n))
+        features = [self.basis(p.x.T) for p in batches]
+
+        def regress(start: FunctionalTensorTrain, targets: list[Array]) -> tuple[ValueFunction, FitInfo]:
+            samples = [
+                Samples(f, p.g[:, None] if self.use_terminal else p.g[:, None][:, :0], y)
+                for f, p, y in zip(features, batches, targets, strict=True)
+            ]
+            train, weight, info = self.regression.fit(start, *samples)
+            c = weight[0] if self.use_terminal else jnp.zeros_like(function.weight)
+            return ValueFunction(train, c, jnp.zeros_like(function.offset)), info
+
+        def evaluate(candidate: ValueFunction) -> list[tuple[Array, Array]]:
+            return [jax.vmap(candidate.value_and_gradient)(p.x, p.g, p.g_gradient) for p in batches]
+
+        zero = jnp.zeros((), jnp.int32)
+        if self.scheme == "explicit":
+            targets = [self._explicit(pde, control, p) for p in batches]
+            new, fit = regress(function.train, targets)
+            change, iterations, cost = jnp.zeros_like(function.offset), zero + 1, fit.cost
+        else:
+
+            def body(carry):
+                candidate, values, _, _, count, cost = carry
+                targets = [self._implicit(pde, p, *v) for p, v in zip(batches, values, strict=True)]
+                candidate, fit = regress(candidate.train, targets)
+                fresh = evaluate(candidate)
+                difference = jnp.mean((fresh[0][0] - values[0][0]) ** 2)
+                change = jnp.sqrt(difference / jnp.maximum(jnp.mean(fresh[0][0] ** 2), 1e-300))
+                return candidate, fresh, fit, change, count + 1, cost + fit.cost
+
+            def going(carry):
+                return (carry[3] > self.tolerance) & (carry[4] < self.max_iterations)  # a NaN ends it too
+
+            first = body((function, evaluate(function), None, None, zero, zero))
+            new, values, fit, change, iterations, cost = lax.while_loop(going, body, first)
+            targets = [self._implicit(pde, batches[0], *values[0])]
+        return new, self._info(targets[0], fit, change, iterations, cost, batches[0])
+
+    def _finish(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
+        """V_0: all paths stand at x0, so that the mean of the targets is all there is to learn."""
+        p = self._along(pde, x, after, function, n)
+        value, gradient = jax.vmap(function.value_and_gradient)(p.x, p.g, p.g_gradient)
+        if self.scheme == "explicit":
+            targets = self._explicit(pde, control, p)
+            change, iterations = jnp.zeros_like(function.offset), jnp.ones((), jnp.int32)
+        else:
+
+            def body(carry):
+                level, _, count = carry
+                mean = jnp.mean(self._implicit(pde, p, jnp.full_like(value, level), gradient))
+                return mean, jnp.abs(mean - level) / jnp.maximum(jnp.abs(mean), 1e-300), count + 1
+
+            start = (value[0], jnp.ones_like(value[0]), jnp.zeros((), jnp.int32))
+            level, change, iterations = lax.while_loop(
+                lambda c: (c[1] > self.tolerance) & (c[2] < self.max_iterations), body, start
+            )
+            targets = self._implicit(pde, p, jnp.full_like(value, level), gradient)
+        nothing = jnp.zeros_like(function.offset)
+        status = jnp.asarray(Status.OK)
+        ranks = jnp.ones(x.shape[1] - 1, jnp.int32)
+        fit = FitInfo(nothing, nothing, jnp.zeros((), jnp.int32), ranks, status)
+        first = ValueFunction(function.train, function.weight, jnp.mean(targets) - value[0])
+        return first, self._info(targets, fit, change, iterations, fit.cost, p)
+
+    def _info(self, targets, fit: FitInfo, change, iterations, cost, p: _Paths) -> StepInfo:
+        finite = jnp.all(jnp.isfinite(targets)) & jnp.isfinite(fit.residual) & (fit.status != Status.DIVERGED)
+        slow = change > self.tolerance
+        low, high = self.basis.interval
+        return StepInfo(
+            residual=fit.residual,
+            test_residual=fit.test_residual,
+            change=change,
+            iterations=iterations,
+            cost=cost,
+            ranks=fit.ranks,
+            value=jnp.mean(targets),
+            standard_error=jnp.std(targets, ddof=1) / np.sqrt(len(targets)),
+            outside=jnp.mean((p.x < low) | (p.x > high)),
+            terminal_finite=jnp.all(jnp.isfinite(p.g)) & jnp.all(jnp.isfinite(p.g_gradient)),
+            driver_finite=jnp.all(jnp.isfinite(targets)),
+            status=jnp.where(~finite, Status.DIVERGED, jnp.where(slow, Status.NOT_CONVERGED, Status.OK)),
+        )
+
+
+def _window(paths: Array, test: Array, n: Array | int) -> tuple[Array, Array, Array, Array]:
+    return paths[n], paths[n + 1], test[n], test[n + 1]
+
+
+def _parts(function: ValueFunction) -> tuple[Array, Array, Array]:
+    return function.train.cores, function.weight, function.offset
+
+
+@eqx.filter_jit
+def _init(solver: TensorTrainSolver, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None) -> SolverState:
+    return solver.init(key, pde, control)
+
+
+@eqx.filter_jit
+def _advance(solver: TensorTrainSolver, pde: Any, control: Any, window: Any, function: ValueFunction, n, last: bool):
+    return (solver._finish if last else solver._fit)(pde, control, *window, function, n)
+
+
+def _judge(n: int, info: StepInfo, basis: Basis, window: tuple[Array, ...]) -> None:
+    """Raise what is broken, warn of what is doubtful, after each step."""
+    if info.status == Status.DIVERGED:
+        if not info.terminal_finite:
+            raise FloatingPointError(f"pde.terminal or its gradient is not finite at the paths of step n = {n}.")
+        if not info.driver_finite:
+            raise FloatingPointError(
+                f"pde.driver, or the value function it was given, is not finite at step n = {n}. Try a lower rank, "
+                "Polynomials(clip=True), more samples, or a larger ridge."
+            )
+        raise FloatingPointError(f"the regression broke down at step n = {n}. Try a larger ridge or a lower rank.")
+    if info.outside > 0.01:
+        low, high = np.quantile(np.asarray(window[0]), [0.001, 0.999])
+        warnings.warn(
+            f"at step n = {n}, {100 * float(info.outside):.0f} % of the coordinates lie outside the basis' interval "
+            f"{basis.interval}; ({low:.3g}, {high:.3g}) would hold all but 0.2 %.",
+            stacklevel=3,
+        )
+    if info.status == Status.NOT_CONVERGED:
+        warnings.warn(
+            f"the fixed point of step n = {n} did not converge: last relative change {float(info.change):.1e} after "
+            f"{int(info.iterations)} iterations. A smaller time step makes it contract.",
+            stacklevel=3,
+        )
