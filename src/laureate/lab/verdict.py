@@ -1,48 +1,27 @@
-"""From observations to verdicts: supported, refuted, inconclusive or not run, each with its reason in words.
+"""From evidence to verdicts: supported, refuted, inconclusive or not run, each with its reason in words.
 
-Every kind of claim comes down to one or two *sides*: numbers, one a seed, whose mean must be above 0 for the claim to
-hold. With x the reported effect of a seed and m the margin:
-
-==================  ==============================================  ==========================
-kind                x                                               sides
-==================  ==============================================  ==========================
-better              baseline - method (lower) or method - baseline  x - m
-equal               as for better                                   x + m and m - x
-trend               slope (higher) or -slope (lower)                x - m
-trend with bounds   slope                                           x - at_least, at_most - x
-bound               the method's metric                             x - at_least, at_most - x
-==================  ==============================================  ==========================
+A claim says that the mean of each of its sides is above 0 (see ``laureate.lab.evidence``).
 
 *Supported*: the sign-flip test rejects "mean <= 0" for every side with p < 0.05 after Holm over the paper's claims, and
 the 95 % BCa interval of every side lies above 0 (90 % for ``equal``: two one-sided tests). *Refuted*: the same evidence
 for the opposite, that some side's mean is below 0 (p doubled where there are two sides to choose from; Holm over the
 opposites). Otherwise *inconclusive*.
-
-Two arms that are the same method can be exchanged within a seed, so for ``better`` without a margin the level holds
-exactly, whatever the distribution. With a margin, a bound or a trend the test takes the seeds to lie symmetrically
-around their mean, as every test of a mean from few seeds must take something; for skewed numbers it is approximate
-(take their logarithm).
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple, get_args
-
-import numpy as np
+from typing import Any, Literal, get_args
 
 from laureate.lab import statistics
 from laureate.lab.claim import Claim
-from laureate.lab.statistics import Floats
+from laureate.lab.evidence import Draft, answers, draft, simulate
 
-__all__ = ["ALPHA", "LEVEL", "Draft", "Verdict", "Word", "answers", "decide", "draft", "effects", "not_run"]
+__all__ = ["ALPHA", "Draft", "Verdict", "Word", "answers", "decide", "draft", "not_run", "simulate"]
 
 Word = Literal["supported", "refuted", "inconclusive", "not run"]
-Arms = Mapping[str, Mapping[str, Any]]
 
 ALPHA = 0.05
-LEVEL = 0.95
-EQUAL_LEVEL = 0.90  # two one-sided tests at 5 % are one interval at 90 %
 
 
 @dataclass(frozen=True)
@@ -83,97 +62,14 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary for ``json``; what is not finite becomes None."""
-        return {name: _finite(value) for name, value in asdict(self).items()}
+        entries = asdict(self).items()
+        return {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in entries}
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> "Verdict":
         """The verdict that ``to_json`` told; entries it does not know are left out, None is a field's default again."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in entries.items() if name in known and value is not None})
-
-
-@dataclass(frozen=True)
-class Draft:
-    """What the observations say about one claim, before the other claims of the paper are looked at.
-
-    supports, refutes: the p-values of the claim and of its opposite.
-    inside, outside: whether the interval lies wholly on the claim's side, or wholly on the other.
-    edge: what an interval that is neither includes, in words.
-    fault: why nothing can be decided, in words; empty if it can.
-    """
-
-    claim: Claim
-    seeds: int
-    test: str
-    effect: float = math.nan
-    low: float = -math.inf
-    high: float = math.inf
-    supports: float = 1.0
-    refutes: float = 1.0
-    inside: bool = False
-    outside: bool = False
-    effect_size: float = math.nan
-    improvement: float = math.nan
-    edge: str = ""
-    fault: str = ""
-
-
-def draft(claim: Claim, arms: Arms) -> Draft:
-    """Weigh one claim (not a question) by its arms: arm -> metric -> array with the seeds on the first axis."""
-    return simulate(claim, [arms])[0]
-
-
-def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:
-    """``draft`` of one claim in many experiments with equally many seeds, vectorised over them.
-
-    For simulations: how often is the claim supported if nothing is there? How many seeds find an effect of this size?
-    """
-    terms = [_terms(claim, arms) for arms in experiments]
-    faults = [_fault(claim, arms, t) for arms, t in zip(experiments, terms, strict=True)]
-    sound = np.array([not fault for fault in faults])
-    x = np.stack([t.x for t in terms])  # [experiments, seeds]
-    sides = np.stack([t.sides for t in terms])  # [experiments, 1 or 2, seeds]
-    x, sides = np.where(sound[:, None], x, 0.0), np.where(sound[:, None, None], sides, 0.0)
-    number, seeds = sides.shape[1:]
-
-    level = EQUAL_LEVEL if claim.kind == "equal" else LEVEL
-    low, high = statistics.interval(x, LEVEL)
-    near, far = (low[:, None], high[:, None]) if np.array_equal(sides[:, 0], x) else statistics.interval(sides, LEVEL)
-    if level != LEVEL:
-        near, _ = statistics.interval(sides, level)
-    supports = statistics.sign_flip(sides).max(-1)
-    refutes = np.minimum(1.0, number * statistics.sign_flip(sides, "less").min(-1))
-    if claim.at_least is None and claim.at_most is None:
-        size, improvement = statistics.effect_size(x), statistics.probability_of_improvement(x)
-    else:
-        size, improvement = statistics.effect_size(sides).min(-1), (sides >= 0).all(1).mean(-1)
-    effect = statistics.mean(x)
-
-    how = f"all 2^{seeds}" if seeds <= statistics.EXACT else f"{statistics.PATTERNS:,} random"
-    test = (
-        f"{terms[0].shown}: one-sided sign-flip test{'s' * (number > 1)} by seed ({how} patterns) and "
-        f"{100 * level:.0f} % BCa bootstrap interval"
-    )
-    return [
-        Draft(claim, seeds, test, fault=fault)
-        if fault
-        else Draft(
-            claim,
-            seeds,
-            test,
-            effect=float(effect[i]),
-            low=float(low[i]),
-            high=float(high[i]),
-            supports=float(supports[i]),
-            refutes=float(refutes[i]),
-            inside=bool((near[i] > 0).all()),
-            outside=bool((far[i] < 0).any()),
-            effect_size=float(size[i]),
-            improvement=float(improvement[i]),
-            edge=_edge(terms[i], level, near[i], far[i]),
-        )
-        for i, fault in enumerate(faults)
-    ]
 
 
 def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
@@ -183,179 +79,29 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
     verdicts = []
     for d, p, opposite in zip(drafts, supports, refutes, strict=True):
         word, reason = _decide(d, p, opposite, family)
-        shared = {field.name: getattr(d, field.name) for field in fields(d) if field.name in _SHARED}
-        verdicts.append(_verdict(d.claim, word, reason, p=p, p_raw=d.supports, family=family, **shared))
+        verdicts.append(
+            _verdict(
+                d.claim,
+                word,
+                reason,
+                seeds=d.seeds,
+                effect=d.effect,
+                low=d.low,
+                high=d.high,
+                p=p,
+                p_raw=d.supports,
+                effect_size=d.effect_size,
+                improvement=d.improvement,
+                family=family,
+                test=d.test,
+            )
+        )
     return verdicts
-
-
-_SHARED = {"seeds", "test", "effect", "low", "high", "effect_size", "improvement"}
 
 
 def not_run(claim: Claim, reason: str) -> Verdict:
     """The verdict on a claim of which there are no observations, and why."""
     return _verdict(claim, "not run", reason)
-
-
-def answers(claim: Claim, arms: Arms) -> dict[str, dict[str, Any]]:
-    """The table that answers a question: arm -> mean, low and high (95 % BCa), seeds; a reason where there is no mean.
-
-    A vector metric gives lists, an entry a component. Ready for ``json``: None stands for what is not finite.
-    """
-    table = {}
-    for arm in arms:
-        values = _metric(claim, arms, arm, claim.metric)
-        broken = int(_broken(values).sum())
-        components = np.moveaxis(values, 0, -1)
-        low, high = statistics.interval(components, LEVEL)
-        with np.errstate(invalid="ignore"):
-            mean = statistics.mean(components)
-        table[arm] = {
-            "mean": _finite(np.asarray(mean).tolist()),
-            "low": _finite(np.asarray(low).tolist()),
-            "high": _finite(np.asarray(high).tolist()),
-            "seeds": len(values),
-            "reason": f"{broken} of {len(values)} seeds not finite" if broken else "",
-        }
-    return table
-
-
-def effects(claim: Claim, arms: Arms) -> Floats:
-    """The effect of each seed, whose mean the verdict reports."""
-    return _terms(claim, arms).x
-
-
-class _Terms(NamedTuple):
-    """A claim in numbers: effects and sides by seed, what lies at each side's 0, and the hypothesis in symbols."""
-
-    x: Floats
-    sides: list[Floats]
-    edges: list[str]
-    shown: str
-
-
-def _terms(claim: Claim, arms: Arms) -> _Terms:
-    if claim.kind == "question":
-        raise ValueError(f"Claim {claim.name!r} is a question and gets no verdict; use answers().")
-    if claim.relative and claim.kind not in ("better", "equal"):
-        raise ValueError(
-            f"Claim {claim.name!r}.relative must be False for kind {claim.kind!r}, which has no baseline; got True."
-        )
-    with np.errstate(over="ignore", invalid="ignore"):  # _fault() finds what is not finite and says so
-        if claim.kind in ("better", "equal"):
-            return _compared(claim, arms)
-        name = f"{claim.metric} of {claim.method}"
-        if claim.kind == "bound":
-            return _bounded(claim, _scalar(claim, arms, claim.method), name)
-        x, name = _slopes(claim, arms), f"slope of {name} against {claim.against}"
-        if claim.at_least is not None or claim.at_most is not None:
-            return _bounded(claim, x, name)
-        if claim.better == "lower":
-            x, name = -x, f"-({name})"
-        return _Terms(x, [x - claim.margin], [_beyond(claim)], f"{name} > {claim.margin:.3g}")
-
-
-def _compared(claim: Claim, arms: Arms) -> _Terms:
-    method, baseline = _scalar(claim, arms, claim.method), _scalar(claim, arms, claim.baseline)
-    if method.shape != baseline.shape:
-        raise ValueError(
-            f"Claim {claim.name!r} is paired by seed; arm {claim.method!r} has {len(method)} seeds and "
-            f"{claim.baseline!r} has {len(baseline)}."
-        )
-    x = baseline - method if claim.better == "lower" else method - baseline
-    first, second = (claim.baseline, claim.method) if claim.better == "lower" else (claim.method, claim.baseline)
-    shown = f"{claim.metric} of {first} - {claim.metric} of {second}"
-    margin = np.full_like(x, claim.margin)
-    if claim.relative:
-        # m_i = share · b_i, up to sign, has the mean share · |b̄|. The number share · |b̄| itself would be taken as
-        # known though it is measured on the same seeds, and the claim supported too often.
-        margin = claim.margin * np.copysign(1.0, baseline.mean()) * baseline
-    if claim.kind == "equal":
-        return _Terms(x, [x + margin, margin - x], [f"-{_size(claim)}", _size(claim)], f"|{shown}| < {_size(claim)}")
-    return _Terms(x, [x - margin], [_beyond(claim)], f"{shown} > {_size(claim)}")
-
-
-def _bounded(claim: Claim, x: Floats, name: str) -> _Terms:
-    sides, edges, shown = [], [], name
-    if claim.at_least is not None:
-        sides.append(x - claim.at_least)
-        edges.append(f"the bound {claim.at_least:.3g}")
-        shown = f"{claim.at_least:.3g} < {shown}"
-    if claim.at_most is not None:
-        sides.append(claim.at_most - x)
-        edges.append(f"the bound {claim.at_most:.3g}")
-        shown = f"{shown} < {claim.at_most:.3g}"
-    return _Terms(x, sides, edges, shown)
-
-
-def _size(claim: Claim) -> str:
-    return f"{claim.margin:.3g}" + f" |{claim.metric} of {claim.baseline}|" * claim.relative
-
-
-def _beyond(claim: Claim) -> str:
-    return f"the margin {_size(claim)}" if claim.margin else "0"
-
-
-def _metric(claim: Claim, arms: Arms, arm: str, metric: str) -> Floats:
-    if arm not in arms:
-        raise ValueError(f"Claim {claim.name!r} needs the arm {arm!r}; there are: {', '.join(arms) or 'none'}.")
-    if metric not in arms[arm]:
-        there = ", ".join(sorted(arms[arm])) or "none"
-        raise ValueError(f"Claim {claim.name!r} needs the metric {metric!r}; arm {arm!r} has: {there}.")
-    values = np.asarray(arms[arm][metric], np.float64)
-    if values.ndim < 1 or len(values) < 1:
-        raise ValueError(
-            f"Claim {claim.name!r}: metric {metric!r} of arm {arm!r} must have at least 1 seed on its first axis; "
-            f"got shape {values.shape}."
-        )
-    return values
-
-
-def _scalar(claim: Claim, arms: Arms, arm: str) -> Floats:
-    values = _metric(claim, arms, arm, claim.metric)
-    if values.ndim != 1:
-        raise ValueError(
-            f"Claim {claim.name!r} of kind {claim.kind!r} needs one number a seed; metric {claim.metric!r} of arm "
-            f"{arm!r} has shape {values.shape}, seeds first."
-        )
-    return values
-
-
-def _slopes(claim: Claim, arms: Arms) -> Floats:
-    y, x = (_metric(claim, arms, claim.method, metric) for metric in (claim.metric, claim.against))
-    if y.ndim != 2 or y.shape != x.shape or y.shape[1] < 2:
-        raise ValueError(
-            f"Claim {claim.name!r} of kind 'trend' needs two vectors of one length, at least 2, a seed; in arm "
-            f"{claim.method!r} metric {claim.metric!r} has shape {y.shape} and {claim.against!r} has {x.shape}."
-        )
-    return statistics.slopes(y, x)
-
-
-def _broken(values: Floats) -> Any:
-    """Which seeds have an entry that is not finite."""
-    return ~np.isfinite(values.reshape(len(values), -1)).all(-1)
-
-
-def _fault(claim: Claim, arms: Arms, terms: _Terms) -> str:
-    """Why nothing can be decided. A seed that is not finite is never dropped: it may be the method's own failure."""
-    faults = []
-    metrics = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
-    for arm in [claim.method, claim.baseline] if claim.kind in ("better", "equal") else [claim.method]:
-        broken = np.any([_broken(_metric(claim, arms, arm, metric)) for metric in metrics], axis=0)
-        if broken.any():
-            faults.append(f"{broken.sum()} of {len(broken)} seeds not finite in arm {arm}")
-    undefined = _broken(np.stack([terms.x, *terms.sides], -1))
-    if undefined.any() and not faults:
-        what = f"slope against {claim.against}" if claim.kind == "trend" else "effect"
-        faults.append(f"the {what} is not finite in {undefined.sum()} of {len(undefined)} seeds")
-    return "; ".join(faults)
-
-
-def _edge(terms: _Terms, level: float, near: Floats, far: Floats) -> str:
-    for edge, side in zip(terms.edges, terms.sides, strict=True):
-        if not side.any():
-            return f"every seed lies exactly at {edge}, neither beyond nor short of it"
-    crossed = [edge for edge, low, high in zip(terms.edges, near, far, strict=True) if low <= 0 <= high]
-    return f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
 
 
 def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str]:
@@ -371,8 +117,8 @@ def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str
     if least * family >= ALPHA:
         enough = math.floor(math.log2(family / ALPHA)) + 1
         reasons.append(
-            f"needs more seeds: the smallest p that {d.seeds} seeds can give is {least:.3g} before Holm; "
-            f"{enough} seeds can decide {family} claims"
+            f"needs more seeds: the smallest p that {d.seeds} seeds can give is {least:.3g} before Holm; it takes at "
+            f"least {enough} with {family} claim{'s' * (family > 1)} in the paper"
         )
     elif d.inside or d.outside:
         reasons.append(f"p = {p if d.inside else opposite:.2g} {after}")
@@ -391,9 +137,3 @@ def _verdict(claim: Claim, word: Word, reason: str, **entries: Any) -> Verdict:
         reason=reason,
         **entries,
     )
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
