@@ -74,23 +74,28 @@ def interval_chart(
     seeds: Numbers, effect: float, low: float, high: float, lines: Sequence[tuple[float, str]], description: str
 ) -> str:
     """Seeds as points, their mean with its interval, and the lines that decide (zero, a margin, a bound)."""
-    width, height, left, right = 400, 92, 12, 388
+    width, left, right = 400, 12, 388
     axis = Axis([*seeds, effect, low, high, *(value for value, _ in lines)], left, right)
+    # Two lines close together: the second's name goes a row higher.
+    places = [axis(value) for value, _ in lines]
+    stacked = len(places) == 2 and abs(places[1] - places[0]) < 110
+    top = 14 if stacked else 0
+    height = 92 + top
     parts = [_open(width, height, description)]
-    for value, name in lines:
-        x = axis(value)
-        anchor = "start" if x < width / 2 else "end"
-        shift = 4 if anchor == "start" else -4
-        parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="14" y2="66"/>')
-        parts.append(f'<text class="note" x="{x + shift:.1f}" y="11" text-anchor="{anchor}">{escape(name)}</text>')
+    for i, (x, (_, name)) in enumerate(zip(places, lines, strict=True)):
+        anchor, shift = ("start", 4) if x < width / 2 else ("end", -4)
+        y = 11 if i or not stacked else 11 + top
+        parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{66 + top}"/>')
+        parts.append(f'<text class="note" x="{x + shift:.1f}" y="{y}" text-anchor="{anchor}">{escape(name)}</text>')
     for i, value in enumerate(seeds):
         # A fixed scatter: the same record always gives the same picture.
-        y = 28 + 9 * math.sin(2.4 * i)
+        y = top + 28 + 9 * math.sin(2.4 * i)
         point = f'<circle class="seed" cx="{axis(value):.1f}" cy="{y:.1f}" r="2.6">'
         parts.append(f"{point}<title>seed {i}: {value:.4g}</title></circle>")
-    parts.append(f'<line class="span" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="52" y2="52"/>')
-    parts.append(f'<circle class="mean" cx="{axis(effect):.1f}" cy="52" r="5"/>')
-    parts.append(_x_axis(axis, 70, left, right))
+    y = top + 52
+    parts.append(f'<line class="span" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="{y}" y2="{y}"/>')
+    parts.append(f'<circle class="mean" cx="{axis(effect):.1f}" cy="{y}" r="5"/>')
+    parts.append(_x_axis(axis, top + 70, left, right))
     return "".join([*parts, "</svg>"])
 
 

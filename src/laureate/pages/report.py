@@ -1,11 +1,14 @@
 """The page of one run: a single HTML file that opens from disk, with no network."""
 
 import os
+import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import markupsafe
 import numpy as np
 
 from laureate.claims import paper as load_paper
@@ -49,6 +52,7 @@ def render_report(store: Store, run: int) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("laureate.pages"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["indices"] = _indices
     environment.filters["number"] = lambda value: "–" if value is None else _number(value)
     return environment.get_template("report.html").render(
         run=record,
@@ -57,6 +61,7 @@ def render_report(store: Store, run: int) -> str:
         failed=[cell for cell in cells if cell["status"] == "failed"],
         seconds=sum(cell["seconds"] + cell["compile_seconds"] for cell in cells),
         marks=MARKS,
+        tally=Counter(verdict["verdict"] for verdict in verdicts if "verdict" in verdict),
     )
 
 
@@ -139,6 +144,12 @@ def _curve(experiment: Experiment, curve: Curve, arms: Arms) -> dict[str, str] |
     x_label, y_label = curve.x_label or curve.x, curve.y_label or curve.y
     description = f"{curve.title}: {y_label} against {x_label} for {', '.join(one.label for one in series)}"
     return {"title": curve.title, "chart": curve_chart(series, x_label, y_label, description, curve.log_x, curve.log_y)}
+
+
+def _indices(equation: str) -> markupsafe.Markup:
+    """Plain Unicode mathematics with ``x_t`` and ``x_{t+1}`` as real subscripts."""
+    escaped = str(markupsafe.escape(equation))
+    return markupsafe.Markup(re.sub(r"_(?:\{([^}]*)\}|(\w))", lambda m: f"<sub>{m[1] or m[2]}</sub>", escaped))
 
 
 def _number(value: float | None) -> str:
