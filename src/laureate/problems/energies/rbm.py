@@ -1,0 +1,54 @@
+"""Restricted Boltzmann machines, the hidden units summed out."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+__all__ = ["RestrictedBoltzmannMachine", "random_rbm"]
+
+
+class RestrictedBoltzmannMachine(eqx.Module):
+    """f(v) = b·v + Σ_j softplus(W_j·v + c_j) over visible v ∈ {0, 1}."""
+
+    weights: Float[Array, "hidden visible"]
+    visible_bias: Float[Array, "visible"]
+    hidden_bias: Float[Array, "hidden"]
+
+    def __call__(self, v: Float[Array, "visible"]) -> Float[Array, ""]:
+        """f(v) of relaxed v."""
+        return self.visible_bias @ v + jnp.sum(jax.nn.softplus(self.weights @ v + self.hidden_bias))
+
+    def start(self, key: Key[Array, ""]) -> Bool[Array, "visible"]:
+        """Visible units at random."""
+        return jax.random.bernoulli(key, 0.5, self.visible_bias.shape)
+
+    def sweep(self, key: Key[Array, ""], v: Bool[Array, "visible"]) -> Bool[Array, "visible"]:
+        """Hidden units given visible, then visible given hidden: a block-Gibbs step that f alone does not offer."""
+        hidden_key, visible_key = jax.random.split(key)
+        h = jax.random.bernoulli(hidden_key, jax.nn.sigmoid(self.weights @ v.astype(float) + self.hidden_bias))
+        return jax.random.bernoulli(visible_key, jax.nn.sigmoid(h.astype(float) @ self.weights + self.visible_bias))
+
+    def log_partition(self) -> Float[Array, ""]:
+        """log Z by summing over all hidden configurations; at most 20 hidden units."""
+        hidden = len(self.hidden_bias)
+        if hidden > 20:
+            raise ValueError(f"RestrictedBoltzmannMachine.log_partition: at most 20 hidden units; got {hidden}.")
+        states = jnp.asarray((np.arange(2**hidden)[:, None] >> np.arange(hidden)) & 1, self.weights.dtype)
+        free = jax.lax.map(
+            lambda h: h @ self.hidden_bias + jnp.sum(jax.nn.softplus(h @ self.weights + self.visible_bias)),
+            states,
+            batch_size=4096,
+        )
+        return jax.nn.logsumexp(free)
+
+
+def random_rbm(key: Key[Array, ""], visible: int = 100, hidden: int = 25) -> RestrictedBoltzmannMachine:
+    """The paper code's random machine: weights N(0, 0.05²), biases N(0, 1)."""
+    w, b, c = jax.random.split(key, 3)
+    return RestrictedBoltzmannMachine(
+        0.05 * jax.random.normal(w, (hidden, visible)),
+        jax.random.normal(b, (visible,)),
+        jax.random.normal(c, (hidden,)),
+    )

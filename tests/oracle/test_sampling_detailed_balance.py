@@ -1,0 +1,210 @@
+"""Detailed balance of every kernel and option, by enumeration in double precision."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.sampling import (
+    Binary,
+    BlockGibbs,
+    Categorical,
+    DiscreteLangevin,
+    Gibbs,
+    GibbsWithGradients,
+    HammingBall,
+    LocallyInformed,
+    Ordinal,
+    PathAuxiliary,
+)
+from laureate.sampling.enumeration import (
+    all_positions,
+    detailed_balance_error,
+    exact_distribution,
+    spectral_gap,
+    transition_matrix,
+)
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def numbers(seed, *shape):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape))
+
+
+def rugged(x):
+    """Neither quadratic nor multilinear: the gradient is only an estimate, and a wrong correction shows."""
+    size = x.size
+    flat = x.reshape(-1)
+    pairs, bias, hidden = numbers(0, size, size), numbers(1, size), numbers(2, size, 3)
+    return bias @ flat + 0.5 * flat @ pairs @ flat + jnp.sum(jnp.tanh(flat @ hidden) ** 3) + jnp.sin(3 * flat).sum()
+
+
+def mixed(tree):
+    return rugged(jnp.concatenate([tree["on"], tree["kind"].reshape(-1), tree["level"]]))
+
+
+BINARY = (rugged, Binary(), np.zeros(5, bool))
+TERNARY = (rugged, Categorical(3), np.zeros(3, np.int32))
+LEVELS = (rugged, Ordinal(-1, 2), np.zeros(3, np.int32))
+WIDE = (rugged, Ordinal(-1, 2, window=2), np.zeros(3, np.int32))
+MIXED = (
+    mixed,
+    {"on": Binary(), "kind": Categorical(3), "level": Ordinal(1, 3)},
+    {"on": np.zeros(2, bool), "kind": np.zeros(1, np.int32), "level": np.ones(1, np.int32)},
+)
+TARGETS = {"binary": BINARY, "ternary": TERNARY, "levels": LEVELS, "wide": WIDE, "mixed": MIXED}
+
+KERNELS = {
+    "gwg": (GibbsWithGradients, {}),
+    "gwg-barker": (GibbsWithGradients, {"balancing": "barker"}),
+    "gwg-min": (GibbsWithGradients, {"balancing": "min"}),
+    "gwg-max": (GibbsWithGradients, {"balancing": "max"}),
+    "gwg-own-balancing": (GibbsWithGradients, {"balancing": lambda log_t: log_t / 4}),
+    "gwg-2": (GibbsWithGradients, {"num_flips": 2}),
+    "gwg-2-barker": (GibbsWithGradients, {"num_flips": 2, "balancing": "barker"}),
+    "gwg-radius-2": (GibbsWithGradients, {"radius": 2}),
+    "gwg-radius-2-max": (GibbsWithGradients, {"radius": 2, "balancing": "max"}),
+    "gwg-lazy": (GibbsWithGradients, {"lazy": 0.3}),
+    "gwg-tempered": (GibbsWithGradients, {"inverse_temperature": 0.4}),
+    "gwg-2-lazy-tempered": (GibbsWithGradients, {"num_flips": 2, "lazy": 0.1, "inverse_temperature": 0.4}),
+    "exact": (LocallyInformed, {}),
+    "exact-2": (LocallyInformed, {"num_flips": 2}),
+    "exact-radius-2": (LocallyInformed, {"radius": 2}),
+    "gibbs": (Gibbs, {}),
+    "gibbs-tempered": (Gibbs, {"inverse_temperature": 0.4}),
+    "block": (BlockGibbs, {"block_size": 2}),
+    "ball": (HammingBall, {"block_size": 3, "radius": 1}),
+    "ball-2": (HammingBall, {"block_size": 3, "radius": 2, "inverse_temperature": 0.4}),
+    "dmala": (DiscreteLangevin, {"step_size": 0.3}),
+    "dmala-tempered": (DiscreteLangevin, {"step_size": 1.0, "inverse_temperature": 0.4}),
+    "path-1": (PathAuxiliary, {"path_length": 1.0}),
+    "path": (PathAuxiliary, {"path_length": 2.3}),
+    "path-barker": (PathAuxiliary, {"path_length": 1.6, "balancing": "barker", "inverse_temperature": 0.4}),
+}
+
+
+# Numbers are leaves: the tempered and lazy variants of a kernel compile nothing new.
+matrix_of = jax.jit(transition_matrix)
+THOROUGH = [pytest.param(name, marks=[] if name == "mixed" else pytest.mark.slow) for name in TARGETS]
+
+
+def error_of(kernel, position):
+    matrix = matrix_of(kernel, position)
+    pi = exact_distribution(kernel, all_positions(kernel.domain, position))
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+    assert float(matrix.min()) >= -1e-15
+    # Not by standing still: from every state something else is reached.
+    assert float(jnp.diag(matrix).max()) < 1.0
+    return float(detailed_balance_error(matrix, pi))
+
+
+@pytest.mark.parametrize("target", THOROUGH)
+@pytest.mark.parametrize("name", KERNELS)
+def test_detailed_balance(name, target):
+    kind, options = KERNELS[name]
+    logdensity, domain, position = TARGETS[target]
+    assert error_of(kind(logdensity, domain, **options), position) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "name", ["gwg", "gwg-2", "gwg-radius-2", "gwg-max", "exact", "gibbs", "block", "ball", "dmala", "path"]
+)
+def test_detailed_balance_with_masks_and_masked_sites_never_change(name):
+    kind, options = KERNELS[name]
+    options = dict(options, **({"block_size": 2} if name == "ball" else {}))
+    logdensity, domain, position = TERNARY
+    kernel = kind(
+        logdensity,
+        domain,
+        site_mask=np.array([True, False, True]),
+        category_mask=np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1]], bool),
+        **options,
+    )
+    matrix = np.asarray(matrix_of(kernel, position))
+    positions = np.asarray(all_positions(domain, position))
+    inside = positions[:, 2] != 1
+    pi = np.asarray(exact_distribution(kernel, all_positions(domain, position))) * inside
+    flow = (pi / pi.sum())[:, None] * matrix
+    assert np.abs(flow - flow.T).max() < 1e-12
+    changed = positions[:, None, 1] != positions[None, :, 1]
+    assert matrix[changed].max() < 1e-15
+    assert matrix[inside][:, ~inside].max() < 1e-15
+
+
+def test_systematic_scan_leaves_the_target_invariant():
+    logdensity, domain, position = MIXED
+    kernel = Gibbs(logdensity, domain, scan="systematic")
+    pi = exact_distribution(kernel, all_positions(domain, position))
+    np.testing.assert_allclose(pi @ matrix_of(kernel, position), pi, atol=1e-14)
+
+
+def test_unadjusted_langevin_is_biased_and_less_so_with_smaller_steps():
+    logdensity, domain, position = BINARY
+    worst = []
+    for step_size in (0.5, 0.1):
+        kernel = DiscreteLangevin(logdensity, domain, step_size=step_size, adjusted=False)
+        matrix = np.asarray(matrix_of(kernel, position))
+        pi = np.asarray(exact_distribution(kernel, all_positions(domain, position)))
+        stationary = np.linalg.matrix_power(matrix, 4096)[0]
+        worst.append(0.5 * np.abs(stationary - pi).sum())
+    assert worst[0] > 1e-2
+    assert worst[1] < worst[0]
+
+
+@pytest.mark.parametrize("target", THOROUGH)
+@pytest.mark.parametrize(
+    "name", ["gwg", "gwg-2", "gwg-radius-2", "gwg-lazy", "exact", "gibbs", "block", "ball", "dmala", "path"]
+)
+def test_step_draws_what_the_matrix_says(name, target):
+    """The enumerated matrix is made from the kernels' parts; the random step must have the same law."""
+    kind, options = KERNELS[name]
+    logdensity, domain, position = TARGETS[target]
+    kernel = kind(logdensity, domain, **options)
+    positions = all_positions(domain, position)
+    count = len(jax.tree.leaves(positions)[0])
+    start = count // 2
+    state = kernel.init(jax.tree.map(lambda leaf: leaf[start], positions))
+    matrix = matrix_of(kernel, position)
+    draws = 20_000
+
+    @jax.jit
+    def ends(keys):
+        moved = jax.vmap(lambda key: kernel.step(key, state)[0].position)(keys)
+        flat = jnp.concatenate([leaf.reshape(draws, -1).astype(int) for leaf in jax.tree.leaves(moved)], axis=1)
+        every = jnp.concatenate([leaf.reshape(count, -1).astype(int) for leaf in jax.tree.leaves(positions)], axis=1)
+        return jnp.argmax(jnp.all(flat[:, None, :] == every[None, :, :], axis=-1), axis=1)
+
+    observed = np.bincount(np.asarray(ends(jax.random.split(jax.random.key(0), draws))), minlength=count)
+    expected = draws * np.asarray(matrix[start])
+    assert observed[expected < 1e-9].sum() == 0
+    cells = expected > 5
+    # Chi-square with cells - 1 degrees of freedom; 6 standard deviations above its mean.
+    chi = ((observed - expected)[cells] ** 2 / expected[cells]).sum()
+    assert chi < cells.sum() + 6 * np.sqrt(2 * cells.sum())
+
+
+def test_gaps_are_those_measured_before():
+    """The gradient's proposal mixes as well as the exact one where f is multilinear, and better than Gibbs."""
+    pairs, bias = numbers(3, 6, 6), numbers(4, 6)
+    pairs = jnp.triu(pairs, 1)
+
+    def quadratic(x):
+        return bias @ x + x @ pairs @ x
+
+    gaps = {}
+    for name, kernel in {
+        "gibbs": Gibbs(quadratic, Binary()),
+        "gwg": GibbsWithGradients(quadratic, Binary()),
+        "exact": LocallyInformed(quadratic, Binary()),
+        "cold": GibbsWithGradients(quadratic, Binary(), balancing=lambda log_t: log_t),
+    }.items():
+        matrix = matrix_of(kernel, np.zeros(6, bool))
+        gaps[name] = float(spectral_gap(matrix, exact_distribution(kernel, all_positions(Binary(), np.zeros(6, bool)))))
+    assert gaps["gwg"] == pytest.approx(gaps["exact"], abs=1e-12)
+    assert gaps["gwg"] > 1.3 * gaps["gibbs"]
+    assert gaps["gwg"] > 1.3 * gaps["cold"]
