@@ -1,0 +1,195 @@
+"""BibTeX: entries in braces or parentheses, ``@string`` names, ``#`` joins, TeX accents."""
+
+import re
+
+from laureate.catalogue.entry import Entry
+from laureate.catalogue.importers._clean import (
+    MOST_TITLE,
+    Malformed,
+    clean,
+    clean_authors,
+    decision_of,
+    without_tex,
+)
+
+__all__ = ["fields_of", "read"]
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def read(text: str) -> list[Entry]:
+    """The papers of a bibliography; entries without a title are left out."""
+    return [paper for fields in fields_of(text) if (paper := _paper(fields)).title]
+
+
+def fields_of(text: str) -> list[dict[str, str]]:
+    """The fields of all entries, names in lower case; the entry's own type and key as ``"@type"`` and ``"@key"``."""
+    reader = _Reader(text)
+    found = []
+    while reader.to_entry():
+        fields = reader.entry()
+        if fields:
+            found.append(fields)
+    return found
+
+
+class _Reader:
+    def __init__(self, text: str):
+        self.text, self.place = text, 0
+        self.strings = {month: month.capitalize() for month in _MONTHS}
+
+    def line(self, place: int | None = None) -> int:
+        return self.text.count("\n", 0, self.place if place is None else place) + 1
+
+    def to_entry(self) -> bool:
+        """To the next ``@type{``; what stands between entries is comment."""
+        found = re.compile(r"@\s*([a-zA-Z]+)\s*([{(])").search(self.text, self.place)
+        if found is None:
+            return False
+        self.start, self.place = found.start(), found.end()
+        self.type, self.closer = found[1].lower(), "}" if found[2] == "{" else ")"
+        return True
+
+    def entry(self) -> dict[str, str] | None:
+        if self.type in ("comment", "preamble"):
+            # The opening brace was read; a comment ends where it closes.
+            self.place -= 1
+            self._braced() if self.closer == "}" else self._to(")")
+            return None
+        fields = {"@type": self.type, "@line": str(self.line(self.start))}
+        if self.type != "string":
+            fields["@key"] = self._match(r"[^,\s{}()=\"]*").strip()
+            if self._next() == self.closer:
+                self.place += 1
+                return fields
+            self._expect(",")
+        while self._next() != self.closer:
+            name = self._match(r"[^\s=,{}()\"#%]+").lower()
+            if not name:
+                raise self._wrong("a field's name")
+            self._expect("=")
+            value = self._value()
+            if self.type == "string":
+                self.strings[name] = value
+            fields[name] = value
+            if self._next() == ",":
+                self.place += 1
+            elif self._next() != self.closer:
+                raise self._wrong(f"a comma or {self.closer!r} after {name}")
+        self.place += 1
+        return None if self.type == "string" else fields
+
+    def _value(self) -> str:
+        parts = []
+        while True:
+            start = self._next()
+            if start == "{":
+                parts.append(self._braced())
+            elif start == '"':
+                parts.append(self._quoted())
+            else:
+                word = self._match(r"[^\s,#{}()\"=]+")
+                if not word:
+                    raise self._wrong("a value")
+                parts.append(self.strings.get(word.lower(), word))
+            if self._next() != "#":
+                return "".join(parts)
+            self.place += 1
+
+    def _braced(self) -> str:
+        start, depth = self.place, 0
+        for found in re.compile(r"\\.|[{}]", re.DOTALL).finditer(self.text, self.place):
+            depth += {"{": 1, "}": -1}.get(found[0], 0)
+            if depth == 0:
+                self.place = found.end()
+                return self.text[start + 1 : found.start()]
+        raise Malformed(
+            self.line(start), f"the brace opened in the entry of line {self.line(self.start)} is never closed"
+        )
+
+    def _quoted(self) -> str:
+        start, depth = self.place, 0
+        for found in re.compile(r"\\.|[{}\"]", re.DOTALL).finditer(self.text, self.place + 1):
+            depth += {"{": 1, "}": -1}.get(found[0], 0)
+            if found[0] == '"' and depth <= 0:
+                self.place = found.end()
+                return self.text[start + 1 : found.start()]
+        raise Malformed(self.line(start), "the quotation mark is never closed")
+
+    def _to(self, mark: str) -> None:
+        found = self.text.find(mark, self.place)
+        if found < 0:
+            raise Malformed(self.line(self.start), f"{mark!r} is missing")
+        self.place = found + 1
+
+    def _match(self, pattern: str) -> str:
+        self._next()
+        found = re.compile(pattern).match(self.text, self.place)
+        if found is None:
+            return ""
+        self.place = found.end()
+        return found[0]
+
+    def _next(self) -> str:
+        found = re.compile(r"\s*").match(self.text, self.place)
+        self.place = found.end() if found else self.place
+        if self.place >= len(self.text):
+            raise Malformed(self.line(self.start), f"the @{self.type} entry is never closed")
+        return self.text[self.place]
+
+    def _expect(self, mark: str) -> None:
+        if self._next() != mark:
+            raise self._wrong(repr(mark))
+        self.place += 1
+
+    def _wrong(self, wanted: str) -> Malformed:
+        return Malformed(
+            self.line(), f"{wanted} expected; got {self.text[self.place : self.place + 20].split(chr(10))[0]!r}"
+        )
+
+
+def _paper(fields: dict[str, str]) -> Entry:
+    text = {name: clean(without_tex(value)) for name, value in fields.items() if not name.startswith("@")}
+    names = (_in_order(name) for name in re.split(r"\s+and\s+", text.get("author", "")) if name != "others")
+    book = text.get("booktitle") or text.get("journal") or text.get("series") or ""
+    year = text.get("year", "")[:4]
+    venue = _short_venue(book, year)
+    note = " ".join(text.get(name, "") for name in ("note", "howpublished", "keywords"))
+    url = fields.get("url", "").strip()
+    if not url and (doi := text.get("doi")):
+        url = f"https://doi.org/{doi.removeprefix('https://doi.org/')}"
+    return Entry(
+        id="",
+        title=clean(text.get("title", ""), MOST_TITLE),
+        authors=clean_authors(names),
+        venue=venue,
+        decision=decision_of(note) if re.search(r"oral|spotlight|poster", note, re.I) else "",
+        award=clean(text.get("award", ""), 100),
+        abstract=text.get("abstract", ""),
+        url=url if re.fullmatch(r"https?://[^\s<>\"']{1,500}", url) else "",
+    )
+
+
+def _in_order(name: str) -> str:
+    """``Family, Given`` as ``Given Family``."""
+    family, comma, given = name.partition(",")
+    return f"{given.strip()} {family.strip()}" if comma else name
+
+
+_KNOWN = (
+    ("International Conference on Learning Representations", "ICLR"),
+    ("International Conference on Machine Learning", "ICML"),
+    ("Neural Information Processing Systems", "NeurIPS"),
+    ("Artificial Intelligence and Statistics", "AISTATS"),
+    ("Uncertainty in Artificial Intelligence", "UAI"),
+    ("Conference on Learning Theory", "COLT"),
+    ("Computer Vision and Pattern Recognition", "CVPR"),
+    ("Association for Computational Linguistics", "ACL"),
+    ("Journal of Machine Learning Research", "JMLR"),
+    ("Transactions on Machine Learning Research", "TMLR"),
+)
+
+
+def _short_venue(book: str, year: str) -> str:
+    short = next((short for long, short in _KNOWN if long.lower() in book.lower()), clean(book, 120))
+    return short if not year or year in short else f"{short} {year}".strip()

@@ -1,0 +1,205 @@
+"""The search index: built from all papers, kept under ``LAUREATE_HOME``, rebuilt when papers or this code change.
+
+One SQLite file: for every form of a word, the papers that have it and how much each is about it; the vocabulary, which
+corrects typing errors; the names methods go by. It is written beside its place and renamed into it, so a reader never sees half of one, two builders do not
+disturb each other, and a kill leaves the old one.
+"""
+
+import collections
+import contextlib
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import sys
+import time
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+
+from laureate import __version__
+from laureate.catalogue import library
+from laureate.catalogue.entry import SHIPPED, Entry
+from laureate.catalogue.synonyms import analysed
+from laureate.catalogue.words import compact, raw_words
+from laureate.lab.home import home
+
+__all__ = ["build", "fingerprint", "index_path", "opened", "profile"]
+
+# How much one occurrence counts by where it stands, tuned on half of tests/catalogue/queries.jsonl.
+WEIGHTS = {
+    "name": 1.5, "title": 1.0, "authors": 0.5, "problem": 1.5, "does": 1.0, "demo": 0.8, "area": 0.3, "ask": 1.0,
+    "terms": 0.35, "abstract": 0.25,
+}  # fmt: skip
+# The length, in words, at which an occurrence counts for its full weight: about the average of the field.
+LENGTHS = {
+    "name": 3, "title": 10, "authors": 10, "problem": 11, "does": 24, "demo": 12, "area": 3, "ask": 7, "terms": 30, "abstract": 110,
+}  # fmt: skip
+LENGTH_SHARE = 0.4
+SOURCES = ("words.py", "synonyms.py", "index.py")
+
+SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE papers (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, area TEXT NOT NULL, kind TEXT NOT NULL, venue TEXT NOT NULL,
+    decision TEXT NOT NULL, award TEXT NOT NULL, fit INTEGER NOT NULL, data TEXT NOT NULL
+);
+-- numbers: papers in ascending order, 32 bits each; weights: 16 bits each, in thousandths.
+CREATE TABLE forms (form TEXT PRIMARY KEY, papers INTEGER NOT NULL, numbers BLOB NOT NULL, weights BLOB NOT NULL);
+CREATE TABLE words (
+    length INTEGER NOT NULL, word TEXT NOT NULL, papers INTEGER NOT NULL, person INTEGER NOT NULL,
+    PRIMARY KEY (length, word)
+) WITHOUT ROWID;
+CREATE TABLE names (name TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (name, number)) WITHOUT ROWID;
+"""
+
+
+def index_path() -> Path:
+    """Where the index lies; safe to delete."""
+    return home() / "cache" / "catalogue.sqlite"
+
+
+def fingerprint() -> str:
+    """Another text whenever papers or the code that reads them change."""
+    digest = hashlib.blake2b(f"{__version__} {sys.byteorder} {library.revision()}".encode(), digest_size=16)
+    for path in (SHIPPED, *(Path(__file__).with_name(name) for name in SOURCES)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def opened() -> sqlite3.Connection:
+    """The index, built first where it is not there or not of today; in memory where nothing can be written."""
+    wanted, path = fingerprint(), index_path()
+    if (db := _current(path, wanted)) is not None:
+        return db
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        beside = path.with_name(f"{path.name}.{os.getpid()}-{time.time_ns()}.new")
+        try:
+            with contextlib.closing(sqlite3.connect(beside, isolation_level=None)) as db:
+                db.execute("PRAGMA journal_mode = OFF")
+                db.execute("PRAGMA synchronous = OFF")
+                build(db, library.all_entries(), wanted)
+            with beside.open("rb+") as written:
+                os.fsync(written.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+        if (db := _current(path, wanted)) is not None:
+            return db
+    except (OSError, sqlite3.OperationalError):
+        pass
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    build(db, library.all_entries(), wanted)
+    return db
+
+
+def _current(path: Path, wanted: str) -> sqlite3.Connection | None:
+    if not path.exists():
+        return None
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        row = db.execute("SELECT value FROM meta WHERE name = 'fingerprint'").fetchone()
+        if row and row[0] == wanted:
+            return db
+    except sqlite3.DatabaseError:
+        pass
+    db.close()
+    return None
+
+
+def _sweep(path: Path) -> None:
+    """Remove what builders that were killed left behind."""
+    for left in path.parent.glob(f"{path.name}.*.new"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > 600:
+                left.unlink()
+
+
+def build(db: sqlite3.Connection, papers: Iterable[Entry], mark: str) -> None:
+    """Fill an empty database."""
+    db.executescript(SCHEMA)
+    db.execute("BEGIN")
+    postings: dict[str, tuple[array, array]] = {}
+    words: collections.Counter[str] = collections.Counter()
+    people: collections.Counter[str] = collections.Counter()
+    count = 0
+    for count, entry in enumerate(papers, 1):  # noqa: B007
+        data = json.dumps(entry.record(), ensure_ascii=False)
+        row = (entry.id, entry.area, entry.kind, entry.venue, entry.decision, entry.award, entry.fit, data)
+        db.execute("INSERT INTO papers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (count, *row))
+        db.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", ((name, count) for name in _names(entry)))
+        said: set[str] = set()
+        for form, weight in profile(entry, said).items():
+            numbers, weights = postings.setdefault(form, (array("I"), array("H")))
+            numbers.append(count)
+            weights.append(min(65535, round(1000 * weight)))
+        words.update(said)
+        people.update({part for author in entry.authors for part in _parts(raw_words(author))})
+    rows = (
+        (form, len(numbers), numbers.tobytes(), weights.tobytes())
+        for form, (numbers, weights) in sorted(postings.items())
+    )
+    db.executemany("INSERT INTO forms VALUES (?, ?, ?, ?)", rows)
+    db.executemany(
+        "INSERT INTO words VALUES (?, ?, ?, ?)",
+        sorted((len(word), word, words[word] or people[word], int(word not in words)) for word in {*words, *people}),
+    )
+    db.execute("INSERT INTO meta VALUES ('papers', ?)", (str(count),))
+    db.execute("INSERT INTO meta VALUES ('fingerprint', ?)", (mark,))
+    db.execute("COMMIT")
+
+
+def _fields(entry: Entry) -> Iterable[tuple[str, str]]:
+    yield "name", f"{entry.name} {_opened(entry.name)}"
+    yield "title", entry.title
+    yield "authors", " ".join(entry.authors)
+    yield "problem", entry.problem
+    yield "does", entry.does
+    yield "demo", entry.demo
+    yield "area", f"{entry.area} {entry.kind} {entry.award}"
+    for ask in entry.asks:
+        yield "ask", ask
+    yield "terms", " ".join(entry.terms)
+    yield "abstract", entry.abstract
+
+
+def _opened(name: str) -> str:
+    """``FastSpeech 2`` is also Fast Speech; ``DreamerV2`` is also Dreamer."""
+    parts = re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}", name)
+    return " ".join(part for part in parts if len(part) > 3) if len(parts) > 1 or re.search(r"\d", name) else ""
+
+
+def profile(entry: Entry, said: set[str] | None = None) -> dict[str, float]:
+    """Form -> how much the paper is about it. ``said`` collects the words of its text, persons' names left out."""
+    found: dict[str, float] = {}
+    for field, text in _fields(entry):
+        if not text.strip():
+            continue
+        words = raw_words(text)
+        forms = analysed(words)
+        one = WEIGHTS[field] / (1 - LENGTH_SHARE + LENGTH_SHARE * len(forms) / LENGTHS[field])
+        for form in forms:
+            found[form] = found.get(form, 0.0) + one
+        if said is not None and field != "authors":
+            said.update(_parts(words))
+    return found
+
+
+def _names(entry: Entry) -> set[str]:
+    """All names the paper goes by, without blanks and signs."""
+    short, colon, _ = entry.title.partition(":")
+    told = [entry.id, entry.title, *re.split(r"[/(),]", entry.name), entry.name]
+    if colon and len(short.split()) <= 4:
+        told.append(short)
+    return {name for text in told if len(name := compact(text)) > 1}
+
+
+def _parts(words: Iterable[str]) -> Iterable[str]:
+    """The words that a typing error may have meant."""
+    for word in words:
+        for part in (word,) if word.isalpha() else word.replace("'", "-").split("-"):
+            if len(part) > 2 and part.isalpha():
+                yield part

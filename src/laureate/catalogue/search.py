@@ -1,0 +1,417 @@
+"""Search: from a person's words for a problem to papers, the likeliest first.
+
+A saturating sum over what was asked, rare words counting most:
+
+    score(d) = Σ_g idf(g) t_g(d) / (k + t_g(d)),   t_g(d) = Σ_{v in g} w(v) profile_d(v)
+
+where a group g is a word of the question with its substitutes v (``w = 1`` for the word itself, less for the others), and
+``profile_d`` counts a form's occurrences weighted by field and length (:mod:`laureate.catalogue.index`): BM25F with
+query expansion. In a very large catalogue the common words of a question are only counted for the papers that its rarer
+words bring up, so that the time is bounded. A paper's own name and whole titles count extra. What runs here and what won an award break ties.
+"""
+
+import bisect
+import contextlib
+import heapq
+import itertools
+import json
+import math
+import re
+import sqlite3
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from laureate.catalogue import index
+from laureate.catalogue.entry import Entry, entry_of
+from laureate.catalogue.spelling import corrections, near
+from laureate.catalogue.synonyms import analyse, substitutes
+from laureate.catalogue.words import STOP_WORDS, compact, raw_words, stem
+
+__all__ = ["Catalogue", "Hit", "Result"]
+
+SATURATION = 1.2
+SUBSTITUTE = 0.35
+PREFIX = 0.7
+# So many (paper, form) pairs are read whole, the rarest words first; what is commoner is looked up for the candidates.
+POSTINGS = 60_000
+CANDIDATES = 500
+MOST_WORDS = 64
+FILTERS = ("area", "kind", "venue", "decision")
+
+# A word of the question with its substitutes, form -> share, and how much it counts.
+Group = tuple[dict[str, float], float]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A paper that was found, with its score: comparable within one search only."""
+
+    entry: Entry
+    score: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a search gave.
+
+    corrected: (as typed, as searched) for every word that no paper has.
+    ignored_phrase: words in quotation marks stand so in no paper; they were searched without the marks.
+    suggestions: where nothing was found, words to try.
+    """
+
+    hits: list[Hit]
+    corrected: list[tuple[str, str]]
+    ignored_phrase: bool = False
+    suggestions: tuple[str, ...] = ()
+
+
+class Catalogue:
+    """All papers, searchable; open it once and ask it often.
+
+    >>> with Catalogue() as catalogue:  # doctest: +SKIP
+    ...     catalogue.search("labels are wrong").hits[0].entry.title
+    """
+
+    def __init__(self, db: sqlite3.Connection | None = None, running: Iterable[str] = ()):
+        """``db``: an index, by default the user's. ``running``: ids of papers that run here."""
+        self._db = db if db is not None else index.opened()
+        self._running = frozenset(running)
+        self.size = int(self._one("SELECT value FROM meta WHERE name = 'papers'") or 0)
+
+    def __enter__(self) -> "Catalogue":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the index back."""
+        self._db.close()
+
+    def __iter__(self) -> Iterator[Entry]:
+        for (data,) in self._db.execute("SELECT data FROM papers ORDER BY number"):
+            yield entry_of(json.loads(data))
+
+    def get(self, paper_id: str) -> Entry | None:
+        """The paper of that id."""
+        data = self._one("SELECT data FROM papers WHERE id = ?", paper_id)
+        return entry_of(json.loads(data)) if data else None
+
+    def ids(self) -> list[str]:
+        """All ids."""
+        return [row[0] for row in self._db.execute("SELECT id FROM papers ORDER BY number")]
+
+    def facets(self) -> dict[str, dict[str, int]]:
+        """How many papers each area, kind, venue and decision has, the fullest first."""
+        return {
+            name: dict(self._db.execute(f"SELECT {name}, count(*) FROM papers GROUP BY 1 ORDER BY 2 DESC, 1"))
+            for name in FILTERS
+        }
+
+    def search(
+        self,
+        question: str,
+        *,
+        area: str = "",
+        kind: str = "",
+        venue: str = "",
+        decision: str = "",
+        runs: bool = False,
+        limit: int = 10,
+        as_typed: bool = False,
+    ) -> Result:
+        """Papers for a question, the likeliest first.
+
+        area, kind: exactly; venue: a part of its name; decision: exactly; all without regard to capitals.
+        runs: only papers that run here.
+        as_typed: the last word may be unfinished (search while typing).
+        """
+        where, values = self._where(area, kind, venue, decision, runs)
+        text, phrases = _phrases(question)
+        corrected, groups = self._groups(text, as_typed)
+        names = self._named(text)
+        if not groups and not names:
+            listed = self._listed(where, values, limit) if not raw_words(text) and where else []
+            return Result(listed, corrected, suggestions=self._suggestions(text))
+        ranked = self._ranked(groups, names, self._allowed(where, values))
+        if not ranked:
+            return Result([], corrected, suggestions=self._suggestions(text))
+        if phrases:
+            quoted = (hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases))
+            if hits := list(itertools.islice(quoted, limit)):
+                return Result(hits, corrected)
+        return Result(list(self._hits(ranked[:limit])), corrected, ignored_phrase=bool(phrases))
+
+    def related(self, paper_id: str, limit: int = 5) -> list[Hit]:
+        """Papers that are about nearly the same."""
+        row = self._db.execute("SELECT data FROM papers WHERE id = ?", (paper_id,)).fetchone()
+        if row is None:
+            return []
+        profile = index.profile(entry_of(json.loads(row[0])))
+        rarity = self._rarities(profile)
+        telling = sorted(profile, key=lambda form: -rarity[form] * profile[form] / (SATURATION + profile[form]))[:25]
+        numbers = self._ranked([({form: 1.0}, rarity[form]) for form in telling], {}, None)
+        return [hit for hit in self._hits(numbers[: limit + 1]) if hit.entry.id != paper_id][:limit]
+
+    # From words to groups.
+
+    def _groups(self, text: str, as_typed: bool) -> tuple[list[tuple[str, str]], list[Group]]:
+        words = [part for word in raw_words(text)[:MOST_WORDS] for part in word.split("'")[0].split("-") if part]
+        corrected: list[tuple[str, str]] = []
+        others: dict[str, dict[str, float]] = {}
+        said = " ".join(raw_words(text)[:MOST_WORDS])
+        if as_typed and words and not text.endswith(" "):
+            others[stem(words[-1])] = self._completions(words[-1])
+        for word in dict.fromkeys(words):
+            form = stem(word)
+            if word in STOP_WORDS or form in substitutes() or self._known(form, word) or others.get(form):
+                continue
+            if pair := self._split(word):
+                corrected.append((word, " ".join(pair)))
+                said = re.sub(rf"\b{word}\b", " ".join(pair), said)
+            elif found := corrections(self._db, word):
+                best = found[0]
+                corrected.append((word, best.word))
+                said = re.sub(rf"\b{word}\b", best.word, said)
+                others[stem(best.word)] = {
+                    stem(other.word): 0.7 if other.edits == best.edits else 0.4 for other in found[1:]
+                }
+        table = substitutes()
+        asked = list(dict.fromkeys([*analyse(said), *self._joined(words)]))
+        groups = []
+        for form in asked:
+            group = dict.fromkeys((word for word in table.get(form, ()) if word not in asked), SUBSTITUTE)
+            groups.append(others.get(form, {}) | group | {form: 1.0})
+        rarity = self._rarities({form for group in groups for form in group})
+        told = [(group, max(rarity[form] * weight for form, weight in group.items())) for group in groups]
+        return corrected, [(group, weight) for group, weight in told if weight > 0]
+
+    def _known(self, form: str, word: str) -> bool:
+        return bool(
+            self._one("SELECT 1 FROM forms WHERE form = ?", form)
+            or self._one("SELECT 1 FROM names WHERE name = ? LIMIT 1", compact(word))
+        )
+
+    def _split(self, word: str) -> tuple[str, str] | None:
+        """``labelnoise`` as label noise, where both are words of the vocabulary."""
+        for cut in range(4, len(word) - 3):
+            pair = word[:cut], word[cut:]
+            if all(
+                self._one("SELECT 1 FROM words WHERE length = ? AND word = ? AND person = 0", len(w), w) for w in pair
+            ):
+                return pair
+        return None
+
+    def _joined(self, words: list[str]) -> list[str]:
+        """``drop out`` as dropout, where that is a word of the vocabulary."""
+        together = [
+            first + second
+            for first, second in zip(words, words[1:], strict=False)
+            if not (first in STOP_WORDS and second in STOP_WORDS)
+        ]
+        known = (
+            word for word in together if self._one("SELECT 1 FROM words WHERE length = ? AND word = ?", len(word), word)
+        )
+        return [stem(word) for word in known]
+
+    def _completions(self, start: str) -> dict[str, float]:
+        if len(start) < 2:
+            return {}
+        rows = self._db.execute(
+            "SELECT word FROM words WHERE word > ? AND word < ? ORDER BY person, papers DESC LIMIT 8",
+            (start, start + "\uffff"),
+        )
+        return {stem(word): PREFIX for (word,) in rows}
+
+    def _rarities(self, forms: Iterable[str]) -> dict[str, float]:
+        """idf; 0 for a form that no paper has."""
+        forms = list(forms)
+        counts: dict[str, int] = dict(self._rows("form, papers", forms))
+        return {
+            form: math.log1p((self.size - n + 0.5) / (n + 0.5)) if (n := counts.get(form, 0)) else 0.0 for form in forms
+        }
+
+    def _named(self, text: str) -> dict[int, float]:
+        """Papers called by their name: number -> how surely."""
+        words = re.findall(r"[^\s,;?!]+", text)[:MOST_WORDS]
+        whole = compact(text)
+        found: dict[int, float] = {}
+        for length in range(1, 6):
+            for start in range(len(words) - length + 1):
+                part = words[start : start + length]
+                name = compact("".join(part))
+                if len(name) < 2 or (length == 1 and name in STOP_WORDS and name != whole):
+                    continue
+                for (number,) in self._db.execute("SELECT number FROM names WHERE name = ? LIMIT 50", (name,)):
+                    sure = self._sureness(name, part, whole)
+                    found[number] = max(found.get(number, 0.0), sure)
+        if len(whole) > 12:
+            for (number,) in self._db.execute("SELECT number FROM names WHERE name = ? LIMIT 50", (whole,)):
+                found[number] = 3.0
+        return found
+
+    def _sureness(self, name: str, part: list[str], whole: str) -> float:
+        """1 where a name is surely meant, less where it is also an ordinary word."""
+        told = "".join(part)
+        written_as_name = any(letter.isupper() for letter in told[1:]) or any(letter.isdigit() for letter in told)
+        papers = int(self._one("SELECT papers FROM forms WHERE form = ?", stem(name)) or 0) if len(part) == 1 else 0
+        if name == whole:
+            return 2.0 if written_as_name or papers <= 6 else 0.6
+        if len(part) > 1:
+            return 0.8
+        return 1.0 if written_as_name else 0.3 if papers <= 2 else 0.0
+
+    # From groups to papers.
+
+    def _ranked(
+        self, groups: list[Group], names: Mapping[int, float], allowed: set[int] | None
+    ) -> list[tuple[int, float]]:
+        """(number, score) of the papers, the best first; at most ``CANDIDATES``."""
+        postings = self._postings({form for group, _ in groups for form in group})
+        costs = [sum(len(postings[form][0]) for form in group if form in postings) for group, _ in groups]
+        order = sorted(range(len(groups)), key=costs.__getitem__)
+        scores: dict[int, float] = {}
+        read = 0
+        later = []
+        for place in order:
+            group, weight = groups[place]
+            if read and read + costs[place] > POSTINGS:
+                later.append(groups[place])
+                continue
+            read += costs[place]
+            for number, amount in _amounts(group, postings).items():
+                scores[number] = scores.get(number, 0.0) + weight * amount / (SATURATION + amount)
+        most = sum(weight for _, weight in groups) or 1.0
+        for number, sure in names.items():
+            scores[number] = scores.get(number, 0.0) + most * sure
+        if allowed is not None:
+            scores = {number: score for number, score in scores.items() if number in allowed}
+        best = heapq.nlargest(CANDIDATES, scores.items(), key=lambda pair: (pair[1], -pair[0]))
+        if later:
+            best = [(number, score + _amount_later(number, later, postings)) for number, score in best]
+        return sorted(self._with_priors(best), key=lambda pair: (-pair[1], pair[0]))
+
+    def _postings(self, forms: Iterable[str]) -> dict[str, tuple[array, array]]:
+        found = {}
+        for form, numbers, weights in self._rows("form, numbers, weights", forms):
+            found[form] = array("I"), array("H")
+            found[form][0].frombytes(numbers)
+            found[form][1].frombytes(weights)
+        return found
+
+    def _rows(self, columns: str, forms: Iterable[str]) -> Iterator[tuple]:
+        asked = sorted(forms)
+        for start in range(0, len(asked), 500):
+            part = asked[start : start + 500]
+            yield from self._db.execute(
+                f"SELECT {columns} FROM forms WHERE form IN ({', '.join('?' * len(part))})", part
+            )
+
+    def _with_priors(self, scored: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+        """What runs here, won an award or fits, before its equals."""
+        for number, score in scored[:50]:
+            paper_id, award, fit = self._db.execute(
+                "SELECT id, award, fit FROM papers WHERE number = ?", (number,)
+            ).fetchone()
+            yield number, score + 0.01 * (paper_id in self._running) + 0.006 * bool(award) + 0.001 * fit
+        yield from scored[50:]
+
+    def _hits(self, scored: Iterable[tuple[int, float]]) -> Iterator[Hit]:
+        for number, score in scored:
+            data = str(self._one("SELECT data FROM papers WHERE number = ?", number))
+            yield Hit(entry_of(json.loads(data)), round(score, 4))
+
+    def _allowed(self, where: str, values: list[str]) -> set[int] | None:
+        if not where:
+            return None
+        return {row[0] for row in self._db.execute(f"SELECT number FROM papers WHERE 1 {where}", values)}
+
+    def _where(self, area: str, kind: str, venue: str, decision: str, runs: bool) -> tuple[str, list[str]]:
+        parts, values = [], []
+        for name, value in (("area", area), ("kind", kind), ("decision", decision)):
+            if value:
+                parts.append(f"AND papers.{name} = ? COLLATE NOCASE")
+                values.append(value)
+        if venue:
+            parts.append("AND instr(lower(papers.venue), ?)")
+            values.append(venue.lower())
+        if runs:
+            parts.append(f"AND papers.id IN ({', '.join('?' * len(self._running))})")
+            values.extend(sorted(self._running))
+        return " ".join(parts), values
+
+    def _listed(self, where: str, values: list[str], limit: int) -> list[Hit]:
+        """Filters without words: their papers, what runs and what won first."""
+        rows = self._db.execute(
+            f"SELECT data FROM papers WHERE 1 {where} ORDER BY award = '', fit DESC, number LIMIT ?", (*values, limit)
+        )
+        return [Hit(entry_of(json.loads(data)), 0.0) for (data,) in rows]
+
+    def _suggestions(self, text: str) -> tuple[str, ...]:
+        found = [word for typed in raw_words(text)[:8] if typed not in STOP_WORDS for word in near(self._db, typed, 3)]
+        return tuple(dict.fromkeys(found))[:6]
+
+    def _one(self, question: str, *values: object) -> object:
+        row = self._db.execute(question, values).fetchone()
+        return row[0] if row else None
+
+
+def _amounts(group: dict[str, float], postings: Mapping[str, tuple[array, array]]) -> dict[int, float]:
+    """Paper -> how much it is about a group."""
+    amounts: dict[int, float] = {}
+    for form, share in group.items():
+        if form in postings:
+            one = share / 1000
+            for number, weight in zip(*postings[form], strict=True):
+                amounts[number] = amounts.get(number, 0.0) + one * weight
+    return amounts
+
+
+def _amount_later(number: int, groups: list[Group], postings: Mapping[str, tuple[array, array]]) -> float:
+    """What the groups add to one paper's score, looked up."""
+    score = 0.0
+    for group, weight in groups:
+        amount = 0.0
+        for form, share in group.items():
+            if form in postings:
+                numbers, weights = postings[form]
+                place = bisect.bisect_left(numbers, number)
+                if place < len(numbers) and numbers[place] == number:
+                    amount += share * weights[place] / 1000
+        score += weight * amount / (SATURATION + amount)
+    return score
+
+
+def _phrases(question: str) -> tuple[str, list[list[str]]]:
+    """The question without quotation marks, and what stood between them."""
+    quoted = re.findall(r'["“”„]([^"“”„]+)["“”„]', question)
+    phrases = [forms for text in quoted if (forms := _sequence(text))]
+    return re.sub(r'["“”„]', " ", question), phrases
+
+
+def _sequence(text: str) -> list[str]:
+    return [stem(part) for word in raw_words(text) for part in re.split(r"[-']", word) if part]
+
+
+def _contains(entry: Entry, phrase: list[str]) -> bool:
+    texts = (
+        entry.name,
+        entry.title,
+        entry.problem,
+        entry.does,
+        entry.demo,
+        entry.abstract,
+        *entry.asks,
+        *entry.authors,
+    )
+    length = len(phrase)
+    for text in texts:
+        forms = _sequence(text)
+        with contextlib.suppress(ValueError):
+            place = -1
+            while True:
+                place = forms.index(phrase[0], place + 1)
+                if forms[place : place + length] == phrase:
+                    return True
+    return False
