@@ -87,6 +87,14 @@ class TestRules:
         v = self.judge(Claim("c", "", "loss", "a", "b", kind="equal", margin=1.0), 0 * self.d, self.d)
         assert v.reason == "the 90 % interval includes the margin 1"
 
+    def test_refuting_on_either_of_two_sides_costs_a_factor_of_two(self):
+        five = np.array([1.0, 1.1, 0.9, 1.2, 0.8])
+        claim = Claim("c", "", "loss", "a", "b", kind="equal", margin=0.1)
+        for sign in (1, -1):
+            assert draft(claim, {"a": {"loss": 0 * five}, "b": {"loss": sign * five}}).refutes == 2 * 2**-5
+            v = self.judge(claim, 0 * five, sign * five)
+            assert (v.verdict, v.reason) == ("inconclusive", "p = 0.062 with one claim in the paper")
+
     def test_a_bound_shows_the_metric_itself(self):
         v = self.judge(Claim("c", "", "loss", "a", kind="bound", at_least=0.5, at_most=3.0), self.d)
         assert v.verdict == "supported"
