@@ -1,5 +1,7 @@
 """Detailed balance of every kernel and option, by enumeration in double precision."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,7 +91,8 @@ KERNELS = {
 
 
 # Numbers are leaves: the tempered and lazy variants of a kernel compile nothing new.
-matrix_of = jax.jit(transition_matrix)
+QUICK = {"xla_backend_optimization_level": 0}  # compiling is all the time these tests take
+matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
 THOROUGH = [pytest.param(name, marks=[] if name == "mixed" else pytest.mark.slow) for name in TARGETS]
 
 
@@ -157,9 +160,7 @@ def test_unadjusted_langevin_is_biased_and_less_so_with_smaller_steps():
 
 
 @pytest.mark.parametrize("target", THOROUGH)
-@pytest.mark.parametrize(
-    "name", ["gwg", "gwg-2", "gwg-radius-2", "gwg-lazy", "exact", "gibbs", "block", "ball", "dmala", "path"]
-)
+@pytest.mark.parametrize("name", ["gwg-2", "gwg-radius-2", "gwg-lazy", "gibbs", "block", "ball", "dmala", "path"])
 def test_step_draws_what_the_matrix_says(name, target):
     """The enumerated matrix is made from the kernels' parts; the random step must have the same law."""
     kind, options = KERNELS[name]
@@ -172,7 +173,7 @@ def test_step_draws_what_the_matrix_says(name, target):
     matrix = matrix_of(kernel, position)
     draws = 20_000
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK)
     def ends(keys):
         moved = jax.vmap(lambda key: kernel.step(key, state)[0].position)(keys)
         flat = jnp.concatenate([leaf.reshape(draws, -1).astype(int) for leaf in jax.tree.leaves(moved)], axis=1)

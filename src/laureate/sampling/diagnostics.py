@@ -46,7 +46,8 @@ def hamming_distance(samples: Array, reference: Array) -> Float[Array, "..."]:
 def hamming_mmd(a: Array, b: Array) -> Float[Array, ""]:
     """Squared maximum mean discrepancy of two sets of samples, with the kernel exp(-share of variables that differ).
 
-    Samples lie along the first axis. The V-statistic, as in the paper's code: never negative, and biased upwards by about 1/samples.
+    Samples lie along the first axis. The V-statistic, as in the paper's code: never negative, and biased upwards by
+    about 1/samples.
 
     >>> float(hamming_mmd(jnp.zeros((3, 2)), jnp.zeros((5, 2))))
     0.0

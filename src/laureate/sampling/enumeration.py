@@ -146,21 +146,19 @@ def _path(kernel: PathAuxiliary, position: Tree) -> tuple[Tree, Array]:
         np.arange(layout.num_sites), np.repeat([d.num_moves for d in layout.domains], [int(n) for n in sizes])
     )
     longest = min(kernel.max_length, layout.num_sites)
-    whole = jnp.floor(jnp.asarray(kernel.path_length))
-    ends, probabilities = [], []
+    paths, lengths = [], []
     for length in range(1, longest + 1):
-        # L is ⌊r⌋ + 1 with probability r - ⌊r⌋, else ⌊r⌋
-        share = kernel.path_length - whole
-        chance = jnp.where(length == whole, 1.0 - share, jnp.where(length == whole + 1, share, 0.0))
-        paths = [
-            p for p in itertools.permutations(range(layout.num_moves), length) if len(set(site[list(p)])) == length
-        ]
-        moves = jnp.asarray([(*p, *([0] * (longest - length))) for p in paths], jnp.int32)
-        propose = functools.partial(kernel.propose, state, length=jnp.int32(length))
-        proposal, log_probability, log_ratio = jax.vmap(propose)(moves)
-        ends.append(proposal.position)
-        probabilities.append(chance * _accepted(log_probability, log_ratio))
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *ends), jnp.concatenate(probabilities)
+        for path in itertools.permutations(range(layout.num_moves), length):
+            if len(set(site[list(path)])) == length:
+                paths.append((*path, *([0] * (longest - length))))
+                lengths.append(length)
+    moves, lengths = jnp.asarray(paths, jnp.int32), jnp.asarray(lengths, jnp.int32)
+    proposal, log_probability, log_ratio = jax.vmap(functools.partial(kernel.propose, state))(moves, lengths)
+    # L is ⌊r⌋ + 1 with probability r - ⌊r⌋, else ⌊r⌋
+    whole = jnp.floor(jnp.asarray(kernel.path_length))
+    share = kernel.path_length - whole
+    chance = jnp.where(lengths == whole, 1.0 - share, jnp.where(lengths == whole + 1, share, 0.0))
+    return proposal.position, chance * _accepted(log_probability, log_ratio)
 
 
 def _incremental(kernel: IncrementalGibbsWithGradients, position: Tree) -> tuple[Tree, Array]:

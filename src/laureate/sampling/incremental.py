@@ -1,6 +1,7 @@
 """Informed sampling of local energies at a cost that grows with the logarithm of the number of sites."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -16,6 +17,10 @@ from laureate.sampling.domain import Binary, Categorical, Ordinal
 __all__ = ["IncrementalGibbsWithGradients", "IncrementalInfo", "IncrementalState", "LocalEnergy"]
 
 
+# From site numbers to their codes. A proposal is read as "the codes, but for one", and never written out.
+Read = Callable[[Int[Array, "..."]], Int[Array, "..."]]
+
+
 class LocalEnergy(Protocol):
     """An energy that knows which sites a site touches. Sites are numbered along the ravelled position."""
 
@@ -27,8 +32,8 @@ class LocalEnergy(Protocol):
         """Sites whose differences depend on this one; repeat the site itself to fill up a smaller degree."""
         ...
 
-    def site_differences(self, codes: Array, site: Int[Array, ""], /) -> Float[Array, "moves"]:
-        """Exact f(x') - f(x) of every move of one site; -inf for the move to itself."""
+    def site_differences(self, read: "Read", site: Int[Array, ""], /) -> Float[Array, "moves"]:
+        """Exact f(x') - f(x) of every move of one site, -inf for the move to itself; ``read(sites)`` gives codes."""
         ...
 
 
@@ -82,7 +87,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
     ...     biases: jax.Array
     ...     def __call__(self, x): return self.biases @ x
     ...     def neighbours(self, site): return site[None]
-    ...     def site_differences(self, codes, site): return jnp.where(codes[site], -1, 1)[None] * self.biases[site]
+    ...     def site_differences(self, read, site): return ((1.0 - 2.0 * read(site)) * self.biases[site])[None]
     >>> kernel = IncrementalGibbsWithGradients(Coins(jnp.linspace(-2.0, 2.0, 40)), Binary())
     >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(40, bool)))
     >>> int(state.position.sum())
@@ -103,7 +108,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
         require(owner, "lazy", "in [0, 1)", self.lazy, lambda p: jnp.all((jnp.asarray(p) >= 0) & (jnp.asarray(p) < 1)))
         require(owner, "inverse_temperature", ">= 0", self.inverse_temperature, lambda b: jnp.all(jnp.asarray(b) >= 0))
         for name in ("neighbours", "site_differences"):
-            rule = "a LocalEnergy, with neighbours(site) and site_differences(codes, site)"
+            rule = "a LocalEnergy, with neighbours(site) and site_differences(read, site)"
             require(owner, "energy", rule, self.energy, lambda energy, name=name: hasattr(energy, name))
 
     def init(self, position: Array, rng_key: Key[Array, ""] | None = None) -> IncrementalState:
@@ -114,7 +119,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
             raise ValueError(f"position must hold values of {self.domain}; it does not.")
         codes = position.reshape(-1)
         sites = jnp.arange(codes.size, dtype=jnp.int32)
-        level = jax.lax.map(lambda site: self._log_weight(codes, site), sites, batch_size=4096)
+        level = jax.lax.map(lambda site: self._log_weight(_reader(codes), site), sites, batch_size=4096)
         levels = []
         for _ in range(max(1, math.ceil(math.log(codes.size, self.arity) - 1e-9))):
             level = jnp.pad(level, (0, -level.size % self.arity), constant_values=-jnp.inf)
@@ -130,12 +135,13 @@ class IncrementalGibbsWithGradients(eqx.Module):
         for level, u in zip(state.levels[-2::-1], uniforms[2:], strict=True):
             children = jax.lax.dynamic_slice(level, (site * self.arity,), (self.arity,))
             site = site * self.arity + _pick(u, children)
-        move = _pick(uniforms[1], self._log_moves(state.position.reshape(-1), site))
+        move = _pick(uniforms[1], self._log_moves(_reader(state.position.reshape(-1)), site))
         change = self.change(state, site, move)
 
         log_probability = jnp.minimum(change.log_ratio, 0.0) + jnp.log1p(-jnp.asarray(self.lazy, uniforms.dtype))
         accepted = jnp.log(uniforms[0]) < log_probability
-        # Only what was touched is written: selecting between whole arrays would cost what the tree saves.
+        # Only what was touched is written, and once: selecting between whole arrays, or writing a proposal and taking
+        # it back, makes XLA copy them, which costs what the tree saves.
         codes = state.position.reshape(-1)
         codes = codes.at[site].set(jnp.where(accepted, change.code.astype(codes.dtype), codes[site]))
         levels = tuple(
@@ -158,12 +164,15 @@ class IncrementalGibbsWithGradients(eqx.Module):
         """What making this move would change: its log probability, the log ratio, and the tree's touched nodes."""
         codes = state.position.reshape(-1)
         beta = jnp.asarray(self.inverse_temperature, state.levels[0].dtype)
-        old = codes[site].astype(jnp.int32)
+        before = _reader(codes)
+        old = before(site)
         new = self.domain.target(old, move)
-        difference = self.energy.site_differences(codes, site)[move]
-        forward = self._log_moves(codes, site)[move] - state.levels[-1][0]
+        difference = self.energy.site_differences(before, site)[move]
+        forward = self._log_moves(before, site)[move] - state.levels[-1][0]
 
-        after = codes.at[site].set(new.astype(codes.dtype))
+        def after(sites):
+            return jnp.where(sites == site, new, before(sites))
+
         index = jnp.append(site, self.energy.neighbours(site)).astype(jnp.int32)
         values = jax.vmap(lambda touched: self._log_weight(after, touched))(index)
         updates = [(index, values)]
@@ -181,11 +190,15 @@ class IncrementalGibbsWithGradients(eqx.Module):
         log_ratio = beta * difference + reverse - forward
         return _Change(forward, log_ratio, difference, new, tuple(updates))
 
-    def _log_moves(self, codes: Array, site: Int[Array, ""]) -> Float[Array, "moves"]:
-        return log_balanced(self.balancing, self.energy.site_differences(codes, site), self.inverse_temperature)
+    def _log_moves(self, read: Read, site: Int[Array, ""]) -> Float[Array, "moves"]:
+        return log_balanced(self.balancing, self.energy.site_differences(read, site), self.inverse_temperature)
 
-    def _log_weight(self, codes: Array, site: Int[Array, ""]) -> Float[Array, ""]:
-        return jax.nn.logsumexp(self._log_moves(codes, site))
+    def _log_weight(self, read: Read, site: Int[Array, ""]) -> Float[Array, ""]:
+        return jax.nn.logsumexp(self._log_moves(read, site))
+
+
+def _reader(codes: Array) -> Read:
+    return lambda sites: codes[sites].astype(jnp.int32)
 
 
 def _pick(u: Float[Array, ""], log_weights: Float[Array, "n"]) -> Int[Array, ""]:

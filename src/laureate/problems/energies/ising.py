@@ -1,5 +1,7 @@
 """Ising models: spins s ∈ {-1, 1}, stored as x ∈ {0, 1} with s = 2x - 1."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -65,9 +67,9 @@ class IsingLattice(eqx.Module):
         columns = (column + jnp.array([0, 0, 1, -1])) % self.side
         return (rows * self.side + columns).astype(jnp.int32)
 
-    def site_differences(self, x: Bool[Array, "sites"], site: Int[Array, ""]) -> Float[Array, "1"]:
-        """Exact f(x') - f(x) for the one flip of ``site``: -2 s_i (2σ Σ_j s_j + field)."""
-        s = 2.0 * x[jnp.append(site, self.neighbours(site))].astype(float) - 1.0
+    def site_differences(self, read: Callable[[Array], Array], site: Int[Array, ""]) -> Float[Array, "1"]:
+        """Exact f(x') - f(x) for the one flip of ``site``: -2 s_i (2σ Σ_j s_j + field); ``read(sites)`` gives x."""
+        s = 2.0 * read(jnp.append(site, self.neighbours(site))).astype(float) - 1.0
         return (-2.0 * s[0] * (2.0 * self.sigma * jnp.sum(s[1:]) + self.field))[None]
 
 

@@ -1,5 +1,7 @@
 """Potts models: unordered categories, one-hot rows to the energy."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,16 @@ class PottsLattice(eqx.Module):
         """Categories at random."""
         return jax.random.randint(key, (self.side, self.side), 0, self.num_categories)
 
+    def sweep(self, key: Key[Array, ""], x: Int[Array, "side side"]) -> Int[Array, "side side"]:
+        """All even sites, then all odd ones, from their exact conditionals; for even ``side``, a valid Gibbs sweep."""
+        row, column = jnp.indices((self.side, self.side))
+        for colour, subkey in enumerate(jax.random.split(key)):
+            rows = jax.nn.one_hot(x, self.num_categories)
+            around = sum(jnp.roll(rows, shift, axis) for shift in (1, -1) for axis in (0, 1))
+            fresh = jax.random.categorical(subkey, self.coupling * around)
+            x = jnp.where((row + column) % 2 == colour, fresh.astype(x.dtype), x)
+        return x
+
     @property
     def num_moves(self) -> int:
         """Moves a site has: one a category."""
@@ -41,11 +53,11 @@ class PottsLattice(eqx.Module):
         columns = (column + jnp.array([0, 0, 1, -1])) % self.side
         return (rows * self.side + columns).astype(jnp.int32)
 
-    def site_differences(self, x: Int[Array, "sites"], site: Int[Array, ""]) -> Float[Array, "K"]:
-        """Exact f(x') - f(x) for every category of ``site``; -inf for its own."""
+    def site_differences(self, read: Callable[[Array], Array], site: Int[Array, ""]) -> Float[Array, "K"]:
+        """Exact f(x') - f(x) for every category of ``site``, -inf for its own; ``read(sites)`` gives categories."""
         kinds = jnp.arange(self.num_categories)
-        agree = jnp.sum(x[self.neighbours(site)][:, None] == kinds[None, :], axis=0).astype(float)
-        here = x[site]
+        agree = jnp.sum(read(self.neighbours(site))[:, None] == kinds[None, :], axis=0).astype(float)
+        here = read(site)
         return jnp.where(kinds == here, -jnp.inf, self.coupling * (agree - agree[here]))
 
 

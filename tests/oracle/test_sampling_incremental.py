@@ -1,0 +1,93 @@
+"""The incremental kernel is the plain one: same matrix by enumeration, same tree whether kept or built anew."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.problems.energies import IsingLattice, PottsLattice
+from laureate.sampling import Binary, Categorical, GibbsWithGradients, IncrementalGibbsWithGradients
+from laureate.sampling.enumeration import (
+    all_positions,
+    detailed_balance_error,
+    exact_distribution,
+    transition_matrix,
+)
+
+QUICK = {"xla_backend_optimization_level": 0}
+matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
+
+
+@pytest.mark.parametrize("arity", [2, 16])
+@pytest.mark.parametrize(
+    "options", [{}, {"balancing": "barker", "lazy": 0.2, "inverse_temperature": 0.5}], ids=["", "o"]
+)
+def test_same_law_as_the_plain_kernel_on_ising(options, arity):
+    with jax.enable_x64(True):
+        lattice = IsingLattice(3, 0.3, 0.2)
+        position = jnp.zeros((3, 3), bool)
+        plain = GibbsWithGradients(lattice, Binary(), **options)
+        expected = matrix_of(plain, position)
+        matrix = matrix_of(IncrementalGibbsWithGradients(lattice, Binary(), arity=arity, **options), position)
+        np.testing.assert_allclose(matrix, expected, atol=1e-13)
+        pi = exact_distribution(plain, all_positions(Binary(), position))
+        assert float(detailed_balance_error(matrix, pi)) < 1e-12
+
+
+class Path(PottsLattice):
+    """Four Potts sites in a row, so that the space is small; the ends repeat themselves as neighbours."""
+
+    def __call__(self, x):
+        return self.coupling * jnp.sum(x[1:] * x[:-1])
+
+    def neighbours(self, site):
+        return jnp.stack([jnp.where(site > 0, site - 1, site), jnp.where(site < 3, site + 1, site)])
+
+    def site_differences(self, read, site):
+        kinds = jnp.arange(self.num_categories)
+        near = self.neighbours(site)
+        agree = jnp.sum((read(near)[:, None] == kinds[None, :]) & (near != site)[:, None], axis=0).astype(float)
+        return jnp.where(kinds == read(site), -jnp.inf, self.coupling * (agree - agree[read(site)]))
+
+
+def test_same_law_as_the_plain_kernel_on_potts():
+    with jax.enable_x64(True):
+        chain = Path(4, 3, 0.8)
+        position = jnp.zeros(4, jnp.int32)
+        expected = matrix_of(GibbsWithGradients(chain, Categorical(3)), position)
+        matrix = matrix_of(IncrementalGibbsWithGradients(chain, Categorical(3), arity=2), position)
+        np.testing.assert_allclose(matrix, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("lattice", [IsingLattice(7, 0.2), PottsLattice(5, 3, 0.7)], ids=["ising", "potts"])
+def test_the_tree_that_is_kept_is_the_tree_one_would_build(lattice):
+    domain = Binary() if isinstance(lattice, IsingLattice) else Categorical(3)
+    kernel = IncrementalGibbsWithGradients(lattice, domain, arity=4)
+
+    @jax.jit
+    def walk(state, key):
+        return jax.lax.scan(lambda s, k: kernel.step(k, s), state, jax.random.split(key, 500))
+
+    state, info = walk(kernel.init(lattice.start(jax.random.key(0))), jax.random.key(1))
+    # Some steps must have been rejected, for that is when a stale tree would show.
+    assert 0 < int(info.is_accepted.sum()) < 500
+    fresh = kernel.init(state.position)
+    for kept, built in zip(state.levels, fresh.levels, strict=True):
+        np.testing.assert_allclose(kept, built, rtol=1e-4, atol=1e-4)
+    assert float(state.logdensity) == pytest.approx(float(fresh.logdensity), abs=2e-3)
+
+
+def test_step_draws_what_the_matrix_says():
+    lattice = IsingLattice(3, 0.25, 0.3)
+    kernel = IncrementalGibbsWithGradients(lattice, Binary(), arity=2)
+    position = all_positions(Binary(), jnp.zeros((3, 3), bool))[37]
+    state = kernel.init(position)
+    draws = 20_000
+    sites = jax.jit(jax.vmap(lambda k: jnp.where((i := kernel.step(k, state)[1]).is_accepted, i.site, 9)))
+    observed = np.bincount(np.asarray(sites(jax.random.split(jax.random.key(0), draws))), minlength=10)
+    row = np.asarray(matrix_of(kernel, position))[37]
+    flipped = [37 ^ (1 << (8 - site)) for site in range(9)]
+    expected = draws * np.append(row[flipped], row[37])
+    cells = expected > 5
+    chi = ((observed - expected)[cells] ** 2 / expected[cells]).sum()
+    assert chi < cells.sum() + 6 * np.sqrt(2 * cells.sum())

@@ -1,0 +1,222 @@
+"""Energies against their exact quantities, and estimators against enumeration."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate.problems.energies import (
+    DenseIsing,
+    DensePotts,
+    IsingLattice,
+    PottsLattice,
+    lattice_energy_per_edge,
+    lattice_log_partition,
+    lattice_matrix,
+    random_factorial_hmm,
+    random_rbm,
+)
+from laureate.sampling import (
+    Binary,
+    Gibbs,
+    GibbsWithGradients,
+    ParallelTempering,
+    PersistentContrastiveDivergence,
+    annealed_importance_sampling,
+    mixing,
+    run,
+)
+
+
+def log_sum_over(energy, shape):
+    states = np.array(list(itertools.product([0.0, 1.0], repeat=int(np.prod(shape))))).reshape(-1, *shape)
+    return float(jax.nn.logsumexp(jax.lax.map(energy, jnp.asarray(states), batch_size=4096)))
+
+
+def test_transfer_matrix_agrees_with_brute_force_and_with_the_constants_computed_before():
+    for sigma in (0.1, 0.25):
+        assert lattice_log_partition(3, sigma) == pytest.approx(log_sum_over(IsingLattice(3, sigma), (3, 3)), rel=1e-6)
+    assert lattice_log_partition(4, 0.1) == pytest.approx(11.7714704, abs=1e-7)
+    assert lattice_log_partition(8, 0.1) == pytest.approx(lattice_log_partition(8, -0.1), abs=1e-9)
+    assert lattice_energy_per_edge(8, 0.0) == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(ValueError, match=r"side must be in 3\.\.12; got 13"):
+        lattice_log_partition(13, 0.1)
+
+
+@pytest.mark.slow
+def test_transfer_matrix_of_ten_by_ten():
+    assert lattice_log_partition(10, 0.1) == pytest.approx(73.4530978, abs=1e-7)
+    assert lattice_log_partition(10, 0.2) == pytest.approx(88.1877006, abs=1e-7)
+    assert lattice_energy_per_edge(10, 0.1) == pytest.approx(0.2141198, abs=1e-6)
+    assert lattice_energy_per_edge(10, 0.2) == pytest.approx(0.5925507, abs=1e-6)
+
+
+def test_lattice_and_dense_ising_follow_one_convention():
+    """f = sᵀJs counts an edge twice: the coupling is 2σ. A diagonal of J changes neither f's differences nor d̃."""
+    x = jax.random.bernoulli(jax.random.key(0), 0.5, (4, 4)).astype(float)
+    dense = DenseIsing(jnp.asarray(lattice_matrix(4, 0.15)), jnp.full(16, 0.1))
+    lattice = IsingLattice(4, 0.15, 0.1)
+    assert float(dense(x.reshape(-1))) == pytest.approx(float(lattice(x)), rel=1e-5)
+    gradient = jax.grad(dense)(x.reshape(-1))
+    diagonal = eqx.tree_at(lambda e: e.couplings, dense, dense.couplings + 3 * jnp.eye(16))
+    np.testing.assert_allclose(jax.grad(diagonal)(x.reshape(-1)), gradient, rtol=1e-6)
+
+
+def test_local_differences_are_the_energies_differences():
+    ising, potts = IsingLattice(4, 0.2, 0.3), PottsLattice(4, 3, 0.6)
+    x = ising.start(jax.random.key(0)).reshape(-1)
+    z = potts.start(jax.random.key(1)).reshape(-1)
+    for site in range(16):
+        flipped = x.at[site].set(~x[site])
+        change = ising(flipped.reshape(4, 4).astype(float)) - ising(x.reshape(4, 4).astype(float))
+        assert float(ising.site_differences(lambda i: x[i], jnp.int32(site))[0]) == pytest.approx(
+            float(change), abs=1e-5
+        )
+        d = potts.site_differences(lambda i: z[i], jnp.int32(site))
+        for kind in range(3):
+            moved = z.at[site].set(kind)
+            change = potts(jax.nn.one_hot(moved.reshape(4, 4), 3)) - potts(jax.nn.one_hot(z.reshape(4, 4), 3))
+            if kind != int(z[site]):
+                assert float(d[kind]) == pytest.approx(float(change), abs=1e-5)
+
+
+def test_dense_potts_ignores_a_coupling_of_a_site_to_itself():
+    rng = np.random.default_rng(0)
+    model = DensePotts(jnp.asarray(rng.normal(size=(3, 2, 3, 2))), jnp.zeros((3, 2)))
+    own = jnp.zeros((3, 2, 3, 2)).at[jnp.arange(3), 0, jnp.arange(3), 1].set(7.0)
+    x = jax.nn.one_hot(jnp.array([0, 1, 1]), 2)
+    assert float(eqx.tree_at(lambda m: m.couplings, model, model.couplings + own)(x)) == pytest.approx(float(model(x)))
+
+
+def test_rbm_partition_and_hmm_evidence_agree_with_enumeration():
+    rbm = random_rbm(jax.random.key(0), visible=8, hidden=5)
+    assert float(rbm.log_partition()) == pytest.approx(log_sum_over(rbm, (8,)), rel=1e-5)
+    hmm = random_factorial_hmm(jax.random.key(1), chains=2, steps=4)
+    assert float(hmm.log_evidence()) == pytest.approx(log_sum_over(hmm, (4, 2)), rel=1e-5)
+    with pytest.raises(ValueError, match="at most 20 hidden units; got 25"):
+        random_rbm(jax.random.key(0)).log_partition()
+
+
+def test_annealed_importance_weights_are_unbiased():
+    """E[w] = Z/Z_0 also with few temperatures, where log w is far off: the mean weight, not its log, is compared."""
+    rbm = random_rbm(jax.random.key(0), visible=6, hidden=4)
+    log_z = float(rbm.log_partition())
+    estimate = jax.jit(
+        lambda key, betas: annealed_importance_sampling(
+            key,
+            GibbsWithGradients(rbm, Binary()),
+            lambda v: jnp.sum(0.0 * v) - 6 * jnp.log(2.0),
+            lambda k: jax.random.bernoulli(k, 0.5, (6,)),
+            betas,
+            num_chains=4000,
+        )
+    )
+    for count in (4, 30):
+        result = estimate(jax.random.key(count), jnp.linspace(0.0, 1.0, count))
+        assert float(result.standard_error) < 0.2
+        ratio = float(jnp.exp(result.log_ratio - log_z))
+        assert abs(ratio - 1) < 4 * float(result.standard_error) * ratio
+        assert int(result.cost) == 4000 * 2 * (count - 1)
+    assert float(result.effective) > 1000
+    with pytest.raises(ValueError, match="betas must be rising from 0 to 1"):
+        estimate.__wrapped__(jax.random.key(0), jnp.array([0.0, 0.5]))
+
+
+def test_energy_per_edge_of_a_lattice():
+    """Means along the chain against the transfer matrix, within four Monte Carlo standard errors, for two samplers."""
+    lattice = IsingLattice(6, 0.15)
+    exact = lattice_energy_per_edge(6, 0.15)
+    start = jax.vmap(lattice.start)(jax.random.split(jax.random.key(0), 16))
+    for kernel in (GibbsWithGradients(lattice, Binary()), Gibbs(lattice, Binary())):
+        collect = _edge_energy
+        result = run(jax.random.key(1), kernel, start, 6000, thin=5, collect=collect)
+        trace = jnp.asarray(result.samples[:, 200:])
+        error = jnp.std(trace) / jnp.sqrt(mixing(trace).effective)
+        assert float(error) < 0.02
+        assert abs(float(trace.mean()) - exact) < 4 * float(error)
+        assert float(mixing(trace).r_hat) < 1.1
+
+
+def _edge_energy(state, info):
+    return IsingLattice(6).edge_energy(state.position)
+
+
+def test_parallel_tempering_swaps_by_the_right_ratio_and_crosses_a_valley():
+    """Two modes that a single cold chain does not leave; the hot replicas do. Both modes must get their weight."""
+
+    def two_modes(x):
+        return 2.5 * jnp.abs(2 * jnp.sum(x) - x.size) + 0.4 * (jnp.sum(x) > x.size / 2)
+
+    kernel = GibbsWithGradients(two_modes, Binary(), lazy=0.1)
+    ladder = ParallelTempering(kernel, jnp.array([1.0, 0.6, 0.35, 0.15]), steps_per_swap=2)
+    f = jnp.array([3.0, 5.0, 5.5, 1.0])
+    np.testing.assert_allclose(ladder.swap_log_ratio(f), [0.4 * 2.0, 0.25 * 0.5, 0.2 * -4.5], rtol=1e-5)
+    walk = jax.jit(
+        lambda key: jax.lax.scan(
+            lambda s, k: (lambda new: (new[0], new[0].position.sum() > 5))(ladder.step(k, s)),
+            ladder.init(jnp.zeros(10, bool)),
+            jax.random.split(key, 4000),
+        )[1]
+    )
+    traces = np.asarray(jax.vmap(walk)(jax.random.split(jax.random.key(0), 8)))[:, 400:]
+    share = float(np.mean(traces))
+    states = np.array(list(itertools.product([0.0, 1.0], repeat=10)))
+    weights = np.asarray(jax.nn.softmax(jax.vmap(two_modes)(jnp.asarray(states))))
+    exact = weights[states.sum(axis=1) > 5].sum()
+    error = traces.std() / np.sqrt(float(mixing(jnp.asarray(traces, float)).effective))
+    assert error < 0.05
+    assert abs(share - exact) < 4 * error
+
+
+class Coins(eqx.Module):
+    biases: jax.Array
+
+    def __call__(self, x):
+        return self.biases @ x
+
+
+def _gwg(energy):
+    return GibbsWithGradients(energy, Binary(), num_flips=3)
+
+
+def test_contrastive_divergence_finds_the_maximum_likelihood_and_resumes_from_its_state():
+    """Independent coins: the fit is the logit of the data's mean. Twice ten updates are twenty: the buffer is state."""
+    means = np.array([0.2, 0.5, 0.8, 0.65])
+    data = jnp.asarray(np.random.default_rng(0).random((4000, 4)) < means)
+    trainer = PersistentContrastiveDivergence(_gwg, optax.adam(0.02), num_steps=6)
+    state = trainer.init(Coins(jnp.zeros(4)), jnp.zeros((1000, 4), bool))
+
+    @jax.jit
+    def train(state, first):
+        def one(state, step):
+            state, info = trainer.update(jax.random.fold_in(jax.random.key(0), step), state, data)
+            return state, (state.energy.biases, info.energy_gap)
+
+        return jax.lax.scan(one, state, first + jnp.arange(150))
+
+    halfway, _ = train(state, 0)
+    final, (biases, gap) = train(halfway, 150)
+    again, _ = train(jax.tree.map(lambda leaf: jnp.array(leaf), halfway), 150)
+    np.testing.assert_array_equal(final.buffer, again.buffer)
+    stale, _ = train(halfway._replace(buffer=state.buffer), 150)
+    assert not np.array_equal(final.buffer, stale.buffer)
+    exact = np.log(data.mean(axis=0) / (1 - data.mean(axis=0)))
+    # 1,000 chains: a coin's mean has a standard error of 0.016, its logit at most four times that; we average 50 fits.
+    np.testing.assert_allclose(biases[-50:].mean(axis=0), exact, atol=0.15)
+
+
+def test_replay_buffer_moves_only_the_chosen_chains_and_restarts_some():
+    trainer = PersistentContrastiveDivergence(
+        _gwg, optax.sgd(0.0), num_steps=1, num_chains=4, restart=1.0, sample_start=lambda key: jnp.ones(4, bool)
+    )
+    state = trainer.init(Coins(jnp.full(4, -9.0)), jnp.zeros((32, 4), bool))
+    new, info = trainer.update(jax.random.key(0), state, jnp.zeros((2, 4), bool))
+    touched = np.asarray(new.buffer).any(axis=1)
+    assert touched.sum() == 4
+    assert int(info.cost) == 4
+    with pytest.raises(ValueError, match="sample_start must be a function where restart > 0"):
+        PersistentContrastiveDivergence(_gwg, optax.sgd(0.0), restart=0.5)

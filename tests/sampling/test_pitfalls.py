@@ -1,0 +1,116 @@
+"""One test for each way in which public implementations of the method go wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.problems.energies import IsingLattice, PottsLattice, random_rbm
+from laureate.sampling import Binary, Categorical, GibbsWithGradients, LocallyInformed, Ordinal, hamming_distance, run
+from laureate.sampling.enumeration import transition_matrix
+
+RBM = random_rbm(jax.random.key(3), visible=12, hidden=5)
+
+
+def test_the_difference_is_halved_once():
+    kernel = GibbsWithGradients(lambda x: jnp.array([1.0, -2.0, 0.5]) @ x, Binary())
+    state = kernel.init(np.array([0, 0, 1]))
+    np.testing.assert_allclose(state.differences, [1.0, -2.0, -0.5])
+    np.testing.assert_allclose(kernel.log_weights(kernel.layout(state.position), state.differences), [0.5, -1.0, -0.25])
+
+
+def test_spins_and_bits_do_not_differ_by_a_factor_of_two():
+    """For a multilinear energy the gradient's difference is the exact one; a mix-up of ∂f/∂s and ∂f/∂x doubles it."""
+    for energy, domain in ((IsingLattice(4, 0.2, 0.1), Binary()), (PottsLattice(3, 3, 0.7), Categorical(3))):
+        position = energy.start(jax.random.key(0))
+        estimate = GibbsWithGradients(energy, domain).init(position).differences
+        exact = LocallyInformed(energy, domain).init(position).differences
+        np.testing.assert_allclose(estimate, exact, atol=1e-5)
+
+
+def test_an_energy_that_is_not_multilinear_has_other_differences_and_is_still_sampled_exactly():
+    position = RBM.start(jax.random.key(0))
+    estimate = GibbsWithGradients(RBM, Binary()).init(position).differences
+    exact = LocallyInformed(RBM, Binary()).init(position).differences
+    assert float(jnp.abs(estimate - exact).max()) > 1e-4
+
+
+def test_two_categories_are_a_bit():
+    """f(x) = F(1 - x, x): both kernels must walk the same way, up to how moves are numbered."""
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2)))
+
+    def one_hot_energy(rows):
+        return jnp.sum(weights * rows) + jnp.prod(jnp.sum(rows * jnp.array([0.3, 1.2]), axis=1))
+
+    bits = GibbsWithGradients(lambda x: one_hot_energy(jnp.stack([1 - x, x], axis=1)), Binary())
+    kinds = GibbsWithGradients(one_hot_energy, Categorical(2))
+    with jax.enable_x64(True):
+        a = jax.jit(transition_matrix)(bits, np.zeros(5, bool))
+        b = jax.jit(transition_matrix)(kinds, np.zeros(5, np.int32))
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_period_two_on_a_flat_target_and_the_lazy_remedy():
+    def flat(x):
+        return 0.0 * jnp.sum(x)
+
+    for lazy, lowest in ((0.0, -1.0), (0.25, -0.5)):
+        matrix = np.asarray(transition_matrix(GibbsWithGradients(flat, Binary(), lazy=lazy), np.zeros(4, bool)))
+        assert np.linalg.eigvals(matrix).real.min() == pytest.approx(lowest, abs=1e-5)
+
+
+def test_large_energies_neither_overflow_nor_stall():
+    steep = jnp.linspace(-3000.0, 3000.0, 20)
+    kernel = GibbsWithGradients(lambda x: steep @ x, Binary())
+    result = run(jax.random.key(0), kernel, jnp.zeros((3, 20), bool), 60)
+    assert result.num_nan.sum() == 0
+    np.testing.assert_array_equal(result.samples[:, 15], np.broadcast_to(np.asarray(steep > 0), (3, 20)))
+
+
+def test_adding_a_constant_changes_nothing():
+    with jax.enable_x64(True):
+        runs = [
+            run(
+                jax.random.key(0), GibbsWithGradients(lambda x, c=c: RBM(x) + c, Binary()), np.zeros((2, 12), bool), 300
+            )
+            for c in (0.0, 512.0)
+        ]
+    np.testing.assert_array_equal(runs[0].samples, runs[1].samples)
+
+
+def test_chains_do_not_see_each_other():
+    kernel = GibbsWithGradients(RBM, Binary(), num_flips=2)
+    start = jax.vmap(RBM.start)(jax.random.split(jax.random.key(0), 4))
+    together = run(jax.random.key(1), kernel, start, 50).samples
+    step = jax.jit(lambda key, state: kernel.step(key, state))
+    for chain in range(4):
+        state, key = kernel.init(start[chain]), jax.random.fold_in(jax.random.key(1), chain)
+        for number in range(50):
+            state, _ = step(jax.random.fold_in(key, number), state)
+            np.testing.assert_array_equal(state.position, together[chain, number])
+
+
+def test_a_mask_samples_the_conditional():
+    """Clamped sites: the same chain as on the smaller energy in which they are constants."""
+    clamped = np.array([1, 0, 1], bool)
+    mask = np.array([False] * 3 + [True] * 9)
+    full = GibbsWithGradients(RBM, Binary(), site_mask=mask)
+    part = GibbsWithGradients(lambda x: RBM(jnp.concatenate([jnp.asarray(clamped, x.dtype), x])), Binary())
+    start = np.zeros((2, 12), bool)
+    start[:, :3] = clamped
+    a = run(jax.random.key(0), full, start, 4000, thin=4).samples
+    b = run(jax.random.key(1), part, start[:, 3:], 4000, thin=4).samples
+    assert (a[..., :3] == clamped).all()
+    # Means of nine bits over 2 x 1,000 correlated samples: about 0.02 each at worst, so 5 of these.
+    np.testing.assert_allclose(a[:, 100:, 3:].mean((0, 1)), b[:, 100:].mean((0, 1)), atol=0.1)
+
+
+def test_ordinal_moves_stay_inside_and_reach_both_ends():
+    kernel = GibbsWithGradients(lambda x: -0.1 * jnp.sum((x - 2.0) ** 2), Ordinal(0, 4, window=2))
+    samples = run(jax.random.key(0), kernel, np.full((4, 3), 2), 500).samples
+    assert set(np.unique(samples)) == {0, 1, 2, 3, 4}
+
+
+def test_hamming_distance_counts_sites():
+    a = jnp.array([[[0, 1], [2, 2]], [[0, 0], [0, 0]]])
+    np.testing.assert_array_equal(hamming_distance(a, jnp.zeros((2, 2), int)), [3.0, 0.0])
