@@ -21,8 +21,8 @@ PAPER = Paper(
     ),
     idea=(
         "Most such densities are written as differentiable functions that are only evaluated at discrete points. One "
-        "gradient then estimates the effect of every single change at once. Propose changes in proportion to the square "
-        "root of their estimated gain, and correct the estimate's error by accepting or rejecting with the same "
+        "gradient then estimates the effect of every single change at once. Propose changes in proportion to the "
+        "square root of their estimated gain, and correct the estimate's error by accepting or rejecting with the same "
         "proposal at the other end: exact, at one gradient a step."
     ),
     equation=(

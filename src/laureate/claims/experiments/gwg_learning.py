@@ -126,9 +126,10 @@ LEARN_POTTS = Experiment(
     ),
     curves=(Curve("curve", "updates", "Error of the couplings", "updates", "log RMSE"),),
     deviations=(
-        "The paper predicts contacts of real proteins, whose alignments are not public; here the couplings of a lattice "
-        "with three categories are known and recovered.",
-        "A step of Gibbs with three categories costs two evaluations, one of Gibbs-With-Gradients one with its gradient.",
+        "The paper predicts contacts of real proteins, whose alignments are not public; here the couplings of a "
+        "lattice with three categories are known and recovered.",
+        "A step of Gibbs with three categories costs two evaluations, one of Gibbs-With-Gradients one with its "
+        "gradient.",
     ),
 )
 
@@ -167,8 +168,8 @@ DEEP = Experiment(
         Claim(
             "deep-ebm",
             "Trained with as many sampler steps an update, a convolutional energy model of 8 × 8 binary digits has a "
-            "higher test log-likelihood (annealed importance sampling, the same judge for both) with Gibbs-With-Gradients "
-            "than with random-scan Gibbs.",
+            "higher test log-likelihood (annealed importance sampling, the same judge for both) with "
+            "Gibbs-With-Gradients than with random-scan Gibbs.",
             metric="log_likelihood",
             method="gwg",
             baseline="gibbs",

@@ -49,8 +49,8 @@ EXACT = Experiment(
         ),
         Claim(
             "exact-correction",
-            "The gradient at the proposal is needed: without the ratio of the proposals the violation is larger by more "
-            "than six orders of magnitude.",
+            "The gradient at the proposal is needed: without the ratio of the proposals the violation is larger by "
+            "more than six orders of magnitude.",
             metric="log10_error",
             method="gwg",
             baseline="uncorrected",
@@ -123,8 +123,9 @@ ISING = Experiment(
     claims=(
         Claim(
             "ising",
-            "On an Ising lattice, Gibbs-With-Gradients gives more than 1.5 times the effective samples per evaluation of "
-            "random-scan Gibbs (geometric mean; effective size of the Hamming distance to a random state).",
+            "On an Ising lattice, Gibbs-With-Gradients gives more than 1.5 times the effective samples per "
+            "evaluation of random-scan Gibbs (geometric mean; effective size of the Hamming distance to a random "
+            "state).",
             metric="log_ess_per_evaluation",
             method="gwg",
             baseline="gibbs",
@@ -156,8 +157,9 @@ POTTS = Experiment(
     claims=(
         Claim(
             "potts",
-            "On a Potts lattice, Gibbs-With-Gradients gives more than 1.5 times the effective samples per evaluation of "
-            "random-scan Gibbs (geometric mean; effective size of the Hamming distance to a random state).",
+            "On a Potts lattice, Gibbs-With-Gradients gives more than 1.5 times the effective samples per "
+            "evaluation of random-scan Gibbs (geometric mean; effective size of the Hamming distance to a random "
+            "state).",
             metric="log_ess_per_evaluation",
             method="gwg",
             baseline="gibbs",
@@ -193,7 +195,8 @@ RBM = Experiment(
         ),
     ),
     deviations=(
-        "Random machines (weights N(0, 0.05²), biases N(0, 1), as in the authors' code) instead of one trained on MNIST.",
+        "Random machines (weights N(0, 0.05²), biases N(0, 1), as in the authors' code) instead of one trained on "
+        "MNIST.",
         "A step of Gibbs costs one evaluation and no gradient, a block of two sites costs three evaluations.",
     ),
 )
@@ -211,8 +214,8 @@ FHMM = Experiment(
     claims=(
         Claim(
             "fhmm",
-            "Over as many steps, the mean log joint density along the run (area under the curve, per hidden variable) is "
-            "higher with Gibbs-With-Gradients than with random-scan Gibbs.",
+            "Over as many steps, the mean log joint density along the run (area under the curve, per hidden "
+            "variable) is higher with Gibbs-With-Gradients than with random-scan Gibbs.",
             metric="log_joint",
             method="gwg",
             baseline="gibbs",
