@@ -1,0 +1,127 @@
+"""What every sampler must do, whatever it is: one table, all properties."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from blackjax.util import run_inference_algorithm
+
+from laureate._core import Status
+from laureate.problems.energies import IsingLattice
+from laureate.sampling import (
+    Binary,
+    BlockGibbs,
+    DiscreteLangevin,
+    Gibbs,
+    GibbsWithGradients,
+    HammingBall,
+    IncrementalGibbsWithGradients,
+    LocallyInformed,
+    ParallelTempering,
+    PathAuxiliary,
+    run,
+)
+
+LATTICE = IsingLattice(4, 0.15, 0.1)
+TARGET = (LATTICE, Binary())
+KERNELS = {
+    "gwg": GibbsWithGradients(*TARGET),
+    "gwg-3": GibbsWithGradients(*TARGET, num_flips=3, lazy=0.1),
+    "locally-informed": LocallyInformed(*TARGET),
+    "incremental": IncrementalGibbsWithGradients(*TARGET, arity=4),
+    "gibbs": Gibbs(*TARGET),
+    "gibbs-systematic": Gibbs(*TARGET, scan="systematic"),
+    "block-gibbs": BlockGibbs(*TARGET),
+    "hamming-ball": HammingBall(*TARGET, block_size=4),
+    "dmala": DiscreteLangevin(*TARGET),
+    "dula": DiscreteLangevin(*TARGET, adjusted=False),
+    "path-auxiliary": PathAuxiliary(*TARGET),
+    "parallel-tempering": ParallelTempering(GibbsWithGradients(*TARGET), jnp.array([1.0, 0.5])),
+}
+SPINS = LATTICE.start(jax.random.key(7))
+
+
+@pytest.fixture(params=KERNELS, scope="module")
+def kernel(request):
+    return KERNELS[request.param]
+
+
+@pytest.fixture(scope="module")
+def walked(kernel):
+    """BlackJAX's own driver, which calls init with a key."""
+    return run_inference_algorithm(jax.random.key(0), kernel, 40, initial_position=SPINS)
+
+
+def test_blackjax_runs_it_and_the_state_keeps_its_shape(kernel, walked):
+    state, (_, infos) = walked
+    start = kernel.init(SPINS)
+    assert jax.tree.structure(state) == jax.tree.structure(start)
+    for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(start), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    assert state.position.shape == (4, 4)
+    assert not np.array_equal(state.position, SPINS)
+    assert (np.asarray(infos.status) == Status.OK).all()
+    assert (np.asarray(infos.cost) >= 1).all()
+    rates = np.asarray(infos.acceptance_rate)
+    assert ((rates >= 0) & (rates <= 1 + 1e-6)).all()
+
+
+def test_the_cached_log_density_is_that_of_the_position(kernel, walked):
+    state, _ = walked
+    assert float(state.logdensity) == pytest.approx(float(LATTICE(state.position.astype(float))), abs=1e-4)
+
+
+def test_same_key_same_bits_chunks_change_nothing_and_runs_continue(kernel):
+    start = jax.vmap(LATTICE.start)(jax.random.split(jax.random.key(1), 3))
+    key, seen = jax.random.key(2), []
+    whole = run(key, kernel, start, 24)
+    parts = run(key, kernel, start, 24, chunk=12, progress=seen.append)
+    np.testing.assert_array_equal(whole.samples, parts.samples)
+    assert [p.done for p in seen] == [12, 24]
+    half = run(key, kernel, start, 12)
+    rest = run(key, kernel, num_steps=12, state=half.state, first_step=12)
+    np.testing.assert_array_equal(whole.samples[:, 12:], rest.samples)
+    # A chain does not know how many others there are.
+    np.testing.assert_array_equal(run(key, kernel, start[:1], 24).samples[0], whole.samples[0])
+    assert whole.num_nan.sum() == 0
+    assert (whole.cost >= 24).all()
+
+
+def test_a_new_number_compiles_nothing(kernel):
+    count = 0
+
+    @jax.jit
+    def step(kernel, key, state):
+        nonlocal count
+        count += 1
+        return kernel.step(key, state)
+
+    state = kernel.init(SPINS)
+    for sigma in (0.15, 0.3):
+        warmer = jax.tree.map(lambda leaf: leaf, kernel)
+        where = (lambda k: k.kernel.logdensity_fn.sigma) if hasattr(kernel, "kernel") else _sigma
+        state, _ = step(eqx.tree_at(where, warmer, sigma), jax.random.key(0), state)
+    assert count == 1
+
+
+def _sigma(kernel):
+    return kernel.energy.sigma if hasattr(kernel, "energy") else kernel.logdensity_fn.sigma
+
+
+def test_double_precision(kernel):
+    if isinstance(kernel, ParallelTempering):
+        pytest.skip("its temperatures were made in single precision; the kernels inside are tested")
+    with jax.enable_x64(True):
+        state, info = kernel.step(jax.random.key(0), kernel.init(SPINS))
+        assert state.logdensity.dtype == jnp.float64
+        assert info.acceptance_rate.dtype == jnp.float64
+
+
+def test_adaptation_freezes_a_length_that_accepts_as_wanted():
+    kernel = PathAuxiliary(IsingLattice(6, 0.1), Binary(), path_length=2.0, max_length=30)
+    start = IsingLattice(6).start(jax.random.key(0))
+    frozen, state = jax.jit(lambda key: kernel.adapt(key, kernel.init(start), 600))(jax.random.key(1))
+    assert 1.0 < float(frozen.path_length) <= 30.0
+    result = run(jax.random.key(2), frozen, state.position[None], 400)
+    assert 0.574 - 0.15 < result.acceptance_rate[0] < 0.574 + 0.15
