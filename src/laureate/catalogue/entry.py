@@ -87,8 +87,10 @@ _LISTS = ("authors", "asks", "terms")
 
 def entry_of(record: dict[str, Any]) -> Entry:
     """From a JSON object; names it does not know are left out."""
-    known = {name: value for name, value in record.items() if name in _FIELDS}
-    return Entry(**{name: tuple(value) if name in _LISTS else value for name, value in known.items()})
+    known: dict[str, Any] = {name: value for name, value in record.items() if name in _FIELDS}
+    for name in _LISTS:
+        known[name] = tuple(known.get(name, ()))
+    return Entry(**known)
 
 
 @functools.cache

@@ -4,10 +4,11 @@ A saturating sum over what was asked, rare words counting most:
 
     score(d) = Σ_g idf(g) t_g(d) / (k + t_g(d)),   t_g(d) = Σ_{v in g} w(v) profile_d(v)
 
-where a group g is a word of the question with its substitutes v (``w = 1`` for the word itself, less for the others), and
-``profile_d`` counts a form's occurrences weighted by field and length (:mod:`laureate.catalogue.index`): BM25F with
-query expansion. In a very large catalogue the common words of a question are only counted for the papers that its rarer
-words bring up, so that the time is bounded. A paper's own name and whole titles count extra. What runs here and what won an award break ties.
+where a group g is a word of the question with its substitutes v (``w = 1`` for the word itself, less for the others),
+and ``profile_d`` counts a form's occurrences weighted by field and length (:mod:`laureate.catalogue.index`): BM25F with
+query expansion. In a very large catalogue the common words of a question are only counted for the papers that its
+rarer words bring up, so that the time is bounded. A paper's own name and whole titles count extra. What runs here and
+what won an award break ties.
 """
 
 import bisect
@@ -21,6 +22,7 @@ import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from laureate.catalogue import index
 from laureate.catalogue.entry import Entry, entry_of
@@ -207,7 +209,7 @@ class Catalogue:
         """``drop out`` as dropout, where that is a word of the vocabulary."""
         together = [
             first + second
-            for first, second in zip(words, words[1:], strict=False)
+            for first, second in itertools.pairwise(words)
             if not (first in STOP_WORDS and second in STOP_WORDS)
         ]
         known = (
@@ -352,7 +354,7 @@ class Catalogue:
         found = [word for typed in raw_words(text)[:8] if typed not in STOP_WORDS for word in near(self._db, typed, 3)]
         return tuple(dict.fromkeys(found))[:6]
 
-    def _one(self, question: str, *values: object) -> object:
+    def _one(self, question: str, *values: Any) -> Any:
         row = self._db.execute(question, values).fetchone()
         return row[0] if row else None
 

@@ -7,8 +7,8 @@ compared.
 so ``GAN`` finds "generative adversarial network" and the other way round.
 
 ``GROUPS``: words that a question may use for one another. A group widens a question; the word that was typed always
-counts more than its substitutes. ``a > b`` widens one way only: a person who types "photo" means images, and one who types
-"image" rarely means photos alone.
+counts more than its substitutes. ``a > b`` widens one way only: a person who types "chess" may mean planning, one who
+types "planning" hardly chess.
 """
 
 import functools
@@ -521,20 +521,19 @@ def analyse(text: str) -> list[str]:
 
 def analysed(words: list[str]) -> list[str]:
     """The same for a text that is already in words."""
-    found: list[str] = []
     table = compounds()
+    found: list[str] = []
     opened: list[str] = []
     for word in words:
-        found.extend(forms(word))
-        opened.extend(_opened(word))
+        compared, parts = _both(word)
+        found += compared
+        opened += parts
     for place, first in enumerate(opened):
         if first in table:
-            for parts, short in table[first]:
-                if tuple(opened[place : place + len(parts)]) == parts:
-                    found.append(short)
+            found += [short for parts, short in table[first] if tuple(opened[place : place + len(parts)]) == parts]
     return found
 
 
 @functools.lru_cache(maxsize=65536)
-def _opened(word: str) -> tuple[str, ...]:
-    return tuple(stem(part) for part in word.split("-"))
+def _both(word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return forms(word), tuple(stem(part) for part in word.split("-"))

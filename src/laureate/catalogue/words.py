@@ -5,14 +5,14 @@ word (plurals, tenses, British and American spelling) to one place and keep diff
 """
 
 import functools
+import itertools
 import re
 import unicodedata
 
 __all__ = ["STOP_WORDS", "compact", "forms", "plain", "raw_words", "stem"]
 
 # Words of question phrasing and of glue. They say nothing about the problem: "how do I ...", "is there a way to ...".
-STOP_WORDS = frozenset(
-    """
+_GLUE = """
     a about actually after again all already also although always am an and another any anything are aren as at away be
     because become been before being both but by came can cannot cant come could couldn did didn do does doesn doing don
     done dont each either else enough etc even ever every everything find for from gave get gets getting give given
@@ -24,8 +24,8 @@ STOP_WORDS = frozenset(
     these they thing things this those though through thus to too trick tried try trying until up upon us use used
     useful user uses using ve very via want wanted wants was way ways we well were what when whenever where whether
     which while who whom whose why will with without won work working works would wouldn yet you your
-    """.split()
-)
+"""
+STOP_WORDS = frozenset(_GLUE.split())
 
 # Families that no suffix rule keeps together, or that the rules would throw together with others: all of a line are
 # one word, its first.
@@ -202,7 +202,7 @@ def stem(word: str) -> str:
     word = _step_tense(word)
     if word.endswith("y") and any(letter in _VOWELS for letter in word[:-1]):
         word = word[:-1] + "i"
-    for table, least in ((_DOUBLE_SUFFIXES, 0), (_SUFFIXES, 0), (_LONG_SUFFIXES, 1)):
+    for table, least in _TABLES:
         word = _strip(word, table, least)
     if word.endswith("e") and (_measure(word[:-1]) > 1 or (_measure(word[:-1]) == 1 and not _cvc(word[:-1]))):
         word = word[:-1]
@@ -210,9 +210,11 @@ def stem(word: str) -> str:
 
 
 def _one_spelling(word: str) -> str:
-    word = _IZE.sub(r"\1s\2", word)
-    word = _OUR.sub(r"\1or\2", word)
-    return _CENTRE.sub(lambda found: f"{found[1]}{found[2]}er{found[3][2:]}", word)
+    if "z" in word:
+        word = _IZE.sub(r"\1s\2", word)
+    if "our" in word:
+        word = _OUR.sub(r"\1or\2", word)
+    return word if "re" not in word[-3:] else _CENTRE.sub(lambda found: f"{found[1]}{found[2]}er{found[3][2:]}", word)
 
 
 def _is_consonant(word: str, place: int) -> bool:
@@ -224,7 +226,7 @@ def _is_consonant(word: str, place: int) -> bool:
 def _measure(word: str) -> int:
     """Porter's m: how many times a vowel is followed by a consonant."""
     kinds = [_is_consonant(word, place) for place in range(len(word))]
-    return sum(1 for before, after in zip(kinds, kinds[1:], strict=False) if not before and after)
+    return sum(1 for before, after in itertools.pairwise(kinds) if not before and after)
 
 
 def _cvc(word: str) -> bool:
@@ -278,8 +280,19 @@ _LONG_SUFFIXES = tuple(
 )  # fmt: skip
 
 
-def _strip(word: str, table: tuple[tuple[str, str], ...], least: int) -> str:
+def _by_end(table: tuple[tuple[str, str], ...]) -> dict[str, list[tuple[str, str]]]:
+    ends: dict[str, list[tuple[str, str]]] = {}
     for suffix, instead in table:
+        ends.setdefault(suffix[-1], []).append((suffix, instead))
+    return ends
+
+
+# Each table with the measure that what remains must exceed.
+_TABLES = ((_by_end(_DOUBLE_SUFFIXES), 0), (_by_end(_SUFFIXES), 0), (_by_end(_LONG_SUFFIXES), 1))
+
+
+def _strip(word: str, table: dict[str, list[tuple[str, str]]], least: int) -> str:
+    for suffix, instead in table.get(word[-1], ()):
         if word.endswith(suffix):
             rest = word[: -len(suffix)]
             if suffix == "ion" and not rest.endswith(("s", "t")):

@@ -1,17 +1,60 @@
-"""``laureate cite``: BibTeX."""
+"""``laureate cite``: BibTeX and CSL-JSON, of papers or of a run."""
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.cli._common import emit, find_paper, json_option
+from laureate.cli._common import emit, find_run, json_option, open_store
+
+if TYPE_CHECKING:
+    from laureate.catalogue import Entry
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="ID... | RUN")
+@click.option("--csl", "as_csl", is_flag=True, help="CSL-JSON, for Zotero and Pandoc.")
 @json_option
-def cite(ids: tuple[str, ...], as_json: bool) -> None:
-    """BibTeX for the papers you used."""
-    entries = {paper_id: find_paper(paper_id.partition("/")[0]).bibtex.strip() for paper_id in ids}
-    if as_json:
-        emit([{"id": paper_id, "bibtex": bibtex} for paper_id, bibtex in entries.items()])
+def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
+    """BibTeX for the papers you used: by their ids in the catalogue, or all papers of a run by its number."""
+    from laureate.catalogue import citation
+
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for asked in ids:
+        for paper_id in _papers_of_run(int(asked)) if asked.isdigit() else [asked.partition("/")[0]]:
+            entry, written = _entry(paper_id)
+            label = paper_id if asked.isdigit() else asked
+            found[label] = written or citation.bibtex(entry), citation.csl(entry)
+    if as_csl:
+        emit([csl for _, csl in found.values()])
+    elif as_json:
+        emit([{"id": label, "bibtex": bibtex} for label, (bibtex, _) in found.items()])
     else:
-        click.echo("\n\n".join(entries.values()))
+        click.echo("\n\n".join(dict.fromkeys(bibtex for bibtex, _ in found.values())))
+
+
+def _papers_of_run(number: int) -> list[str]:
+    store = open_store()
+    run = find_run(store, number)
+    papers = [cell["paper"] for cell in store.run_cells(run["id"])]
+    papers += [verdict["paper"] for verdict in store.verdicts(run["id"]) if "paper" in verdict]
+    return list(dict.fromkeys(papers))
+
+
+def _entry(paper_id: str) -> tuple["Entry", str]:
+    """The catalogue's entry, and the BibTeX of the claim file where the paper runs here."""
+    from laureate.catalogue import Entry
+    from laureate.catalogue.library import all_entries
+    from laureate.claims import paper, paper_ids
+
+    known = {entry.id: entry for entry in all_entries()}
+    written, entry = "", known.get(paper_id)
+    if paper_id in paper_ids():
+        runs = paper(paper_id)
+        written = runs.bibtex.strip()
+        entry = entry or Entry(runs.id, runs.title, tuple(runs.authors), f"{runs.venue} {runs.year}")
+    if entry is None:
+        from laureate.lab.plan import unknown
+
+        near = unknown(paper_id, paper_ids())
+        raise near if "Did you mean" in near.remedy else unknown(paper_id, [*paper_ids(), *known])
+    return entry, written

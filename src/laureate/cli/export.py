@@ -1,28 +1,59 @@
-"""``laureate export``: every observation, for other tools."""
+"""``laureate export``: every observation of a run, or every paper of the catalogue, for other tools."""
 
 import csv
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from laureate.cli._common import find_run, open_store
 
+PAPER_COLUMNS: tuple[str, ...] = (
+    "id", "title", "authors", "venue", "decision", "award", "name", "kind", "area", "problem", "does", "demo", "cpu",
+    "runs", "url",
+)  # fmt: skip
+
 
 @click.command()
-@click.argument("run", type=int, required=False)
+@click.argument("what", required=False, metavar="[RUN | papers]")
 @click.option("--csv", "form", flag_value="csv", default=True, help="Comma-separated values (the default).")
 @click.option("--json", "form", flag_value="json", help="A JSON list of the same rows.")
+@click.option("--bibtex", "form", flag_value="bibtex", help="BibTeX, for papers.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
-def export(run: int | None, form: str, output: Path | None) -> None:
-    """All observations of a run (by default the newest), a row a number: arm, seed, metric, index, value."""
+def export(what: str | None, form: str, output: Path | None) -> None:
+    """All observations of a run (by default the newest), a row a number: arm, seed, metric, index, value.
+
+    `laureate export papers` gives the catalogue instead, your imports with it.
+    """
+    from laureate.lab.errors import UserError
+
+    if what is not None and what != "papers" and not what.isdigit():
+        raise UserError(
+            f"Neither a run's number nor 'papers': {what!r}.", "For example: laureate export papers --bibtex"
+        )
+    if form == "bibtex" and what != "papers":
+        raise UserError(
+            "Observations have no BibTeX.", "laureate export papers --bibtex; or, for a run, laureate cite RUN"
+        )
+    write = _papers if what == "papers" else _observations(int(what) if what else None)
+    if output is None:
+        write(sys.stdout, form)
+        return
+    with output.open("w", newline="", encoding="utf-8") as stream:
+        write(stream, form)
+
+
+def _observations(run: int | None) -> Callable[[TextIO, str], None]:
     from laureate.lab.records import OBSERVATION_COLUMNS, observation_rows
 
     store = open_store()
-    rows = observation_rows(store, find_run(store, run)["id"])
-    stream = output.open("w", newline="", encoding="utf-8") if output else sys.stdout
-    try:
+    number = find_run(store, run)["id"]
+
+    def write(stream: TextIO, form: str) -> None:
+        rows = observation_rows(store, number)
         if form == "json":
             json.dump(list(rows), stream)
             stream.write("\n")
@@ -30,6 +61,33 @@ def export(run: int | None, form: str, output: Path | None) -> None:
             writer = csv.DictWriter(stream, OBSERVATION_COLUMNS)
             writer.writeheader()
             writer.writerows(rows)
-    finally:
-        if output:
-            stream.close()
+
+    return write
+
+
+def _papers(stream: TextIO, form: str) -> None:
+    from laureate.catalogue import citation
+    from laureate.catalogue.library import all_entries
+    from laureate.catalogue.running import running_ids
+
+    if form == "bibtex":
+        for entry in all_entries():
+            stream.write(citation.bibtex(entry) + "\n\n")
+        return
+    running = running_ids()
+    records = (entry.record() | {"runs": entry.id in running} for entry in all_entries())
+    if form == "json":
+        json.dump(list(records), stream, ensure_ascii=False)
+        stream.write("\n")
+        return
+    writer = csv.DictWriter(stream, PAPER_COLUMNS, extrasaction="ignore")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({name: _cell(value) for name, value in record.items()})
+
+
+def _cell(value: object) -> object:
+    """Lists by semicolons; a text that a spreadsheet would take for a formula is marked as text."""
+    if isinstance(value, list):
+        value = "; ".join(value)
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value

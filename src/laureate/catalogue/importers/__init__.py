@@ -1,7 +1,7 @@
 """Readers of other venues' lists: OpenReview's notes, BibTeX, conferences' virtual sites, Markdown listings.
 
-Every reader takes a text and gives papers, or raises :class:`Malformed` with the line and what is wrong there. What they
-give is plain text: mark-up is taken off, control characters are gone, lengths are bounded.
+Every reader takes a text and gives papers, or raises :class:`Malformed` with the line and what is wrong there. What
+they give is plain text: mark-up is taken off, control characters are gone, lengths are bounded.
 """
 
 import re

@@ -16,7 +16,7 @@ _UNSEEN = re.compile(
 )
 
 
-class Malformed(Exception):
+class Malformed(Exception):  # noqa: N818 -- it reads as a sentence where it is raised
     """A line and what is wrong there."""
 
     def __init__(self, line: int, what: str):

@@ -1,7 +1,8 @@
 """The HTML of the conferences' virtual sites (icml.cc, iclr.cc, neurips.cc share one form).
 
-A card a paper: ``div.displaycards`` with ``a.small-title`` (its link says oral, poster or spotlight), ``div.author-str`` (names
-parted by middle dots) and ``div.abstract-display``. On a page of awards the cell before the card names the award.
+A card a paper: ``div.displaycards`` with ``a.small-title`` (its link says oral, poster or spotlight),
+``div.author-str`` (names parted by middle dots) and ``div.abstract-display``. On a page of awards the cell before the
+card names the award.
 """
 
 import re
@@ -19,7 +20,9 @@ from laureate.catalogue.importers._clean import (
 
 __all__ = ["read"]
 
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
+)
 _AWARD = re.compile(r"\b(award|outstanding|honou?rable|best paper|runner[- ]?up|test of time)\b", re.I)
 # MathJax writes each formula three times; the source in TeX is the one that reads as text.
 _MATH = re.compile(r"MathJax|MJX|mjx")

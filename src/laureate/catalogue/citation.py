@@ -1,0 +1,102 @@
+"""Citations: BibTeX and CSL-JSON."""
+
+import re
+from typing import Any
+
+from laureate.catalogue.entry import Entry
+from laureate.catalogue.words import plain
+
+__all__ = ["bibtex", "csl"]
+
+_PROCEEDINGS = {
+    "ICLR": "International Conference on Learning Representations",
+    "ICML": "International Conference on Machine Learning",
+    "NeurIPS": "Advances in Neural Information Processing Systems",
+}
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "%": r"\%",
+        "&": r"\&",
+        "#": r"\#",
+        "$": r"\$",
+        "_": r"\_",
+        "~": r"\~{}",
+        "^": r"\^{}",
+    }
+)
+
+
+def _names(author: str) -> tuple[str, str]:
+    """(family, given); a particle such as "De" or "van" belongs to the family."""
+    words = author.split()
+    start = len(words) - 1
+    while start > 1 and words[start - 1].lower() in (
+        "de",
+        "den",
+        "der",
+        "di",
+        "du",
+        "la",
+        "le",
+        "van",
+        "von",
+        "el",
+        "al",
+        "ter",
+    ):
+        start -= 1
+    return " ".join(words[start:]), " ".join(words[:start])
+
+
+def _key(entry: Entry) -> str:
+    family = _names(entry.authors[0])[0] if entry.authors else "anonymous"
+    told = re.sub(r"[^a-z0-9]", "", plain(family)) + str(entry.year or "")
+    return told + re.sub(r"[^a-z0-9]", "", plain(entry.name or entry.title.split(" ")[0]))[:20]
+
+
+def _venue(entry: Entry) -> str:
+    short = re.sub(r"\s*\b(19|20)\d\d\b\s*", " ", entry.venue).strip()
+    return _PROCEEDINGS.get(short, short)
+
+
+def _is_submission(entry: Entry) -> bool:
+    return entry.decision == "Submission" or "submission" in entry.venue.lower()
+
+
+def bibtex(entry: Entry) -> str:
+    """An entry for a bibliography; signs that TeX would obey are escaped, capitals are kept by double braces."""
+    fields = {"title": "{" + entry.title.translate(_TEX) + "}"}
+    if entry.authors:
+        fields["author"] = " and ".join(", ".join(filter(None, _names(name))) for name in entry.authors).translate(_TEX)
+    if _is_submission(entry):
+        kind, fields["note"] = "misc", f"Submitted to {entry.venue.replace(' submission', '')}".translate(_TEX)
+    else:
+        kind = "inproceedings" if entry.venue else "misc"
+        if entry.venue:
+            fields["booktitle"] = _venue(entry).translate(_TEX)
+    if entry.year:
+        fields["year"] = str(entry.year)
+    if entry.url:
+        fields["url"] = entry.url
+    width = max(map(len, fields))
+    lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in fields.items())
+    return f"@{kind}{{{_key(entry)},\n{lines}\n}}"
+
+
+def csl(entry: Entry) -> dict[str, Any]:
+    """The same for programs that read CSL-JSON (Zotero, Pandoc)."""
+    told: dict[str, Any] = {"id": entry.id, "type": "manuscript" if _is_submission(entry) else "paper-conference"}
+    told["title"] = entry.title
+    told["author"] = [
+        {"family": family} | ({"given": given} if given else {}) for family, given in map(_names, entry.authors)
+    ]
+    if entry.year:
+        told["issued"] = {"date-parts": [[entry.year]]}
+    if entry.venue and not _is_submission(entry):
+        told |= {"container-title": _venue(entry), "event-title": entry.venue}
+    if entry.url:
+        told["URL"] = entry.url
+    return told

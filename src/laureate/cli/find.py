@@ -1,0 +1,136 @@
+"""``laureate find``: papers by the problem they solve."""
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from laureate.cli._common import MARKS, emit, json_option
+
+if TYPE_CHECKING:
+    from laureate.catalogue import Catalogue, Result
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("--area", default="", help="Only this area, such as vision or optimisation.")
+@click.option("--kind", default="", help="Only this kind: method, model, theory, analysis, benchmark or system.")
+@click.option("--venue", default="", help="Only venues whose name contains this, such as ICML.")
+@click.option("--decision", default="", help="Only this decision: oral, spotlight, poster or submission.")
+@click.option("--runs", is_flag=True, help="Only papers whose claims can be measured here.")
+@click.option("--limit", default=5, show_default=True, type=click.IntRange(1, 100), help="How many papers at most.")
+@json_option
+def find(
+    words: tuple[str, ...],
+    area: str,
+    kind: str,
+    venue: str,
+    decision: str,
+    runs: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Papers for your problem, in your own words.
+
+    \b
+    laureate find gradients explode in a long unroll
+    laureate find noisy labels --area robustness-security
+    laureate find '"label propagation" on graphs'
+    """
+    from laureate.catalogue import AREAS, KINDS, Catalogue
+    from laureate.catalogue.entry import DECISIONS
+    from laureate.catalogue.running import running_ids
+    from laureate.lab.errors import UserError
+
+    _one_of("--area", area, AREAS)
+    _one_of("--kind", kind, KINDS)
+    _one_of("--decision", decision, DECISIONS)
+    filters = {"area": area, "kind": kind, "venue": venue, "decision": decision, "runs": runs}
+    if not words and not any(filters.values()):
+        raise UserError("Say what you are looking for.", 'For example: laureate find "labels are noisy"')
+    with Catalogue(running=running_ids()) as catalogue:
+        result = catalogue.search(" ".join(words), limit=limit, **filters)
+        if as_json:
+            emit(_record(" ".join(words), result))
+            return
+        _show(result)
+        if not result.hits:
+            _nothing(catalogue, " ".join(words), filters, result)
+
+
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value and value.lower() not in map(str.lower, allowed):
+        from laureate.lab.plan import unknown
+
+        error = unknown(value, [name.lower() for name in allowed])
+        error.message = f"{option} has no {value!r}."
+        raise error
+
+
+def _record(question: str, result: "Result") -> dict[str, Any]:
+    from laureate.catalogue.running import claims_of, latest_verdicts, running_ids
+
+    verdicts, running = latest_verdicts(), running_ids()
+    papers = [
+        hit.entry.record()
+        | {"score": hit.score, "runs": hit.entry.id in running, "claims": claims_of(hit.entry.id, verdicts)}
+        for hit in result.hits
+    ]
+    return {
+        "question": question,
+        "corrected": [{"typed": typed, "searched": searched} for typed, searched in result.corrected],
+        "phrase_ignored": result.ignored_phrase,
+        "suggestions": list(result.suggestions),
+        "papers": papers,
+    }
+
+
+def _show(result: "Result") -> None:
+    from laureate.catalogue.running import claims_of, latest_verdicts, running_ids
+
+    if result.corrected:
+        told = ", ".join(f"{searched} (for {typed})" for typed, searched in result.corrected)
+        click.echo(click.style(f"Searched: {told}", dim=True))
+    if result.ignored_phrase:
+        click.echo(
+            click.style("No paper has these words in this order; the nearest without the quotation marks:", dim=True)
+        )
+    verdicts, running = (latest_verdicts(), running_ids()) if result.hits else ({}, [])
+    for place, hit in enumerate(result.hits, 1):
+        entry = hit.entry
+        facts = " · ".join(
+            filter(None, (f"{entry.venue} {entry.decision}".strip(), entry.award, entry.area, entry.kind))
+        )
+        name = f"{entry.name}: " if entry.name and not entry.title.lower().startswith(entry.name.lower()) else ""
+        click.echo(f"{place:>2}  " + click.style(name + entry.title, bold=True))
+        click.echo(click.style(f"    {entry.id}  ·  {facts}", dim=True))
+        _paragraph(entry.problem or textwrap.shorten(entry.abstract, 300, placeholder=" …"))
+        _paragraph(entry.does)
+        if entry.id in running:
+            _verdicts(entry.id, claims_of(entry.id, verdicts))
+        click.echo()
+    if result.hits and not any(hit.entry.id in running for hit in result.hits):
+        click.echo(click.style("None of these runs in Laureate yet; --runs shows those that do.", dim=True))
+
+
+def _paragraph(text: str) -> None:
+    if text:
+        click.echo(textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    "))
+
+
+def _verdicts(paper_id: str, claims: list[dict[str, Any]]) -> None:
+    counts = {word: sum(claim["verdict"] == word for claim in claims) for word in MARKS}
+    told = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in counts.items() if count)
+    what = f"runs here, {len(claims)} claims ({told})" if claims else "runs here"
+    click.echo("    " + click.style(what, fg="green") + f": laureate run {paper_id}")
+
+
+def _nothing(catalogue: "Catalogue", question: str, filters: dict[str, Any], result: "Result") -> None:
+    used = [f"--{name}" for name, value in filters.items() if value]
+    click.echo(f"Nothing found for {question!r}{' with ' + ' '.join(used) if used else ''}.")
+    if used and (without := catalogue.search(question, limit=3).hits):
+        near = "; ".join(f"{hit.entry.name or hit.entry.title} ({hit.entry.area})" for hit in without)
+        click.echo(f"Without the filter: {near}.")
+    if result.suggestions:
+        click.echo(f"Words near yours: {', '.join(result.suggestions)}.")
+    click.echo("Try the problem in other words, or a whole area: laureate find --area vision")

@@ -1,0 +1,33 @@
+"""``laureate import``: other venues into the user's own catalogue."""
+
+from pathlib import Path
+
+import click
+
+from laureate.cli._common import emit, json_option
+
+
+@click.command(name="import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--venue", default="", help="The venue and year of papers whose list does not say, such as 'ICLR 2022'.")
+@json_option
+def import_papers(files: tuple[Path, ...], venue: str, as_json: bool) -> None:
+    """Add papers to your catalogue: OpenReview notes (JSON), BibTeX, a conference's virtual site (HTML), Markdown.
+
+    Papers that are already there gain what was missing and are not listed twice. If one file cannot be read, nothing is
+    imported.
+    """
+    from laureate.catalogue import library
+    from laureate.catalogue.importers import read_file
+    from laureate.catalogue.index import opened
+
+    papers = [paper for path in files for paper in read_file(path)]
+    done = library.add(papers, " ".join(venue.split())[:120])
+    # Built now, so that the next search does not wait for it.
+    opened().close()
+    if as_json:
+        emit({"read": len(papers), "new": done.new, "enriched": done.enriched, "known": done.known})
+        return
+    click.echo(f"{len(papers)} read: {done.new} new, {done.enriched} gained something, {done.known} already there.")
+    if done.new and not venue and not all(paper.venue for paper in papers):
+        click.echo("Some have no venue: give it with --venue, for example --venue 'ICLR 2022'.")
