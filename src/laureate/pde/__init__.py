@@ -2,6 +2,10 @@
 
 from laureate.pde.als import ALS
 from laureate.pde.bases import Basis, CustomBasis, Fourier, Hermite, Polynomials, Splines
+from laureate.pde.deep_backward import DeepBackward
+from laureate.pde.deep_bsde import DeepBSDE
+from laureate.pde.monte_carlo import MonteCarlo, MonteCarloResult
+from laureate.pde.networks import NetworkSolution
 from laureate.pde.problem import ParabolicPDE, simulate
 from laureate.pde.salsa import SALSA
 from laureate.pde.solution import Interval, Solution, ValueFunction
@@ -14,11 +18,16 @@ __all__ = [
     "SALSA",
     "Basis",
     "CustomBasis",
+    "DeepBSDE",
+    "DeepBackward",
     "FitInfo",
     "Fourier",
     "FunctionalTensorTrain",
     "Hermite",
     "Interval",
+    "MonteCarlo",
+    "MonteCarloResult",
+    "NetworkSolution",
     "ParabolicPDE",
     "Polynomials",
     "Solution",

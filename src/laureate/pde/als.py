@@ -16,7 +16,9 @@ class ALS(eqx.Module):
     The plain regression: fast, and enough where the rank is known and samples abound. Where the rank is a guess, take
     ``SALSA``. Reference: Holtz, Rohwedder and Schneider 2012; Richter, Sallandt and Nüsken 2021, section 3.2.
 
-    ridge: >= 0, added to each local problem relative to its diagonal.
+    ridge: >= 0, added to each local problem relative to its diagonal, against collinear columns.
+    damping: >= 0; times the residual it is the weight of |w|² against |B w − y|²: where the samples hardly move, the
+    coefficients they cannot tell are kept small. Without it the implicit scheme breaks down near t = 0.
     tolerance: > 0; a sweep that lowers the residual by a smaller share counts as a stall.
     max_sweeps: sweeps (there and back) at most. patience: stalls in a row that end the fit.
 
@@ -31,21 +33,31 @@ class ALS(eqx.Module):
     """
 
     ridge: Array | float
+    damping: Array | float
     tolerance: Array | float
     max_sweeps: int = eqx.field(static=True)
     patience: int = eqx.field(static=True)
 
-    def __init__(self, ridge: float = 1e-12, tolerance: float = 1e-4, max_sweeps: int = 50, patience: int = 1):
+    def __init__(
+        self,
+        ridge: float = 1e-10,
+        damping: float = 1.0,
+        tolerance: float = 1e-4,
+        max_sweeps: int = 50,
+        patience: int = 1,
+    ):
         require("ALS", "ridge", ">= 0", ridge, lambda w: w >= 0)
+        require("ALS", "damping", ">= 0", damping, lambda w: w >= 0)
         require("ALS", "tolerance", "> 0", tolerance, lambda w: w > 0)
         require("ALS", "max_sweeps", ">= 1", max_sweeps, lambda n: n >= 1)
         require("ALS", "patience", ">= 1", patience, lambda n: n >= 1)
-        self.ridge, self.tolerance, self.max_sweeps, self.patience = ridge, tolerance, max_sweeps, patience
+        self.ridge, self.damping, self.tolerance = ridge, damping, tolerance
+        self.max_sweeps, self.patience = max_sweeps, patience
 
     def fit(
         self, start: FunctionalTensorTrain, samples: Samples, test: Samples | None = None
     ) -> tuple[FunctionalTensorTrain, Float[Array, " e"], FitInfo]:
         """The fitted train, the weights of the global functions, and how it went."""
-        rules = Rules(self.ridge, self.tolerance, self.max_sweeps, self.patience, adaptive=False)
+        rules = Rules(self.ridge, self.damping, self.tolerance, self.max_sweeps, self.patience, adaptive=False)
         cores, extras, info = descend(start.cores, samples, test, rules)
         return FunctionalTensorTrain(cores, start.basis), extras, info

@@ -134,7 +134,7 @@ class Solution(eqx.Module):
         (slope, (low, value, high)) = gradient(x)
         rate = (high - low) * self.num_steps / jnp.asarray(self.pde.horizon, self.v0.dtype)
         sigma = jnp.asarray(self.pde.diffusion(t, x))
-        columns = sigma.T if sigma.ndim == 2 else jnp.eye(x.shape[0], dtype=x.dtype) * sigma
+        columns = sigma.T if sigma.ndim == 2 else jnp.diag(jnp.broadcast_to(sigma, x.shape))
         # tr(σσᵀ∇²V) = Σ_j σ_jᵀ ∇²V σ_j, one directional derivative of the gradient a column
         curvature = jax.vmap(lambda c: c @ jax.jvp(lambda y: gradient(y)[0], (x,), (c,))[1])(columns)
         reaction = self.pde.driver(t, x, value, pull(sigma, slope))

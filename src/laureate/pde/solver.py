@@ -77,24 +77,38 @@ class _Paths(NamedTuple):
     future_gradient: Float[Array, "k d"]
 
 
-class TensorTrainSolver(eqx.Module):
-    """Solve ∂_t V + b·∇V + ½ tr(σσᵀ∇²V) + h(t, x, V, σᵀ∇V) = 0, V(T, ·) = g, backwards in time by tensor-train regression.
+class _FixedPoint(NamedTuple):
+    """The implicit step on its way: the candidate and its values, the closest pair met so far, and the counts."""
 
-    For semilinear parabolic equations in ten to a hundred dimensions: control, finance, physics. Paths X_n of the forward
-    process are simulated once; then, from n = N − 1 down to 0,
+    candidate: ValueFunction
+    values: list[tuple[Array, Array]]
+    best: ValueFunction
+    report: FitInfo
+    change: Array
+    rising: Array
+    count: Array
+    cost: Array
+
+
+class TensorTrainSolver(eqx.Module):
+    """Solve ∂_t V + b·∇V + ½ tr(σσᵀ∇²V) + h(t, x, V, σᵀ∇V) = 0, V(T, ·) = g, backwards by tensor-train regression.
+
+    For semilinear parabolic equations in ten to a hundred dimensions: control, finance, physics. Paths X_n of the
+    forward process are simulated once; then, from n = N − 1 down to 0,
 
         V_n = argmin_V mean_k |V(X_n) − y|²,  V = Σ c[i] φ_{i_1} ⋯ φ_{i_d} + c_g g,  with the targets
         explicit:  y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt
-        implicit:  y = V_{n+1}(X_{n+1}) + h(t_n, X_n, Y_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt   (a fixed point, warm start V_{n+1}).
+        implicit:  y = V_{n+1}(X_{n+1}) + h(t_n, X_n, Y_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt   (a fixed point from V_{n+1}).
 
     At n = 0 all paths stand at x0: V(0, x0) is the mean of the targets. Reference: Richter, Sallandt and Nüsken,
     "Solving high-dimensional parabolic PDEs using the tensor train format", ICML 2021. Needs float64.
 
     basis: functions of one coordinate, e.g. ``Polynomials(low, high, degree)`` with the paths within (low, high).
-    rank: the trains' rank (with ``SALSA`` the largest). num_steps: N. num_samples: paths K; at least three an unknown of
-    a local problem. scheme: "implicit" is more accurate, "explicit" about three times faster. use_terminal: add g to the
-    ansatz. regression: ``ALS(...)`` or ``SALSA(...)``. num_test: independent paths that stop a regression which learns
-    noise (0: none). tolerance: relative change that ends the fixed point. max_iterations: of the fixed point.
+    rank: the trains' rank (with ``SALSA`` the largest). num_steps: N. num_samples: paths K; at least three an unknown
+    of a local problem. scheme: "implicit" is more accurate, "explicit" faster. use_terminal: add g to the ansatz (not
+    where g is in the trains' span already). regression: ``ALS(...)`` or ``SALSA(...)``. num_test: independent paths that stop a regression which learns
+    noise (0: none). tolerance: relative change that ends the fixed point. max_iterations: of the fixed point; where it
+    stops contracting before (too few samples for the rank), the closest iterate is kept and the step told NOT_CONVERGED.
 
     >>> import jax, jax.numpy as jnp
     >>> from laureate.pde import Polynomials, TensorTrainSolver
@@ -256,7 +270,7 @@ class TensorTrainSolver(eqx.Module):
         return _Paths(t, dt, x, after, g, slope, increment, future, gradient)
 
     def _explicit(self, pde: ParabolicPDE, control: Control | None, p: _Paths) -> Array:
-        """y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt, less Z·u Δt where the paths are controlled."""
+        """y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt, less Z·u Δt for controlled paths."""
 
         def target(x, after, value, gradient):
             time = p.t + p.dt
@@ -303,21 +317,34 @@ class TensorTrainSolver(eqx.Module):
             change, iterations, cost = jnp.zeros_like(function.offset), zero + 1, fit.cost
         else:
 
-            def body(carry):
-                candidate, values, _, _, count, cost = carry
-                targets = [self._implicit(pde, p, *v) for p, v in zip(batches, values, strict=True)]
-                candidate, fit = regress(candidate.train, targets)
-                fresh = evaluate(candidate)
-                difference = jnp.mean((fresh[0][0] - values[0][0]) ** 2)
-                change = jnp.sqrt(difference / jnp.maximum(jnp.mean(fresh[0][0] ** 2), 1e-300))
-                return candidate, fresh, fit, change, count + 1, cost + fit.cost
+            def body(carry: _FixedPoint) -> _FixedPoint:
+                targets = [self._implicit(pde, p, *v) for p, v in zip(batches, carry.values, strict=True)]
+                candidate, fit = regress(carry.candidate.train, targets)
+                values = evaluate(candidate)
+                difference = jnp.mean((values[0][0] - carry.values[0][0]) ** 2)
+                change = jnp.sqrt(difference / jnp.maximum(jnp.mean(values[0][0] ** 2), 1e-300))
+                closer = change < carry.change  # false for NaN
+                best, report, change = jax.tree.map(
+                    lambda a, b: jnp.where(closer, a, b),
+                    (candidate, fit, change),
+                    (carry.best, carry.report, carry.change),
+                )
+                rising = jnp.where(closer, 0, carry.rising + 1)
+                return _FixedPoint(
+                    candidate, values, best, report, change, rising, carry.count + 1, carry.cost + fit.cost
+                )
 
-            def going(carry):
-                return (carry[3] > self.tolerance) & (carry[4] < self.max_iterations)  # a NaN ends it too
+            def going(carry: _FixedPoint):
+                return (carry.change > self.tolerance) & (carry.rising < 2) & (carry.count < self.max_iterations)
 
-            first = body((function, evaluate(function), None, None, zero, zero))
-            new, values, fit, change, iterations, cost = lax.while_loop(going, body, first)
-            targets = [self._implicit(pde, batches[0], *values[0])]
+            # The regression must be compiled once only, so the loop starts from an empty report.
+            nothing = jnp.zeros_like(function.offset)
+            ranks = jnp.zeros(x.shape[1] - 1, jnp.int32)
+            report = FitInfo(nothing, nothing, zero, ranks, jnp.asarray(Status.DIVERGED, jnp.int32))
+            first = _FixedPoint(function, evaluate(function), function, report, nothing + jnp.inf, zero, zero, zero)
+            last = lax.while_loop(going, body, first)
+            new, fit, change, iterations, cost = last.best, last.report, last.change, last.count, last.cost
+            targets = [self._implicit(pde, batches[0], *evaluate(new)[0])]
         return new, self._info(targets[0], fit, change, iterations, cost, batches[0])
 
     def _finish(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
@@ -405,6 +432,6 @@ def _judge(n: int, info: StepInfo, basis: Basis, window: tuple[Array, ...]) -> N
     if info.status == Status.NOT_CONVERGED:
         warnings.warn(
             f"the fixed point of step n = {n} did not converge: last relative change {float(info.change):.1e} after "
-            f"{int(info.iterations)} iterations. A smaller time step makes it contract.",
+            f"{int(info.iterations)} iterations. A smaller time step or more samples make it contract.",
             stacklevel=3,
         )

@@ -49,6 +49,7 @@ class Rules(NamedTuple):
     """How to sweep. ``adaptive`` and ``max_sweeps`` are compiled in; the rest may be traced."""
 
     ridge: Array | float
+    damping: Array | float
     tolerance: Array | float
     max_sweeps: int
     patience: int
@@ -107,16 +108,18 @@ def _solve(left, feature, right, samples: Samples, used, penalty, ridge):
     free = jnp.ones(samples.extras.shape[1], bool)
     used = jnp.concatenate([used.ravel(), free])
     penalty = jnp.concatenate([penalty.ravel(), jnp.zeros(samples.extras.shape[1], normal.dtype)])
-    scale = jnp.diagonal(normal)
     # A slot beyond the rank has a zero row: one on its diagonal keeps the system regular and its weight zero.
-    diagonal = jnp.where(used, ridge * (scale + jnp.mean(scale)) + penalty, 1.0)
-    factor = jnp.linalg.cholesky(normal + jnp.diag(diagonal))
-    weights = cho_solve((factor, True), matrix.T @ samples.targets / count)
+    normal = normal + jnp.diag(jnp.where(used, penalty, 1.0))
+    # Scaled to a unit diagonal, Cholesky stands much worse conditioned features, such as those of paths near their start.
+    scale = 1 / jnp.sqrt(jnp.maximum(jnp.diagonal(normal), 1e-300))
+    scaled = normal * scale[:, None] * scale[None, :] + ridge * jnp.eye(len(scale), dtype=normal.dtype)
+    factor = jnp.linalg.cholesky(scaled)
+    weights = scale * cho_solve((factor, True), scale * (matrix.T @ samples.targets / count))
     weights = jnp.where(used, weights, 0.0)
     return weights[: product[0].size].reshape(rank, size, rank), weights[product[0].size :], matrix @ weights
 
 
-def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rules: Rules, omega, floor, grow):
+def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rules: Rules, omega, floor, grow, damp):
     """Solve core after core from the first to the last, leaving orthonormal cores behind."""
     dimension, rank, size, _ = train.cores.shape
     slots = jnp.arange(rank)
@@ -131,7 +134,7 @@ def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rule
         index, feature, right_vectors, live_right, sigma_right, cap = inputs
         in_left, in_right = slots < live_left, slots < live_right
         used = jnp.broadcast_to(in_left[:, None, None] & in_right[None, None, :], (rank, size, rank))
-        penalty = jnp.zeros((rank, size, rank), left.dtype)
+        penalty = jnp.full((rank, size, rank), damp, left.dtype)
         if rules.adaptive:
             penalty += weight(sigma_left, index > 0)[:, None, None]
             penalty += weight(sigma_right, index < dimension - 1)[None, None, :]
@@ -166,7 +169,7 @@ def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rule
     ends = jnp.zeros((count, rank), train.cores.dtype).at[:, 0].set(1.0)
     carry = (ends, train.live[0], train.sigma[0])
     inputs = (jnp.arange(dimension), samples.features, right, train.live[1:], train.sigma[1:], caps[1:])
-    (values, _, _), (cores, live, sigma, left, extras) = lax.scan(body, carry, inputs)
+    (values, *_), (cores, live, sigma, left, extras) = lax.scan(body, carry, inputs)
     swept = _Train(
         cores, jnp.concatenate([train.live[:1], live]), jnp.concatenate([train.sigma[:1], sigma]).astype(cores.dtype)
     )
@@ -203,7 +206,8 @@ def descend(
 
     def body(loop: _Loop):
         grow = loop.unchanged >= 2
-        arguments = (rules, loop.omega, loop.floor, grow)
+        damp = rules.damping * loop.residual / samples.targets.shape[0]
+        arguments = (rules, loop.omega, loop.floor, grow, damp)
         _, right = stacks(loop.train.cores, samples.features)
         there, left, _, _ = _half_sweep(loop.train, right, samples, caps, *arguments)
         back, _, extras, values = _half_sweep(
@@ -249,7 +253,7 @@ def descend(
         Status.DIVERGED,
         jnp.where((loop.stalled < rules.patience) & (loop.best_residual >= 1e-15), Status.NOT_CONVERGED, Status.OK),
     )
-    info = FitInfo(loop.best_residual, loop.best, loop.sweeps, loop.best_train.live[1:-1], status)
+    info = FitInfo(loop.best_residual, loop.best, loop.sweeps, loop.best_train.live[1:-1], status.astype(jnp.int32))
     return loop.best_train.cores.at[0].multiply(scale), loop.best_extras * scale, info
 
 
@@ -260,7 +264,8 @@ def _linear(cores: Array, samples: Samples, test: Samples | None, rules: Rules, 
     feature = samples.features[0] if dimension == 1 else jnp.ones_like(samples.features[0])
     corner = (jnp.arange(rank) == 0)[:, None, None] & (jnp.arange(rank) == 0)[None, None, :]
     used = jnp.broadcast_to(corner, (rank, size, rank))
-    core, extras, values = _solve(ends, feature, ends, samples, used, jnp.zeros(used.shape, cores.dtype), rules.ridge)
+    zero = jnp.zeros(used.shape, cores.dtype)
+    core, extras, values = _solve(ends, feature, ends, samples, used, zero, rules.ridge)
     residual = jnp.sqrt(jnp.mean((values - samples.targets) ** 2))
     score = residual
     if test is not None:
@@ -269,7 +274,7 @@ def _linear(cores: Array, samples: Samples, test: Samples | None, rules: Rules, 
     ones = jnp.zeros_like(cores).at[:, 0, 0, 0].set(1.0)
     status = jnp.where(jnp.isfinite(residual), Status.OK, Status.DIVERGED)
     ranks = jnp.ones(dimension - 1, jnp.int32)
-    info = FitInfo(residual, score, jnp.ones((), jnp.int32), ranks, status)
+    info = FitInfo(residual, score, jnp.ones((), jnp.int32), ranks, status.astype(jnp.int32))
     return ones.at[0].set(core * scale), extras * scale, info
 
 

@@ -1,0 +1,134 @@
+"""The backward network solver: the same scheme as the tensor train's, with a network in its place."""
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, PRNGKeyArray
+
+from laureate._core import Status, require
+from laureate.pde.networks import NetworkSolution, network, standards
+from laureate.pde.problem import ParabolicPDE, pull, simulate, terminal_value_and_gradient
+
+__all__ = ["DeepBackward"]
+
+
+class DeepBackward(eqx.Module):
+    """Backward in time: V_n is a network, trained by Adam on the targets of ``TensorTrainSolver``, warm from V_{n+1}.
+
+    explicit:  loss = mean |V(X_n) − V_{n+1}(X_{n+1}) − h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt|²
+    implicit:  loss = mean |V(X_n) − V_{n+1}(X_{n+1}) − h(t_n, X_n, V, σᵀ∇V) Δt + σᵀ∇V·ξ √Δt|²
+
+    A baseline. Reference: Huré, Pham and Warin 2020; Richter, Sallandt and Nüsken 2021, section 4.
+
+    num_steps: N. num_samples: paths K, simulated once. batch: of them an update. num_updates: updates a time step (ten
+    times as many at n = N − 1, where the network is new). width, depth, learning_rate: of the network and Adam.
+    """
+
+    learning_rate: Array | float
+    num_steps: int = eqx.field(static=True)
+    num_samples: int = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    num_updates: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+    depth: int = eqx.field(static=True)
+    scheme: Literal["implicit", "explicit"] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        num_steps: int = 20,
+        num_samples: int = 2000,
+        batch: int = 256,
+        num_updates: int = 100,
+        width: int = 64,
+        depth: int = 2,
+        learning_rate: float = 1e-3,
+        scheme: Literal["implicit", "explicit"] = "implicit",
+    ):
+        for name, value in (
+            ("num_steps", num_steps),
+            ("num_samples", num_samples),
+            ("batch", batch),
+            ("num_updates", num_updates),
+            ("width", width),
+        ):
+            require("DeepBackward", name, ">= 1", value, lambda n: n >= 1)
+        require("DeepBackward", "learning_rate", "> 0", learning_rate, lambda r: r > 0)
+        require("DeepBackward", "scheme", "'implicit' or 'explicit'", scheme, lambda s: s in ("implicit", "explicit"))
+        self.num_steps, self.num_samples, self.batch, self.num_updates = num_steps, num_samples, batch, num_updates
+        self.width, self.depth, self.learning_rate, self.scheme = width, depth, learning_rate, scheme
+
+    def run(self, key: PRNGKeyArray, pde: ParabolicPDE) -> NetworkSolution:
+        """The whole backward training as one traceable program."""
+        path_key, pilot_key, net_key, draw_key = jax.random.split(key, 4)
+        paths = simulate(path_key, pde, self.num_samples, self.num_steps)
+        mean, deviation, level = standards(pilot_key, pde, self.num_steps)
+        dt = jnp.asarray(pde.horizon, paths.dtype) / self.num_steps
+        net = network(net_key, paths.shape[2], "scalar", self.width, self.depth, paths.dtype)
+        arrays, static = eqx.partition(net, eqx.is_array)
+        adam = optax.adam(self.learning_rate)
+
+        def value(arrays, n, x):
+            return level + eqx.combine(arrays, static)((x - mean[n]) / deviation[n])
+
+        def future_of(arrays, n, x):  # V_N = g is known; before that, the network of step n
+            return jax.lax.cond(
+                n == self.num_steps,
+                lambda: terminal_value_and_gradient(pde, x),
+                lambda: jax.value_and_grad(value, argnums=2)(arrays, n, x),
+            )
+
+        def residual(arrays, n, x, after, future, future_gradient):
+            if self.scheme == "explicit":
+                z = pull(jnp.asarray(pde.diffusion((n + 1) * dt, after)), future_gradient)
+                return value(arrays, n, x) - future - pde.driver((n + 1) * dt, after, future, z) * dt
+            y, gradient = jax.value_and_grad(value, argnums=2)(arrays, n, x)
+            z = pull(jnp.asarray(pde.diffusion(n * dt, x)), gradient)
+            martingale = gradient @ (after - x - pde.drift(n * dt, x) * dt)
+            return y - future - pde.driver(n * dt, x, y, z) * dt + martingale
+
+        def fit(arrays, n, updates: int) -> tuple[Any, Array]:
+            x, after = paths[n], paths[n + 1]
+            future, slope = jax.vmap(lambda x: future_of(arrays, n + 1, x))(after)
+            step_key = jax.random.fold_in(draw_key, n)
+
+            def update(carry, i):
+                arrays, optimiser = carry
+                chosen = jax.random.choice(jax.random.fold_in(step_key, i), self.num_samples, (self.batch,))
+
+                def loss(arrays):
+                    rows = jax.vmap(residual, (None, None, 0, 0, 0, 0))
+                    return jnp.mean(rows(arrays, n, x[chosen], after[chosen], future[chosen], slope[chosen]) ** 2)
+
+                loss, gradient = jax.value_and_grad(loss)(arrays)
+                updates, optimiser = adam.update(gradient, optimiser)
+                return (optax.apply_updates(arrays, updates), optimiser), loss
+
+            (arrays, _), losses = jax.lax.scan(update, (arrays, adam.init(arrays)), jnp.arange(updates))
+            centre = jnp.mean(jax.vmap(lambda x: value(arrays, n, x))(x))
+            return arrays, (losses[-1], centre)
+
+        if self.num_steps > 1:
+            arrays, (loss, centre) = fit(arrays, self.num_steps - 1, 10 * self.num_updates)
+            backwards = jnp.arange(self.num_steps - 2, 0, -1)
+            arrays, (losses, centres) = jax.lax.scan(lambda a, n: fit(a, n, self.num_updates), arrays, backwards)
+        else:
+            loss, losses = jnp.zeros((), paths.dtype), jnp.zeros(0, paths.dtype)
+            centre, centres = level, losses
+        # n = 0: all paths stand at x0, the mean of the targets is the value.
+        x0, after = paths[0, 0], paths[1]
+        future, slope = jax.vmap(lambda x: future_of(arrays, jnp.asarray(1), x))(after)
+        if self.scheme == "explicit":
+            shown = jax.vmap(lambda a, f, s: residual(arrays, 0, x0, a, f, s))(after, future, slope)
+            v0 = value(arrays, 0, x0) - jnp.mean(shown)
+        else:
+            gradient = future_of(arrays, jnp.asarray(1), x0)[1]
+            z = pull(jnp.asarray(pde.diffusion(0 * dt, x0)), gradient)
+            base = jnp.mean(future - (after - x0[None] - pde.drift(0 * dt, x0)[None] * dt) @ gradient)
+            v0 = jax.lax.fori_loop(0, 20, lambda _, y: base + pde.driver(0 * dt, x0, y, z) * dt, base)
+        history = jnp.concatenate([centre[None], centres, v0[None]])
+        cost = jnp.asarray(self.num_updates * (self.num_steps + 8))
+        status = jnp.where(jnp.isfinite(v0), Status.OK, Status.DIVERGED)
+        return NetworkSolution(v0, history, jnp.concatenate([loss[None], losses]), cost, status)

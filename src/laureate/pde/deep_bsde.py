@@ -1,0 +1,131 @@
+"""The deep BSDE solver, the best known rival: one network a time step for Z, trained forward in time."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from laureate._core import Status, require
+from laureate.pde.networks import NetworkSolution, network, standards
+from laureate.pde.problem import ParabolicPDE, num_noises, simulate, terminal_value_and_gradient
+
+__all__ = ["DeepBSDE", "DeepBSDEState"]
+
+
+class DeepBSDEState(NamedTuple):
+    """V(0, x0), Z_0 and the networks of the steps 1 … N − 1; optimiser state; standards of the paths; updates done."""
+
+    parameters: Any
+    optimiser: Any
+    mean: Array
+    deviation: Array
+    update: Int[Array, ""]
+
+
+class DeepBSDEInfo(NamedTuple):
+    """The loss before the update, paths simulated, status."""
+
+    loss: Float[Array, ""]
+    cost: Int[Array, ""]
+    status: Int[Array, ""]
+
+
+class DeepBSDE(eqx.Module):
+    """Deep BSDE: learn V(0, x0) and Z_n = network_n(X_n) so that the path of Y ends at g(X_T).
+
+        Y_{n+1} = Y_n − h(t_n, X_n, Y_n, Z_n) Δt + Z_n·ξ_{n+1} √Δt,   loss = E|Y_N − g(X_N)|².
+
+    A baseline: it yields V(0, x0) and nothing else. Reference: E, Han and Jentzen 2017; Han, Jentzen and E 2018. Batch
+    normalisation is replaced by standards from pilot paths; V(0, x0) starts at E g(X_T).
+
+    num_steps: N. batch: fresh paths an update. width, depth: of each network. learning_rate: Adam's, > 0.
+    num_updates: gradient updates of ``solve``.
+    """
+
+    learning_rate: Array | float
+    num_steps: int = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+    depth: int = eqx.field(static=True)
+    num_updates: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        num_steps: int = 20,
+        batch: int = 64,
+        width: int = 110,
+        depth: int = 2,
+        learning_rate: float = 1e-2,
+        num_updates: int = 1000,
+    ):
+        for name, value in (("num_steps", num_steps), ("batch", batch), ("width", width), ("num_updates", num_updates)):
+            require("DeepBSDE", name, ">= 1", value, lambda n: n >= 1)
+        require("DeepBSDE", "learning_rate", "> 0", learning_rate, lambda r: r > 0)
+        self.num_steps, self.batch, self.width, self.depth = num_steps, batch, width, depth
+        self.learning_rate, self.num_updates = learning_rate, num_updates
+
+    def init(self, key: PRNGKeyArray, pde: ParabolicPDE) -> DeepBSDEState:
+        """Networks, V(0, x0) = E g(X_T) and Z_0 = 0."""
+        pilot, nets = jax.random.split(key)
+        mean, deviation, level = standards(pilot, pde, self.num_steps)
+        noises, d, dtype = num_noises(pde), mean.shape[1], mean.dtype
+
+        def make(k):
+            return network(k, d, noises, self.width, self.depth, dtype)
+
+        stacked = eqx.filter_vmap(make)(jax.random.split(nets, max(self.num_steps - 1, 1)))
+        parameters = (level, jnp.zeros(noises, dtype), eqx.filter(stacked, eqx.is_array))
+        return DeepBSDEState(parameters, optax.adam(1.0).init(parameters), mean, deviation, jnp.zeros((), jnp.int32))
+
+    def _loss(self, parameters, pde: ParabolicPDE, state: DeepBSDEState, paths: Array) -> Array:
+        level, slope, arrays = parameters
+        like = network(jax.random.key(0), paths.shape[2], num_noises(pde), self.width, self.depth, paths.dtype)
+        static = eqx.filter(like, eqx.is_array, inverse=True)
+        dt = jnp.asarray(pde.horizon, paths.dtype) / self.num_steps
+
+        def advance(y, z, n, x, after):
+            sigma = jnp.asarray(pde.diffusion(n * dt, x))
+            noise = after - x - pde.drift(n * dt, x) * dt  # σ ξ √Δt
+            gain = z @ (jnp.linalg.pinv(sigma) @ noise) if sigma.ndim == 2 else jnp.sum(z * noise / sigma)
+            return y - pde.driver(n * dt, x, y, z) * dt + gain
+
+        steps = jax.vmap(advance, (0, 0, None, 0, 0))
+        k = paths.shape[1]
+        y = steps(jnp.full(k, level), jnp.broadcast_to(slope, (k, slope.shape[0])), 0, paths[0], paths[1])
+
+        def body(y, inputs):
+            n, net_arrays, x, after = inputs
+            net = eqx.combine(net_arrays, static)
+            z = jax.vmap(net)((x - state.mean[n][None]) / state.deviation[n][None])
+            return steps(y, z, n, x, after), None
+
+        if self.num_steps > 1:
+            inputs = (jnp.arange(1, self.num_steps), arrays, paths[1:-1], paths[2:])
+            y, _ = jax.lax.scan(body, y, inputs)
+        g = jax.vmap(lambda x: terminal_value_and_gradient(pde, x)[0])(paths[-1])
+        return jnp.mean((y - g) ** 2)
+
+    def step(self, key: PRNGKeyArray, pde: ParabolicPDE, state: DeepBSDEState) -> tuple[DeepBSDEState, DeepBSDEInfo]:
+        """One update by Adam on fresh paths, drawn from ``fold_in(key, update)``."""
+        paths = simulate(jax.random.fold_in(key, state.update), pde, self.batch, self.num_steps)
+        loss, gradient = jax.value_and_grad(self._loss)(state.parameters, pde, state, paths)
+        updates, optimiser = optax.adam(self.learning_rate).update(gradient, state.optimiser)
+        parameters = optax.apply_updates(state.parameters, updates)
+        status = jnp.where(jnp.isfinite(loss), Status.OK, Status.DIVERGED)
+        info = DeepBSDEInfo(loss, jnp.asarray(self.batch), status)
+        return state._replace(parameters=parameters, optimiser=optimiser, update=state.update + 1), info
+
+    def run(self, key: PRNGKeyArray, pde: ParabolicPDE) -> NetworkSolution:
+        """The whole training as one traceable program."""
+        start, steps = jax.random.split(key)
+
+        def body(state, _):
+            state, info = self.step(steps, pde, state)
+            return state, (state.parameters[0], info.loss)
+
+        state, (history, loss) = jax.lax.scan(body, self.init(start, pde), None, length=self.num_updates)
+        status = jnp.where(jnp.isfinite(loss[-1]), Status.OK, Status.DIVERGED)
+        return NetworkSolution(state.parameters[0], history, loss, state.update, status)

@@ -1,0 +1,94 @@
+"""Plain Monte Carlo, for the equations that allow it: linear ones, and h = −½‖z‖² by an exponential."""
+
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from laureate._core import Status, require
+from laureate.pde.problem import ParabolicPDE, euler_step, num_noises
+
+__all__ = ["MonteCarlo", "MonteCarloResult"]
+
+
+class MonteCarloResult(NamedTuple):
+    """The estimate of V(0, x0), its standard error, the paths used, status."""
+
+    v0: Float[Array, ""]
+    standard_error: Float[Array, ""]
+    cost: Int[Array, ""]
+    status: Int[Array, ""]
+
+
+class MonteCarlo(eqx.Module):
+    """V(0, x0) by simulation alone.
+
+    "linear":       h = a(t, x) y + f(t, x):  V = E[e^{∫a} g(X_T) + ∫ e^{∫a} f dt]   (Feynman and Kac)
+    "exponential":  h = −½‖z‖²:               V = −log E[e^{−g(X_T)}]                (Cole and Hopf)
+
+    num_paths: >= 2. num_steps: of the Euler scheme. form: which of the two; a driver of another form is refused.
+    """
+
+    num_paths: int = eqx.field(static=True)
+    num_steps: int = eqx.field(static=True)
+    form: Literal["linear", "exponential"] = eqx.field(static=True)
+
+    def __init__(
+        self, num_paths: int = 10_000, num_steps: int = 100, form: Literal["linear", "exponential"] = "linear"
+    ):
+        require("MonteCarlo", "num_paths", ">= 2", num_paths, lambda n: n >= 2)
+        require("MonteCarlo", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
+        require("MonteCarlo", "form", "'linear' or 'exponential'", form, lambda f: f in ("linear", "exponential"))
+        self.num_paths, self.num_steps, self.form = num_paths, num_steps, form
+
+    def run(self, key: PRNGKeyArray, pde: ParabolicPDE, x: Array | None = None) -> MonteCarloResult:
+        """V(0, x0), or V(0, x) for another point; traceable."""
+        x0 = jnp.asarray(pde.x0 if x is None else x)
+        self._check(pde, x0)
+        dt = jnp.asarray(pde.horizon, x0.dtype) / self.num_steps
+        zero, one = jnp.zeros((), x0.dtype), jnp.ones((), x0.dtype)
+        nothing = jnp.zeros(num_noises(pde), x0.dtype)
+
+        def body(carry, n):
+            x, log_factor, gain = carry
+            t = n * dt
+            if self.form == "linear":
+                source = jax.vmap(lambda x: pde.driver(t, x, zero, nothing))(x)
+                growth = jax.vmap(lambda x: pde.driver(t, x, one, nothing))(x) - source
+                gain = gain + jnp.exp(log_factor) * source * dt
+                log_factor = log_factor + growth * dt
+            x = euler_step(jax.random.fold_in(key, n), pde, t, dt, x, None)
+            return (x, log_factor, gain), None
+
+        start = (jnp.broadcast_to(x0, (self.num_paths, x0.shape[0])), *(jnp.zeros(self.num_paths, x0.dtype),) * 2)
+        (x_end, log_factor, gain), _ = jax.lax.scan(body, start, jnp.arange(self.num_steps))
+        g = jax.vmap(pde.terminal)(x_end)
+        if self.form == "linear":
+            samples = gain + jnp.exp(log_factor) * g
+            value, error = jnp.mean(samples), jnp.std(samples, ddof=1) / np.sqrt(self.num_paths)
+        else:
+            least = jnp.min(g)  # V = least − log E e^{−(g − least)}; the error by the delta method
+            weights = jnp.exp(least - g)
+            mean = jnp.mean(weights)
+            value, error = least - jnp.log(mean), jnp.std(weights, ddof=1) / mean / np.sqrt(self.num_paths)
+        status = jnp.where(jnp.isfinite(value), Status.OK, Status.DIVERGED)
+        return MonteCarloResult(value, error, jnp.asarray(self.num_paths), status)
+
+    def _check(self, pde: ParabolicPDE, x: Array) -> None:
+        """Try the driver at a few values: a form it does not have would give a wrong answer without a word."""
+        z = jnp.linspace(0.3, 1.1, num_noises(pde), dtype=x.dtype)
+        t, y = jnp.zeros((), x.dtype), jnp.full((), 0.7, x.dtype)
+        h = [pde.driver(t, x, k * y, c * z) for k, c in ((0, 0), (1, 0), (2, 0), (1, 1))]
+        if any(isinstance(value, Tracer) for value in h):
+            return
+        if self.form == "linear":
+            fits = np.allclose(h[2] - h[1], h[1] - h[0], rtol=1e-4) and np.allclose(h[3], h[1], rtol=1e-4)
+        else:
+            fits = np.allclose(h[:3], 0.0) and np.allclose(h[3], -jnp.sum(z**2) / 2, rtol=1e-4)
+        if not fits:
+            wanted = "a(t, x) y + f(t, x)" if self.form == "linear" else "−½‖z‖²"
+            raise ValueError(f"MonteCarlo.form = {self.form!r} needs a driver of the form {wanted}; pde.driver is not.")
