@@ -9,7 +9,8 @@ from laureate.pde.networks import NetworkSolution
 from laureate.pde.problem import ParabolicPDE, simulate
 from laureate.pde.salsa import SALSA
 from laureate.pde.solution import Interval, Solution, ValueFunction
-from laureate.pde.solver import SolverState, StepInfo, TensorTrainSolver
+from laureate.pde.solver import TensorTrainSolver
+from laureate.pde.steps import SolverState, StepInfo
 from laureate.pde.sweep import FitInfo
 from laureate.pde.tensor_train import FunctionalTensorTrain
 

@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from laureate.pde.steps import StepInfo
+
 __all__ = ["Checkpoint"]
 
 
@@ -28,8 +30,6 @@ class Checkpoint:
 
     def load(self) -> list[tuple[Any, Any]]:
         """The finished steps, the last in time first; none where there is no file."""
-        from laureate.pde.solver import StepInfo
-
         if self.path is None or not self.path.exists():
             return []
         with np.load(self.path, allow_pickle=False) as file:
@@ -53,7 +53,7 @@ class Checkpoint:
             arrays[f"info_{name}"] = np.stack([np.asarray(getattr(info, name)) for _, info in done])
         temporary = self.path.with_name(self.path.name + ".writing")
         with open(temporary, "wb") as file:
-            np.savez(file, fingerprint=np.array(self.fingerprint), **arrays)
+            np.savez(file, allow_pickle=False, fingerprint=np.array(self.fingerprint), **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, self.path)

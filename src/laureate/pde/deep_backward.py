@@ -89,7 +89,7 @@ class DeepBackward(eqx.Module):
             martingale = gradient @ (after - x - pde.drift(n * dt, x) * dt)
             return y - future - pde.driver(n * dt, x, y, z) * dt + martingale
 
-        def fit(arrays, n, updates: int) -> tuple[Any, Array]:
+        def fit(arrays, n, updates: int) -> tuple[Any, tuple[Array, Array]]:
             x, after = paths[n], paths[n + 1]
             future, slope = jax.vmap(lambda x: future_of(arrays, n + 1, x))(after)
             step_key = jax.random.fold_in(draw_key, n)
@@ -98,11 +98,11 @@ class DeepBackward(eqx.Module):
                 arrays, optimiser = carry
                 chosen = jax.random.choice(jax.random.fold_in(step_key, i), self.num_samples, (self.batch,))
 
-                def loss(arrays):
+                def mean_square(arrays):
                     rows = jax.vmap(residual, (None, None, 0, 0, 0, 0))
                     return jnp.mean(rows(arrays, n, x[chosen], after[chosen], future[chosen], slope[chosen]) ** 2)
 
-                loss, gradient = jax.value_and_grad(loss)(arrays)
+                loss, gradient = jax.value_and_grad(mean_square)(arrays)
                 updates, optimiser = adam.update(gradient, optimiser)
                 return (optax.apply_updates(arrays, updates), optimiser), loss
 

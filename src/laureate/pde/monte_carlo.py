@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from laureate._core import Status, require
-from laureate.pde.problem import ParabolicPDE, euler_step, num_noises
+from laureate.pde.problem import Control, ParabolicPDE, euler_step, num_noises, spread
 
 __all__ = ["MonteCarlo", "MonteCarloResult"]
 
@@ -45,8 +45,17 @@ class MonteCarlo(eqx.Module):
         require("MonteCarlo", "form", "'linear' or 'exponential'", form, lambda f: f in ("linear", "exponential"))
         self.num_paths, self.num_steps, self.form = num_paths, num_steps, form
 
-    def run(self, key: PRNGKeyArray, pde: ParabolicPDE, x: Array | None = None) -> MonteCarloResult:
-        """V(0, x0), or V(0, x) for another point; traceable."""
+    def run(
+        self, key: PRNGKeyArray, pde: ParabolicPDE, x: Array | None = None, control: Control | None = None
+    ) -> MonteCarloResult:
+        """V(0, x0), or V(0, x) for another point; traceable.
+
+        control: importance sampling for "exponential": paths of drift b + σu, weighted by Girsanov's density, give the
+        same mean for any u, and with u near −σᵀ∇V hardly any variance. Without it exp(−g) may be hopeless.
+        """
+        require(
+            "MonteCarlo", "control", "None for form 'linear'", control, lambda u: u is None or self.form != "linear"
+        )
         x0 = jnp.asarray(pde.x0 if x is None else x)
         self._check(pde, x0)
         dt = jnp.asarray(pde.horizon, x0.dtype) / self.num_steps
@@ -61,8 +70,11 @@ class MonteCarlo(eqx.Module):
                 growth = jax.vmap(lambda x: pde.driver(t, x, one, nothing))(x) - source
                 gain = gain + jnp.exp(log_factor) * source * dt
                 log_factor = log_factor + growth * dt
-            x = euler_step(jax.random.fold_in(key, n), pde, t, dt, x, None)
-            return (x, log_factor, gain), None
+            after = euler_step(jax.random.fold_in(key, n), pde, t, dt, x, control)
+            if control is not None:
+                density = jax.vmap(_density, (None, None, None, None, 0, 0))
+                log_factor = log_factor + density(pde, control, t, dt, x, after)
+            return (after, log_factor, gain), None
 
         start = (jnp.broadcast_to(x0, (self.num_paths, x0.shape[0])), *(jnp.zeros(self.num_paths, x0.dtype),) * 2)
         (x_end, log_factor, gain), _ = jax.lax.scan(body, start, jnp.arange(self.num_steps))
@@ -71,6 +83,7 @@ class MonteCarlo(eqx.Module):
             samples = gain + jnp.exp(log_factor) * g
             value, error = jnp.mean(samples), jnp.std(samples, ddof=1) / np.sqrt(self.num_paths)
         else:
+            g = g - log_factor
             least = jnp.min(g)  # V = least − log E e^{−(g − least)}; the error by the delta method
             weights = jnp.exp(least - g)
             mean = jnp.mean(weights)
@@ -92,3 +105,11 @@ class MonteCarlo(eqx.Module):
         if not fits:
             wanted = "a(t, x) y + f(t, x)" if self.form == "linear" else "−½‖z‖²"
             raise ValueError(f"MonteCarlo.form = {self.form!r} needs a driver of the form {wanted}; pde.driver is not.")
+
+
+def _density(pde: ParabolicPDE, control: Control, t: Array, dt: Array, x: Array, after: Array) -> Array:
+    """log dP/dQ of one step: −u·ξ√Δt − ½‖u‖²Δt with σ ξ √Δt = ΔX − (b + σu) Δt."""
+    sigma, u = jnp.asarray(pde.diffusion(t, x)), control(t, x)
+    noise = after - x - (pde.drift(t, x) + spread(sigma, u)) * dt
+    xi = jnp.linalg.pinv(sigma) @ noise if sigma.ndim == 2 else noise / sigma
+    return -u @ xi - jnp.sum(u**2) * dt / 2

@@ -2,14 +2,14 @@
 
 import warnings
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from laureate._core import Status, require
 from laureate.pde.als import ALS
@@ -26,68 +26,11 @@ from laureate.pde.problem import (
 )
 from laureate.pde.salsa import SALSA
 from laureate.pde.solution import Solution, ValueFunction
+from laureate.pde.steps import Along, FixedPoint, SolverState, StepInfo, judge
 from laureate.pde.sweep import FitInfo, Samples, enough_samples
 from laureate.pde.tensor_train import FunctionalTensorTrain, rank_caps
 
-__all__ = ["SolverState", "StepInfo", "TensorTrainSolver"]
-
-
-class SolverState(NamedTuple):
-    """What the next backward step needs: the paths, V_{n+1}, and the step n that is to be done."""
-
-    paths: Float[Array, "n k d"]
-    test_paths: Float[Array, "n q d"]
-    function: ValueFunction
-    n: Int[Array, ""]
-
-
-class StepInfo(NamedTuple):
-    """How one backward step went.
-
-    residual, test_residual: of the regression, relative. change: the last relative change of the fixed point.
-    iterations: of the fixed point. cost: sweeps in all. ranks: in use at each bond. value: mean target (V(0, x0) at
-    n = 0) with its standard_error. outside: share of coordinates beyond the basis' interval.
-    """
-
-    residual: Float[Array, ""]
-    test_residual: Float[Array, ""]
-    change: Float[Array, ""]
-    iterations: Int[Array, ""]
-    cost: Int[Array, ""]
-    ranks: Int[Array, " bonds"]
-    value: Float[Array, ""]
-    standard_error: Float[Array, ""]
-    outside: Float[Array, ""]
-    terminal_finite: Array
-    driver_finite: Array
-    status: Int[Array, ""]
-
-
-class _Paths(NamedTuple):
-    """One time step of all paths, with what does not depend on the function sought."""
-
-    t: Array
-    dt: Array
-    x: Float[Array, "k d"]
-    after: Float[Array, "k d"]
-    g: Float[Array, " k"]
-    g_gradient: Float[Array, "k d"]
-    increment: Float[Array, "k d"]
-    future: Float[Array, " k"]
-    future_gradient: Float[Array, "k d"]
-
-
-class _FixedPoint(NamedTuple):
-    """The implicit step on its way: the candidate and its values, the closest pair met so far, and the counts."""
-
-    candidate: ValueFunction
-    values: list[tuple[Array, Array]]
-    best: ValueFunction
-    report: FitInfo
-    change: Array
-    rising: Array
-    count: Array
-    cost: Array
+__all__ = ["TensorTrainSolver"]
 
 
 class TensorTrainSolver(eqx.Module):
@@ -106,9 +49,10 @@ class TensorTrainSolver(eqx.Module):
     basis: functions of one coordinate, e.g. ``Polynomials(low, high, degree)`` with the paths within (low, high).
     rank: the trains' rank (with ``SALSA`` the largest). num_steps: N. num_samples: paths K; at least three an unknown
     of a local problem. scheme: "implicit" is more accurate, "explicit" faster. use_terminal: add g to the ansatz (not
-    where g is in the trains' span already). regression: ``ALS(...)`` or ``SALSA(...)``. num_test: independent paths that stop a regression which learns
-    noise (0: none). tolerance: relative change that ends the fixed point. max_iterations: of the fixed point; where it
-    stops contracting before (too few samples for the rank), the closest iterate is kept and the step told NOT_CONVERGED.
+    where g is in the trains' span already). regression: ``ALS(...)`` or ``SALSA(...)``. num_test: independent paths
+    that stop a regression which learns noise (0: none). tolerance: relative change that ends the fixed point.
+    max_iterations: of the fixed point; where it stops contracting before (too few samples for the rank), the closest
+    iterate is kept and the step told NOT_CONVERGED.
 
     >>> import jax, jax.numpy as jnp
     >>> from laureate.pde import Polynomials, TensorTrainSolver
@@ -200,7 +144,7 @@ class TensorTrainSolver(eqx.Module):
         ends = _parts(first), _parts(state.function)
         join = jax.tree.map(lambda a, b, c: jnp.concatenate([a[None], b[::-1], c[None]]), ends[0], parts, ends[1])
         infos = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b[::-1]]), info, infos)
-        return Solution(pde, self.basis, *join, v0=info.value, info=infos)
+        return Solution(pde, self.basis, join[0], join[1], join[2], v0=info.value, info=infos)
 
     def solve(
         self,
@@ -227,13 +171,13 @@ class TensorTrainSolver(eqx.Module):
         for n in range(self.num_steps - 1 - len(done), -1, -1):
             window = _window(state.paths, state.test_paths, n)
             function, info = _advance(self, pde, control, window, function, jnp.asarray(n), n == 0)
-            _judge(n, info, self.basis, window)
+            judge(n, info, self.basis, window)
             done.append((_parts(function), info))
             kept.save(done)
         parts = [_parts(state.function), *(part for part, _ in done)][::-1]
         join = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(v) for v in a]), *parts)
         infos = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(v) for v in a]), *[info for _, info in done][::-1])
-        return Solution(pde, self.basis, *join, v0=infos.value[0], info=infos)
+        return Solution(pde, self.basis, join[0], join[1], join[2], v0=infos.value[0], info=infos)
 
     def _check(self, pde: ParabolicPDE) -> None:
         if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
@@ -258,7 +202,7 @@ class TensorTrainSolver(eqx.Module):
                 stacklevel=3,
             )
 
-    def _along(self, pde: ParabolicPDE, x: Array, after: Array, function: ValueFunction, n: Array) -> _Paths:
+    def _along(self, pde: ParabolicPDE, x: Array, after: Array, function: ValueFunction, n: Array) -> Along:
         dt = jnp.asarray(pde.horizon, x.dtype) / self.num_steps
         t = n * dt
         g, slope = jax.vmap(lambda x: terminal_value_and_gradient(pde, x))(x)
@@ -267,9 +211,9 @@ class TensorTrainSolver(eqx.Module):
         # σ ξ_{n+1} √Δt is what the path did beyond its drift: no noise need be stored, nor σ be invertible. Under a
         # control this holds σuΔt too, which is what the equation then asks for.
         increment = after - x - jax.vmap(lambda x: pde.drift(t, x) * dt)(x)
-        return _Paths(t, dt, x, after, g, slope, increment, future, gradient)
+        return Along(t, dt, x, after, g, slope, increment, future, gradient)
 
-    def _explicit(self, pde: ParabolicPDE, control: Control | None, p: _Paths) -> Array:
+    def _explicit(self, pde: ParabolicPDE, control: Control | None, p: Along) -> Array:
         """y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt, less Z·u Δt for controlled paths."""
 
         def target(x, after, value, gradient):
@@ -282,7 +226,7 @@ class TensorTrainSolver(eqx.Module):
 
         return jax.vmap(target)(p.x, p.after, p.future, p.future_gradient)
 
-    def _implicit(self, pde: ParabolicPDE, p: _Paths, value: Array, gradient: Array) -> Array:
+    def _implicit(self, pde: ParabolicPDE, p: Along, value: Array, gradient: Array) -> Array:
         """y = V_{n+1}(X_{n+1}) + h(t_n, X_n, Y_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt, the last term as ∇V_n·σξ√Δt."""
 
         def target(x, future, value, gradient, increment):
@@ -317,7 +261,7 @@ class TensorTrainSolver(eqx.Module):
             change, iterations, cost = jnp.zeros_like(function.offset), zero + 1, fit.cost
         else:
 
-            def body(carry: _FixedPoint) -> _FixedPoint:
+            def body(carry: FixedPoint) -> FixedPoint:
                 targets = [self._implicit(pde, p, *v) for p, v in zip(batches, carry.values, strict=True)]
                 candidate, fit = regress(carry.candidate.train, targets)
                 values = evaluate(candidate)
@@ -330,20 +274,20 @@ class TensorTrainSolver(eqx.Module):
                     (carry.best, carry.report, carry.change),
                 )
                 rising = jnp.where(closer, 0, carry.rising + 1)
-                return _FixedPoint(
-                    candidate, values, best, report, change, rising, carry.count + 1, carry.cost + fit.cost
+                return FixedPoint(
+                    candidate, values, best, report, change, rising, carry.iterations + 1, carry.cost + fit.cost
                 )
 
-            def going(carry: _FixedPoint):
-                return (carry.change > self.tolerance) & (carry.rising < 2) & (carry.count < self.max_iterations)
+            def going(carry: FixedPoint):
+                return (carry.change > self.tolerance) & (carry.rising < 2) & (carry.iterations < self.max_iterations)
 
             # The regression must be compiled once only, so the loop starts from an empty report.
             nothing = jnp.zeros_like(function.offset)
             ranks = jnp.zeros(x.shape[1] - 1, jnp.int32)
             report = FitInfo(nothing, nothing, zero, ranks, jnp.asarray(Status.DIVERGED, jnp.int32))
-            first = _FixedPoint(function, evaluate(function), function, report, nothing + jnp.inf, zero, zero, zero)
+            first = FixedPoint(function, evaluate(function), function, report, nothing + jnp.inf, zero, zero, zero)
             last = lax.while_loop(going, body, first)
-            new, fit, change, iterations, cost = last.best, last.report, last.change, last.count, last.cost
+            new, fit, change, iterations, cost = last.best, last.report, last.change, last.iterations, last.cost
             targets = [self._implicit(pde, batches[0], *evaluate(new)[0])]
         return new, self._info(targets[0], fit, change, iterations, cost, batches[0])
 
@@ -373,7 +317,7 @@ class TensorTrainSolver(eqx.Module):
         first = ValueFunction(function.train, function.weight, jnp.mean(targets) - value[0])
         return first, self._info(targets, fit, change, iterations, fit.cost, p)
 
-    def _info(self, targets, fit: FitInfo, change, iterations, cost, p: _Paths) -> StepInfo:
+    def _info(self, targets, fit: FitInfo, change, iterations, cost, p: Along) -> StepInfo:
         finite = jnp.all(jnp.isfinite(targets)) & jnp.isfinite(fit.residual) & (fit.status != Status.DIVERGED)
         slow = change > self.tolerance
         low, high = self.basis.interval
@@ -409,29 +353,3 @@ def _init(solver: TensorTrainSolver, key: PRNGKeyArray, pde: ParabolicPDE, contr
 @eqx.filter_jit
 def _advance(solver: TensorTrainSolver, pde: Any, control: Any, window: Any, function: ValueFunction, n, last: bool):
     return (solver._finish if last else solver._fit)(pde, control, *window, function, n)
-
-
-def _judge(n: int, info: StepInfo, basis: Basis, window: tuple[Array, ...]) -> None:
-    """Raise what is broken, warn of what is doubtful, after each step."""
-    if info.status == Status.DIVERGED:
-        if not info.terminal_finite:
-            raise FloatingPointError(f"pde.terminal or its gradient is not finite at the paths of step n = {n}.")
-        if not info.driver_finite:
-            raise FloatingPointError(
-                f"pde.driver, or the value function it was given, is not finite at step n = {n}. Try a lower rank, "
-                "Polynomials(clip=True), more samples, or a larger ridge."
-            )
-        raise FloatingPointError(f"the regression broke down at step n = {n}. Try a larger ridge or a lower rank.")
-    if info.outside > 0.01:
-        low, high = np.quantile(np.asarray(window[0]), [0.001, 0.999])
-        warnings.warn(
-            f"at step n = {n}, {100 * float(info.outside):.0f} % of the coordinates lie outside the basis' interval "
-            f"{basis.interval}; ({low:.3g}, {high:.3g}) would hold all but 0.2 %.",
-            stacklevel=3,
-        )
-    if info.status == Status.NOT_CONVERGED:
-        warnings.warn(
-            f"the fixed point of step n = {n} did not converge: last relative change {float(info.change):.1e} after "
-            f"{int(info.iterations)} iterations. A smaller time step or more samples make it contract.",
-            stacklevel=3,
-        )

@@ -110,7 +110,7 @@ def _solve(left, feature, right, samples: Samples, used, penalty, ridge):
     penalty = jnp.concatenate([penalty.ravel(), jnp.zeros(samples.extras.shape[1], normal.dtype)])
     # A slot beyond the rank has a zero row: one on its diagonal keeps the system regular and its weight zero.
     normal = normal + jnp.diag(jnp.where(used, penalty, 1.0))
-    # Scaled to a unit diagonal, Cholesky stands much worse conditioned features, such as those of paths near their start.
+    # Scaled to a unit diagonal, Cholesky stands much worse conditioned features, as of paths near their start.
     scale = 1 / jnp.sqrt(jnp.maximum(jnp.diagonal(normal), 1e-300))
     scaled = normal * scale[:, None] * scale[None, :] + ridge * jnp.eye(len(scale), dtype=normal.dtype)
     factor = jnp.linalg.cholesky(scaled)

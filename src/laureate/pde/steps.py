@@ -1,0 +1,98 @@
+"""What one backward step of the tensor-train solver needs and tells, and what is made of it."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from laureate._core import Status
+from laureate.pde.bases import Basis
+from laureate.pde.solution import ValueFunction
+from laureate.pde.sweep import FitInfo
+
+__all__ = ["Along", "FixedPoint", "SolverState", "StepInfo", "judge"]
+
+
+class SolverState(NamedTuple):
+    """What the next backward step needs: the paths, V_{n+1}, and the step n that is to be done."""
+
+    paths: Float[Array, "n k d"]
+    test_paths: Float[Array, "n q d"]
+    function: ValueFunction
+    n: Int[Array, ""]
+
+
+class StepInfo(NamedTuple):
+    """How one backward step went.
+
+    residual, test_residual: of the regression, relative. change: the last relative change of the fixed point.
+    iterations: of the fixed point. cost: sweeps in all. ranks: in use at each bond. value: mean target (V(0, x0) at
+    n = 0) with its standard_error. outside: share of coordinates beyond the basis' interval.
+    """
+
+    residual: Float[Array, ""]
+    test_residual: Float[Array, ""]
+    change: Float[Array, ""]
+    iterations: Int[Array, ""]
+    cost: Int[Array, ""]
+    ranks: Int[Array, " bonds"]
+    value: Float[Array, ""]
+    standard_error: Float[Array, ""]
+    outside: Float[Array, ""]
+    terminal_finite: Array
+    driver_finite: Array
+    status: Int[Array, ""]
+
+
+class Along(NamedTuple):
+    """One time step of all paths, with what does not depend on the function sought."""
+
+    t: Array
+    dt: Array
+    x: Float[Array, "k d"]
+    after: Float[Array, "k d"]
+    g: Float[Array, " k"]
+    g_gradient: Float[Array, "k d"]
+    increment: Float[Array, "k d"]
+    future: Float[Array, " k"]
+    future_gradient: Float[Array, "k d"]
+
+
+class FixedPoint(NamedTuple):
+    """The implicit step on its way: the candidate and its values, the closest pair met so far, and the counts."""
+
+    candidate: ValueFunction
+    values: list[tuple[Array, Array]]
+    best: ValueFunction
+    report: FitInfo
+    change: Array
+    rising: Array
+    iterations: Array
+    cost: Array
+
+
+def judge(n: int, info: StepInfo, basis: Basis, window: tuple[Array, ...]) -> None:
+    """Raise what is broken, warn of what is doubtful, after each step."""
+    if info.status == Status.DIVERGED:
+        if not info.terminal_finite:
+            raise FloatingPointError(f"pde.terminal or its gradient is not finite at the paths of step n = {n}.")
+        if not info.driver_finite:
+            raise FloatingPointError(
+                f"pde.driver, or the value function it was given, is not finite at step n = {n}. Try a lower rank, "
+                "Polynomials(clip=True), more samples, or a larger ridge."
+            )
+        raise FloatingPointError(f"the regression broke down at step n = {n}. Try a larger ridge or a lower rank.")
+    if info.outside > 0.01:
+        low, high = np.quantile(np.asarray(window[0]), [0.001, 0.999])
+        warnings.warn(
+            f"at step n = {n}, {100 * float(info.outside):.0f} % of the coordinates lie outside the basis' interval "
+            f"{basis.interval}; ({low:.3g}, {high:.3g}) would hold all but 0.2 %.",
+            stacklevel=3,
+        )
+    if info.status == Status.NOT_CONVERGED:
+        warnings.warn(
+            f"the fixed point of step n = {n} did not converge: last relative change {float(info.change):.1e} after "
+            f"{int(info.iterations)} iterations. A smaller time step or more samples make it contract.",
+            stacklevel=3,
+        )
