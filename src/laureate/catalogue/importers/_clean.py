@@ -66,6 +66,7 @@ def without_tex(text: str) -> str:
     text = re.sub(r"\\([a-zA-Z]+)(?![a-zA-Z])\s?(?:\{\})?", lambda f: _LETTERS.get(f[1], " "), text)
     text = re.sub(r"\\([&%$#_{}()\[\]])", r"\1", text)
     text = re.sub(r"[{}$\\]", "", text).replace("~", " ").replace("``", '"').replace("''", '"')
+    text = re.sub(r" {2,}", " ", text)
     return unicodedata.normalize("NFC", re.sub(r"(?<=[ε∞ℓαβγδλμσ]) (?=-)", "", text))
 
 

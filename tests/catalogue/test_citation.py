@@ -1,0 +1,32 @@
+from laureate.catalogue import Entry, citation, entries
+from laureate.catalogue.importers import bibtex
+
+
+def test_what_we_write_we_can_read():
+    """Every shipped paper to BibTeX and back: title, authors, year."""
+    read = bibtex.read("\n\n".join(map(citation.bibtex, entries())))
+    assert len(read) == len(entries())
+    for entry, back in zip(entries(), read, strict=True):
+        assert back.title_key() == entry.title_key()
+        assert back.surnames() == entry.surnames()
+        assert back.year == entry.year or entry.decision == "Submission"
+
+
+def test_signs_that_tex_obeys_are_escaped():
+    text = citation.bibtex(Entry("a", "50% of {x} & y_z", ("Ada Lovelace",), "ICML 2021"))
+    assert r"{50\% of \{x\} \& y\_z}" in text
+    assert text.startswith("@inproceedings{lovelace2021")
+
+
+def test_csl():
+    entry = next(entry for entry in entries() if entry.id == "detag")
+    told = citation.csl(entry)
+    assert told["author"][1] == {"family": "De Sa", "given": "Christopher"}
+    assert told["issued"] == {"date-parts": [[2021]]}
+    assert told["container-title"] == "International Conference on Machine Learning"
+
+
+def test_a_submission_is_not_cited_as_published():
+    entry = next(entry for entry in entries() if entry.decision == "Submission")
+    assert citation.bibtex(entry).startswith("@misc")
+    assert citation.csl(entry)["type"] == "manuscript"
