@@ -47,8 +47,8 @@ def compute(cell: Cell) -> Outcome:
 
     started = time.perf_counter()
     try:
-        # The other layout of threefry compiles four times faster on a CPU, and runs a little faster (benchmarks/README.md);
-        # what it cannot do, drawing one array over several devices, no trial does.
+        # The other layout of threefry compiles four times faster on a CPU, and runs a little faster; what it cannot do,
+        # drawing one array over several devices, no trial does.
         with jax.enable_x64(cell.x64), jax.threefry_partitionable(False):
             problem = _problem(cell)
             trial = load(cell.trial)
