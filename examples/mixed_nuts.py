@@ -6,7 +6,7 @@ A step first draws the switches z given the weights, then the weights w given th
 posterior invariant, so does one after the other. Nothing joins the two libraries but `init` and `step`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import blackjax
 import jax
@@ -47,7 +47,7 @@ def sample(key: jax.Array, data: Data, num_steps: int = 600) -> tuple[jax.Array,
         # Caches belong to a conditional: new weights, new init.
         state, _ = jax.lax.scan(lambda s, k: switches.step(k, s), switches.init(z), jax.random.split(switch_key, 5))
         z = state.position
-        weights = blackjax.nuts(lambda w: log_joint(z.astype(float), w, data), 0.05, jnp.ones(columns))
+        weights: Any = blackjax.nuts(lambda w: log_joint(z.astype(float), w, data), 0.05, jnp.ones(columns))
         w = weights.step(weight_key, weights.init(w))[0].position
         return (z, w), (z, w)
 

@@ -67,9 +67,18 @@ def test_blackjax_runs_it_and_the_state_keeps_its_shape(kernel, walked):
     assert ((rates >= 0) & (rates <= 1 + 1e-6)).all()
 
 
-def test_the_cached_log_density_is_that_of_the_position(kernel, walked):
+def test_what_the_state_caches_is_what_its_position_gives(kernel, walked):
+    """Also after rejections: a stale gradient would leave every single step right and the chain wrong."""
     state, _ = walked
     assert float(state.logdensity) == pytest.approx(float(LATTICE(state.position.astype(float))), abs=1e-4)
+    if isinstance(kernel, ParallelTempering):
+        fresh = jax.vmap(kernel.kernel.init)(state.replicas.position)
+        np.testing.assert_allclose(state.replicas.differences, fresh.differences, atol=1e-4)
+    else:
+        fresh = kernel.init(state.position)
+        for kept, computed in zip(jax.tree.leaves(state), jax.tree.leaves(fresh), strict=True):
+            if jnp.issubdtype(kept.dtype, jnp.floating):
+                np.testing.assert_allclose(kept, computed, atol=1e-4)
 
 
 def test_same_key_same_bits_chunks_change_nothing_and_runs_continue(kernel):

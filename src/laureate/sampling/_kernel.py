@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
 from laureate._core import Status, require
 from laureate.sampling._layout import Layout
@@ -76,7 +77,7 @@ class DiscreteKernel(eqx.Module):
 
     def __check_init__(self):
         owner = type(self).__name__
-        require(owner, "inverse_temperature", ">= 0", self.inverse_temperature, lambda b: jnp.all(jnp.asarray(b) >= 0))
+        require(owner, "inverse_temperature", ">= 0", self.inverse_temperature, lambda b: np.all(np.asarray(b) >= 0))
 
     def layout(self, position: Tree) -> Layout:
         """The numbering of sites and moves of such a position."""
@@ -133,7 +134,7 @@ class DiscreteKernel(eqx.Module):
 
 
 def decide(
-    key: Key[Array, ""],
+    uniform: Float[Array, ""],
     state: Any,
     proposal: Any,
     log_ratio: Float[Array, ""],
@@ -141,10 +142,10 @@ def decide(
     cost: int | Int[Array, ""],
     lazy: float | Float[Array, ""] = 0.0,
 ) -> tuple[Any, KernelInfo]:
-    """Accept with probability (1 - lazy)·min(1, exp(log_ratio)); a NaN ratio is rejected and flagged."""
+    """Accept with probability (1 - lazy)·min(1, exp(log_ratio)), by ``uniform``; a NaN ratio is rejected, flagged."""
     log_probability = jnp.minimum(log_ratio, 0.0) + jnp.log1p(-jnp.asarray(lazy, log_ratio.dtype))
     # Logs are compared, for exp overflows where energies differ by hundreds. Strictly: log u < NaN is False.
-    accepted = jnp.log(jax.random.uniform(key, dtype=log_ratio.dtype)) < log_probability
+    accepted = jnp.log(uniform.astype(log_ratio.dtype)) < log_probability
     new = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, state)
     is_nan = jnp.isnan(log_ratio)
     info = KernelInfo(

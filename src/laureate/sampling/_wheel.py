@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 __all__ = ["Wheel", "log_normaliser", "make_wheel", "spin"]
 
@@ -38,21 +38,23 @@ def log_normaliser(wheel: Wheel) -> Float[Array, ""]:
     return wheel.maximum + jnp.log(jnp.sum(wheel.sums))
 
 
-def spin(key: Key[Array, ""], wheel: Wheel, num_draws: int) -> Int[Array, "draws"]:
-    """Draw indices independently, with probabilities proportional to exp(log_weights)."""
-    return jax.vmap(lambda u: _one(wheel, u))(jax.random.uniform(key, (num_draws,), wheel.rows.dtype))
+def spin(wheel: Wheel, uniforms: Float[Array, "draws 2"]) -> Int[Array, "draws"]:
+    """Draw indices independently, with probabilities proportional to exp(log_weights).
+
+    A row and a column have a uniform number each: one alone, in single precision, cannot tell a million sites apart.
+    """
+    return jax.vmap(lambda pair: _one(wheel, pair))(uniforms)
 
 
-def _one(wheel: Wheel, u: Float[Array, ""]) -> Int[Array, ""]:
-    ends = jnp.cumsum(wheel.sums)
-    goal = u * ends[-1]
-    row = jnp.minimum(jnp.sum(ends <= goal), ends.size - 1)
-    weights = jnp.exp(wheel.rows[row] - wheel.maximum)
-    inner = jnp.cumsum(weights)
-    column = jnp.sum(inner <= goal - (ends[row] - wheel.sums[row]))
-    # Rounding can push the goal past the row's end, about once in 10⁷ draws: then take its likeliest entry.
-    column = jnp.where(column < inner.size, column, jnp.argmax(weights))
-    return (row * inner.size + column).astype(jnp.int32)
+def _one(wheel: Wheel, uniforms: Float[Array, "2"]) -> Int[Array, ""]:
+    row = _first_beyond(jnp.cumsum(wheel.sums), uniforms[0])
+    column = _first_beyond(jnp.cumsum(jnp.exp(wheel.rows[row] - wheel.maximum)), uniforms[1])
+    return (row * wheel.rows.shape[1] + column).astype(jnp.int32)
+
+
+def _first_beyond(ends: Float[Array, "n"], u: Float[Array, ""]) -> Int[Array, ""]:
+    # u < 1, so u·ends[-1] < ends[-1]: some entry lies beyond, and the first that does has a weight above zero.
+    return jnp.minimum(jnp.sum(ends <= u * ends[-1]), ends.size - 1)
 
 
 def _columns(size: int) -> int:

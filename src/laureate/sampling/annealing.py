@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import Status, require
@@ -80,11 +81,9 @@ def annealed_importance_sampling(
     >>> bool(jnp.abs(result.log_ratio - exact) < 4 * result.standard_error)
     True
     """
-    betas = jnp.asarray(betas)
     where = "annealed_importance_sampling"
-    require(
-        where, "betas", "rising from 0 to 1", betas, lambda b: b[0] == 0 and b[-1] == 1 and jnp.all(jnp.diff(b) > 0)
-    )
+    require(where, "betas", "rising from 0 to 1", betas, _rising)
+    betas = jnp.asarray(betas)
     require(where, "num_chains", ">= 2", num_chains, lambda n: n >= 2)
     require(where, "steps_per_beta", ">= 1", steps_per_beta, lambda n: n >= 1)
     target = kernel.logdensity_fn
@@ -126,3 +125,8 @@ def annealed_importance_sampling(
         cost=jnp.asarray(num_chains * (betas.size - 1) * (1 + steps_per_beta), jnp.int32),
         status=jnp.where(effective < 2, int(Status.NOT_CONVERGED), int(Status.OK)).astype(jnp.int32),
     )
+
+
+def _rising(betas: Array) -> bool:
+    b = np.asarray(betas)  # NumPy: under jit even constants are tracers to jax.numpy
+    return bool(b[0] == 0 and b[-1] == 1 and np.all(np.diff(b) > 0))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
@@ -49,7 +50,7 @@ class DiscreteLangevin(DiscreteKernel):
     adjusted: bool = eqx.field(default=True, static=True, kw_only=True)
 
     def __check_init__(self):
-        require("DiscreteLangevin", "step_size", "> 0", self.step_size, lambda a: jnp.all(jnp.asarray(a) > 0))
+        require("DiscreteLangevin", "step_size", "> 0", self.step_size, lambda a: np.all(np.asarray(a) > 0))
 
     def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> InformedState:
         """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
@@ -60,19 +61,21 @@ class DiscreteLangevin(DiscreteKernel):
 
     def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
-        draw_key, accept_key = jax.random.split(rng_key)
         layout = self.layout(state.position)
-        uniforms = split_at(jax.random.uniform(draw_key, (layout.num_sites,)), layout.site_offsets)
+        accept, *rest = split_at(
+            jax.random.uniform(rng_key, (layout.num_sites + 1,), state.differences.dtype),
+            np.append(0, layout.site_offsets + 1),
+        )
         choices = []
-        for log_probs, u in zip(self.log_probabilities(layout, state.differences), uniforms, strict=True):
+        for log_probs, u in zip(self.log_probabilities(layout, state.differences), rest, strict=True):
             ends = jnp.cumsum(jnp.exp(log_probs), axis=1)
             # The first choice whose cumulated probability exceeds u; scaled by the last, so one always does.
-            choices.append(jnp.sum(ends <= (u.astype(ends.dtype) * ends[:, -1])[:, None], axis=1).astype(jnp.int32))
+            choices.append(jnp.sum(ends <= (u * ends[:, -1])[:, None], axis=1).astype(jnp.int32))
         proposal = self.propose(state, jnp.concatenate(choices))
         log_ratio = proposal.log_ratio
         if not self.adjusted:
             log_ratio = jnp.where(jnp.isnan(log_ratio), log_ratio, 0.0)
-        return decide(accept_key, state, proposal.state, log_ratio, cost=1)
+        return decide(accept[0], state, proposal.state, log_ratio, cost=1)
 
     def propose(self, state: InformedState, choices: Int[Array, "sites"]) -> _Proposal:
         """The proposal in which site i stays (choice 0) or makes its move number choice - 1."""

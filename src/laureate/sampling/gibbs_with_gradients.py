@@ -66,7 +66,7 @@ class GibbsWithGradients(DiscreteKernel):
         require_balancing(owner, self.balancing)
         require(owner, "num_flips", ">= 1", self.num_flips, lambda n: n >= 1)
         require(owner, "radius", ">= 1", self.radius, lambda r: r >= 1)
-        require(owner, "lazy", "in [0, 1)", self.lazy, lambda p: jnp.all((jnp.asarray(p) >= 0) & (jnp.asarray(p) < 1)))
+        require(owner, "lazy", "in [0, 1)", self.lazy, lambda p: np.all((np.asarray(p) >= 0) & (np.asarray(p) < 1)))
         if self.radius > 1:
             require(owner, "num_flips", "1 where radius > 1", self.num_flips, lambda n: n == 1, "Use one or the other.")
 
@@ -83,12 +83,13 @@ class GibbsWithGradients(DiscreteKernel):
 
     def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
-        draw_key, accept_key = jax.random.split(rng_key)
+        # All random numbers of a step from one call: each call costs as much as a small energy.
+        uniforms = jax.random.uniform(rng_key, (2 * self.num_flips + 1,), state.differences.dtype)
         layout = self.layout(state.position)
         wheel = make_wheel(self.log_weights(layout, state.differences))
-        draws = spin(draw_key, wheel, self.num_flips)
+        draws = spin(wheel, uniforms[1:].reshape(-1, 2))
         proposal, log_ratio = self._propose(layout, state, wheel, draws)
-        return decide(accept_key, state, proposal, log_ratio, cost=self.num_evaluations(layout), lazy=self.lazy)
+        return decide(uniforms[0], state, proposal, log_ratio, cost=self.num_evaluations(layout), lazy=self.lazy)
 
     def propose(
         self, state: InformedState, draws: Int[Array, "draws"]

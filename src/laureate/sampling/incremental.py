@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -105,8 +106,8 @@ class IncrementalGibbsWithGradients(eqx.Module):
         owner = "IncrementalGibbsWithGradients"
         require_balancing(owner, self.balancing)
         require(owner, "arity", ">= 2", self.arity, lambda a: a >= 2)
-        require(owner, "lazy", "in [0, 1)", self.lazy, lambda p: jnp.all((jnp.asarray(p) >= 0) & (jnp.asarray(p) < 1)))
-        require(owner, "inverse_temperature", ">= 0", self.inverse_temperature, lambda b: jnp.all(jnp.asarray(b) >= 0))
+        require(owner, "lazy", "in [0, 1)", self.lazy, lambda p: np.all((np.asarray(p) >= 0) & (np.asarray(p) < 1)))
+        require(owner, "inverse_temperature", ">= 0", self.inverse_temperature, lambda b: np.all(np.asarray(b) >= 0))
         for name in ("neighbours", "site_differences"):
             rule = "a LocalEnergy, with neighbours(site) and site_differences(read, site)"
             require(owner, "energy", rule, self.energy, lambda energy, name=name: hasattr(energy, name))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import require
@@ -71,7 +72,8 @@ class ParallelTempering(eqx.Module):
         betas = self.inverse_temperatures
 
         def holds(b):
-            return b.ndim == 1 and b.size >= 2 and bool(jnp.all(jnp.diff(b) < 0)) and bool(b[-1] >= 0)
+            b = np.asarray(b)  # NumPy: under jit even constants are tracers to jax.numpy
+            return b.ndim == 1 and b.size >= 2 and bool(np.all(np.diff(b) < 0)) and bool(b[-1] >= 0)
 
         require(owner, "inverse_temperatures", rule, betas, holds)
         require(owner, "steps_per_swap", ">= 1", self.steps_per_swap, lambda n: n >= 1)

@@ -47,20 +47,21 @@ class PathAuxiliary(DiscreteKernel):
         require_balancing("PathAuxiliary", self.balancing)
         require("PathAuxiliary", "max_length", ">= 1", self.max_length, lambda n: n >= 1)
         rule = f"in [1, max_length = {self.max_length}]"
-        require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: bool(1 <= r <= self.max_length))
+        require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: 1 <= float(r) <= self.max_length)
 
     def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> InformedState:
         """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         rule = f"<= the number of sites, {layout.num_sites}"
-        require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: bool(r <= layout.num_sites))
+        require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: float(r) <= layout.num_sites)
         logdensity, differences = self.gradient_differences(layout, position)
         self.check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
     def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
-        length_key, site_key, move_key, accept_key = jax.random.split(rng_key, 4)
+        step_key, site_key, move_key = jax.random.split(rng_key, 3)
+        accept, fraction = jax.random.uniform(step_key, (2,))
         layout = self.layout(state.position)
         log_weights = log_balanced(self.balancing, state.differences, self.inverse_temperature)
         # The largest of logit + Gumbel noise, in descending order, are a draw without replacement, in order.
@@ -72,9 +73,9 @@ class PathAuxiliary(DiscreteKernel):
         choice = jax.random.categorical(move_key, within, axis=-1)
         moves = jnp.take_along_axis(candidates, choice[:, None], axis=1)[:, 0]
         # L = ⌊r⌋ or ⌊r⌋ + 1, with mean r
-        length = jnp.floor(jnp.asarray(self.path_length) + jax.random.uniform(length_key)).astype(jnp.int32)
+        length = jnp.floor(jnp.asarray(self.path_length) + fraction).astype(jnp.int32)
         proposal, _, log_ratio = self.propose(state, moves, length)
-        return decide(accept_key, state, proposal, log_ratio, cost=1)
+        return decide(accept, state, proposal, log_ratio, cost=1)
 
     def propose(
         self, state: InformedState, moves: Int[Array, "path"], length: Int[Array, ""]

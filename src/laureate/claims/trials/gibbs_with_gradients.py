@@ -140,11 +140,9 @@ def _domain(energy: Any) -> Any:
 
 def _distances(key: Any, kernel: Any, energy: Any, scale: Any) -> tuple[Any, Any]:
     """Traces of the Hamming distance to a random state, and the cost of a step."""
-    start_key, reference_key, walk_key = jax.random.split(key, 3)
-    start = jax.vmap(energy.start)(jax.random.split(start_key, scale.chains))
-    reference = energy.start(reference_key)
-    collect = partial(_distance, reference)
-    return walk(walk_key, kernel, start, scale.steps, scale.thin, collect)
+    start_key, walk_key = jax.random.split(key)
+    *start, reference = jax.vmap(energy.start)(jax.random.split(start_key, scale.chains + 1))
+    return walk(walk_key, kernel, jnp.stack(start), scale.steps, scale.thin, partial(_distance, reference))
 
 
 def _distance(reference: Any, state: Any) -> Any:

@@ -1,0 +1,76 @@
+"""The declared claims of Gibbs-With-Gradients: complete, loadable without jax, and their trials give what they need."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.claims.gibbs_with_gradients import PAPER
+from laureate.claims.trials import gibbs_with_gradients as sampling
+from laureate.claims.trials import gibbs_with_gradients_learning as learning
+from laureate.lab.claim import Settings
+from laureate.problems.energies import IsingLattice, PottsLattice
+
+QUICK = {"xla_backend_optimization_level": 0}
+EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
+# As small as can be: what is tested is that every metric a claim or a picture names is there and finite.
+TRAINED = {"chains": 4, "batch": 4, "updates": 3, "sampler_steps": 2, "learning_rate": 0.01}
+LEARNT = dict(TRAINED, side=4, data=10, sweeps=2, l1=0.0)
+TINY = {
+    "exact": (Settings(bits=3, kinds=2), None),
+    "gap": (Settings(bits=3), None),
+    "ising": (Settings(chains=2, steps=200, thin=10), IsingLattice(4, 0.1)),
+    "potts": (Settings(chains=2, steps=200, thin=10), PottsLattice(3, 3, 0.3)),
+    "rbm": (Settings(visible=8, hidden=3, chains=4, steps=10, reference=6, sweeps=5), None),
+    "fhmm": (Settings(hidden_chains=2, length=5, chains=2, steps=50), None),
+    "learn-ising": (Settings(LEARNT, sigma=0.1), None),
+    "learn-potts": (Settings(LEARNT, kinds=3, coupling=0.3), None),
+    "deep-ebm": (Settings(TRAINED, channels=2, temperatures=4, annealed=4), None),
+}
+
+
+def test_all_promised_claims_are_declared_at_all_scales():
+    names = {claim.name for claim in PAPER.claims}
+    promised = "exact gap ising potts rbm fhmm learn-ising learn-potts deep-ebm near-optimal"
+    assert set(promised.split()) <= names
+    for experiment in PAPER.experiments:
+        assert set(experiment.scales) == {"smoke", "desk", "full"}
+        # Holm over all claims: with n seeds the sign-flip test cannot go below 2^-n.
+        assert all(len(PAPER.claims) * 2.0**-scale.seeds < 0.05 for scale in experiment.scales.values())
+
+
+def test_declarations_load_without_jax():
+    code = "import sys; import laureate.claims.gibbs_with_gradients; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_example_of_the_paper_runs():
+    scope: dict = {}
+    exec(PAPER.example, scope)
+    assert scope["result"].samples.shape == (8, 500, 10, 10)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_trial_gives_finite_metrics(name):
+    experiment = EXPERIMENTS[name]
+    scale, problem = TINY[name]
+    module = sampling if experiment.trial.split(":")[0].endswith("gradients") else learning
+    trial = getattr(module, experiment.trial.split(":")[1])
+    arm = experiment.arm("gwg").settings
+    wanted = {claim.metric for claim in experiment.claims} | {axis for c in experiment.curves for axis in (c.x, c.y)}
+    with jax.enable_x64(experiment.x64):
+        block = jax.jit(jax.vmap(lambda seed: trial(jax.random.key(seed), arm, problem, scale)), compiler_options=QUICK)
+        metrics = block(jnp.arange(2))
+    assert wanted <= set(metrics)
+    for value in metrics.values():
+        assert len(value) == 2
+        assert np.isfinite(np.asarray(value)).all()
+
+
+def test_a_kernel_without_the_correction_is_found_out():
+    with jax.enable_x64(True):
+        error = sampling.exactness(jax.random.key(0), Settings(sampler="uncorrected"), None, Settings(bits=3, kinds=2))
+    assert float(error["log10_error"]) > -3
