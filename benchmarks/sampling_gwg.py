@@ -97,7 +97,7 @@ def our_chains(kernel, start, steps: int) -> Callable[[], object]:
 def against_torch(quick: bool) -> list[dict]:
     rows = []
     for side, chains in [(10, 100)] if quick else [(10, 100), (50, 100), (100, 100)]:
-        steps = 5
+        steps = max(5, 20_000 // side**2)
         lattice = IsingLattice(side, SIGMA)
         start = jax.vmap(lattice.start)(jax.random.split(jax.random.key(0), chains))
         ours = our_chains(GibbsWithGradients(lattice, Binary()), start, steps)

@@ -176,7 +176,7 @@ RBM = Experiment(
     name="rbm",
     title="Distance to a random RBM's distribution after equally many steps",
     trial=f"{TRIALS}:to_reference",
-    arms=(GWG, GIBBS, Arm("block", "block Gibbs, pairs", sampler="block", block_size=2), PATH),
+    arms=(GWG, GIBBS),
     scales={
         "smoke": Scale(10, visible=40, hidden=10, chains=50, steps=100, reference=200, sweeps=200),
         "desk": Scale(10, visible=100, hidden=25, chains=100, steps=250, reference=500, sweeps=1000),
@@ -197,7 +197,7 @@ RBM = Experiment(
     deviations=(
         "Random machines (weights N(0, 0.05²), biases N(0, 1), as in the authors' code) instead of one trained on "
         "MNIST.",
-        "A step of Gibbs costs one evaluation and no gradient, a block of two sites costs three evaluations.",
+        "A step of Gibbs costs one evaluation and no gradient.",
     ),
 )
 
@@ -205,7 +205,7 @@ FHMM = Experiment(
     name="fhmm",
     title="Reaching the posterior of a factorial hidden Markov model",
     trial=f"{TRIALS}:to_posterior",
-    arms=(GWG, GIBBS, DMALA),
+    arms=(GWG, GIBBS),
     scales={
         "smoke": Scale(10, hidden_chains=5, length=20, chains=4, steps=500),
         "desk": Scale(10, hidden_chains=10, length=100, chains=4, steps=5000),
