@@ -352,4 +352,6 @@ def _init(solver: TensorTrainSolver, key: PRNGKeyArray, pde: ParabolicPDE, contr
 
 @eqx.filter_jit
 def _advance(solver: TensorTrainSolver, pde: Any, control: Any, window: Any, function: ValueFunction, n, last: bool):
-    return (solver._finish if last else solver._fit)(pde, control, *window, function, n)
+    work = solver._finish if last else solver._fit
+    x, after, test_x, test_after = window
+    return work(pde, control, x, after, test_x, test_after, function, n)

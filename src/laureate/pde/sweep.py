@@ -267,6 +267,10 @@ def _linear(cores: Array, samples: Samples, test: Samples | None, rules: Rules, 
     zero = jnp.zeros(used.shape, cores.dtype)
     core, extras, values = _solve(ends, feature, ends, samples, used, zero, rules.ridge)
     residual = jnp.sqrt(jnp.mean((values - samples.targets) ** 2))
+    if size > 1:  # once more, now that the residual is known by which to damp
+        damp = zero + rules.damping * residual / samples.targets.shape[0]
+        core, extras, values = _solve(ends, feature, ends, samples, used, damp, rules.ridge)
+        residual = jnp.sqrt(jnp.mean((values - samples.targets) ** 2))
     score = residual
     if test is not None:
         held_out = (test.features[0] if dimension == 1 else jnp.ones_like(test.features[0])) @ core[0, :, 0]

@@ -52,8 +52,8 @@ HJB = Experiment(
     claims=(
         Claim(
             "hjb-100",
-            "The implicit scheme finds V(0, 0) of the 100-dimensional HJB equation with a mean relative error of at most "
-            "2e-4.",
+            "The implicit scheme finds V(0, 0) of the 100-dimensional HJB equation with a mean relative error of at "
+            "most 2e-4.",
             metric="error",
             method="implicit",
             kind="bound",
@@ -62,7 +62,8 @@ HJB = Experiment(
         ),
         Claim(
             "implicit-explicit",
-            "The implicit scheme, whose martingale term cancels noise, has a smaller error of V(0, 0) than the explicit.",
+            "The implicit scheme, whose martingale term cancels noise, has a smaller error of V(0, 0) than the "
+            "explicit one.",
             metric="error",
             method="implicit",
             baseline="explicit",
@@ -202,8 +203,8 @@ ALLEN_CAHN = Experiment(
     claims=(
         Claim(
             "allen-cahn-100",
-            "The implicit scheme finds V(0, 0) of the 100-dimensional Allen-Cahn equation with a mean relative error of "
-            "at most 5e-3.",
+            "The implicit scheme finds V(0, 0) of the 100-dimensional Allen-Cahn equation with a mean relative error "
+            "of at most 5e-3.",
             metric="error",
             method="implicit",
             kind="bound",
@@ -396,17 +397,17 @@ CIR = Experiment(
         ),
         Claim(
             "cir-100-value",
-            "With degree 3 the bond's price is within 1 % of Monte Carlo, on average.",
+            "How far is the bond's price, with degree 3, from Monte Carlo's?",
             metric="error",
             method="implicit",
-            kind="bound",
-            at_most=0.01,
+            kind="question",
             source="section 4.3, CIR",
         ),
     ),
     deviations=(
         OURS,
-        "Time steps of 0.1 at desk scale (paper: 0.01); reference with the same time step, so that its bias cancels.",
+        "Time steps of 0.1 at desk scale (paper: 0.01). The implicit step 1/(1 + rΔt) against exp(−rΔt) is then a bias "
+        "of about 5 % in the price; a bound on it, first declared, was made a question before anything was run.",
         "The parameters are drawn by numpy with seed 42; the basis lives on (0, 6), the paper's on (−0.2, 6).",
         "g = 1 is in the trains' span and is not added.",
     ),

@@ -1,0 +1,287 @@
+"""The solver against discrete recursions that are exact, closed forms, quadrature and Monte Carlo."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate._core import Status
+from laureate.pde import (
+    ALS,
+    DeepBackward,
+    DeepBSDE,
+    MonteCarlo,
+    Polynomials,
+    TensorTrainSolver,
+)
+from laureate.problems import pdes
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+run = eqx.filter_jit(lambda solver, key, pde, control=None: solver.run(key, pde, control))
+
+
+class Affine(eqx.Module):
+    """g = 1 + w·x and h = −r y + c·z − q/2 |z|² + f cos(5t): V is affine in x, and each step's answer is known."""
+
+    w: jax.Array
+    r: jax.Array
+    c: jax.Array
+    q: jax.Array
+    f: jax.Array
+    b: jax.Array
+    sigma: jax.Array
+    x0: jax.Array
+    horizon: float = 0.8
+
+    def drift(self, t, x):
+        return self.b
+
+    def diffusion(self, t, x):
+        return self.sigma
+
+    def driver(self, t, x, y, z):
+        return -self.r * y + self.c @ z - self.q / 2 * jnp.sum(z**2) + self.f * jnp.cos(5 * t)
+
+    def terminal(self, x):
+        return 1 + self.w @ x
+
+
+def affine(w=1.0, r=0.0, f=0.7, q=0.6):
+    sigma = np.random.default_rng(0).normal(size=(4, 3)) / 2
+    return Affine(
+        w=w * jnp.array([1.0, -0.5, 0.3, 0.8]),
+        r=jnp.array(r),
+        c=jnp.array([0.4, -0.2, 0.5]),
+        q=jnp.array(q),
+        f=jnp.array(f),
+        b=jnp.array([0.3, 0.1, -0.2, 0.5]),
+        sigma=jnp.asarray(sigma),
+        x0=jnp.array([0.2, -0.1, 0.4, 0.0]),
+    )
+
+
+def affine_solver(scheme):
+    return TensorTrainSolver(
+        Polynomials(-4.0, 4.0, 1),
+        rank=2,
+        num_steps=8,
+        num_samples=400,
+        scheme=scheme,
+        use_terminal=False,
+        regression=ALS(tolerance=1e-8, max_sweeps=60, damping=0.0),  # damping is a bias, if a small one
+        tolerance=1e-10,
+    )
+
+
+def affine_value(pde, times):
+    dt = pde.horizon / 8
+    z = pde.sigma.T @ pde.w
+    flat = pde.c @ z - pde.q / 2 * jnp.sum(z**2)
+    return pde.terminal(pde.x0 + pde.b * pde.horizon) + pde.horizon * flat + pde.f * dt * jnp.sum(jnp.cos(5 * times))
+
+
+class Push(eqx.Module):
+    u: jax.Array
+
+    def __call__(self, t, x):
+        return self.u
+
+
+def test_implicit_scheme_is_exact_where_the_martingale_term_takes_all_noise():
+    """Drift, matrix diffusion, driver's sign in z, the martingale term and its sign, h at t_n and not t_{n+1}."""
+    pde = affine()
+    solution = run(affine_solver("implicit"), jax.random.key(0), pde)
+    assert abs(solution.v0 - affine_value(pde, jnp.arange(8) * 0.1)) < 1e-7
+    assert jnp.all(solution.info.status == Status.OK)
+    z = pde.sigma.T @ (solution.gradient(0.3, pde.x0) - pde.w)  # four coordinates, three noises: no more can be known
+    assert jnp.max(jnp.abs(z)) < 1e-5
+
+
+@pytest.mark.parametrize("scheme", ["implicit", "explicit"])
+def test_without_noise_each_scheme_follows_its_own_recursion(scheme):
+    """The driver's sign in y and its time: t_n in the implicit, t_{n+1} in the explicit scheme."""
+    pde = affine(w=0.0, r=0.9)
+    value, dt = 1.0, 0.1
+    for n in range(7, -1, -1):
+        if scheme == "implicit":
+            value = (value + 0.7 * np.cos(5 * n * dt) * dt) / (1 + 0.9 * dt)
+        else:
+            value = value + (-0.9 * value + 0.7 * np.cos(5 * (n + 1) * dt)) * dt
+    assert abs(run(affine_solver(scheme), jax.random.key(1), pde).v0 - value) < 1e-7
+
+
+def test_explicit_scheme_is_right_within_its_noise():
+    pde = affine()
+    found = [run(affine_solver("explicit"), jax.random.key(seed), pde).v0 for seed in range(6)]
+    noise = float(jnp.linalg.norm(pde.sigma.T @ pde.w)) * np.sqrt(0.8 / 400)
+    # Six independent means; four standard errors of their mean.
+    assert abs(np.mean(found) - affine_value(pde, jnp.arange(1, 9) * 0.1)) < 4 * noise / np.sqrt(6)
+    assert 0.2 * noise < np.std(found) < 3 * noise
+
+
+def test_a_control_of_the_paths_does_not_change_the_solution():
+    pde, push = affine(), Push(jnp.array([1.0, -2.0, 0.5]))
+    solution = run(affine_solver("implicit"), jax.random.key(0), pde, push)
+    assert abs(solution.v0 - affine_value(pde, jnp.arange(8) * 0.1)) < 1e-7
+    found = [run(affine_solver("explicit"), jax.random.key(seed), pde, push).v0 for seed in range(6)]
+    noise = float(jnp.linalg.norm(pde.sigma.T @ pde.w)) * np.sqrt(0.8 / 400)
+    assert abs(np.mean(found) - affine_value(pde, jnp.arange(1, 9) * 0.1)) < 4 * noise / np.sqrt(6)
+
+
+def test_hjb_100():
+    pde = pdes.HJBLog(100)
+    solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=100, num_samples=2000)
+    solution = run(solver, jax.random.key(0), pde)
+    # Seed-to-seed scatter 1.5e-4 relative (measured); four of them.
+    assert abs(solution.v0 / 4.590161724604866 - 1) < 6e-4
+    assert jnp.all(solution.info.status == Status.OK)
+
+
+def test_allen_cahn_100():
+    pde = pdes.AllenCahn(100)
+    solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=30, num_samples=1000)
+    assert abs(run(solver, jax.random.key(0), pde).v0 / 0.0527813 - 1) < 5e-3
+
+
+@pytest.fixture(scope="module")
+def quadratic():
+    with jax.enable_x64(True):
+        pde = pdes.QuadraticHJB(5)
+        solver = TensorTrainSolver(
+            Polynomials(-6.0, 6.0, 2),
+            rank=2,
+            num_steps=20,
+            num_samples=1500,
+            use_terminal=False,
+            regression=ALS(tolerance=1e-3, max_sweeps=3),
+            tolerance=1e-4,
+        )
+        return run(solver, jax.random.key(0), pde)
+
+
+def test_quadratic_hjb_value_gradient_and_control(quadratic):
+    pde = quadratic.pde
+    exact = float(pde.exact(0.0, pde.x0))
+    assert abs(quadratic.v0 / exact - 1) < 0.03
+    points = jax.random.normal(jax.random.key(1), (50, 5)) * 0.7  # where the paths are at t = 0.5
+    t = 0.5
+    value, gradient = jax.vmap(lambda x: quadratic.value_and_gradient(t, x))(points)
+    truth = jax.vmap(lambda x: pde.exact(t, x))(points)
+    slope = jax.vmap(lambda x: jax.grad(pde.exact, argnums=1)(t, x))(points)
+    assert jnp.mean(jnp.abs(value - truth)) < 0.03 * jnp.mean(truth)
+    assert jnp.mean((gradient - slope) ** 2) < 0.05 * jnp.mean(slope**2)
+    control = jax.vmap(lambda x: quadratic.optimal_control(t, x))(points)
+    assert jnp.max(jnp.abs(control + gradient)) < 1e-12
+
+
+def test_quadratic_hjb_interval_holds_the_truth(quadratic):
+    interval = quadratic.interval(jax.random.key(5), num_paths=2000, level=0.99)
+    truth = float(quadratic.pde.exact(0.0, quadratic.pde.x0))
+    bias = 0.02 * truth  # twenty time steps
+    assert interval.low - bias < truth < interval.high + bias
+    assert interval.standard_error < 0.01
+
+
+def test_residual_equals_finite_differences(quadratic):
+    x, t, e = jnp.array([0.3, -0.2, 0.5, 0.1, -0.4]), 0.52, 1e-4
+
+    def value(t, x):
+        return quadratic.value(t, x, interpolate=True)
+
+    basis = jnp.eye(5) * e
+    laplacian = sum((value(t, x + s) - 2 * value(t, x) + value(t, x - s)) / e**2 for s in basis)
+    slope = jnp.stack([(value(t, x + s) - value(t, x - s)) / (2 * e) for s in basis])
+    rate = (value(t + e, x) - value(t - e, x)) / (2 * e)
+    expected = rate + laplacian / 2 - jnp.sum(slope**2) / 2
+    assert abs(quadratic.residual(t, x) - expected) < 1e-5
+
+
+def test_times_are_checked(quadratic):
+    x = jnp.zeros(5)
+    with pytest.raises(ValueError, match=r"t must be in \[0, 1\.0\]; got 1\.5"):
+        quadratic.value(1.5, x)
+    with pytest.raises(ValueError, match=r"multiple of 0\.05"):
+        quadratic.value(0.51, x)
+    between = quadratic.value(0.525, x, interpolate=True)
+    assert abs(between - (quadratic.value(0.5, x) + quadratic.value(0.55, x)) / 2) < 1e-12
+    assert abs(quadratic.value(1.0, x + 1) - quadratic.pde.terminal(x + 1)) < 1e-12
+    assert abs(quadratic.value(0.0, quadratic.pde.x0) - quadratic.v0) < 1e-12
+    with pytest.raises(ValueError, match="level must be in"):
+        quadratic.interval(jax.random.key(0), level=1.0)
+
+
+def test_black_scholes_call_in_one_dimension():
+    pde = pdes.BlackScholesBasket(1)
+    solver = TensorTrainSolver(Polynomials(0.2, 2.5, 5), num_steps=20, num_samples=4000, use_terminal=False)
+    assert abs(run(solver, jax.random.key(0), pde).v0 / pde.exact(0.0, pde.x0) - 1) < 0.03
+
+
+EQUATIONS = [
+    # Tolerances: the bias of the few time steps used here, by hand from two step sizes, plus the scatter over seeds.
+    ("heat", lambda: pdes.Heat(6, 0.5), Polynomials(-5.0, 5.0, 2), False, 0.01),
+    ("linear-quadratic", lambda: pdes.LinearQuadratic(4), Polynomials(-5.0, 5.0, 2), False, 0.03),
+    ("basket", lambda: pdes.BlackScholesBasket(4), Polynomials(0.2, 2.5, 2), True, 0.05),
+    ("double-well", lambda: pdes.DoubleWell(6), Polynomials(-3.0, 3.0, 3), False, 0.02),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", EQUATIONS, ids=lambda c: c[0])
+def test_equations_with_a_closed_form(case):
+    _, make, basis, use_terminal, tolerance = case
+    pde = make()
+    regression = ALS(tolerance=1e-3, max_sweeps=3)
+    solver = TensorTrainSolver(basis, 2, 20, 1000, use_terminal=use_terminal, regression=regression, tolerance=1e-4)
+    assert abs(run(solver, jax.random.key(0), pde).v0 / pde.exact(0.0, pde.x0) - 1) < tolerance
+
+
+def test_bond_price_agrees_with_feynman_and_kac():
+    pde = pdes.CIRBond(5)
+    solver = TensorTrainSolver(Polynomials(0.0, 4.0, 2), 1, 40, 1000, use_terminal=False, tolerance=1e-4)
+    reference = eqx.filter_jit(lambda key: MonteCarlo(20_000, 40).run(key, pde))(jax.random.key(1))
+    # 1/(1 + rΔt) against Monte Carlo's exp(−rΔt): (rΔt)²/2 a step, 1.5 % in all for r = 1.1.
+    assert abs(run(solver, jax.random.key(0), pde).v0 / reference.v0 - 1) < 0.02 + 4 * reference.standard_error
+
+
+def test_monte_carlo_forms():
+    pde = pdes.QuadraticHJB(4)
+    exact = pde.exact(0.0, pde.x0)
+    plain = MonteCarlo(20_000, 4, "exponential").run(jax.random.key(0), pde)
+    assert abs(plain.v0 - exact) < 4 * plain.standard_error
+    # Any control gives the same mean; the right one hardly any variance.
+    push = MonteCarlo(20_000, 4, "exponential").run(jax.random.key(0), pde, control=lambda t, x: 0.3 + 0.0 * x)
+    assert abs(push.v0 - exact) < 4 * push.standard_error
+
+    def best(t, x):
+        return -jax.grad(pde.exact, argnums=1)(t, x)
+
+    sharp = MonteCarlo(2000, 50, "exponential").run(jax.random.key(0), pde, control=best)
+    assert sharp.standard_error * np.sqrt(2000) < plain.standard_error * np.sqrt(20_000) / 3
+    heat = MonteCarlo(20_000, 4).run(jax.random.key(0), pdes.Heat(3))
+    assert abs(heat.v0 - 3.0) < 4 * heat.standard_error
+    with pytest.raises(ValueError, match="needs a driver of the form"):
+        MonteCarlo(10, 2).run(jax.random.key(0), pde)
+    with pytest.raises(ValueError, match="needs a driver of the form"):
+        MonteCarlo(10, 2, "exponential").run(jax.random.key(0), pdes.CIRBond(2))
+
+
+def test_network_baselines_come_near_a_small_problem():
+    pde = pdes.QuadraticHJB(2)
+    exact = float(pde.exact(0.0, pde.x0))
+    bsde = run_network(DeepBSDE(num_steps=10, batch=64, width=16, num_updates=400), pde)
+    assert abs(bsde.v0 / exact - 1) < 0.1
+    assert bsde.loss[-20:].mean() < 0.3 * bsde.loss[:5].mean()
+    backward = run_network(DeepBackward(num_steps=10, num_samples=1000, width=16, num_updates=60), pde)
+    assert abs(backward.v0 / exact - 1) < 0.1
+    assert bsde.status == backward.status == Status.OK
+
+
+def run_network(solver, pde):
+    return eqx.filter_jit(lambda key: solver.run(key, pde))(jax.random.key(0))
