@@ -2,8 +2,8 @@
 
     python benchmarks/catalogue_search.py [PAPERS]
 
-The papers are made from the shipped ones: words of one entry and abstracts mixed of several, with numbered names, so that
-common words are as common as in real listings and rare ones are rare. The bar is 50 ms a question.
+The papers are made from the shipped ones: words of one entry and abstracts mixed of several, so that common words are
+as common as in real listings. The bar is 50 ms a question.
 """
 
 import dataclasses

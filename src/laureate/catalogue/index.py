@@ -33,12 +33,12 @@ __all__ = ["build", "fingerprint", "index_path", "opened", "profile"]
 # How much one occurrence counts by where it stands, tuned on half of tests/catalogue/queries.jsonl.
 WEIGHTS = {
     "name": 1.5, "title": 1.0, "authors": 0.5, "problem": 1.5, "does": 1.0, "demo": 0.8, "area": 0.3, "ask": 1.0,
-    "terms": 0.35, "abstract": 0.25,
+    "terms": 0.35, "abstract": 0.25, "only abstract": 1.0,
 }  # fmt: skip
 # The length, in words, at which an occurrence counts for its full weight: about the average of the field.
 LENGTHS = {
     "name": 3, "title": 10, "authors": 10, "problem": 11, "does": 24, "demo": 12, "area": 3, "ask": 7, "terms": 30,
-    "abstract": 110,
+    "abstract": 110, "only abstract": 110,
 }  # fmt: skip
 LENGTH_SHARE = 0.4
 SOURCES = ("words.py", "synonyms.py", "index.py")
@@ -124,6 +124,8 @@ def _sweep(path: Path) -> None:
 
 def build(db: sqlite3.Connection, papers: Iterable[Entry], mark: str) -> None:
     """Fill an empty database."""
+    # Large pages: a common form's papers are one long value.
+    db.execute("PRAGMA page_size = 16384")
     db.executescript(SCHEMA)
     db.execute("BEGIN")
     postings: dict[str, tuple[array, array]] = {}
@@ -168,7 +170,8 @@ def _fields(entry: Entry) -> Iterable[tuple[str, str]]:
     for ask in entry.asks:
         yield "ask", ask
     yield "terms", " ".join(entry.terms)
-    yield "abstract", entry.abstract
+    # An imported paper has no words of ours; its abstract has to say everything.
+    yield "abstract" if entry.asks else "only abstract", entry.abstract
 
 
 def _opened(name: str) -> str:

@@ -13,7 +13,6 @@ what won an award break ties.
 
 import bisect
 import contextlib
-import heapq
 import itertools
 import json
 import math
@@ -36,8 +35,8 @@ SATURATION = 1.2
 SUBSTITUTE = 0.35
 PREFIX = 0.7
 # So many (paper, form) pairs are read whole, the rarest words first; what is commoner is looked up for the candidates.
-POSTINGS = 60_000
-CANDIDATES = 500
+POSTINGS = 25_000
+CANDIDATES = 300
 MOST_WORDS = 64
 FILTERS = ("area", "kind", "venue", "decision")
 
@@ -270,18 +269,11 @@ class Catalogue:
         self, groups: list[Group], names: Mapping[int, float], allowed: set[int] | None
     ) -> list[tuple[int, float]]:
         """(number, score) of the papers, the best first; at most ``CANDIDATES``."""
-        postings = self._postings({form for group, _ in groups for form in group})
-        costs = [sum(len(postings[form][0]) for form in group if form in postings) for group, _ in groups]
-        order = sorted(range(len(groups)), key=costs.__getitem__)
+        counts: dict[str, int] = dict(self._rows("form, papers", {form for group, _ in groups for form in group}))
+        now, later = _planned(groups, counts)
         scores: dict[int, float] = {}
-        read = 0
-        later = []
-        for place in order:
-            group, weight = groups[place]
-            if read and read + costs[place] > POSTINGS:
-                later.append(groups[place])
-                continue
-            read += costs[place]
+        postings = self._postings({form for group, _ in now for form in group})
+        for group, weight in now:
             for number, amount in _amounts(group, postings).items():
                 scores[number] = scores.get(number, 0.0) + weight * amount / (SATURATION + amount)
         most = sum(weight for _, weight in groups) or 1.0
@@ -289,8 +281,10 @@ class Catalogue:
             scores[number] = scores.get(number, 0.0) + most * sure
         if allowed is not None:
             scores = {number: score for number, score in scores.items() if number in allowed}
-        best = heapq.nlargest(CANDIDATES, scores.items(), key=lambda pair: (pair[1], -pair[0]))
+        first = sorted(scores, key=scores.__getitem__, reverse=True)[:CANDIDATES]
+        best = [(number, scores[number]) for number in first]
         if later:
+            postings = self._postings({form for group, _ in later for form in group})
             best = [(number, score + _amount_later(number, later, postings)) for number, score in best]
         return sorted(self._with_priors(best), key=lambda pair: (-pair[1], pair[0]))
 
@@ -359,13 +353,43 @@ class Catalogue:
         return row[0] if row else None
 
 
+def _planned(groups: list[Group], counts: Mapping[str, int]) -> tuple[list[Group], list[Group]]:
+    """Groups to read whole, and groups to look up for the candidates.
+
+    A group whose word is rare is read whole, with its substitutes as far as the bound allows, rare ones first; the
+    rarest always is.
+    """
+    now: list[Group] = []
+    later: list[Group] = []
+    read = 0
+    for group, weight in sorted(groups, key=lambda pair: -pair[1]):
+        kept: dict[str, float] = {}
+        cost = 0
+        for form in sorted(group, key=lambda form: (group[form] < 1, counts.get(form, 0))):
+            size = counts.get(form, 0)
+            if size and ((not now and not kept) or read + cost + size <= POSTINGS):
+                kept[form] = group[form]
+                cost += size
+        if any(share == 1 for share in kept.values()) or (
+            kept and not any(group[f] == 1 for f in group if f in counts)
+        ):
+            now.append((kept, weight))
+            read += cost
+        elif counted := {form: share for form, share in group.items() if share == 1 and form in counts}:
+            later.append((counted, weight))
+    return now, later
+
+
 def _amounts(group: dict[str, float], postings: Mapping[str, tuple[array, array]]) -> dict[int, float]:
     """Paper -> how much it is about a group."""
     amounts: dict[int, float] = {}
     for form, share in group.items():
         if form in postings:
-            one = share / 1000
-            for number, weight in zip(*postings[form], strict=True):
+            one, pairs = share / 1000, zip(*postings[form], strict=True)
+            if not amounts:
+                amounts = {number: one * weight for number, weight in pairs}
+                continue
+            for number, weight in pairs:
                 amounts[number] = amounts.get(number, 0.0) + one * weight
     return amounts
 

@@ -6,6 +6,7 @@
 - abstract@[open-review\\(Poster\\)](link): What it is about ...
 """
 
+import itertools
 import re
 
 from laureate.catalogue.entry import Entry
@@ -30,7 +31,7 @@ def read(text: str) -> list[Entry]:
     venue = ""
     lines = text.splitlines()
     places = [number for number, line in enumerate(lines) if _HEADING.match(line)]
-    for number, end in zip(places, [*places[1:], len(lines)], strict=True):
+    for number, end in itertools.pairwise([*places, len(lines)]):
         found = _HEADING.match(lines[number])
         heading = found[2] if found else ""
         items = _items(lines[number + 1 : end])
