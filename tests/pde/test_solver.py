@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from laureate.pde import DeepBackward, DeepBSDE, MonteCarlo, Polynomials, TensorTrainSolver
+from laureate.pde.steps import judge
 from laureate.problems.pdes import HJBLog, QuadraticHJB
 
 
@@ -50,9 +51,7 @@ def test_vmap_over_keys_equals_a_loop():
 def test_a_stopped_solve_resumes_from_its_checkpoint(tmp_path, monkeypatch):
     pde, solver, file = HJBLog(3), small(), tmp_path / "run.npz"
     whole = solver.solve(jax.random.key(0), pde)
-    import laureate.pde.solver as module
-
-    calls, judge = [], module.judge
+    calls = []
 
     def interrupt(n, *rest):
         calls.append(n)
@@ -60,12 +59,12 @@ def test_a_stopped_solve_resumes_from_its_checkpoint(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         judge(n, *rest)
 
-    monkeypatch.setattr(module, "judge", interrupt)
+    monkeypatch.setattr("laureate.pde.solver.judge", interrupt)
     with pytest.raises(KeyboardInterrupt):
         solver.solve(jax.random.key(0), pde, checkpoint=file)
     assert calls == [3, 2, 1]
     calls.clear()
-    monkeypatch.setattr(module, "judge", lambda n, *rest: calls.append(n))
+    monkeypatch.setattr("laureate.pde.solver.judge", lambda n, *rest: calls.append(n))
     resumed = solver.solve(jax.random.key(0), pde, checkpoint=file)
     assert calls == [1, 0]
     assert resumed.v0 == whole.v0

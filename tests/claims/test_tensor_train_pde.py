@@ -1,0 +1,72 @@
+"""The declarations hold together, and every trial returns finite metrics of the shapes its claims need."""
+
+import importlib
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from laureate.claims import paper
+from laureate.lab.claim import Settings
+
+PAPER = paper("tensor-train-pde")
+EXPECTED = {
+    "hjb-100",
+    "allen-cahn-100",
+    "rank",
+    "double-well-50",
+    "double-well-20",
+    "cir-100",
+    "dimension",
+    "against-networks",
+    "terminal-in-basis",
+    "implicit-explicit",
+}
+
+
+def test_every_claim_of_the_issue_is_declared():
+    assert {claim.name for claim in PAPER.claims} >= EXPECTED
+    for experiment in PAPER.experiments:
+        assert set(experiment.scales) == {"smoke", "desk", "full"}
+        assert experiment.x64
+        assert min(scale.seeds for scale in experiment.scales.values()) >= 10  # 2^-10 survives Holm's correction
+
+
+def test_declarations_are_data():
+    code = "import sys, laureate.claims.tensor_train_pde; sys.exit('jax' in sys.modules)"
+    import subprocess
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def load(reference):
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", PAPER.experiments, ids=lambda e: e.name)
+def test_each_trial_runs_at_smoke_scale(experiment):
+    scale = experiment.scales["smoke"]
+    with jax.enable_x64(True):
+        problem = load(experiment.problem)(**scale.problem) if experiment.problem else None
+        for arm in experiment.arms:
+            settings = Settings(scale.settings)
+            result = load(experiment.trial)(jax.random.key(0), arm.settings, problem, settings)
+            for claim in experiment.claims:
+                assert np.all(np.isfinite(np.asarray(result[claim.metric])))
+                if claim.kind == "trend":
+                    assert np.shape(result[claim.metric]) == np.shape(result[claim.against])
+
+
+def test_a_diverged_run_counts_as_the_cap():
+    from laureate.claims.trials.tensor_train_pde import CAP, _relative
+
+    assert _relative(np.nan, 2.0) == _relative(np.inf, 2.0) == CAP
+    assert _relative(1.0, 2.0) == 0.5
+
+
+def test_the_example_runs():
+    with jax.enable_x64(True):
+        exec(compile(PAPER.example, "example", "exec"), {})
