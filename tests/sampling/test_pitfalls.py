@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from laureate.problems.energies import IsingLattice, PottsLattice, random_rbm
-from laureate.sampling import Binary, Categorical, GibbsWithGradients, LocallyInformed, Ordinal, hamming_distance, run
+from laureate.sampling import (
+    Binary,
+    Categorical,
+    GibbsWithGradients,
+    LocallyInformed,
+    Ordinal,
+    PathAuxiliary,
+    hamming_distance,
+    run,
+)
 from laureate.sampling.enumeration import transition_matrix
 
 RBM = random_rbm(jax.random.key(3), visible=12, hidden=5)
@@ -114,3 +123,16 @@ def test_ordinal_moves_stay_inside_and_reach_both_ends():
 def test_hamming_distance_counts_sites():
     a = jnp.array([[[0, 1], [2, 2]], [[0, 0], [0, 0]]])
     np.testing.assert_array_equal(hamming_distance(a, jnp.zeros((2, 2), int)), [3.0, 0.0])
+
+
+def test_a_path_is_walked_back_in_reversed_order():
+    """Any fixed order back would leave the target invariant; the reversed one is the method's, and accepts more."""
+    bias = np.array([1.0, -0.5, 2.0])
+    kernel = PathAuxiliary(lambda x: jnp.asarray(bias, x.dtype) @ x, Binary(), path_length=2.0, max_length=2)
+    state = kernel.init(np.zeros(3, bool))
+    _, log_probability, log_ratio = kernel.propose(state, jnp.array([0, 1]), jnp.int32(2))
+    w, back = np.exp(bias / 2), np.exp(np.array([-1.0, 0.5, 2.0]) / 2)
+    forward = np.log(w[0] / w.sum() * w[1] / (w[1] + w[2]))
+    reverse = np.log(back[1] / back.sum() * back[0] / (back[0] + back[2]))
+    assert float(log_probability) == pytest.approx(forward, abs=1e-5)
+    assert float(log_ratio) == pytest.approx(bias[0] + bias[1] + reverse - forward, abs=1e-5)
