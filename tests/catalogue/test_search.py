@@ -70,6 +70,9 @@ def test_what_an_entry_asks_finds_it(shipped):
         ("behavioral cloning with noisy demonstrations", "bcnd"),
         ("behavioural cloning with noisy demonstrations", "bcnd"),
         ("KNOCKOFFS", "knockoff-gan"),
+        ("SCoRe", "score"),
+        ("MUSIC", "music"),
+        ("noise against noise", "sln"),
     ],
 )
 def test_names_authors_and_spellings_come_first(shipped, question, right):
