@@ -144,6 +144,7 @@ def test_hjb_100():
     assert jnp.all(solution.info.status == Status.OK)
 
 
+@pytest.mark.slow
 def test_allen_cahn_100():
     pde = pdes.AllenCahn(100)
     solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=30, num_samples=1000)
@@ -172,15 +173,15 @@ def test_quadratic_hjb_value_gradient_and_control(quadratic):
     assert abs(quadratic.v0 / exact - 1) < 0.03
     points = jax.random.normal(jax.random.key(1), (50, 5)) * 0.7  # where the paths are at t = 0.5
     t = 0.5
-    value, gradient = jax.vmap(lambda x: quadratic.value_and_gradient(t, x))(points)
-    truth = jax.vmap(lambda x: pde.exact(t, x))(points)
-    slope = jax.vmap(lambda x: jax.grad(pde.exact, argnums=1)(t, x))(points)
+    value, gradient = jax.jit(jax.vmap(lambda x: quadratic.value_and_gradient(t, x)))(points)
+    truth, slope = jax.jit(jax.vmap(jax.value_and_grad(lambda x: pde.exact(t, x))))(points)
     assert jnp.mean(jnp.abs(value - truth)) < 0.03 * jnp.mean(truth)
     assert jnp.mean((gradient - slope) ** 2) < 0.05 * jnp.mean(slope**2)
-    control = jax.vmap(lambda x: quadratic.optimal_control(t, x))(points)
+    control = jax.jit(jax.vmap(lambda x: quadratic.optimal_control(t, x)))(points)
     assert jnp.max(jnp.abs(control + gradient)) < 1e-12
 
 
+@pytest.mark.slow
 def test_quadratic_hjb_interval_holds_the_truth(quadratic):
     interval = quadratic.interval(jax.random.key(5), num_paths=2000, level=0.99)
     truth = float(quadratic.pde.exact(0.0, quadratic.pde.x0))
@@ -192,15 +193,14 @@ def test_quadratic_hjb_interval_holds_the_truth(quadratic):
 def test_residual_equals_finite_differences(quadratic):
     x, t, e = jnp.array([0.3, -0.2, 0.5, 0.1, -0.4]), 0.52, 1e-4
 
-    def value(t, x):
-        return quadratic.value(t, x, interpolate=True)
+    value = jax.jit(lambda t, x: quadratic.value(t, x, interpolate=True))
 
     basis = jnp.eye(5) * e
     laplacian = sum((value(t, x + s) - 2 * value(t, x) + value(t, x - s)) / e**2 for s in basis)
     slope = jnp.stack([(value(t, x + s) - value(t, x - s)) / (2 * e) for s in basis])
     rate = (value(t + e, x) - value(t - e, x)) / (2 * e)
     expected = rate + laplacian / 2 - jnp.sum(slope**2) / 2
-    assert abs(quadratic.residual(t, x) - expected) < 1e-5
+    assert abs(jax.jit(lambda t, x: quadratic.residual(t, x))(t, x) - expected) < 1e-5
 
 
 def test_times_are_checked(quadratic):
@@ -242,6 +242,7 @@ def test_equations_with_a_closed_form(case):
     assert abs(run(solver, jax.random.key(0), pde).v0 / pde.exact(0.0, pde.x0) - 1) < tolerance
 
 
+@pytest.mark.slow
 def test_bond_price_agrees_with_feynman_and_kac():
     pde = pdes.CIRBond(5)
     solver = TensorTrainSolver(Polynomials(0.0, 4.0, 2), 1, 40, 1000, use_terminal=False, tolerance=1e-4)
@@ -272,6 +273,7 @@ def test_monte_carlo_forms():
         MonteCarlo(10, 2, "exponential").run(jax.random.key(0), pdes.CIRBond(2))
 
 
+@pytest.mark.slow
 def test_network_baselines_come_near_a_small_problem():
     pde = pdes.QuadraticHJB(2)
     exact = float(pde.exact(0.0, pde.x0))

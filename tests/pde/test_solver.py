@@ -40,6 +40,7 @@ def test_step_by_step_run_and_solve_agree_and_do_not_retrace():
     assert jax.tree.structure(solved) == jax.tree.structure(whole)
 
 
+@pytest.mark.slow
 def test_vmap_over_keys_equals_a_loop():
     pde, solver = HJBLog(3), small()
     keys = jax.random.split(jax.random.key(1), 3)
