@@ -20,7 +20,7 @@ EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 TRAINED = {"chains": 4, "batch": 4, "updates": 3, "sampler_steps": 2, "learning_rate": 0.01}
 LEARNT = dict(TRAINED, side=4, data=10, sweeps=2, l1=0.0)
 TINY = {
-    "exact": (Settings(bits=3, kinds=2), None),
+    "exact": (Settings(bits=3, kinds=2, thorough=False), None),
     "gap": (Settings(bits=3), None),
     "ising": (Settings(chains=2, steps=200, thin=10), IsingLattice(4, 0.1)),
     "potts": (Settings(chains=2, steps=200, thin=10), PottsLattice(3, 3, 0.3)),
@@ -72,5 +72,7 @@ def test_trial_gives_finite_metrics(name):
 
 def test_a_kernel_without_the_correction_is_found_out():
     with jax.enable_x64(True):
-        error = sampling.exactness(jax.random.key(0), Settings(sampler="uncorrected"), None, Settings(bits=3, kinds=2))
+        error = sampling.exactness(
+            jax.random.key(0), Settings(sampler="uncorrected"), None, Settings(bits=3, kinds=2, thorough=False)
+        )
     assert float(error["log10_error"]) > -3

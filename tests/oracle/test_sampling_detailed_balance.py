@@ -90,6 +90,9 @@ KERNELS = {
 }
 
 
+# Combinations of options whose single options are tested anyway.
+COMBINED = {"gwg-own-balancing", "gwg-2-barker", "gwg-radius-2-max", "exact-2", "exact-radius-2", "path-barker"}
+
 # Numbers are leaves: the tempered and lazy variants of a kernel compile nothing new.
 QUICK = {"xla_backend_optimization_level": 0}  # compiling is all the time these tests take
 matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
@@ -107,7 +110,9 @@ def error_of(kernel, position):
 
 
 @pytest.mark.parametrize("target", THOROUGH)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in COMBINED else []) for name in KERNELS]
+)
 def test_detailed_balance(name, target):
     kind, options = KERNELS[name]
     logdensity, domain, position = TARGETS[target]
@@ -160,7 +165,13 @@ def test_unadjusted_langevin_is_biased_and_less_so_with_smaller_steps():
 
 
 @pytest.mark.parametrize("target", THOROUGH)
-@pytest.mark.parametrize("name", ["gwg-2", "gwg-radius-2", "gwg-lazy", "gibbs", "block", "ball", "dmala", "path"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gwg-2", "gwg-lazy", "ball", "dmala", "path"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gwg-radius-2", "gibbs", "block")),
+    ],
+)
 def test_step_draws_what_the_matrix_says(name, target):
     """The enumerated matrix is made from the kernels' parts; the random step must have the same law."""
     kind, options = KERNELS[name]
