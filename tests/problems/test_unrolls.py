@@ -234,7 +234,7 @@ def test_moved_files_are_asked_of_the_public_loaders(loader, monkeypatch):
 
 
 def test_a_missing_package_is_told_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(datasets.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     datasets.digits.cache_clear()
     with pytest.raises(datasets.DatasetError, match="pip install scikit-learn"):
         datasets.digits()

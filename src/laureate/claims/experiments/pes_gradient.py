@@ -21,7 +21,6 @@ UNBIASED = Experiment(
         Arm("pes", "PES", estimator="pes", truncation=2, sigma=0.1),
         Arm("truncated-es", "truncated ES", estimator="truncated-es", truncation=2, sigma=0.1),
         Arm("truncated-backprop", "truncated backprop", estimator="truncated-backprop", truncation=2),
-        Arm("full-es", "full ES", estimator="full-es", sigma=0.1),
     ),
     scales={
         "smoke": Scale(12, block=12, pairs=200, episodes=100),
@@ -126,7 +125,9 @@ CHARACTER_LSTM = Experiment(
     ),
     scales={
         "smoke": Scale(12, block=12, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=8),
-        "desk": Scale(20, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8),
+        "desk": Scale(
+            16, block=8, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
+        ),
         "full": Scale(
             20,
             block=1,

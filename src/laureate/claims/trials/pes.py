@@ -12,7 +12,7 @@ from jax import Array
 
 from laureate import gradients
 from laureate.lab.claim import Settings
-from laureate.problems.unrolls import CharacterLSTM, FixedEpisode, LinearLosses
+from laureate.problems.unrolls import Blocks, CharacterLSTM, FixedEpisode, LinearLosses
 
 __all__ = ["character_lstm", "estimator", "settings_of", "unbiased", "variance"]
 
@@ -66,9 +66,9 @@ def unbiased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     exact = _flat(jax.grad(lambda theta: gradients.full_unroll_loss(unroll, theta, key, problem.horizon))(theta))
     sigma, truncation = settings_of(arm, problem)
     est = estimator(arm.estimator, unroll, truncation, problem.horizon, scale.pairs, sigma)
-    # What differentiates makes no noise here: one episode tells all. Full ES makes one update an episode.
+    # What differentiates makes no noise here: one episode tells all.
     episodes = 1 if arm.estimator == "truncated-backprop" else scale.episodes
-    updates = episodes * (1 if arm.estimator == "full-es" else problem.horizon // truncation)
+    updates = episodes * (problem.horizon // truncation)
 
     def half(key):
         return _flat(_sum_of_steps(key, est, theta, updates)) / episodes
@@ -148,18 +148,22 @@ def character_lstm(key: Array, arm: Settings, problem: CharacterLSTM, scale: Set
     unroll, horizon = FixedEpisode(problem, episode_key), problem.horizon
     theta = problem.theta0(theta_key)
     exact = _flat(jax.grad(lambda theta: gradients.full_unroll_loss(unroll, theta, key, horizon))(theta))
-    variances = []
-    for truncation in scale.truncation_lengths:
-        est = estimator("pes", unroll, truncation, horizon, scale.pairs, arm.sigma)
+    lengths = jnp.asarray(scale.truncation_lengths, jnp.int32)
 
-        def error(key, est=est, updates=horizon // truncation):
-            difference = _flat(_sum_of_steps(key, est, theta, updates)) - exact
+    def variance(length):
+        # PES with this truncation is PES with truncations of one step, each of which is `length` steps of the unroll.
+        # The length is a number of the program and not its shape, so all lengths share one compilation.
+        est = estimator("pes", Blocks(unroll, length), 1, None, scale.pairs, arm.sigma)
+
+        def error(key):
+            difference = _flat(_sum_of_steps(key, est, theta, horizon // length)) - exact
             return difference @ difference
 
-        keys = jax.random.split(jax.random.fold_in(noise_key, truncation), scale.repeats)
-        variances.append(scale.pairs * jnp.mean(jax.lax.map(error, keys)) / (exact @ exact))
-    log_variance = jnp.log10(jnp.stack(variances))
-    log_truncations = jnp.log10(horizon / jnp.asarray(scale.truncation_lengths, jnp.float32))
+        keys = jax.random.split(jax.random.fold_in(noise_key, length), scale.repeats)
+        return scale.pairs * jnp.mean(jax.lax.map(error, keys)) / (exact @ exact)
+
+    log_variance = jnp.log10(jax.lax.map(variance, lengths))
+    log_truncations = jnp.log10(horizon / lengths.astype(jnp.float32))
     centred = log_truncations - jnp.mean(log_truncations)
     return {
         "log_variance": log_variance,
@@ -168,16 +172,16 @@ def character_lstm(key: Array, arm: Settings, problem: CharacterLSTM, scale: Set
     }
 
 
-def _sum_of_steps(key: Array, est: Any, theta: Any, updates: int) -> Any:
+def _sum_of_steps(key: Array, est: Any, theta: Any, updates: int | Array) -> Any:
     """Σ_t ĝ_t at frozen θ."""
 
-    def add(carry, t):
+    def add(t, carry):
         total, state = carry
         gradient, state, _ = est.step(jax.random.fold_in(key, t + 1), theta, state)
-        return (jax.tree.map(jnp.add, total, gradient), state), None
+        return jax.tree.map(jnp.add, total, gradient), state
 
     start = jax.tree.map(jnp.zeros_like, theta), est.init(jax.random.fold_in(key, 0), theta)
-    (total, _), _ = jax.lax.scan(add, start, jnp.arange(updates))
+    total, _ = jax.lax.fori_loop(0, updates, add, start)
     return total
 
 

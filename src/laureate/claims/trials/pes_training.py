@@ -91,19 +91,22 @@ def training(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     est = estimator(arm.estimator, problem, truncation, horizon, scale.pairs, sigma, **more)
     evaluation_keys = jax.random.split(evaluation_key, scale.evaluations)
 
+    theta = problem.theta0(theta_key)
+    rate = getattr(problem, "learning_rate", arm.learning_rate) * arm.speedup
+    adam = optax.adam(rate, b1=arm.momentum)
+    _, history = train(train_key, est, adam, theta, every * scale.points, record=lambda theta: theta, every=every)
+
     def loss(theta):
         return jnp.mean(jax.vmap(lambda k: full_unroll_loss(problem, theta, k, horizon))(evaluation_keys)) / horizon
 
-    theta = problem.theta0(theta_key)
-    rate = getattr(problem, "learning_rate", arm.learning_rate) * arm.speedup
-    _, history = train(
-        train_key, est, optax.adam(rate, b1=arm.momentum), theta, every * scale.points, record=loss, every=every
-    )
-    first = loss(theta)
-    reduction = (first - history.recorded) / jnp.maximum(jnp.abs(first), 1e-30)
+    # The start and all that was recorded, evaluated in one go: the program holds the evaluation once.
+    path = jax.tree.map(lambda x, recorded: jnp.concatenate([x[None], recorded]), theta, history.recorded)
+    losses = jax.lax.map(loss, path)
+    first = losses[0]
+    reduction = (first - losses[1:]) / jnp.maximum(jnp.abs(first), 1e-30)
     # A run that blows up, or ends more than twice as bad as it began, counts as -1.
     reduction = jnp.where(jnp.isfinite(reduction), jnp.maximum(reduction, -1.0), -1.0)
-    bounded = jnp.nan_to_num(history.recorded, nan=1e9, posinf=1e9, neginf=-1e9)
+    bounded = jnp.nan_to_num(losses[1:], nan=1e9, posinf=1e9, neginf=-1e9)
     return {
         "reduction": reduction[-1],
         "mean_reduction": jnp.mean(reduction),

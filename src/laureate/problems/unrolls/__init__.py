@@ -6,10 +6,11 @@ starts) and ``horizon`` (steps an episode; ``None``: it never ends). So does you
 """
 
 from laureate.problems.unrolls.networks import CharacterLSTM, LearnedOptimiser
-from laureate.problems.unrolls.systems import FixedEpisode, InfluenceBalancing, LinearLosses, LinearQuadratic
+from laureate.problems.unrolls.systems import Blocks, FixedEpisode, InfluenceBalancing, LinearLosses, LinearQuadratic
 from laureate.problems.unrolls.tuning import RidgeCoefficient, RidgeFamily, ToySchedule
 
 __all__ = [
+    "Blocks",
     "CharacterLSTM",
     "FixedEpisode",
     "InfluenceBalancing",

@@ -11,7 +11,8 @@ from laureate.problems.datasets import descriptions, digits
 
 __all__ = ["CharacterLSTM", "LearnedOptimiser"]
 
-Parameters = dict[str, Float[Array, "..."]]
+Parameters = Float[Array, " parameters"]  # one flat vector: a perturbation is then one draw, and quick to compile
+Shapes = dict[str, tuple[int, ...]]
 
 
 class CharacterLSTM(eqx.Module):
@@ -50,45 +51,44 @@ class CharacterLSTM(eqx.Module):
         self.hidden = hidden
 
     def theta0(self, key: PRNGKeyArray) -> Parameters:
-        """Embedding uniform in ±0.1, matrices normal with variance 1 / inputs, biases zero."""
-        keys = jax.random.split(key, 4)
+        """All entries uniform around 0: embedding within ±0.1, matrices with variance 1 / inputs; biases zero."""
+        reach = float(np.sqrt(3 / self.hidden))
+        scale = {"embedding": 0.1, "input": reach, "recurrent": reach, "decoder": reach}
+        return _scaled_draw(key, self._shapes(), scale)
+
+    def _shapes(self) -> Shapes:
         h, c = self.hidden, self.num_characters
-        return {
-            "embedding": jax.random.uniform(keys[0], (c, h), minval=-0.1, maxval=0.1),
-            "input": jax.random.normal(keys[1], (h, 4 * h)) / np.sqrt(h),
-            "recurrent": jax.random.normal(keys[2], (h, 4 * h)) / np.sqrt(h),
-            "bias": jnp.zeros(4 * h),
-            "decoder": jax.random.normal(keys[3], (h, c)) / np.sqrt(h),
-            "decoder_bias": jnp.zeros(c),
-        }
+        gates = {"input": (h, 4 * h), "recurrent": (h, 4 * h), "bias": (4 * h,)}
+        return {"embedding": (c, h), **gates, "decoder": (h, c), "decoder_bias": (c,)}
 
     def init(self, key: PRNGKeyArray, theta: Parameters) -> tuple[Array, ...]:
         """Hidden state and cell zero; where in the text the episode starts, its first character, the steps done."""
         del theta
         zeros, t = jnp.zeros(self.hidden), jnp.zeros((), jnp.int32)
-        start_key, character_key = jax.random.split(key)
-        start = jax.random.randint(start_key, (), 0, len(self.text))
-        return zeros, zeros, start, self._character(character_key, start, t), t
+        draws = jax.random.uniform(key, (2,))
+        start = _integer(draws[0], len(self.text))
+        return zeros, zeros, start, self._character(draws[1], start, t), t
 
     def step(
         self, key: PRNGKeyArray, theta: Parameters, state: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], Float[Array, ""]]:
         """Read character t, predict character t + 1."""
         hidden, cell, start, character, t = state
-        gates = theta["embedding"][character] @ theta["input"] + hidden @ theta["recurrent"] + theta["bias"]
+        weights = _parts(theta, self._shapes())
+        gates = weights["embedding"][character] @ weights["input"] + hidden @ weights["recurrent"] + weights["bias"]
         forget, write, output, new = jnp.split(gates, 4)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(write) * jnp.tanh(new)
         hidden = jax.nn.sigmoid(output) * jnp.tanh(cell)
-        scores = jax.nn.log_softmax(hidden @ theta["decoder"] + theta["decoder_bias"])
-        following = self._character(key, start, t + 1)
+        scores = jax.nn.log_softmax(hidden @ weights["decoder"] + weights["decoder_bias"])
+        following = self._character(jax.random.uniform(key), start, t + 1)
         return (hidden, cell, start, following, t + 1), -scores[following]
 
-    def _character(self, key: PRNGKeyArray, start: Int[Array, ""], t: Int[Array, ""]) -> Int[Array, ""]:
-        mask_key, random_key = jax.random.split(key)
+    def _character(self, draw: Float[Array, ""], start: Int[Array, ""], t: Int[Array, ""]) -> Int[Array, ""]:
+        """Number t: of the text or, where the draw in [0, 1) is below ``randomness``, uniform; one draw does both."""
         offset = jnp.floor(self.stride * t.astype(self.stride.dtype)).astype(jnp.int32)
         real = self.text[(start + offset) % len(self.text)]
-        drawn = jax.random.randint(random_key, (), 0, self.num_characters)
-        return jnp.where(jax.random.uniform(mask_key) < self.randomness, drawn, real)
+        drawn = _integer(draw / jnp.maximum(self.randomness, 1e-6), self.num_characters)
+        return jnp.where(draw < self.randomness, drawn, real)
 
 
 class LearnedOptimiser(eqx.Module):
@@ -99,8 +99,8 @@ class LearnedOptimiser(eqx.Module):
     log-size m: w ← w − 0.003 e^m (a + d), where a is Adam's direction. At θ_0 it is nearly Adam with a small rate.
     L_t is the training loss of batch t before the update.
 
-    horizon: T, training steps, >= 1. hidden: units of the classifier. pool: images are averaged over pool × pool pixels
-    (1, 2 or 4). batch: images a step. units: hidden units of the optimiser.
+    horizon: T, training steps, >= 1. hidden: units of the classifier, 0 for a linear one. units: hidden units of the
+    optimiser. pool: images are averaged over pool × pool pixels (1, 2 or 4). batch: images a step.
 
     >>> problem = LearnedOptimiser(horizon=5, pool=2)
     >>> theta = problem.theta0(jax.random.key(0))
@@ -118,6 +118,7 @@ class LearnedOptimiser(eqx.Module):
 
     def __init__(self, horizon: int = 1000, hidden: int = 8, pool: int = 1, batch: int = 32, units: int = 8):
         require("LearnedOptimiser", "horizon", ">= 1", horizon, lambda t: t >= 1)
+        require("LearnedOptimiser", "hidden", ">= 0", hidden, lambda h: h >= 0)
         require("LearnedOptimiser", "pool", "1, 2 or 4", pool, lambda p: p in (1, 2, 4))
         images, labels = digits()
         side = 8 // pool
@@ -130,27 +131,23 @@ class LearnedOptimiser(eqx.Module):
         self.units = units
 
     def theta0(self, key: PRNGKeyArray) -> Parameters:
-        """A random first layer and a small last one."""
-        first, last = jax.random.split(key)
-        return {
-            "first": jax.random.normal(first, (6, self.units)) / np.sqrt(6),
-            "first_bias": jnp.zeros(self.units),
-            "last": 0.01 * jax.random.normal(last, (self.units, 2)),
-            "last_bias": jnp.zeros(2),
-        }
+        """A random first layer with variance 1 / inputs and a small last one."""
+        return _scaled_draw(key, self._shapes(), {"first": float(np.sqrt(3 / 6)), "last": 0.01})
+
+    def _shapes(self) -> Shapes:
+        return {"first": (6, self.units), "first_bias": (self.units,), "last": (self.units, 2), "last_bias": (2,)}
+
+    def _classifier(self) -> Shapes:
+        pixels, hidden = self.images.shape[1], self.hidden
+        first: Shapes = {"first": (pixels, hidden), "first_bias": (hidden,)} if hidden else {}
+        return {**first, "last": (hidden or pixels, 10), "last_bias": (10,)}
 
     def init(self, key: PRNGKeyArray, theta: Parameters) -> tuple[Array, Array, Array, Array, Array]:
         """The classifier's weights in one vector, two momenta, the mean square of the gradient, and the step."""
         del theta
-        first, last = jax.random.split(key)
-        pixels = self.images.shape[1]
-        parts = [
-            jax.random.normal(first, (pixels * self.hidden,)) / np.sqrt(pixels),
-            jnp.zeros(self.hidden),
-            jax.random.normal(last, (self.hidden * 10,)) / np.sqrt(self.hidden),
-            jnp.zeros(10),
-        ]
-        weights = jnp.concatenate(parts)
+        shapes = self._classifier()
+        scale = {name: float(np.sqrt(3 / shape[0])) for name, shape in shapes.items() if len(shape) == 2}
+        weights = _scaled_draw(key, shapes, scale)
         zeros = jnp.zeros_like(weights)
         return weights, zeros, zeros, zeros, jnp.zeros((), jnp.int32)
 
@@ -159,7 +156,7 @@ class LearnedOptimiser(eqx.Module):
     ) -> tuple[tuple[Array, Array, Array, Array, Array], Float[Array, ""]]:
         """One batch, one update by the learned optimiser."""
         weights, fast, slow, square, t = state
-        chosen = jax.random.randint(key, (self.batch,), 0, len(self.labels))
+        chosen = _integer(jax.random.uniform(key, (self.batch,)), len(self.labels))
         loss, gradient = jax.value_and_grad(self.training_loss)(weights, self.images[chosen], self.labels[chosen])
         fast = 0.9 * fast + 0.1 * gradient
         slow = 0.99 * slow + 0.01 * gradient
@@ -170,8 +167,9 @@ class LearnedOptimiser(eqx.Module):
         progress = jnp.full_like(weights, count / self.horizon)
         small = slow / (1 - 0.99**count) / root
         features = jnp.stack([gradient / root, adam, small, weights, progress, progress**2], axis=1)
-        inner = jnp.tanh(jnp.clip(features, -5.0, 5.0) @ theta["first"] + theta["first_bias"][None, :])
-        direction, size = jnp.split(inner @ theta["last"] + theta["last_bias"][None, :], 2, axis=1)
+        mlp = _parts(theta, self._shapes())
+        inner = jnp.tanh(jnp.clip(features, -5.0, 5.0) @ mlp["first"] + mlp["first_bias"][None, :])
+        direction, size = jnp.split(inner @ mlp["last"] + mlp["last_bias"][None, :], 2, axis=1)
         weights = weights - 0.003 * jnp.exp(size[:, 0]) * (adam + direction[:, 0])
         return (weights, fast, slow, square, t + 1), loss
 
@@ -179,8 +177,26 @@ class LearnedOptimiser(eqx.Module):
         self, weights: Float[Array, " w"], images: Float[Array, "b pixels"], labels: Int[Array, " b"]
     ) -> Float[Array, ""]:
         """Mean cross-entropy of the classifier on these images."""
-        pixels, hidden = self.images.shape[1], self.hidden
-        first, bias, last, offset = jnp.split(weights, np.cumsum([pixels * hidden, hidden, hidden * 10]))
-        units = jnp.tanh(images @ first.reshape(pixels, hidden) + bias[None, :])
-        scores = jax.nn.log_softmax(units @ last.reshape(hidden, 10) + offset[None, :], axis=1)
+        layers = _parts(weights, self._classifier())
+        units = jnp.tanh(images @ layers["first"] + layers["first_bias"][None, :]) if self.hidden else images
+        scores = jax.nn.log_softmax(units @ layers["last"] + layers["last_bias"][None, :], axis=1)
         return -jnp.mean(jnp.take_along_axis(scores, labels[:, None], axis=1))
+
+
+def _scaled_draw(key: PRNGKeyArray, shapes: Shapes, scale: dict[str, float]) -> Parameters:
+    """One flat vector, each part uniform within ± its scale; zero where it has none."""
+    widths = [np.full(np.prod(shape), scale.get(name, 0.0), np.float32) for name, shape in shapes.items()]
+    width = jnp.asarray(np.concatenate(widths))
+    return width * jax.random.uniform(key, width.shape, minval=-1.0, maxval=1.0)
+
+
+def _parts(vector: Parameters, shapes: Shapes) -> dict[str, Array]:
+    """The named arrays that one flat vector holds."""
+    ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
+    pieces = jnp.split(vector, ends[:-1])
+    return {name: piece.reshape(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
+
+
+def _integer(draw: Float[Array, "..."], high: int) -> Int[Array, "..."]:
+    """A uniform draw in [0, 1) as one of 0 .. high − 1."""
+    return jnp.minimum(jnp.floor(draw * high).astype(jnp.int32), high - 1)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from laureate._core import require
 
-__all__ = ["FixedEpisode", "InfluenceBalancing", "LinearLosses", "LinearQuadratic"]
+__all__ = ["Blocks", "FixedEpisode", "InfluenceBalancing", "LinearLosses", "LinearQuadratic"]
 
 
 class LinearQuadratic(eqx.Module):
@@ -212,3 +212,35 @@ class FixedEpisode(eqx.Module):
         t, inner = state
         inner, *rest = self.unroll.step(jax.random.fold_in(self.key, t + 1), theta, inner)
         return ((t + 1, inner), *rest)
+
+
+class Blocks(eqx.Module):
+    """Any unroll, ``length`` of its steps taken as one, their losses summed.
+
+    The length may be traced: many truncations can be tried with one compiled program. Forward only.
+
+    length: steps a block, >= 1.
+
+    >>> problem = Blocks(LinearQuadratic(), jnp.asarray(5))
+    >>> key, theta = jax.random.key(0), jnp.ones(3)
+    >>> state, loss = problem.step(key, theta, problem.init(key, theta))
+    >>> loss.shape
+    ()
+    """
+
+    unroll: Any
+    length: Int[Array, ""]
+
+    def init(self, key: PRNGKeyArray, theta: Any) -> Any:
+        """That of the unroll."""
+        return self.unroll.init(key, theta)
+
+    def step(self, key: PRNGKeyArray, theta: Any, state: Any) -> tuple[Any, Float[Array, ""]]:
+        """``length`` steps; step k of them has the key ``fold_in(key, k)``."""
+
+        def advance(k, carry):
+            state, total = carry
+            state, loss = self.unroll.step(jax.random.fold_in(key, k), theta, state)
+            return state, total + loss
+
+        return jax.lax.fori_loop(0, self.length, advance, (state, jnp.zeros(())))

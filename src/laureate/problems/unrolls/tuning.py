@@ -142,7 +142,7 @@ class RidgeFamily(eqx.Module):
 
     def sample(self, key: PRNGKeyArray) -> RidgeCoefficient:
         """One division, each as likely."""
-        index = jax.random.randint(key, (), 0, len(self.members.best))
+        index = jnp.floor(jax.random.uniform(key) * len(self.members.best)).astype(jnp.int32)
         return jax.tree.map(lambda leaf: leaf[index], self.members)
 
 
