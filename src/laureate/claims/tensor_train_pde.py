@@ -1,6 +1,13 @@
 """Richter, Sallandt & Nüsken (ICML 2021): parabolic equations in a hundred dimensions by tensor trains."""
 
-from laureate.claims.experiments.tensor_train_pde import EXPERIMENTS
+from laureate.claims.experiments.tensor_train_pde_comparisons import DIMENSION, NETWORKS, RANK, TERMINAL
+from laureate.claims.experiments.tensor_train_pde_equations import (
+    ALLEN_CAHN,
+    CIR,
+    DOUBLE_WELL_20,
+    DOUBLE_WELL_50,
+    HJB,
+)
 from laureate.lab.claim import Paper
 
 __all__ = ["PAPER"]
@@ -52,5 +59,5 @@ PAPER = Paper(
         "  publisher = {PMLR}\n"
         "}"
     ),
-    experiments=EXPERIMENTS,
+    experiments=(HJB, TERMINAL, RANK, ALLEN_CAHN, DOUBLE_WELL_50, DOUBLE_WELL_20, CIR, DIMENSION, NETWORKS),
 )

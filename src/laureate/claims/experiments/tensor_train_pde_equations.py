@@ -1,4 +1,4 @@
-"""Experiments of the backward tensor-train solver. Tests, margins and sizes were written down before anything was run.
+"""The paper's own equations, by the backward tensor-train solver. Tests, margins and sizes were written down before anything was run.
 
 Truth comes from quadrature, a spectral solution or an unbiased simulation, never from the paper's own numbers.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
 
-__all__ = ["EXPERIMENTS"]
+__all__ = ["ALLEN_CAHN", "CIR", "DOUBLE_WELL_20", "DOUBLE_WELL_50", "HJB"]
 
 TRIALS = "laureate.claims.trials.tensor_train_pde"
 PROBLEMS = "laureate.problems.pdes"
@@ -75,93 +75,6 @@ HJB = Experiment(
         "Error against quadrature, 4.590161724604866; the paper's reference is a Monte Carlo value 3.7e-5 away.",
         "Three seeds were looked at while the solver was written; the bound is from earlier notes, not from them.",
     ),
-    over_seeds="loop",
-    x64=True,
-)
-
-TERMINAL = Experiment(
-    name="terminal",
-    title="What adding g to the basis buys, and how much of HJB-100 it explains",
-    trial=f"{TRIALS}:value_at_start",
-    problem=f"{PROBLEMS}:HJBLog",
-    accepts=OFFERS,
-    arms=(
-        Arm("train-and-g", "train of degree 2 and g", degree=2, rank=1, use_terminal=True),
-        Arm("train", "train of degree 2 alone", degree=2, rank=1, use_terminal=False),
-        Arm("g", "a constant and g: two unknowns", degree=0, rank=1, use_terminal=True),
-    ),
-    scales={
-        "smoke": Scale(10, problem={"dimension": 10}, steps=10, paths=500, scheme="implicit", **GAUSSIAN),
-        "desk": Scale(10, block=5, problem={"dimension": 100}, steps=20, paths=1000, scheme="implicit", **GAUSSIAN),
-        "full": Scale(20, block=5, problem={"dimension": 100}, steps=100, paths=2000, scheme="implicit", **GAUSSIAN),
-    },
-    claims=(
-        Claim(
-            "terminal-in-basis",
-            "Adding the terminal condition g to a train of degree 2 lowers its error of V(0, 0).",
-            metric="error",
-            method="train-and-g",
-            baseline="train",
-            source="section 3.1 and 4.1",
-        ),
-        Claim(
-            "terminal-alone",
-            "How good are a constant and g alone, two unknowns a time step, on this benchmark?",
-            metric="error",
-            method="g",
-            kind="question",
-            source="premade settings of the authors' code: degree 0",
-        ),
-    ),
-    deviations=(OURS,),
-    over_seeds="loop",
-    x64=True,
-)
-
-RANK = Experiment(
-    name="rank",
-    title="A quadratic HJB equation has rank 2: less is wrong, more is no better",
-    trial=f"{TRIALS}:value_at_start",
-    problem=f"{PROBLEMS}:QuadraticHJB",
-    accepts=OFFERS,
-    arms=(Arm("rank-1", rank=1), Arm("rank-2", rank=2), Arm("rank-3", rank=3)),
-    scales={
-        name: Scale(
-            seeds,
-            block=5,
-            problem={"dimension": 5},
-            steps=20,
-            paths=1500,
-            degree=2,
-            use_terminal=False,
-            scheme="implicit",
-            **GAUSSIAN,
-        )
-        for name, seeds in (("smoke", 10), ("desk", 10), ("full", 20))
-    },
-    claims=(
-        Claim(
-            "rank",
-            "Rank 2 is needed: its error is at most a fifth of rank 1's.",
-            metric="error",
-            method="rank-2",
-            baseline="rank-1",
-            margin=0.8,
-            relative=True,
-            source="section 3.1: the rank of the solution",
-        ),
-        Claim(
-            "rank-enough",
-            "Rank 2 is enough: the relative errors of ranks 2 and 3 differ by less than 0.01.",
-            metric="error",
-            method="rank-3",
-            baseline="rank-2",
-            kind="equal",
-            margin=0.01,
-            source="section 3.1",
-        ),
-    ),
-    deviations=(OURS, "Not an experiment of the paper: the simplest equation whose rank is known."),
     over_seeds="loop",
     x64=True,
 )
@@ -414,87 +327,3 @@ CIR = Experiment(
     over_seeds="loop",
     x64=True,
 )
-
-DIMENSION = Experiment(
-    name="dimension",
-    title="Cost against dimension",
-    trial=f"{TRIALS}:dimension",
-    arms=(Arm("explicit", scheme="explicit"),),
-    scales={
-        name: Scale(10, steps=steps, paths=paths, degree=2, rank=2, use_terminal=True, **GAUSSIAN)
-        for name, steps, paths in (("smoke", 3, 200), ("desk", 5, 1000), ("full", 20, 2000))
-    },
-    claims=(
-        Claim(
-            "dimension",
-            "The time of a solve grows no faster than d^1.3 from 5 to 100 dimensions, at fixed rank, degree and paths.",
-            metric="seconds",
-            method="explicit",
-            kind="trend",
-            against="dimension",
-            at_most=1.3,
-            unit="exponent of d",
-            source="section 3.1: linear in d at fixed rank",
-        ),
-    ),
-    deviations=(OURS, "The time after compilation; compile time does not depend on d."),
-    over_seeds="loop",
-    x64=True,
-)
-
-NETWORKS = Experiment(
-    name="networks",
-    title="Error at equal time: tensor train, deep BSDE and a backward network",
-    trial=f"{TRIALS}:against_networks",
-    problem=f"{PROBLEMS}:HJBLog",
-    accepts=OFFERS,
-    arms=(
-        Arm("tensor-train", solver="tensor-train"),
-        Arm("deep-bsde", "deep BSDE", solver="deep-bsde"),
-        Arm("deep-backward", "backward network", solver="deep-backward"),
-    ),
-    scales={
-        name: Scale(
-            10,
-            block=5,
-            problem={"dimension": 100},
-            steps=steps,
-            paths=2000,
-            degree=0,
-            rank=1,
-            use_terminal=True,
-            scheme="implicit",
-            budget=budget,
-            **GAUSSIAN,
-        )
-        for name, steps, budget in (("smoke", 10, 0.3), ("desk", 20, 5.0), ("full", 100, 3600.0))
-    },
-    claims=(
-        Claim(
-            "against-networks",
-            "In no more time, the tensor train has a smaller error of V(0, 0) than deep BSDE.",
-            metric="error",
-            method="tensor-train",
-            baseline="deep-bsde",
-            source="section 4.1, table 1",
-        ),
-        Claim(
-            "against-backward-network",
-            "In no more time, the tensor train has a smaller error of V(0, 0) than a backward network.",
-            metric="error",
-            method="tensor-train",
-            baseline="deep-backward",
-            source="section 4.1, table 1",
-        ),
-    ),
-    deviations=(
-        OURS,
-        "The networks are small tanh networks on a CPU for seconds, the paper's dense nets on a GPU for hours.",
-        "Deep BSDE is not a baseline of the paper's table; its backward networks are.",
-        "The backward network is not given g as a feature, the tensor train is.",
-    ),
-    over_seeds="loop",
-    x64=True,
-)
-
-EXPERIMENTS = (HJB, TERMINAL, RANK, ALLEN_CAHN, DOUBLE_WELL_50, DOUBLE_WELL_20, CIR, DIMENSION, NETWORKS)
