@@ -65,7 +65,7 @@ def test_a_failing_cell_makes_the_command_fail(laureate, toy):
         (["run"], "Say what to run: a paper, a claim, or --all. There are: toy."),
         (["run", "tpy"], "There is no 'tpy'. Did you mean toy?"),
         (["run", "toy/bettr"], "Did you mean toy/better?"),
-        (["run", "toy", "--scale", "full"], "has no scale 'full'. It has: smoke, desk."),
+        (["run", "toy", "--scale", "full"], "Nothing to run: toy/toy has no scale full, only smoke and desk."),
         (["run", "toy", "--problem", "nothing.py:x"], "there is no file 'nothing.py'"),
         (["run", "toy", "--problem", "nothing"], "--problem must be FILE.py:NAME; got 'nothing'."),
         (["run", "toy", "--seeds", "0"], "Invalid value for '--seeds'"),

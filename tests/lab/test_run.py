@@ -147,8 +147,10 @@ def test_an_experiment_that_takes_no_problem_is_skipped_or_refused(store, tmp_pa
     (tmp_path / "mine.py").write_text("class Hill:\n    offset = 3.0\n")
     closed = toys.experiment("closed", accepts=(), claims=(Claim("other", "s", "loss", "ours", "theirs"),))
     own = f"{tmp_path / 'mine.py'}:Hill"
-    assert run(store, toys.paper(toys.experiment(), closed), problem=own).skipped == ["toy/closed"]
-    with pytest.raises(UserError, match="None of the selected"):
+    assert run(store, toys.paper(toys.experiment(), closed), problem=own).skipped == [
+        "toy/closed has a problem of its own"
+    ]
+    with pytest.raises(UserError, match="Nothing to run: toy/closed has a problem of its own"):
         run(store, toys.paper(closed), problem=own)
 
 
@@ -180,3 +182,12 @@ def test_compare_tells_a_change_from_noise(store):
     assert (same["change"], same["low"], same["high"]) == (0.0, 0.0, 0.0)
     assert changed["change"] == pytest.approx(-1.0, abs=1e-5)
     assert changed["high"] < 0
+
+
+def test_an_experiment_without_the_scale_is_skipped_with_the_reason(store):
+    only_desk = toys.experiment(
+        "large", claims=(Claim("other", "s", "loss", "ours", "theirs"),), scales={"desk": Scale(10, draws=8)}
+    )
+    summary = run(store, toys.paper(toys.experiment(), only_desk))
+    assert summary.skipped == ["toy/large has no scale smoke, only desk"]
+    assert [claim["id"] for claim in summary.claims] == ["toy/better", "toy/worse"]

@@ -95,8 +95,8 @@ def _print(summary, page) -> None:
         click.echo(f"  {question['id']:<{width}}  {question['statement']}")
         for arm, row in question["answers"].items():
             click.echo(f"    {arm:<24} {row['mean']:.4g}  [{row['low']:.4g}, {row['high']:.4g}]")
-    for name in summary.skipped:
-        click.echo(f"  {name}: skipped, it has a problem of its own", err=True)
+    for reason in summary.skipped:
+        click.echo(f"  skipped: {reason}", err=True)
     for failure in summary.failures:
         click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
         click.echo("    " + failure["error"].splitlines()[0], err=True)

@@ -75,7 +75,7 @@ def run_claims(
     seeds: for every experiment; by default what its scale declares.
     workers: processes; by default one a core, and this process alone where one cell is left.
     """
-    selections, skipped = _fitting(list(selections), problem)
+    selections, skipped = _fitting(list(selections), scale, problem)
     planned = plan(selections, scale, seeds, problem)
     found = {} if fresh else {cell.key: i for cell in planned if (i := store.finished_cell(cell)) is not None}
     to_compute = [cell for cell in planned if cell.key not in found]
@@ -122,18 +122,23 @@ def problem_label(problem: str) -> str:
     return problem if problem == DEFAULT_PROBLEM else os.path.basename(problem)
 
 
-def _fitting(selections: list[Selection], problem: str) -> tuple[list[Selection], list[str]]:
-    """With the user's own problem only the experiments that accept one make sense."""
-    if problem == DEFAULT_PROBLEM:
-        return selections, []
-    fitting = [selection for selection in selections if selection.experiment.accepts]
+def _fitting(selections: list[Selection], scale: str, problem: str) -> tuple[list[Selection], list[str]]:
+    """The selections that make sense at this scale and with the user's own problem, and why the others do not."""
+    fitting, skipped = [], []
+    for selection in selections:
+        experiment = selection.experiment
+        name = f"{selection.paper.id}/{experiment.name}"
+        if scale not in experiment.scales:
+            skipped.append(f"{name} has no scale {scale}, only {' and '.join(experiment.scales)}")
+        elif problem != DEFAULT_PROBLEM and not experiment.accepts:
+            skipped.append(f"{name} has a problem of its own")
+        else:
+            fitting.append(selection)
     if not fitting:
         open_ones = sorted({f"{s.paper.id}/{e.name}" for s in selections for e in s.paper.experiments if e.accepts})
-        raise UserError(
-            "None of the selected experiments takes a problem of your own.",
-            f"These do: {', '.join(open_ones)}." if open_ones else "",
-        )
-    return fitting, [f"{s.paper.id}/{s.experiment.name}" for s in selections if not s.experiment.accepts]
+        remedy = f"These take your own problem: {', '.join(open_ones)}." if problem != DEFAULT_PROBLEM else ""
+        raise UserError(f"Nothing to run: {'; '.join(skipped)}.", remedy)
+    return fitting, skipped
 
 
 def _judge(
