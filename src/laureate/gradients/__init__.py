@@ -1,4 +1,18 @@
-"""Gradients of long unrolled computations: one signature, eight estimators."""
+"""Gradients of very long unrolled computations: eight estimators behind one signature.
+
+    state = estimator.init(key, theta)
+    gradient, state, info = estimator.step(key, theta, state)      # the gradient goes into any Optax optimiser
+
+| estimator | an update every | unbiased | needs derivatives |
+|---|---|---|---|
+| ``PersistentES`` | K inner steps | yes | no |
+| ``NoiseReuseES``, ``GPES`` | K inner steps | yes | no |
+| ``AnalyticPES`` | K inner steps | for quadratic losses | through K steps |
+| ``FullES`` | episode | yes | no |
+| ``TruncatedES`` | K inner steps | no: blind beyond K | no |
+| ``TruncatedBackprop`` | K inner steps | no: blind beyond K | through K steps |
+| ``RTRL`` | K inner steps | exact | forwards, for every parameter |
+"""
 
 from laureate.gradients.analytic_pes import AnalyticPES
 from laureate.gradients.full_es import FullES

@@ -8,48 +8,61 @@ import jax.numpy as jnp
 from jax import Array
 
 from laureate._core import Status, require
-from laureate.gradients.antithetic import (
-    Antithetic,
-    Shard,
-    average,
-    carried,
-    check_step,
-    drive,
-    is_finite,
-    per_leaf,
-    reduce,
-    unstarted,
-)
+from laureate.gradients.antithetic import Antithetic, carried, check_step, is_finite, mean_over_pairs, weighted_sum
 from laureate.gradients.episodes import ends_inside, where
-from laureate.gradients.reports import EstimatorState, Info, checked, unused_key
-from laureate.gradients.truncated_es import center_key
+from laureate.gradients.noise import Shard
+from laureate.gradients.pairs import drive, unstarted
+from laureate.gradients.reports import EstimatorState, Info, checked, status_of, unused_key
+from laureate.gradients.truncated_es import center_data, center_key
 from laureate.gradients.workers import run_worker, unstarted_worker
 
 __all__ = ["AnalyticPES"]
 
 
 class AnalyticPES(Antithetic):
-    """pes-a."""
+    """PES-A: the current truncation's share by backpropagation, the past's by the noise it left behind.
+
+    For unrolls that can be differentiated for K steps but not for T. One more episode runs with unperturbed parameters
+    (state s̄), its gradient over the current truncation replaces the noisiest part of PES, and serves as a control
+    variate for the rest::
+
+        a   = ∇_θ L_t(θ, s̄)
+        g_t = a + 1/(2 N σ²) Σ_i ξ_{t−1}⁽ⁱ⁾ (L_t⁺⁽ⁱ⁾ − L_t⁻⁽ⁱ⁾ − 2 ε_t⁽ⁱ⁾·a),    then ξ_t = ξ_{t−1} + ε_t
+
+    Unbiased where the loss is quadratic, otherwise up to the smoothing that a leaves out.
+
+    Paul Vicol, Luke Metz and Jascha Sohl-Dickstein, ICML 2021 (the variant "PES+Analytic").
+
+    The arguments are those of ``PersistentES``. The one backpropagated episode runs in step with all pairs, so phase
+    must be "lockstep", horizon a multiple of truncation (or None), and the unroll must not say ``done``. Give data by
+    batches: what an unroll draws from its keys differs between the centre and the pairs, and a then explains less.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp
+    >>> class Decay:
+    ...     def init(self, key, theta):
+    ...         return jnp.ones(())
+    ...     def step(self, key, theta, state):
+    ...         state = 0.9 * state + theta
+    ...         return state, state**2
+    >>> estimator = AnalyticPES(Decay(), num_pairs=500, truncation=5, horizon=50, sigma=0.1)
+    >>> theta = jnp.asarray(0.3)
+    >>> state = estimator.init(jax.random.key(0), theta)
+    >>> gradient, state, info = eqx.filter_jit(estimator.step)(jax.random.key(1), theta, state)
+    >>> int(info.cost), bool(gradient > 0)
+    (5005, True)
+    """
 
     def __check_init__(self):
-        require("AnalyticPES", "phase", "'lockstep'", self.phase, lambda phase: phase == "lockstep")
-        require("AnalyticPES", "telescope", "True or False", self.telescope, lambda t: t != "products")
-        require(
-            "AnalyticPES",
-            "horizon",
-            f"None or a multiple of truncation ({self.truncation})",
-            self.horizon,
-            lambda h: not ends_inside(self.truncation, h, False),
-            "Its one backpropagated episode runs in step with all pairs; use PersistentES.",
-        )
+        remedy = "Its one backpropagated episode runs in step with all pairs; PersistentES has no such limit."
+        require("AnalyticPES", "phase", "'lockstep'", self.phase, lambda phase: phase == "lockstep", remedy)
+        rule = f"None or a multiple of truncation ({self.truncation})"
+        require("AnalyticPES", "horizon", rule, self.horizon, lambda h: not ends_inside(self.window, h, False), remedy)
+        require("AnalyticPES", "telescope", "True or False", self.telescope, lambda t: isinstance(t, bool))
 
     def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
         """The pairs, and one unperturbed episode, the same on every device."""
-        return EstimatorState(
-            pairs=unstarted(self, key, theta, shard),
-            center=unstarted_worker(self, key, theta),
-            last_key=unused_key(self, key),
-        )
+        pairs, center = unstarted(self, key, theta, shard), unstarted_worker(self, key, theta)
+        return EstimatorState(pairs, center, unused_key(self, key))
 
     def local_step(
         self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
@@ -58,25 +71,21 @@ class AnalyticPES(Antithetic):
         theta, has_done = check_step(self, theta, state.pairs, batches, shard)
         if has_done:
             raise TypeError("AnalyticPES: an unroll that says `done` does not run in lockstep; use PersistentES.")
-        shared = jax.tree.map(lambda leaf: leaf[:, 0], batches) if self.batches_per_pair else batches
 
         def loss(theta):
-            center, report = run_worker(self, center_key(self, key), theta, state.center, shared, has_done)
+            data = center_data(self, batches)
+            center, report = run_worker(self, center_key(self, key), theta, state.center, data, has_done)
             return report.loss, center
 
         analytic, center = jax.grad(loss, has_aux=True)(theta)  # a = ∇_θ L_t(θ, s̄)
-        past = state.pairs.score
-        past = where(state.pairs.episode.over, jax.tree.map(jnp.zeros_like, past), past)  # ξ_{t−1}/σ²
+        past = where(state.pairs.episode.over, jax.tree.map(jnp.zeros_like, state.pairs.score), state.pairs.score)
         pairs, tally = drive(self, key, theta, state.pairs, batches, shard, has_done)
-        along = [jnp.tensordot(eps, a, a.ndim) for eps, a in zip(*map(jax.tree.leaves, (pairs.noise, analytic)))]
-        explained = sum(part.astype(tally.weight.dtype) for part in along)  # ε_t · a
-        # g_t = a + 1/(2N) Σ_i ξ_{t−1}/σ² ((L⁺ − ε·a) − (L⁻ + ε·a))
-        finite = is_finite(tally)
-        weight = jnp.where(finite, tally.weight - 2 * explained, jnp.zeros_like(tally.weight))
-        sums = jax.tree.map(lambda score: average(weight, score), past)
-        sigma = per_leaf("AnalyticPES", self.sigma, theta)
+        dot = lambda eps, a: jnp.tensordot(eps, a, a.ndim).astype(tally.weight.dtype)  # noqa: E731
+        along = sum(jax.tree.leaves(jax.tree.map(dot, pairs.noise, analytic)))  # ε_t · a
+        weight = jnp.where(is_finite(tally), tally.weight - 2 * along, jnp.zeros_like(tally.weight))
+        sums = jax.tree.map(lambda score: weighted_sum(weight, score), past)  # past = ξ_{t−1}/σ², without ε_t
         cost = (2 * self.num_pairs + 1) * self.window
-        gradient, info = reduce(self, sums, sigma, pairs, tally, finite, shard, cost)
+        gradient, info = mean_over_pairs(self, theta, sums, pairs, tally, shard, cost)
         gradient, info = with_analytic(gradient, analytic, info)
         gradient, last_key = checked(self, key, gradient, state, info)
         return gradient, EstimatorState(carried(self, pairs, tally, has_done), center, last_key), info
@@ -88,5 +97,4 @@ def with_analytic(gradient: Any, analytic: Any, info: Info) -> tuple[Any, Info]:
     for leaf in jax.tree.leaves(analytic):
         usable = usable & jnp.all(jnp.isfinite(leaf))
     gradient = jax.tree.map(lambda g, a: jnp.where(usable, g + a, jnp.zeros_like(g)), gradient, analytic)
-    status = jnp.where(usable, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)
-    return gradient, eqx.tree_at(lambda i: i.status, info, status)
+    return gradient, eqx.tree_at(lambda i: i.status, info, status_of(usable))

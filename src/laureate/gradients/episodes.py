@@ -1,4 +1,4 @@
-"""Where a particle stands in its episode: how episodes begin, run on, and end, for pairs and for single workers alike."""
+"""Where a particle stands in its episode: how episodes begin, run on and end, for pairs and single workers alike."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,13 +18,13 @@ Horizon = int | tuple[int, int] | None
 class Episode(eqx.Module):
     """What an episode needs to go on.
 
-    inner: the inner state; of a pair, both signs' with a leading axis of two.
+    inner: the inner state; of a pair, both signs' with an axis of two.
     key: of the episode's inner steps; step t uses ``fold_in(key, t)``, for both signs.
     clock: inner steps done, t; -1 before the first episode.
     length: after how many steps it ends at the latest.
     over: it has ended, and a new one begins as soon as it may.
-    ended: per sign, whether the unroll has said ``done``; the one that ended first waits for the other with zero loss.
-    previous: per sign, the last level L_{t-1} (telescoping losses), 0 at the start.
+    ended: per sign, whether the unroll has said ``done``; who ended first waits for the other with zero loss.
+    previous: per sign, the last level L_{t−1} (for telescoping losses), 0 at the start.
     """
 
     inner: Any
@@ -36,58 +36,36 @@ class Episode(eqx.Module):
     previous: Array
 
 
-def as_horizon(horizon: Any) -> Horizon:
+def as_horizon(horizon: Any) -> Any:
     """A list becomes a tuple, so that the setting can be compiled in."""
-    return tuple(int(end) for end in horizon) if isinstance(horizon, (tuple, list)) else horizon
+    return tuple(horizon) if isinstance(horizon, (tuple, list)) else horizon
 
 
-def check_episodes(owner: str, truncation: int, horizon: Horizon, phase: str, restart: str, telescope: Any) -> None:
-    """Raise where the settings of episodes do not fit together."""
-    require(owner, "truncation", "an integer >= 1", truncation, lambda k: isinstance(k, int) and k >= 1)
+def check_episodes(owner: str, truncation: Any, horizon: Any, phase: Any, restart: Any, telescope: Any) -> None:
+    """Raise where the settings of episodes are wrong or do not fit together."""
+    require(owner, "truncation", "an integer >= 1", truncation, is_count)
     require(owner, "phase", "'lockstep' or 'random'", phase, lambda p: p in ("lockstep", "random"))
     require(owner, "restart", "'inside' or 'border'", restart, lambda r: r in ("inside", "border"))
-    require(
-        owner,
-        "telescope",
-        "False, True or 'products'",
-        telescope,
-        lambda t: t is False or t is True or t == "products",
-    )
+    rule = "False, True or 'products'"
+    require(owner, "telescope", rule, telescope, lambda t: isinstance(t, bool) or t == "products")
     if isinstance(horizon, tuple):
-        require(
-            owner,
-            "horizon",
-            "(low, high) with 1 <= low <= high",
-            horizon,
-            lambda h: len(h) == 2 and 1 <= h[0] <= h[1],
-        )
+        rule = "(low, high), integers with 1 <= low <= high"
+        require(owner, "horizon", rule, horizon, lambda h: len(h) == 2 and all(map(is_count, h)) and h[0] <= h[1])
     elif horizon is not None:
-        require(
-            owner,
-            "horizon",
-            f">= truncation ({truncation})",
-            horizon,
-            lambda h: isinstance(h, int) and h >= truncation,
-            "Take a shorter truncation; None lets only the unroll's `done` end an episode.",
-        )
+        remedy = "Take a shorter truncation; None lets only the unroll's `done` end an episode."
+        fits = lambda h: is_count(h) and h >= truncation  # noqa: E731
+        require(owner, "horizon", f"an integer >= truncation ({truncation})", horizon, fits, remedy)
         if restart == "border":
-            require(
-                owner,
-                "horizon",
-                f"a multiple of truncation ({truncation}) where episodes begin on borders only",
-                horizon,
-                lambda h: h % truncation == 0,
-                "restart='inside' allows any.",
-            )
+            rule = f"a multiple of truncation ({truncation}) where episodes begin on borders only"
+            require(owner, "horizon", rule, horizon, lambda h: h % truncation == 0, "restart='inside' allows any.")
     if phase == "random":
-        require(
-            owner,
-            "horizon",
-            "known where phase is 'random'",
-            horizon,
-            lambda h: h is not None,
-            "Give the longest episode, or phase='lockstep'.",
-        )
+        remedy = "Give the longest episode, or take phase='lockstep'."
+        require(owner, "horizon", "known where phase is 'random'", horizon, lambda h: h is not None, remedy)
+
+
+def is_count(value: Any) -> bool:
+    """An integer >= 1, and not a boolean."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def ends_inside(truncation: int, horizon: Horizon, has_done: bool) -> bool:
@@ -103,8 +81,8 @@ def in_lockstep(horizon: Horizon, phase: str, has_done: bool) -> bool:
 def draw_length(key: Array, horizon: Horizon, phase: str, grain: int, first: Array) -> Array:
     """How long an episode may last: T, or log-uniform in [low, high].
 
-    With ``phase="random"`` the first episode is cut to a uniformly drawn share (in whole ``grain``s), so that afterwards
-    the particles stand at all phases; the estimate of a shorter first episode is as unbiased as any.
+    With ``phase="random"`` the first episode is cut to a uniformly drawn share, in whole ``grain``s, so that afterwards
+    the particles stand at all phases. The estimate of a shorter first episode is as unbiased as any.
     """
     if horizon is None:
         return jnp.asarray(NO_END, jnp.int32)
@@ -116,7 +94,8 @@ def draw_length(key: Array, horizon: Horizon, phase: str, grain: int, first: Arr
     else:
         length = jnp.asarray(horizon, jnp.int32)
     if phase == "random":
-        length = jnp.where(first, grain * jax.random.randint(share_key, (), 1, length // grain + 1), length)
+        share = grain * jax.random.randint(share_key, (), 1, length // grain + 1, jnp.int32)
+        length = jnp.where(first, share, length)
     return length
 
 
@@ -139,25 +118,23 @@ def new_episode(
 def run_on(
     episode: Episode, inner: Any, level: Array, done: Array, *, telescope: Any, masked: bool
 ) -> tuple[Episode, Array, Array]:
-    """The episode after one more inner step, that step's loss, and which particles were alive to take it.
+    """The episode after one more inner step, that step's loss, and who was alive to take it.
 
     ``masked`` is whether somebody may have to wait: a particle for the other sign of its pair, a pair for the border.
-    Waiting particles keep stepping, for what they do is thrown away: their loss is masked, their state soon replaced.
+    Who waits keeps stepping, for what it does is thrown away: its loss is masked, and its state soon replaced.
     """
     alive = ~(episode.ended | episode.over)
     loss = level - episode.previous if telescope else level  # p_t = L_t − L_{t−1},  L_0 := 0
+    clock = episode.clock + 1
+    ended, over = episode.ended, clock >= episode.length
     if masked:
         loss = jnp.where(alive, loss, jnp.zeros_like(loss))
-    clock = episode.clock + 1
-    ended = episode.ended | done if masked else episode.ended
-    over = clock >= episode.length
-    over = over | episode.over | jnp.all(ended) if masked else over
+        ended = ended | done
+        over = over | episode.over | jnp.all(ended)  # a pair's reset is joint: when both have ended
     previous = jnp.where(alive, level, episode.previous) if telescope else episode.previous
     return Episode(inner, episode.key, clock, episode.length, over, ended, previous), loss, alive
 
 
 def where(mask: Array, new: Any, old: Any) -> Any:
     """Choose leaf by leaf; the mask is over the leading axes."""
-    return jax.tree.map(
-        lambda a, b: jnp.where(mask.reshape(mask.shape + (1,) * (jnp.ndim(a) - mask.ndim)), a, b), new, old
-    )
+    return jax.tree.map(lambda a, b: jnp.where(mask.reshape(mask.shape + (1,) * (a.ndim - mask.ndim)), a, b), new, old)

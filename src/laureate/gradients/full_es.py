@@ -1,4 +1,4 @@
-"""Evolution strategies over whole episodes."""
+"""Evolution strategies over whole episodes: unbiased, and one update an episode."""
 
 from typing import Any
 
@@ -6,21 +6,43 @@ import equinox as eqx
 from jax import Array
 
 from laureate._core import require
-from laureate.gradients.antithetic import (
-    Antithetic,
-    Shard,
-    check_step,
-    drive,
-    estimate,
-    unstarted,
-)
+from laureate.gradients.antithetic import Antithetic, check_step, estimate
+from laureate.gradients.noise import Shard
+from laureate.gradients.pairs import drive, unstarted
 from laureate.gradients.reports import EstimatorState, Info, checked, unused_key
 
 __all__ = ["FullES"]
 
 
 class FullES(Antithetic):
-    """Full ES."""
+    """Full-unroll ES: one update from whole episodes, all with fresh noise.
+
+    The yardstick for the methods that update more often: unbiased for the smoothed loss, variance (P+1)‖g‖²/N to first
+    order for P parameters, but one update costs 2 N T inner steps::
+
+        g = 1/(2 N σ²) Σ_i ε⁽ⁱ⁾ (L⁺⁽ⁱ⁾ − L⁻⁽ⁱ⁾),    L = Σ_t L_t over the episode,   ε ~ N(0, σ²)
+
+    Tim Salimans, Jonathan Ho, Xi Chen, Szymon Sidor and Ilya Sutskever: Evolution Strategies as a Scalable Alternative
+    to Reinforcement Learning, 2017.
+
+    The arguments are those of ``PersistentES``, with two differences. horizon: T, or (low, high); not None, for one
+    update must have an end. truncation, phase and restart: accepted so that one word changes the method, but without
+    effect. Batches lead with [T] (or [high]).
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp
+    >>> class Decay:
+    ...     def init(self, key, theta):
+    ...         return jnp.ones(())
+    ...     def step(self, key, theta, state):
+    ...         state = 0.9 * state + theta
+    ...         return state, state**2
+    >>> estimator = FullES(Decay(), num_pairs=500, horizon=50, sigma=0.1)
+    >>> theta = jnp.asarray(0.3)
+    >>> state = estimator.init(jax.random.key(0), theta)
+    >>> gradient, state, info = eqx.filter_jit(estimator.step)(jax.random.key(1), theta, state)
+    >>> int(info.cost), bool(gradient > 0)
+    (50000, True)
+    """
 
     truncation: int | None = eqx.field(static=True, kw_only=True, default=None)
 
@@ -28,9 +50,9 @@ class FullES(Antithetic):
         require("FullES", "horizon", "an integer, or (low, high)", self.horizon, lambda h: h is not None)
 
     @property
-    def window(self) -> int:
+    def window(self) -> Any:
         """A step is a whole episode."""
-        return self.horizon[1] if isinstance(self.horizon, tuple) else self.horizon
+        return self.horizon[-1] if isinstance(self.horizon, tuple) else self.horizon
 
     @property
     def begins_inside(self) -> bool:
@@ -41,7 +63,9 @@ class FullES(Antithetic):
         """Nothing is carried."""
         return EstimatorState(last_key=unused_key(self, key))
 
-    def local_step(self, key, theta, state, batches, shard) -> tuple[Any, EstimatorState, Info]:
+    def local_step(
+        self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
+    ) -> tuple[Any, EstimatorState, Info]:
         """One whole episode of the pairs of one device."""
         theta, has_done = check_step(self, theta, None, batches, shard)
         pairs, tally = drive(self, key, theta, unstarted(self, key, theta, shard, clock=0), batches, shard, has_done)

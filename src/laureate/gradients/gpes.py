@@ -1,20 +1,54 @@
-"""GPES."""
+"""Generalised PES: noise that lasts any number of inner steps, whatever the truncation."""
+
+from typing import Any
 
 import equinox as eqx
 
 from laureate._core import require
-from laureate.gradients.antithetic import ONCE_AN_EPISODE, Antithetic
+from laureate.gradients.antithetic import Antithetic
+from laureate.gradients.episodes import is_count
+from laureate.gradients.pairs import ONCE_AN_EPISODE
 
 __all__ = ["GPES"]
 
 
 class GPES(Antithetic):
-    """GPES."""
+    """The family between PES and NRES: noise is drawn anew every ``noise_steps`` inner steps of an episode.
 
-    noise_steps: int | None = eqx.field(static=True, kw_only=True)
+    For choosing the variance apart from how often one updates: more steps with the same noise, less variance where the
+    gradients of the steps cancel. All members are unbiased for the loss they smooth::
+
+        g = 1/(2 N σ²) Σ_i Σ_k ξ_k⁽ⁱ⁾ (L_k⁺⁽ⁱ⁾ − L_k⁻⁽ⁱ⁾),    ξ_k = the sum of the noises drawn up to inner step k
+
+    ``noise_steps=truncation`` is ``PersistentES`` (wherever episodes begin on borders; an episode that begins inside a
+    truncation gets noise of its own here), ``noise_steps=None`` is ``NoiseReuseES``.
+
+    Oscar Li, James Harrison, Jascha Sohl-Dickstein, Virginia Smith and Luke Metz: Variance-Reduced Gradient Estimation
+    via Noise-Reuse in Online Evolution Strategies. NeurIPS 2023.
+
+    noise_steps: inner steps of an episode between two draws, >= 1; None: one draw an episode.
+    All other arguments are those of ``PersistentES``.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp
+    >>> class Decay:
+    ...     def init(self, key, theta):
+    ...         return jnp.ones(())
+    ...     def step(self, key, theta, state):
+    ...         state = 0.9 * state + theta
+    ...         return state, state**2
+    >>> estimator = GPES(Decay(), num_pairs=500, truncation=5, horizon=50, sigma=0.1, noise_steps=25)
+    >>> theta = jnp.asarray(0.3)
+    >>> state = estimator.init(jax.random.key(0), theta)
+    >>> gradient, state, info = eqx.filter_jit(estimator.step)(jax.random.key(1), theta, state)
+    >>> bool(gradient > 0)
+    True
+    """
+
+    noise_steps: Any = eqx.field(static=True, kw_only=True)
 
     def __check_init__(self):
-        require("GPES", "noise_steps", "an integer >= 1, or None", self.noise_steps, lambda n: n is None or n >= 1)
+        rule = "an integer >= 1, or None"
+        require("GPES", "noise_steps", rule, self.noise_steps, lambda n: n is None or is_count(n))
 
     @property
     def redraw_every(self) -> int | None:

@@ -7,12 +7,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from laureate._core import Status
+
+__all__ = ["EstimatorState", "Info"]
+
 
 class EstimatorState(eqx.Module):
     """What the next step needs, and no more: a pytree of fixed shapes, to be carried or saved.
 
-    pairs: the particles. None where each step starts anew (full ES) or from one shared state (truncated ES).
-    center: the episode of unperturbed parameters, for the estimators that have one.
+    pairs: the antithetic particles. None where each step starts anew (full ES) or from one state (truncated ES).
+    center: the episodes with unperturbed parameters, for the estimators that have them.
     last_key: the last step's key, in checked mode.
     """
 
@@ -25,12 +29,12 @@ class Info(eqx.Module):
     """What a step reports.
 
     loss: mean over particles and inner steps of the unroll's own loss, perturbed as the particles are.
-    cost: inner steps computed, over all particles; waiting ones count, for they cost the same.
-    status: ``Status.DIVERGED`` if no particle was left with a finite loss (the gradient is then zero), else ``OK``.
-    num_nonfinite: pairs (workers) left out of this step's mean because their loss was not finite.
+    cost: inner steps computed, over all particles; who waits counts, for waiting costs the same.
+    status: ``Status.DIVERGED`` if nobody was left with a finite loss (the gradient is then zero), else ``Status.OK``.
+    num_nonfinite: pairs (or workers) left out of this step's mean because their loss was not finite.
     num_done: episodes that ended in this step.
     num_unequal: pairs whose two signs ended at different inner steps.
-    noise_rms: root mean square of ξ/σ: about sqrt(how many independent draws ξ holds).
+    noise_rms: root mean square of ξ/σ, about the square root of how many independent draws ξ holds.
     difference: L⁺ − L⁻ of every pair.
     """
 
@@ -44,19 +48,23 @@ class Info(eqx.Module):
     difference: Array | None = None
 
 
+def status_of(usable: Array) -> Array:
+    """OK or DIVERGED, as an array."""
+    return jnp.where(usable, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)
+
+
 def unused_key(est: Any, key: Array) -> Any:
-    """In checked mode, a key no step has used yet."""
+    """In checked mode, a key no step has been given yet."""
     return jax.random.fold_in(key, 0) if est.checked else None
 
 
 def checked(est: Any, key: Array, gradient: Any, state: EstimatorState, info: Info) -> tuple[Any, Any]:
-    """In checked mode, raise for non-finite losses and for a key used twice running; else pass through."""
+    """In checked mode, raise for a non-finite loss and for a key given twice running; otherwise pass on."""
     if not est.checked:
         return gradient, None
     owner = type(est).__name__
-    gradient = eqx.error_if(
-        gradient, info.num_nonfinite > 0, f"{owner}.step: a particle's loss is not finite; see info.num_nonfinite."
-    )
+    message = f"{owner}.step: a particle's loss is not finite; unchecked, it is left out and counted."
+    gradient = eqx.error_if(gradient, info.num_nonfinite > 0, message)
     same = jnp.all(raw(key) == raw(state.last_key))
     gradient = eqx.error_if(gradient, same, f"{owner}.step: the same key was given twice; every step needs its own.")
     return gradient, key

@@ -1,5 +1,6 @@
-"""Real-time recurrent learning: the exact gradient, forwards."""
+"""Real-time recurrent learning: the exact gradient, carried forwards."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -8,9 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from laureate.gradients.episodes import Episode, ends_inside, run_on
+from laureate.gradients.episodes import Episode, ends_inside
 from laureate.gradients.unroll import advance, loss_dtype
-from laureate.gradients.workers import Report, Workers, restart_worker, unstarted_worker
+from laureate.gradients.workers import Report, Workers, no_report, restart_worker, step_on, unstarted_worker
 
 __all__ = ["RTRL"]
 
@@ -18,7 +19,7 @@ __all__ = ["RTRL"]
 class Sensitive(eqx.Module):
     """An episode and how its state depends on theta.
 
-    sensitivity: ds_t/dθ of the floating leaves of the inner state, theta's flat axis leading.
+    sensitivity: ds_t/dθ of the floating leaves of the inner state, with theta's flat axis leading.
     slope: dL_{t−1}/dθ, for telescoping losses.
     """
 
@@ -28,7 +29,37 @@ class Sensitive(eqx.Module):
 
 
 class RTRL(Workers):
-    """RTRL."""
+    """RTRL: the exact gradient of the whole unroll in every update, for small systems.
+
+    For checking the other estimators, and for real use where the state times the parameters fits in memory: time and
+    memory grow with P = |θ| times the inner step's. It carries the sensitivity J_t = ds_t/dθ forwards::
+
+        J_{t+1} = ∂f/∂θ + ∂f/∂s · J_t,      g_t = Σ_{k in truncation t} (∂L_k/∂θ + ∂L_k/∂s · J_k)
+
+    With θ held still, the g_t of an episode add up to the exact gradient of its total loss.
+
+    Ronald Williams and David Zipser: A Learning Algorithm for Continually Running Fully Recurrent Neural Networks.
+    Neural Computation 1, 1989.
+
+    The arguments are those of ``TruncatedBackprop``; ``Info.cost`` counts inner steps, each of which does the work of
+    about 1 + P.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp
+    >>> class Sum:
+    ...     def init(self, key, theta):
+    ...         return jnp.zeros(())
+    ...     def step(self, key, theta, state):
+    ...         return state + theta, state + theta
+    >>> estimator = RTRL(Sum(), truncation=1, horizon=3)
+    >>> theta, total = jnp.asarray(2.0), 0.0
+    >>> state = estimator.init(jax.random.key(0), theta)
+    >>> step = eqx.filter_jit(estimator.step)
+    >>> for i in range(3):
+    ...     gradient, state, info = step(jax.random.key(i), theta, state)
+    ...     total += float(gradient)
+    >>> total  # d/dθ (θ + 2θ + 3θ)
+    6.0
+    """
 
     def unstarted(self, key: Array, theta: Any) -> Sensitive:
         """A worker before its first episode."""
@@ -39,15 +70,15 @@ class RTRL(Workers):
         return Sensitive(episode, sensitivity, jnp.zeros(size, loss_dtype(theta)))
 
     def episode_of(self, worker: Sensitive) -> Episode:
-        """The worker's episode."""
+        """A worker's episode."""
         return worker.episode
 
     def check_state(self, theta: Any, workers: Sensitive) -> None:
         """Raise where the state was built for a theta of another size."""
-        size = sum(leaf.size for leaf in jax.tree.leaves(theta))
-        if workers.slope.shape[-1] != size:
+        built, size = workers.slope.shape[-1], sum(leaf.size for leaf in jax.tree.leaves(theta))
+        if built != size:
             raise ValueError(
-                f"RTRL.step: the state was built for theta with {workers.slope.shape[-1]} numbers; got {size}. Call init again."
+                f"RTRL.step: the estimator state was built for theta with {built} numbers; got {size}. Call init again."
             )
 
     def differentiate(
@@ -56,17 +87,17 @@ class RTRL(Workers):
         """Σ_k dL_k/dθ of one worker in this truncation, with all of the episode's past."""
         flat, unravel = ravel_pytree(theta)
         directions = jnp.eye(flat.size, dtype=flat.dtype)
-        dtype = loss_dtype(theta)
         unaligned = ends_inside(self.window, self.horizon, has_done)
 
         def fresh(worker, k):
             def start(flat):
-                episode = restart_worker(self, jax.random.fold_in(key, k), unravel(flat), worker.episode, has_done)
+                own = jax.random.fold_in(key, k)
+                episode = restart_worker(self, own, unravel(flat), worker.episode, has_done)
                 floats, rest = eqx.partition(episode.inner, eqx.is_inexact_array)
-                return floats, (rest, eqx.tree_at(lambda e: e.inner, episode, None))
+                return floats, replace(episode, inner=rest)
 
-            floats, tangent, (rest, episode) = jax.linearize(start, flat, has_aux=True)
-            episode = Episode(eqx.combine(floats, rest), *jax.tree.leaves(episode))
+            floats, tangent, episode = jax.linearize(start, flat, has_aux=True)
+            episode = replace(episode, inner=eqx.combine(floats, episode.inner))
             return Sensitive(episode, jax.vmap(tangent)(directions), jnp.zeros_like(worker.slope))
 
         def restarted(worker, k):
@@ -75,35 +106,26 @@ class RTRL(Workers):
         def body(carry, x):
             worker, gradient, report = carry
             k, batch = x
-            if unaligned:
-                worker = restarted(worker, k)
+            worker = restarted(worker, k) if unaligned else worker
             before = worker.episode
             floats, rest = eqx.partition(before.inner, eqx.is_inexact_array)
 
             def step(flat, floats):
-                step_key = jax.random.fold_in(before.key, before.clock)
-                inner, level, done = advance(self.unroll, step_key, unravel(flat), eqx.combine(floats, rest), batch)
+                own = jax.random.fold_in(before.key, before.clock)
+                inner, level, done = advance(self.unroll, own, unravel(flat), eqx.combine(floats, rest), batch)
                 floats, others = eqx.partition(inner, eqx.is_inexact_array)
                 return (floats, level), (others, done)
 
-            # ds_{t+1}/dθ = ∂f/∂θ + ∂f/∂s · ds_t/dθ,  dL_t/dθ likewise: one linear map, all directions at once
+            # J_{t+1} = ∂f/∂θ + ∂f/∂s · J_t, and dL_t/dθ likewise: one linear map applied to all directions at once
             (floats, level), tangent, (others, done) = jax.linearize(step, flat, floats, has_aux=True)
             sensitivity, slope = jax.vmap(tangent)(directions, worker.sensitivity)
-            after, loss, alive = run_on(
-                before, eqx.combine(floats, others), level, done, telescope=self.telescope, masked=unaligned
-            )
+            inner = eqx.combine(floats, others)
+            after, report = step_on(self, before, inner, level, done, report, masked=unaligned)
             gradient = gradient + (slope - worker.slope if self.telescope else slope)
-            report = Report(
-                report.loss + loss,
-                report.level + level,
-                report.alive + alive.astype(jnp.int32),
-                report.done + (after.over & ~before.over).astype(jnp.int32),
-            )
             return (Sensitive(after, sensitivity, slope), gradient, report), None
 
-        if not unaligned:
-            worker = restarted(worker, 0)
-        zero, none = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
-        carry = (worker, jnp.zeros(flat.size, dtype), Report(zero, zero, none, none))
-        (worker, gradient, report), _ = jax.lax.scan(body, carry, (jnp.arange(self.window), batches))
+        worker = worker if unaligned else restarted(worker, 0)
+        carry = (worker, jnp.zeros(flat.size, loss_dtype(theta)), no_report(theta))
+        steps = (jnp.arange(self.window), batches)
+        (worker, gradient, report), _ = jax.lax.scan(body, carry, steps, length=self.window)
         return unravel(gradient.astype(flat.dtype)), worker, report

@@ -1,5 +1,6 @@
-"""The loop most users write: estimate, update, repeat, as one compiled scan."""
+"""The loop most users write: estimate, update, repeat; as one compiled scan, resumable anywhere."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,14 +9,17 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.core import Tracer
 
 from laureate._core import require
+from laureate.gradients.episodes import is_count
+from laureate.gradients.unroll import as_theta
 
 __all__ = ["History", "TrainState", "train"]
 
 
 class TrainState(eqx.Module):
-    """All that training needs to go on: a pytree to be saved, and to be given back as ``train(start=...)``."""
+    """All that training needs to go on: a pytree to be saved, and given back as ``train(start=...)``."""
 
     theta: Any
     estimator: Any
@@ -27,15 +31,17 @@ class TrainState(eqx.Module):
 class History(eqx.Module):
     """What happened.
 
-    loss, status, num_nonfinite: of every update, from the estimator's info.
-    update, cost: at every record, updates and inner steps done since the very start.
+    loss, status, num_nonfinite: of every update, from the estimator's ``Info``.
+    num_unequal: the same, None for the methods that differentiate.
+    update, cost: at every record, the updates and the inner steps done since the very start.
     recorded: ``record(theta)`` at every record.
-    last: where to go on.
+    last: from where to go on.
     """
 
     loss: Array
     status: Array
     num_nonfinite: Array
+    num_unequal: Array | None
     update: Array
     cost: Array
     recorded: Any
@@ -54,39 +60,80 @@ def train(
     every: int = 1,
     batches: Callable[[Array], Any] | None = None,
 ) -> tuple[Any, History]:
-    """Train."""
-    require("train", "num_updates", "an integer >= 1", num_updates, lambda n: n >= 1)
-    require(
-        "train", "every", f"a divisor of num_updates ({num_updates})", every, lambda n: n >= 1 and num_updates % n == 0
-    )
+    """Minimise an unroll's loss: ``num_updates`` updates of theta as one compiled scan.
+
+    key: the whole run's; update u uses a key made from u alone, so that a run in parts equals a run in one go.
+    estimator: any of this area (or anything with their ``init`` and ``step``).
+    optimiser: any of Optax.
+    theta: where to begin; not looked at if ``start`` is given.
+    num_updates: how many updates to do now, >= 1.
+    start: the ``History.last`` of an earlier call with the same key, to go on from.
+    record: a function of theta, computed after every ``every`` updates; ``every`` must divide ``num_updates``.
+    batches: a function from the absolute index of an update (traced) to that update's batches.
+
+    Returns theta and a ``History``. It can be jitted, and vmapped over keys and settings. Hold on to ``optimiser``,
+    ``record`` and ``batches``: a new function object compiles anew.
+
+    >>> import jax, jax.numpy as jnp, optax
+    >>> from laureate.gradients import PersistentES, full_unroll_loss
+    >>> class Decay:
+    ...     def init(self, key, theta):
+    ...         return jnp.ones(())
+    ...     def step(self, key, theta, state):
+    ...         state = 0.9 * state + theta
+    ...         return state, state**2
+    >>> estimator = PersistentES(Decay(), num_pairs=100, truncation=5, horizon=20, sigma=0.1)
+    >>> loss = lambda theta: full_unroll_loss(Decay(), theta, jax.random.key(0), horizon=20)
+    >>> theta, history = train(jax.random.key(0), estimator, optax.sgd(1e-4), 0.3, 40, record=loss, every=20)
+    >>> bool(history.recorded[-1] < history.recorded[0]), history.cost.tolist()
+    (True, [20000.0, 40000.0])
+    """
+    require("train", "num_updates", "an integer >= 1", num_updates, is_count)
+    rule = f"a divisor of num_updates ({num_updates})"
+    require("train", "every", rule, every, lambda n: is_count(n) and num_updates % n == 0)
     if start is None:
-        init_key = jax.random.fold_in(key, 0)
-        start = TrainState(
-            theta=jax.tree.map(jnp.asarray, theta),
-            estimator=estimator.init(init_key, theta),
-            optimiser=optimiser.init(theta),
-            update=jnp.asarray(0, jnp.int32),
-            cost=jnp.asarray(0.0),
+        theta = as_theta("train", theta)
+        state = estimator.init(jax.random.fold_in(key, 0), theta)
+        start = TrainState(theta, state, optimiser.init(theta), jnp.asarray(0, jnp.int32), jnp.asarray(0.0))
+    theta, history = run(key, estimator, optimiser, start, num_updates, record, every, batches)
+    unequal = history.num_unequal
+    if unequal is not None and not isinstance(unequal, Tracer) and unequal.any():
+        warnings.warn(
+            f"In {int((unequal > 0).sum())} updates the two signs of a pair ended at different steps; who ends first "
+            "waits with zero loss for the other. That is right, but costs steps.",
+            stacklevel=2,
         )
-    return _train(key, estimator, optimiser, start, num_updates, record, every, batches)
+    return theta, history
 
 
 @eqx.filter_jit
-def _train(key, estimator, optimiser, start, num_updates, record, every, batches):
+def run(
+    key: Array,
+    estimator: Any,
+    optimiser: optax.GradientTransformation,
+    start: TrainState,
+    num_updates: int,
+    record: Callable[[Any], Any] | None,
+    every: int,
+    batches: Callable[[Array], Any] | None,
+) -> tuple[Any, History]:
+    """``train`` from a given state."""
+
     def update(state, _):
-        step_key = jax.random.fold_in(key, state.update + 1)  # by the absolute update: chunks change nothing
+        own = jax.random.fold_in(key, state.update + 1)  # by the absolute update: parts change nothing
         data = None if batches is None else batches(state.update)
-        gradient, carried, info = estimator.step(step_key, state.theta, state.estimator, data)
+        gradient, carried, info = estimator.step(own, state.theta, state.estimator, data)
         updates, memory = optimiser.update(gradient, state.optimiser, state.theta)
         theta = optax.apply_updates(state.theta, updates)
         cost = state.cost + info.cost.astype(state.cost.dtype)
-        return TrainState(theta, carried, memory, state.update + 1, cost), (info.loss, info.status, info.num_nonfinite)
+        seen = (info.loss, info.status, info.num_nonfinite, info.num_unequal)
+        return TrainState(theta, carried, memory, state.update + 1, cost), seen
 
     def chunk(state, _):
-        state, infos = jax.lax.scan(update, state, length=every)
+        state, seen = jax.lax.scan(update, state, length=every)
         recorded = None if record is None else record(state.theta)
-        return state, (infos, state.update, state.cost, recorded)
+        return state, (seen, state.update, state.cost, recorded)
 
-    last, (infos, updates, cost, recorded) = jax.lax.scan(chunk, start, length=num_updates // every)
-    loss, status, num_nonfinite = (x.reshape(num_updates) for x in infos)
-    return last.theta, History(loss, status, num_nonfinite, updates, cost, recorded, last)
+    last, (seen, updates, cost, recorded) = jax.lax.scan(chunk, start, length=num_updates // every)
+    seen = jax.tree.map(lambda leaf: leaf.reshape(num_updates), seen)
+    return last.theta, History(*seen, update=updates, cost=cost, recorded=recorded, last=last)

@@ -14,12 +14,12 @@ __all__ = ["Unroll", "full_unroll_loss"]
 class Unroll(Protocol):
     """A long recurrence driven by parameters θ: s_{t+1} = f(s_t; θ), with a loss L_t at every step.
 
-    Any object with these two methods will do; an ``equinox.Module`` keeps its arrays sweepable. The estimators begin
-    and end the episodes, so an unroll holds no code for that. Both signs of an antithetic pair are given the same keys
-    and the same data.
+    Any object with these two methods will do; an ``equinox.Module`` (or other pytree) keeps its arrays sweepable. The
+    estimators begin and end the episodes, so an unroll holds no code for that. Both signs of an antithetic pair are
+    given the same keys and the same data.
 
-    A loss that matters at the last step only is given as the level L_t at every step together with ``telescope=True``;
-    L_t must then be taken on the same validation data during a whole episode (draw it in ``init``, keep it in the state).
+    Where only the last loss matters, return the level L_t at every step and set ``telescope=True``. L_t must then be
+    taken on the same validation data during a whole episode: draw it in ``init``, keep it in the state.
     """
 
     def init(self, key: Array, theta: Any) -> Any:
@@ -27,9 +27,9 @@ class Unroll(Protocol):
         ...
 
     def step(self, key: Array, theta: Any, state: Any) -> tuple[Any, Array] | tuple[Any, Array, Array]:
-        """One inner step: ``(state, loss)`` or ``(state, loss, done)``; with batches, ``step(key, theta, state, batch)``.
+        """One inner step: ``(state, loss)`` or ``(state, loss, done)``; given batches, it takes a fourth argument.
 
-        ``loss`` is a scalar; ``done``, a scalar boolean, says that this step was its episode's last: its loss still counts.
+        loss: a floating scalar. done: a boolean scalar: this step was its episode's last, and its loss still counts.
         """
         ...
 
@@ -39,11 +39,11 @@ class Opaque(eqx.Module):
 
     target: Any = eqx.field(static=True)
 
-    def init(self, key, theta):
+    def init(self, key: Array, theta: Any) -> Any:
         """Pass on."""
         return self.target.init(key, theta)
 
-    def step(self, key, theta, state, *batch):
+    def step(self, key: Array, theta: Any, state: Any, *batch: Any) -> Any:
         """Pass on."""
         return self.target.step(key, theta, state, *batch)
 
@@ -63,23 +63,31 @@ def as_theta(owner: str, theta: Any) -> Any:
     """Theta as strongly typed arrays; a leaf that is not floating raises by its path."""
 
     def leaf(path, value):
-        if not eqx.is_array_like(value) or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
-            kind = jnp.result_type(value) if eqx.is_array_like(value) else type(value).__name__
+        numeric = eqx.is_array_like(value)
+        if not numeric or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
+            kind = jnp.result_type(value) if numeric else type(value).__name__
             raise TypeError(
-                f"theta leaf {keystr(path, simple=True, separator='/')!r} has dtype {kind}; {owner} differentiates float "
-                "leaves only: mark it static (equinox.partition), or keep it in the unroll."
+                f"theta leaf {name_of(path)!r} has dtype {kind}; {owner} perturbs or differentiates float leaves only: "
+                "mark it static (equinox.partition) or keep it in the unroll."
             )
         return strong(value)
 
     theta = jax.tree_util.tree_map_with_path(leaf, theta)
     if not jax.tree.leaves(theta):
-        raise TypeError(f"theta must have at least one float leaf; got {theta!r}.")
+        raise TypeError(f"theta must have at least one float leaf; {owner} got {theta!r}.")
     return theta
 
 
 def strong(value: Any) -> Any:
     """An array without JAX's weak type, so that a carried state keeps its type."""
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        return value  # a key has no weak type
     return jax.lax.convert_element_type(value, jnp.result_type(value)) if eqx.is_array_like(value) else value
+
+
+def name_of(path: Any) -> str:
+    """A leaf's place in words: ``layers/0/weight``."""
+    return keystr(path, simple=True, separator="/")
 
 
 def loss_dtype(theta: Any) -> Any:
@@ -93,7 +101,7 @@ def begin(unroll: Any, key: Array, theta: Any) -> Any:
 
 
 def advance(unroll: Any, key: Array, theta: Any, state: Any, batch: Any) -> tuple[Any, Array, Array]:
-    """One inner step as ``(state, loss, done)``, whatever of the two forms the user wrote."""
+    """One inner step as ``(state, loss, done)``, whichever of the two forms the user wrote."""
     out = unroll.step(key, theta, state) if batch is None else unroll.step(key, theta, state, batch)
     state, loss, *done = out
     done = jnp.asarray(done[0]) if done else jnp.asarray(False)
@@ -105,32 +113,28 @@ def check_unroll(unroll: Any, theta: Any, batch: Any) -> bool:
 
     ``batch`` is one step's, or None. Only shapes are looked at; nothing is computed.
     """
-    shape = jax.eval_shape
     key = jax.random.key(0)
-    state = shape(unroll.init, key, theta)
-    out = shape(unroll.step, key, theta, state) if batch is None else shape(unroll.step, key, theta, state, batch)
+    state = jax.eval_shape(unroll.init, key, theta)
+    data = () if batch is None else (batch,)
+    out = jax.eval_shape(unroll.step, key, theta, state, *data)
     if not isinstance(out, tuple) or len(out) not in (2, 3):
         raise TypeError(f"unroll.step must return (state, loss) or (state, loss, done); got {type(out).__name__}.")
     if problems := differences(state, out[0]):
         raise TypeError("unroll.step must return a state like the one it was given; " + "; ".join(problems) + ".")
-    for name, value, kind in (
-        ("loss", out[1], jnp.floating),
-        *((("done", out[2], jnp.bool_),) if len(out) == 3 else ()),
-    ):
+    for name, value, kind in zip(("loss", "done"), out[1:], (jnp.floating, jnp.bool_), strict=False):
         if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, kind):
             got = f"{value.dtype}{list(value.shape)}" if hasattr(value, "shape") else type(value).__name__
-            raise TypeError(f"unroll.step must return a scalar {name} of type {kind.__name__}; got {got}.")
+            raise TypeError(f"unroll.step must return {name} as a scalar of type {kind.__name__}; got {got}.")
     return len(out) == 3
 
 
 def differences(before: Any, after: Any) -> list[str]:
-    """In words, where two trees of shapes differ."""
+    """In words, where two trees of arrays or shapes differ."""
     if jax.tree.structure(before) != jax.tree.structure(after):
         return [f"its structure was {jax.tree.structure(before)} and became {jax.tree.structure(after)}"]
     pairs = zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
     return [
-        f"leaf {keystr(path, simple=True, separator='/')!r} was {old.dtype}{list(old.shape)} "
-        f"and became {new.dtype}{list(new.shape)}"
+        f"leaf {name_of(path)!r} was {old.dtype}{list(old.shape)} and became {new.dtype}{list(new.shape)}"
         for (path, old), new in pairs
         if (old.shape, old.dtype) != (new.shape, new.dtype)
     ]
@@ -141,18 +145,25 @@ def check_batches(owner: str, batches: Any, leading: tuple[int, ...], meaning: s
     if batches is None:
         return None
     for path, leaf in jax.tree_util.tree_leaves_with_path(batches):
-        if leaf.shape[: len(leading)] != leading:
+        if jnp.shape(leaf)[: len(leading)] != leading:
             raise ValueError(
-                f"{owner}.step: batches leaf {keystr(path, simple=True, separator='/')!r} must lead with "
-                f"{list(leading)} ({meaning}); got shape {list(leaf.shape)}."
+                f"{owner}.step: batches must lead with {list(leading)} ({meaning}); "
+                f"got leaf {name_of(path)!r} of shape {list(jnp.shape(leaf))}."
             )
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[len(leading) :], leaf.dtype), batches)
 
 
-def full_unroll_loss(unroll: Any, theta: Any, key: Array, horizon: int, batches: Any = None) -> Array:
-    """The loss of one whole unperturbed episode, Σ_t L_t for t ≤ ``horizon``: what all estimators estimate ∇ of.
+def full_unroll_loss(
+    unroll: Any, theta: Any, key: Array, horizon: int, batches: Any = None, telescope: bool = False
+) -> Array:
+    """The loss of one whole unperturbed episode, Σ_t L_t for t ≤ T: all estimators estimate its gradient.
 
-    Steps after ``done`` count nothing. Differentiable, so ``jax.grad`` of it is the exact gradient where it is affordable.
+    Differentiable, so that ``jax.grad`` of it is the exact gradient wherever that is affordable.
+
+    unroll, theta, key: as for the estimators.
+    horizon: T, in inner steps; steps after the unroll's ``done`` count nothing.
+    batches: None, or data with a leading axis of T.
+    telescope: the last loss alone, L_T.
 
     >>> import jax, jax.numpy as jnp
     >>> class Sum:
@@ -170,8 +181,8 @@ def full_unroll_loss(unroll: Any, theta: Any, key: Array, horizon: int, batches:
         state, over, total = carry
         t, batch = x
         state, loss, done = advance(unroll, jax.random.fold_in(step_key, t), theta, state, batch)
-        return (state, over | done, total + jnp.where(over, jnp.zeros_like(loss), loss)), None
+        return (state, over | done, jnp.where(over, total, loss if telescope else total + loss)), None
 
     carry = (begin(unroll, init_key, theta), jnp.asarray(False), jnp.zeros((), loss_dtype(theta)))
-    (_, _, total), _ = jax.lax.scan(body, carry, (jnp.arange(horizon), batches))
+    (_, _, total), _ = jax.lax.scan(body, carry, (jnp.arange(horizon), batches), length=horizon)
     return total

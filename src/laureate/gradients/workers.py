@@ -1,5 +1,7 @@
-"""Episodes with unperturbed parameters: what the methods that differentiate run, and the centre of truncated ES."""
+"""Episodes with unperturbed parameters: for the methods that differentiate, and for the centre of truncated ES."""
 
+from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -7,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from laureate._core import Status, require
+from laureate._core import require
 from laureate.gradients.episodes import (
     Episode,
     Horizon,
@@ -16,15 +18,16 @@ from laureate.gradients.episodes import (
     draw_length,
     ends_inside,
     in_lockstep,
+    is_count,
     new_episode,
     run_on,
 )
-from laureate.gradients.reports import EstimatorState, Info, checked, unused_key
+from laureate.gradients.reports import EstimatorState, Info, checked, status_of, unused_key
 from laureate.gradients.unroll import adopt, advance, as_theta, begin, check_batches, check_unroll, loss_dtype
 
 
 class Report(NamedTuple):
-    """What a worker saw in one truncation."""
+    """What a worker saw in one truncation: its loss, the unroll's own losses over how many steps, episodes ended."""
 
     loss: Array
     level: Array
@@ -32,12 +35,18 @@ class Report(NamedTuple):
     done: Array
 
 
+def no_report(theta: Any) -> Report:
+    """Before the first step."""
+    zero, none = jnp.zeros((), loss_dtype(theta)), jnp.zeros((), jnp.int32)
+    return Report(zero, zero, none, none)
+
+
 def unstarted_worker(est: Any, key: Array, theta: Any) -> Episode:
-    """A worker marked as over, so that the first step begins its first episode."""
-    previous = jnp.zeros((), loss_dtype(theta))
+    """A worker marked as over, so that the next step begins its first episode."""
     start = begin(est.unroll, key, theta)
-    episode = new_episode(key, lambda _: start, lambda _: jnp.asarray(0, jnp.int32), previous)
-    return eqx.tree_at(lambda e: (e.clock, e.over), episode, (jnp.asarray(-1, jnp.int32), jnp.asarray(True)))
+    none = jnp.asarray(0, jnp.int32)
+    episode = new_episode(key, lambda _: start, lambda _: none, jnp.zeros((), loss_dtype(theta)))
+    return replace(episode, clock=jnp.asarray(-1, jnp.int32), over=jnp.asarray(True))
 
 
 def restart_worker(est: Any, key: Array, theta: Any, episode: Episode, has_done: bool) -> Episode:
@@ -49,6 +58,17 @@ def restart_worker(est: Any, key: Array, theta: Any, episode: Episode, has_done:
         lambda k: draw_length(k, est.horizon, est.phase, grain, episode.clock < 0),
         jnp.zeros_like(episode.previous),
     )
+
+
+def step_on(
+    est: Any, before: Episode, inner: Any, level: Array, done: Array, report: Report, *, masked: bool
+) -> tuple[Episode, Report]:
+    """The worker after an inner step, and the step entered into the report."""
+    after, loss, alive = run_on(before, inner, level, done, telescope=est.telescope, masked=masked)
+    level = jnp.where(alive, level, jnp.zeros_like(level)) if masked else level
+    ended = (after.over & ~before.over).astype(jnp.int32)
+    alive = alive.astype(jnp.int32)
+    return after, Report(report.loss + loss, report.level + level, report.alive + alive, report.done + ended)
 
 
 def run_worker(
@@ -65,25 +85,14 @@ def run_worker(
     def body(carry, x):
         episode, report = carry
         k, batch = x
-        if inside:
-            episode = restarted(episode, k)
+        episode = restarted(episode, k) if inside else episode
         step_key = jax.random.fold_in(episode.key, episode.clock)
         inner, level, done = advance(est.unroll, step_key, theta, episode.inner, batch)
-        after, loss, alive = run_on(episode, inner, level, done, telescope=est.telescope, masked=unaligned)
-        level = jnp.where(alive, level, jnp.zeros_like(level)) if unaligned else level
-        report = Report(
-            report.loss + loss,
-            report.level + level,
-            report.alive + alive.astype(jnp.int32),
-            report.done + (after.over & ~episode.over).astype(jnp.int32),
-        )
-        return (after, report), None
+        return step_on(est, episode, inner, level, done, report, masked=unaligned), None
 
-    if not inside:
-        episode = restarted(episode, 0)
-    zero, none = jnp.zeros((), loss_dtype(theta)), jnp.zeros((), jnp.int32)
-    carry, _ = jax.lax.scan(body, (episode, Report(zero, zero, none, none)), (jnp.arange(est.window), batches))
-    return carry
+    episode = episode if inside else restarted(episode, 0)
+    steps = (jnp.arange(est.window), batches)
+    return jax.lax.scan(body, (episode, no_report(theta)), steps, length=est.window)[0]
 
 
 def mean_over_workers(gradients: Any, report: Report, cost: int) -> tuple[Any, Info, Array]:
@@ -91,26 +100,26 @@ def mean_over_workers(gradients: Any, report: Report, cost: int) -> tuple[Any, I
     finite = jnp.isfinite(report.loss)
     for leaf in jax.tree.leaves(gradients):
         finite = finite & jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim)))
-    count = jnp.sum(finite)
+    count = jnp.sum(finite, dtype=jnp.int32)
 
     def mean(leaf):
         kept = jnp.where(finite.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))
         return kept.sum(axis=0) / jnp.maximum(count, 1).astype(leaf.dtype)
 
     level = jnp.sum(jnp.where(finite, report.level, jnp.zeros_like(report.level)))
-    alive = jnp.sum(jnp.where(finite, report.alive, jnp.zeros_like(report.alive)))
+    alive = jnp.sum(jnp.where(finite, report.alive, jnp.zeros_like(report.alive)), dtype=jnp.int32)
     info = Info(
         loss=level / jnp.maximum(alive, 1).astype(level.dtype),
         cost=jnp.asarray(cost, jnp.int32),
-        status=jnp.where(count > 0, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32),
+        status=status_of(count > 0),
         num_nonfinite=finite.size - count,
-        num_done=jnp.sum(report.done),
+        num_done=jnp.sum(report.done, dtype=jnp.int32),
     )
     return jax.tree.map(mean, gradients), info, finite
 
 
 class Workers(eqx.Module):
-    """The settings and the round of every estimator that differentiates; see ``TruncatedBackprop``."""
+    """The settings and the round of every estimator that differentiates; see ``TruncatedBackprop`` for the meaning."""
 
     unroll: Any = eqx.field(converter=adopt)
     truncation: int = eqx.field(static=True, kw_only=True)
@@ -123,7 +132,8 @@ class Workers(eqx.Module):
 
     def __check_init__(self):
         owner = type(self).__name__
-        require(owner, "num_workers", "an integer >= 1", self.num_workers, lambda n: isinstance(n, int) and n >= 1)
+        require(owner, "num_workers", "an integer >= 1", self.num_workers, is_count)
+        require(owner, "telescope", "True or False", self.telescope, lambda t: isinstance(t, bool))
         check_episodes(owner, self.truncation, self.horizon, self.phase, "inside", self.telescope)
 
     @property
@@ -136,6 +146,21 @@ class Workers(eqx.Module):
         """A new episode begins as soon as the old one is over."""
         return True
 
+    def unstarted(self, key: Array, theta: Any) -> Any:
+        """A worker before its first episode."""
+        return unstarted_worker(self, key, theta)
+
+    def episode_of(self, worker: Any) -> Episode:
+        """A worker's episode."""
+        return worker
+
+    def check_state(self, theta: Any, workers: Any) -> None:
+        """Raise where the state was built for another theta; most states do not depend on it."""
+
+    @abstractmethod
+    def differentiate(self, key: Array, theta: Any, worker: Any, batches: Any, has_done: bool) -> Any:
+        """One worker's gradient over a truncation, the worker after it, and its report."""
+
     def init(self, key: Array, theta: Any) -> EstimatorState:
         """The state before the first step. Episodes begin in the first step."""
         theta = as_theta(type(self).__name__, theta)
@@ -144,27 +169,26 @@ class Workers(eqx.Module):
         return EstimatorState(center=workers, last_key=unused_key(self, key))
 
     def step(self, key: Array, theta: Any, state: EstimatorState, batches: Any = None) -> tuple[Any, Any, Info]:
-        """The gradient of the next ``truncation`` inner steps, the next state, and an ``Info``.
+        """The gradient from the next ``truncation`` inner steps, the next state, and an ``Info``.
 
-        key: fresh for every step.
+        key: a fresh one for every step.
         theta: the parameters now; any pytree of floats.
-        batches: None, or data for the unroll's steps with leading axes [truncation], or [truncation, num_workers] with
+        batches: None, or data for the unroll's steps with leading axis [truncation], or [truncation, num_workers] with
             ``batches_per_worker=True``.
         """
         owner = type(self).__name__
         theta = as_theta(owner, theta)
+        self.check_state(theta, state.center)
         leading = (self.truncation, self.num_workers) if self.batches_per_worker else (self.truncation,)
         meaning = "truncation, workers" if self.batches_per_worker else "truncation"
         has_done = check_unroll(self.unroll, theta, check_batches(owner, batches, leading, meaning))
-        self.check_state(theta, state.center)
         keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(self.num_workers))
         run = lambda k, worker, data: self.differentiate(k, theta, worker, data, has_done)  # noqa: E731
-        gradients, workers, report = jax.vmap(run, in_axes=(0, 0, 1 if self.batches_per_worker else None))(
-            keys, state.center, batches
-        )
+        run = jax.vmap(run, in_axes=(0, 0, 1 if self.batches_per_worker else None))
+        gradients, workers, report = run(keys, state.center, batches)
         gradient, info, finite = mean_over_workers(gradients, report, self.num_workers * self.truncation)
         if not in_lockstep(self.horizon, self.phase, has_done):  # a worker that blew up begins anew
-            over = lambda w: self.episode_of(w).over  # noqa: E731
+            over = lambda workers: self.episode_of(workers).over  # noqa: E731
             workers = eqx.tree_at(over, workers, over(workers) | ~finite)
         gradient, last_key = checked(self, key, gradient, state, info)
         return gradient, EstimatorState(center=workers, last_key=last_key), info
