@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.gradients import GPES, FullES, NoiseReuseES, PersistentES, TruncatedES, antithetic
+from laureate.gradients import GPES, FullES, NoiseReuseES, PersistentES, TruncatedES, pairs
 
 TRUNCATIONS, PARAMETERS, SIGMA, STEPS = 4, 2, 0.5, 2
 PATTERNS = 2 ** (TRUNCATIONS * PARAMETERS)
@@ -47,7 +47,7 @@ def signs(monkeypatch):
     bits = (np.arange(PATTERNS)[:, None] >> np.arange(TRUNCATIONS * PARAMETERS)) & 1
     table = jnp.asarray(2.0 * bits - 1.0, jnp.float32).reshape(PATTERNS, TRUNCATIONS, PARAMETERS)
     turn = {"t": 0}
-    monkeypatch.setattr(antithetic, "draw_noise", lambda *_: table[:, turn["t"]])
+    monkeypatch.setattr(pairs, "draw_noise", lambda *_: table[:, turn["t"]])
     return turn
 
 
