@@ -148,7 +148,12 @@ def _log_path(layout: Layout, log_weights: Array, sites: Array, moves: Array, wa
     by_site = _by_site(layout, log_weights)
     rest = jax.nn.logsumexp(by_site.at[sites].set(-jnp.inf, mode="drop"))
     on_path = jnp.where(walked, by_site[jnp.minimum(sites, layout.num_sites - 1)], -jnp.inf)
+
     # Adding sites back from the path's end, never subtracting: exact also where the path holds nearly all the weight.
-    remaining = jax.lax.associative_scan(jnp.logaddexp, jnp.append(on_path, rest), reverse=True)[:-1]
+    def add(total, weight):
+        total = jnp.logaddexp(total, weight)
+        return total, total
+
+    _, remaining = jax.lax.scan(add, rest, on_path, reverse=True)
     chosen = log_weights[jnp.clip(moves, 0, layout.num_moves - 1)]
     return jnp.sum(jnp.where(walked, chosen - jnp.where(walked, remaining, 0.0), 0.0))
