@@ -1,5 +1,6 @@
-"""The paper's own equations, by the backward tensor-train solver. Tests, margins and sizes were written down before anything was run.
+"""The paper's own equations, by the backward tensor-train solver.
 
+Tests, margins and sizes were written down before anything was run, and what was changed says so in ``deviations``.
 Truth comes from quadrature, a spectral solution or an unbiased simulation, never from the paper's own numbers.
 """
 
