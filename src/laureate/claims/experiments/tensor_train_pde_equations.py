@@ -321,7 +321,7 @@ CIR = Experiment(
     deviations=(
         OURS,
         "Time steps of 0.1 at desk scale (paper: 0.01). The implicit step 1/(1 + rΔt) against exp(−rΔt) is then a bias "
-        "of about 5 % in the price; a bound on it, first declared, was made a question before anything was run.",
+        "of about 5 % in the price; a bound on it, first declared, was made a question when a unit test showed this.",
         "The parameters are drawn by numpy with seed 42; the basis lives on (0, 6), the paper's on (−0.2, 6).",
         "g = 1 is in the trains' span and is not added.",
     ),
