@@ -100,13 +100,14 @@ class ProcessPool:
         self.close()
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(str(self._cache),))
-        waiting = iter(cells)
+        waiting = list(cells)
         running: dict[Future[Outcome], Cell] = {}
+        compiled: set[str] = set()
         broken = False
         while not broken:
             # No more is handed over than runs, so that a broken pool casts suspicion on few.
             try:
-                while len(running) < workers and (cell := next(waiting, None)) is not None:
+                while len(running) < workers and (cell := _next(waiting, running.values(), compiled)) is not None:
                     running[self._pool.submit(compute, cell)] = cell
             except BrokenProcessPool:
                 break
@@ -115,6 +116,7 @@ class ProcessPool:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 cell = running.pop(future)
+                compiled.add(cell.program)
                 try:
                     yield cell, future.result()
                 except BrokenProcessPool:
@@ -131,6 +133,15 @@ class ProcessPool:
             process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._pool = None
+
+
+def _next(waiting: list[Cell], running: Iterable[Cell], compiled: set[str]) -> Cell | None:
+    """Take a cell whose program no other worker is compiling just now: once that is done, the cache has it."""
+    compiling = {cell.program for cell in running} - compiled
+    for i, cell in enumerate(waiting):
+        if cell.program not in compiling:
+            return waiting.pop(i)
+    return None
 
 
 def _start_worker(compilation_cache: str) -> None:

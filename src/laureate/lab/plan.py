@@ -6,6 +6,7 @@ for.
 """
 
 import difflib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,16 @@ class Cell:
     def key(self) -> tuple[str, int]:
         """What tells it from all others, in the plan and in the store."""
         return self.fingerprint, self.start
+
+    @property
+    def program(self) -> str:
+        """What must be compiled for it: blocks of one arm, and arms that differ in floats alone, are one program."""
+        static = [
+            {name: None if isinstance(value, float) else value for name, value in settings.items()}
+            for settings in (self.arm_settings, self.scale_settings)
+        ]
+        shape = [self.trial, self.problem_reference, dict(self.problem_settings), self.count, self.x64, static]
+        return json.dumps(shape, sort_keys=True)
 
     @property
     def name(self) -> str:

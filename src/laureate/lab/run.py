@@ -78,7 +78,7 @@ def run_claims(
     selections, skipped = _fitting(list(selections), scale, problem)
     planned = plan(selections, scale, seeds, problem)
     found = {} if fresh else {cell.key: i for cell in planned if (i := store.finished_cell(cell)) is not None}
-    to_compute = [cell for cell in planned if cell.key not in found]
+    to_compute = _longest_first([cell for cell in planned if cell.key not in found], selections, scale)
     shown_seeds = seeds or max(scale_of(selection.experiment, scale).seeds for selection in selections)
 
     facts = environment()
@@ -115,6 +115,12 @@ def run_claims(
     seconds = round(sum(store.cell_seconds(found.values()).values()), 3)
     label = problem_label(problem)
     return Summary(run, scale, shown_seeds, label, claims, questions, counts, seconds, failures, skipped)
+
+
+def _longest_first(cells: list[Cell], selections: list[Selection], scale: str) -> list[Cell]:
+    """By the declared cost of their experiments, so that no long one is left to a single worker at the end."""
+    cost = {(s.paper.id, s.experiment.name): scale_of(s.experiment, scale).cost for s in selections}
+    return sorted(cells, key=lambda cell: -cost[cell.paper, cell.experiment])
 
 
 def problem_label(problem: str) -> str:

@@ -102,15 +102,12 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
         problem = eqx.combine(arrays, frozen_problem)
         return jax.vmap(lambda seed: _checked(cell, trial(jax.random.key(seed), arm, problem, scale)))(seeds)
 
-    # Blocks of one arm, and arms that differ in floats alone, are one program.
-    static = (arm_static, scale_static, sorted(arm_floats), sorted(scale_floats), dict(cell.problem_settings))
-    identity = json.dumps([cell.trial, cell.problem_reference, cell.count, cell.x64, static], sort_keys=True)
     arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
     started = time.perf_counter()
-    if identity not in _programs:
-        _programs[identity] = jax.jit(block).lower(*arguments).compile()
+    if cell.program not in _programs:
+        _programs[cell.program] = jax.jit(block).lower(*arguments).compile()
     compile_seconds = time.perf_counter() - started
-    result = _programs[identity](*arguments)
+    result = _programs[cell.program](*arguments)
     return {name: np.asarray(values) for name, values in result.items()}, compile_seconds
 
 
