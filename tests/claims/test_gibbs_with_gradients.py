@@ -53,7 +53,11 @@ def test_example_of_the_paper_runs():
     assert scope["result"].samples.shape == (8, 500, 10, 10)
 
 
-@pytest.mark.parametrize("name", TINY)
+# Training under a scan, under annealing, under vmap: half a minute to compile.
+SLOW = {"learn-potts", "deep-ebm"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in TINY])
 def test_trial_gives_finite_metrics(name):
     experiment = EXPERIMENTS[name]
     scale, problem = TINY[name]
