@@ -54,7 +54,7 @@ def check(path: Path, allowed: set[str], forbidden: set[str]) -> list[str]:
         root = module.partition(".")[0]
         if root == "laureate":
             inside = module == own or module.startswith(f"{own}.")
-            open_room = any(module == a or (a.endswith(".") and module.startswith(a)) for a in allowed)
+            open_room = any(module == a.rstrip(".") or (a.endswith(".") and module.startswith(a)) for a in allowed)
             if not (inside or open_room):
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
         elif root in forbidden:
