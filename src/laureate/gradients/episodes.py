@@ -19,7 +19,7 @@ class Episode(eqx.Module):
     """What an episode needs to go on.
 
     inner: the inner state; of a pair, both signs' with an axis of two.
-    key: of the episode's inner steps; step t uses ``fold_in(key, t)``, for both signs.
+    key: the episode's, of both signs: ``fold_in(key, 0)`` is for init, ``fold_in(key, t + 1)`` for step t.
     clock: inner steps done, t; -1 before the first episode.
     length: after how many steps it ends at the latest.
     over: it has ended, and a new one begins as soon as it may.
@@ -103,16 +103,20 @@ def new_episode(
     key: Array, start: Callable[[Array], Any], length: Callable[[Array], Array], previous: Array
 ) -> Episode:
     """An episode at t = 0; ``start`` and ``length`` make its first state and its length from their keys."""
-    init_key, step_key, length_key = jax.random.split(key, 3)
     return Episode(
-        inner=start(init_key),
-        key=step_key,
+        inner=start(jax.random.fold_in(key, 0)),
+        key=key,
         clock=jnp.asarray(0, jnp.int32),
-        length=length(length_key),
+        length=length(jax.random.fold_in(key, NO_END)),
         over=jnp.asarray(False),
         ended=jnp.zeros(previous.shape, bool),
         previous=jnp.zeros_like(previous),
     )
+
+
+def step_key(episode: Episode) -> Array:
+    """The key of the episode's next inner step: by its absolute index, so that truncations change nothing."""
+    return jax.random.fold_in(episode.key, episode.clock + 1)
 
 
 def run_on(

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from laureate.gradients.episodes import Episode, draw_length, ends_inside, new_episode, run_on, where
+from laureate.gradients.episodes import Episode, draw_length, ends_inside, new_episode, run_on, step_key, where
 from laureate.gradients.noise import Shard, draw_noise, pair_keys, per_leaf, perturb, score_of
 from laureate.gradients.unroll import advance, begin, loss_dtype
 
@@ -61,17 +61,15 @@ def unstarted(est: "Antithetic", key: Array, theta: Any, shard: Shard, clock: in
     The inner states are placeholders; made by the unroll's own ``init``, they fit whatever a user may hold in a state.
     """
 
-    def place(i):
-        own = jax.random.fold_in(key, i)
-        start = begin(est.unroll, own, theta)
-        inner = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), start)
-        none = jnp.asarray(0, jnp.int32)
-        episode = new_episode(own, lambda _: inner, lambda _: none, jnp.zeros(2, loss_dtype(theta)))
-        return replace(episode, clock=jnp.asarray(clock, jnp.int32), over=jnp.asarray(True))
+    inner = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), begin(est.unroll, key, theta))
+    none = jnp.asarray(0, jnp.int32)
+    episode = new_episode(key, lambda _: inner, lambda _: none, jnp.zeros(2, loss_dtype(theta)))
+    episode = replace(episode, clock=jnp.asarray(clock, jnp.int32), over=jnp.asarray(True))
+    everyone = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (shard.pairs.size, *leaf.shape)), episode)
 
     zeros = jax.tree.map(lambda leaf: jnp.zeros((shard.pairs.size, *leaf.shape), leaf.dtype), theta)
     noise = None if est.redraw_every == EVERY_TRUNCATION else zeros
-    return Pairs(episode=jax.vmap(place)(shard.pairs), score=zeros, noise=noise)
+    return Pairs(episode=everyone, score=zeros, noise=noise)
 
 
 def redraw(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, due: Array | None) -> Pairs:
@@ -196,8 +194,8 @@ def inner_step(
     est: "Antithetic", particles: Any, episode: Episode, tally: Tally, batch: Any, *, masked: bool
 ) -> tuple[Episode, Tally]:
     """One inner step of all pairs; ``particles`` and the inner states lie along one axis, + and − alternating."""
-    keys = jax.vmap(jax.random.fold_in)(episode.key, episode.clock)
-    keys = jnp.repeat(keys, 2, axis=0)  # the same key for + and −, and the same data
+    # The two signs of a pair get the same key and the same data.
+    keys = jnp.repeat(jax.vmap(step_key)(replace(episode, inner=None)), 2, axis=0)
     batch = jax.tree.map(lambda leaf: jnp.repeat(leaf, 2, axis=0), batch) if est.batches_per_pair else batch
     axes = (0, 0, 0, 0 if est.batches_per_pair else None)
     step = jax.vmap(lambda *args: advance(est.unroll, *args), in_axes=axes)

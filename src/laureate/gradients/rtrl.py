@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from laureate.gradients.episodes import Episode, ends_inside
+from laureate.gradients.episodes import Episode, ends_inside, step_key
 from laureate.gradients.unroll import advance, loss_dtype
 from laureate.gradients.workers import Report, Workers, no_report, restart_worker, step_on, unstarted_worker
 
@@ -111,7 +111,7 @@ class RTRL(Workers):
             floats, rest = eqx.partition(before.inner, eqx.is_inexact_array)
 
             def step(flat, floats):
-                own = jax.random.fold_in(before.key, before.clock)
+                own = step_key(before)
                 inner, level, done = advance(self.unroll, own, unravel(flat), eqx.combine(floats, rest), batch)
                 floats, others = eqx.partition(inner, eqx.is_inexact_array)
                 return (floats, level), (others, done)

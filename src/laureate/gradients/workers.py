@@ -21,6 +21,7 @@ from laureate.gradients.episodes import (
     is_count,
     new_episode,
     run_on,
+    step_key,
 )
 from laureate.gradients.reports import EstimatorState, Info, checked, status_of, unused_key
 from laureate.gradients.unroll import adopt, advance, as_theta, begin, check_batches, check_unroll, loss_dtype
@@ -86,8 +87,7 @@ def run_worker(
         episode, report = carry
         k, batch = x
         episode = restarted(episode, k) if inside else episode
-        step_key = jax.random.fold_in(episode.key, episode.clock)
-        inner, level, done = advance(est.unroll, step_key, theta, episode.inner, batch)
+        inner, level, done = advance(est.unroll, step_key(episode), theta, episode.inner, batch)
         return step_on(est, episode, inner, level, done, report, masked=unaligned), None
 
     episode = episode if inside else restarted(episode, 0)
