@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-import toys
 
+import toys
 from laureate.lab.claim import Arm, Claim
 
 SMOKE = ("--scale", "smoke", "--workers", "1")

@@ -8,7 +8,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
 
 if __name__ == "__main__":
     import toys
-
     from laureate.lab.claim import Claim, Scale
     from laureate.lab.home import store_path
     from laureate.lab.run import run_claims

@@ -1,4 +1,5 @@
 import pytest
+
 from laureate.lab.home import store_path
 from laureate.lab.store import Store
 

@@ -1,6 +1,6 @@
 import pytest
-import toys
 
+import toys
 from laureate.lab.claim import Arm, Claim, Scale, Settings
 
 

@@ -1,6 +1,6 @@
 import pytest
-import toys
 
+import toys
 from laureate.lab.errors import UserError
 from laureate.lab.plan import plan, select
 

@@ -5,8 +5,8 @@ import json
 import jax
 import numpy as np
 import pytest
-import toys
 
+import toys
 from laureate.lab import worker
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError

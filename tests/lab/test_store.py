@@ -2,8 +2,8 @@ import sqlite3
 
 import numpy as np
 import pytest
-import toys
 
+import toys
 from laureate.lab.errors import UserError
 from laureate.lab.plan import plan
 from laureate.lab.store import Store

@@ -3,6 +3,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+
 from laureate.pages.charts import Axis, Series, curve_chart, interval_chart, label
 
 

@@ -94,8 +94,8 @@ class CharacterLSTM(eqx.Module):
 class LearnedOptimiser(eqx.Module):
     """A learned optimiser trains a small classifier of scikit-learn's digits; θ is the optimiser.
 
-    For each weight w of the classifier a small network, the same for all weights, sees six features (its gradient and
-    two momenta over their root mean square, the weight, and how far the training is) and gives a direction d and a
+    For each weight w of the classifier a small network, the same for all weights, sees four features (its gradient and
+    its momentum over their root mean square, the weight, and how far the training is) and gives a direction d and a
     log-size m: w ← w − 0.003 e^m (a + d), where a is Adam's direction. At θ_0 it is nearly Adam with a small rate.
     L_t is the training loss of batch t before the update.
 
@@ -106,7 +106,7 @@ class LearnedOptimiser(eqx.Module):
     >>> theta = problem.theta0(jax.random.key(0))
     >>> state, loss = problem.step(jax.random.key(1), theta, problem.init(jax.random.key(2), theta))
     >>> bool(1.5 < loss < 3.5), sum(leaf.size for leaf in jax.tree.leaves(theta))
-    (True, 74)
+    (True, 58)
     """
 
     images: Float[Array, "n pixels"]
@@ -132,46 +132,44 @@ class LearnedOptimiser(eqx.Module):
 
     def theta0(self, key: PRNGKeyArray) -> Parameters:
         """A random first layer with variance 1 / inputs and a small last one."""
-        return _scaled_draw(key, self._shapes(), {"first": float(np.sqrt(3 / 6)), "last": 0.01})
+        return _scaled_draw(key, self._shapes(), {"first": float(np.sqrt(3 / 4)), "last": 0.01})
 
     def _shapes(self) -> Shapes:
-        return {"first": (6, self.units), "first_bias": (self.units,), "last": (self.units, 2), "last_bias": (2,)}
+        return {"first": (4, self.units), "first_bias": (self.units,), "last": (self.units, 2), "last_bias": (2,)}
 
     def _classifier(self) -> Shapes:
         pixels, hidden = self.images.shape[1], self.hidden
         first: Shapes = {"first": (pixels, hidden), "first_bias": (hidden,)} if hidden else {}
         return {**first, "last": (hidden or pixels, 10), "last_bias": (10,)}
 
-    def init(self, key: PRNGKeyArray, theta: Parameters) -> tuple[Array, Array, Array, Array, Array]:
-        """The classifier's weights in one vector, two momenta, the mean square of the gradient, and the step."""
+    def init(self, key: PRNGKeyArray, theta: Parameters) -> tuple[Array, Array, Array, Array]:
+        """The classifier's weights in one vector, momentum and mean square of the gradient, and the steps done."""
         del theta
         shapes = self._classifier()
         scale = {name: float(np.sqrt(3 / shape[0])) for name, shape in shapes.items() if len(shape) == 2}
         weights = _scaled_draw(key, shapes, scale)
         zeros = jnp.zeros_like(weights)
-        return weights, zeros, zeros, zeros, jnp.zeros((), jnp.int32)
+        return weights, zeros, zeros, jnp.zeros((), jnp.int32)
 
     def step(
-        self, key: PRNGKeyArray, theta: Parameters, state: tuple[Array, Array, Array, Array, Array]
-    ) -> tuple[tuple[Array, Array, Array, Array, Array], Float[Array, ""]]:
+        self, key: PRNGKeyArray, theta: Parameters, state: tuple[Array, Array, Array, Array]
+    ) -> tuple[tuple[Array, Array, Array, Array], Float[Array, ""]]:
         """One batch, one update by the learned optimiser."""
-        weights, fast, slow, square, t = state
+        weights, momentum, square, t = state
         chosen = _integer(jax.random.uniform(key, (self.batch,)), len(self.labels))
         loss, gradient = jax.value_and_grad(self.training_loss)(weights, self.images[chosen], self.labels[chosen])
-        fast = 0.9 * fast + 0.1 * gradient
-        slow = 0.99 * slow + 0.01 * gradient
+        momentum = 0.9 * momentum + 0.1 * gradient
         square = 0.99 * square + 0.01 * gradient**2
         count = (t + 1).astype(weights.dtype)
         root = jnp.sqrt(square / (1 - 0.99**count)) + 1e-6
-        adam = fast / (1 - 0.9**count) / root
+        adam = momentum / (1 - 0.9**count) / root
         progress = jnp.full_like(weights, count / self.horizon)
-        small = slow / (1 - 0.99**count) / root
-        features = jnp.stack([gradient / root, adam, small, weights, progress, progress**2], axis=1)
+        features = jnp.stack([gradient / root, adam, weights, progress], axis=1)
         mlp = _parts(theta, self._shapes())
         inner = jnp.tanh(jnp.clip(features, -5.0, 5.0) @ mlp["first"] + mlp["first_bias"][None, :])
         direction, size = jnp.split(inner @ mlp["last"] + mlp["last_bias"][None, :], 2, axis=1)
         weights = weights - 0.003 * jnp.exp(size[:, 0]) * (adam + direction[:, 0])
-        return (weights, fast, slow, square, t + 1), loss
+        return (weights, momentum, square, t + 1), loss
 
     def training_loss(
         self, weights: Float[Array, " w"], images: Float[Array, "b pixels"], labels: Int[Array, " b"]

@@ -122,8 +122,9 @@ class RidgeCoefficient(eqx.Module):
 class RidgeFamily(eqx.Module):
     """Ridge regression on many divisions of the same patients, so that a claim is not about one lucky division.
 
-    Divisions 0, 1, 2, ... are taken in order, and those kept whose best log λ lies strictly between the paper's
-    extreme starts, −5 and 5: elsewhere the best coefficient is 0 or larger than any start, and nothing can converge.
+    Divisions 0, 1, 2, ... are taken in order, and those kept whose validation loss has one valley over log λ in
+    [−8, 8], its floor strictly between the paper's extreme starts, −5 and 5. Elsewhere the best coefficient is 0 or
+    larger than any start, or no descent reaches it from every start.
 
     size: how many, >= 1. train_share, step_size: as in ``RidgeCoefficient``.
 
@@ -136,8 +137,8 @@ class RidgeFamily(eqx.Module):
 
     def __init__(self, size: int = 24, train_share: float = 0.8, step_size: float = 1e-3):
         require("RidgeFamily", "size", ">= 1", size, lambda n: n >= 1)
-        inside = (split for split in itertools.count() if abs(_best_coefficient(split, train_share)) < 5)
-        members = [RidgeCoefficient(split, train_share, step_size) for split in itertools.islice(inside, size)]
+        sound = (split for split in itertools.count() if _has_one_valley(split, train_share))
+        members = [RidgeCoefficient(split, train_share, step_size) for split in itertools.islice(sound, size)]
         self.members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
     def sample(self, key: PRNGKeyArray) -> RidgeCoefficient:
@@ -162,11 +163,21 @@ def _single(x: np.ndarray | float) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _best_coefficient(split: int, train_share: float) -> float:
-    """argmin over a grid of log λ of the converged model's validation loss, in double precision."""
+def _valley(split: int, train_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """The converged model's validation loss on a grid of log λ, in double precision."""
     (x, y), (x_v, y_v) = _divide(split, train_share)
     grid = np.linspace(-8.0, 8.0, 3201)
     eigenvalues, vectors = np.linalg.eigh(x.T @ x)  # (XᵀX + λI)⁻¹ = V diag(1 / (e + λ)) Vᵀ for all λ at once
     weights = vectors @ ((vectors.T @ (x.T @ y))[:, None] / (eigenvalues[:, None] + np.exp(grid)))
-    losses = np.mean((x_v @ weights - y_v[:, None]) ** 2, axis=0)
+    return grid, np.mean((x_v @ weights - y_v[:, None]) ** 2, axis=0)
+
+
+def _best_coefficient(split: int, train_share: float) -> float:
+    grid, losses = _valley(split, train_share)
     return float(grid[np.argmin(losses)])
+
+
+def _has_one_valley(split: int, train_share: float) -> bool:
+    _, losses = _valley(split, train_share)
+    turns = np.diff(np.sign(np.diff(losses)))
+    return bool(np.count_nonzero(turns) == 1 and abs(_best_coefficient(split, train_share)) < 5)
