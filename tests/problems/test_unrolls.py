@@ -128,34 +128,38 @@ def test_ridge_converges_to_the_solved_model_and_its_best_is_the_best():
     assert solved(best) < min(solved(best - 0.1), solved(best + 0.1))
 
 
-def test_ridge_family_keeps_the_divisions_that_have_an_optimum_inside():
+def test_ridge_family_keeps_the_divisions_that_have_one_valley_inside():
     family = unrolls.RidgeFamily(size=5)
     assert np.all(np.abs(np.asarray(family.members.best)) < 5)
-    drawn = {float(family.sample(jax.random.key(i)).best) for i in range(20)}
+    drawn = {float(family.sample(jax.random.key(i)).best) for i in range(40)}
     assert len(drawn) == 5
     alone = unrolls.RidgeCoefficient(split=2)
     first = jax.tree.map(lambda leaf: leaf[0], family.members)
-    assert eqx.tree_equal(first, alone)  # 0 and 1 have their optimum outside
+    assert eqx.tree_equal(first, alone)  # 0 and 1 have their floor outside
 
 
 @pytest.mark.parametrize(("stride", "randomness"), [(1.0, 0.0), (0.0, 0.0), (1.0, 1.0)])
 def test_lstm_reads_the_text_repeats_it_or_draws_it(stride, randomness):
-    problem = unrolls.CharacterLSTM(horizon=400, stride=stride, randomness=randomness)
-    key, theta = jax.random.key(3), problem.theta0(jax.random.key(0))
-
-    def advance(state, t):
-        return problem.step(jax.random.fold_in(key, t), theta, state)[0], state[3]
-
-    characters = np.asarray(jax.lax.scan(advance, problem.init(key, theta), jnp.arange(400))[1])
-    text = np.asarray(problem.text)
+    problem = unrolls.CharacterLSTM(horizon=400).sample(jax.random.key(3), stride, randomness)
+    characters, text = np.asarray(problem.sequence), np.asarray(problem.text)
+    assert characters.shape == (401,)
     if randomness:
         counts = np.bincount(characters, minlength=problem.num_characters)
         assert (counts > 0).mean() > 0.95  # 400 uniform draws of 67
     elif stride:
-        windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([text, text[:400]]), 400)
+        windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([text, text[:400]]), 401)
         assert (windows == characters).all(1).any()
     else:
         assert len(set(characters.tolist())) == 1
+
+
+def test_lstm_predicts_the_next_character_from_the_one_before():
+    """With the decoder's bias alone, L_t = −log softmax(bias)[next character]."""
+    problem = unrolls.CharacterLSTM(horizon=20)
+    bias = np.random.default_rng(0).normal(size=problem.num_characters).astype(np.float32)
+    theta = jnp.zeros_like(problem.theta0(jax.random.key(0))).at[-len(bias) :].set(bias)
+    expected = -(bias - np.log(np.exp(bias).sum()))[np.asarray(problem.sequence)[1:]]
+    np.testing.assert_allclose(losses(problem, theta, jax.random.key(0), 20), expected, rtol=1e-5)
 
 
 def test_lstm_starts_with_an_almost_uniform_prediction():
@@ -165,22 +169,43 @@ def test_lstm_starts_with_an_almost_uniform_prediction():
 
 
 def test_learned_optimiser_starts_as_a_slow_adam_and_learns_a_little():
-    problem = unrolls.LearnedOptimiser(horizon=150, batch=16)
-    trace = losses(problem, problem.theta0(jax.random.key(0)), jax.random.key(1), 150)
-    assert 1.8 < trace[:10].mean() < 3.5
-    assert trace[-10:].mean() < 0.8 * trace[:10].mean()
+    for hidden in (0, 8):
+        problem = unrolls.LearnedOptimiser(horizon=150, batch=16, hidden=hidden)
+        trace = losses(problem, problem.theta0(jax.random.key(0)), jax.random.key(1), 150)
+        assert 1.8 < trace[:10].mean() < 3.5
+        assert trace[-10:].mean() < 0.8 * trace[:10].mean()
 
 
 def test_fixed_episode_ignores_the_keys_it_is_given():
-    problem = unrolls.FixedEpisode(SMALL["lstm"], jax.random.key(5))
+    inner = SMALL["optimiser"]
+    problem = unrolls.FixedEpisode(inner, jax.random.key(5))
     theta = problem.theta0(jax.random.key(0))
-    assert problem.horizon == 8
-    one, other = (losses(problem, theta, jax.random.key(k), 8) for k in (1, 2))
+    assert problem.horizon == 6
+    one, other = (losses(problem, theta, jax.random.key(k), 6) for k in (1, 2))
     np.testing.assert_array_equal(one, other)
-    moved = unrolls.FixedEpisode(SMALL["lstm"], jax.random.key(6))
-    assert not np.array_equal(one, losses(moved, theta, jax.random.key(1), 8))
-    free = losses(SMALL["lstm"], theta, jax.random.key(5), 8)  # the same rule for keys as in this file
+    moved = unrolls.FixedEpisode(inner, jax.random.key(6))
+    assert not np.array_equal(one, losses(moved, theta, jax.random.key(1), 6))
+    free = losses(inner, theta, jax.random.key(5), 6)  # the same rule for keys as in this file
     np.testing.assert_allclose(one, free, rtol=1e-6)
+
+
+def test_blocks_are_sums_of_steps_and_their_length_is_no_shape():
+    problem, key = SMALL["linear-quadratic"], jax.random.key(0)
+    theta = problem.theta0(key)
+    single = np.asarray(losses(problem, theta, key, 6))
+
+    traced = []
+
+    @jax.jit
+    def blocks(length):
+        traced.append(length)
+        problem_of_blocks = unrolls.Blocks(problem, length)
+        _, first = problem_of_blocks.step(key, theta, problem_of_blocks.init(key, theta))
+        return first
+
+    for length in (1, 2, 3, 6):
+        np.testing.assert_allclose(blocks(length), single[:length].sum(), rtol=1e-5)
+    assert len(traced) == 1
 
 
 @pytest.mark.parametrize(
@@ -193,7 +218,7 @@ def test_fixed_episode_ignores_the_keys_it_is_given():
         (lambda: unrolls.ToySchedule(horizon=0), "ToySchedule.horizon must be >= 1; got 0."),
         (lambda: unrolls.RidgeCoefficient(train_share=1.0), "RidgeCoefficient.train_share must be in (0, 1); got 1.0."),
         (lambda: unrolls.RidgeFamily(size=0), "RidgeFamily.size must be >= 1; got 0."),
-        (lambda: unrolls.CharacterLSTM(randomness=2.0), "CharacterLSTM.randomness must be in [0, 1]; got 2.0."),
+        (lambda: unrolls.CharacterLSTM(hidden=0), "CharacterLSTM.hidden must be >= 1; got 0."),
         (lambda: unrolls.LearnedOptimiser(pool=3), "LearnedOptimiser.pool must be 1, 2 or 4; got 3."),
     ],
 )

@@ -20,10 +20,9 @@ UNBIASED = Experiment(
     arms=(
         Arm("pes", "PES", estimator="pes", truncation=2, sigma=0.1),
         Arm("truncated-es", "truncated ES", estimator="truncated-es", truncation=2, sigma=0.1),
-        Arm("truncated-backprop", "truncated backprop", estimator="truncated-backprop", truncation=2),
     ),
     scales={
-        "smoke": Scale(12, block=12, pairs=200, episodes=100),
+        "smoke": Scale(12, block=12, pairs=100, episodes=40),
         "desk": Scale(20, pairs=200, episodes=500),
         "full": Scale(40, pairs=1000, episodes=4000),
     },

@@ -87,8 +87,7 @@ def training(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     sigma, truncation = settings_of(arm, problem)
     window = horizon if arm.estimator == "full-es" else truncation
     every = max(1, scale.updates * truncation // (window * scale.points))
-    more = {"phase": arm.phase} if "phase" in arm else {}
-    est = estimator(arm.estimator, problem, truncation, horizon, scale.pairs, sigma, **more)
+    est = estimator(arm.estimator, problem, truncation, horizon, scale.pairs, sigma)
     evaluation_keys = jax.random.split(evaluation_key, scale.evaluations)
 
     theta = problem.theta0(theta_key)

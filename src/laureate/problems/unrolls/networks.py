@@ -18,12 +18,10 @@ Shapes = dict[str, tuple[int, ...]]
 class CharacterLSTM(eqx.Module):
     """A character LSTM reading one sequence, a character a step: L_t = −log p(next character), θ all its weights.
 
-    The text is scikit-learn's own prose (``laureate.problems.datasets.descriptions``) in lower case, read from a random
-    place. ``stride`` and ``randomness`` make the paper's other sequences of it: with stride 0 one character repeats for
-    ever, with randomness 1 all are drawn uniformly.
+    The text is scikit-learn's own prose (``laureate.problems.datasets.descriptions``) in lower case. One problem is one
+    sequence of it, the same in every episode; ``sample`` gives another.
 
     horizon: T, characters read, >= 1. hidden: units and embedding size, >= 1.
-    stride: characters moved forward a step, >= 0. randomness: share of characters drawn at random, in [0, 1].
 
     >>> problem = CharacterLSTM(horizon=10)
     >>> problem.num_characters, sum(leaf.size for leaf in jax.tree.leaves(problem.theta0(jax.random.key(0))))
@@ -31,24 +29,34 @@ class CharacterLSTM(eqx.Module):
     """
 
     text: Int[Array, " characters"]
-    stride: Float[Array, ""]
-    randomness: Float[Array, ""]
+    sequence: Int[Array, " length"]
     num_characters: int = eqx.field(static=True)
     horizon: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
-    def __init__(self, horizon: int = 1000, hidden: int = 5, stride: float = 1.0, randomness: float = 0.0):
+    def __init__(self, horizon: int = 1000, hidden: int = 5):
         require("CharacterLSTM", "horizon", ">= 1", horizon, lambda t: t >= 1)
         require("CharacterLSTM", "hidden", ">= 1", hidden, lambda h: h >= 1)
-        require("CharacterLSTM", "stride", ">= 0", stride, lambda s: s >= 0)
-        require("CharacterLSTM", "randomness", "in [0, 1]", randomness, lambda r: 0 <= r <= 1)
         alphabet, text = np.unique(list(descriptions().lower()), return_inverse=True)
         self.text = jnp.asarray(text, jnp.int32)
-        self.stride = jnp.asarray(stride, jnp.float32)
-        self.randomness = jnp.asarray(randomness, jnp.float32)
+        self.sequence = self.text[np.arange(horizon + 1) % len(text)]
         self.num_characters = len(alphabet)
         self.horizon = horizon
         self.hidden = hidden
+
+    def sample(
+        self, key: PRNGKeyArray, stride: float | Array = 1.0, randomness: float | Array = 0.0
+    ) -> "CharacterLSTM":
+        """The same with another sequence.
+
+        It starts at a random place and moves ``stride`` >= 0 characters a step: with 0 it repeats one for ever. The
+        share ``randomness`` in [0, 1] of the characters is replaced by uniformly drawn ones.
+        """
+        draws = jax.random.uniform(key, (3, self.horizon + 1))
+        offsets = jnp.floor(stride * jnp.arange(self.horizon + 1, dtype=jnp.float32)).astype(jnp.int32)
+        real = self.text[(_integer(draws[0, 0], len(self.text)) + offsets) % len(self.text)]
+        drawn = _integer(draws[1], self.num_characters)
+        return eqx.tree_at(lambda p: p.sequence, self, jnp.where(draws[2] < randomness, drawn, real))
 
     def theta0(self, key: PRNGKeyArray) -> Parameters:
         """All entries uniform around 0: embedding within ±0.1, matrices with variance 1 / inputs; biases zero."""
@@ -61,34 +69,26 @@ class CharacterLSTM(eqx.Module):
         gates = {"input": (h, 4 * h), "recurrent": (h, 4 * h), "bias": (4 * h,)}
         return {"embedding": (c, h), **gates, "decoder": (h, c), "decoder_bias": (c,)}
 
-    def init(self, key: PRNGKeyArray, theta: Parameters) -> tuple[Array, ...]:
-        """Hidden state and cell zero; where in the text the episode starts, its first character, the steps done."""
-        del theta
-        zeros, t = jnp.zeros(self.hidden), jnp.zeros((), jnp.int32)
-        draws = jax.random.uniform(key, (2,))
-        start = _integer(draws[0], len(self.text))
-        return zeros, zeros, start, self._character(draws[1], start, t), t
+    def init(self, key: PRNGKeyArray, theta: Parameters) -> tuple[Array, Array, Array]:
+        """Hidden state and cell zero, and the number of characters read."""
+        del key, theta
+        zeros = jnp.zeros(self.hidden)
+        return zeros, zeros, jnp.zeros((), jnp.int32)
 
     def step(
-        self, key: PRNGKeyArray, theta: Parameters, state: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], Float[Array, ""]]:
+        self, key: PRNGKeyArray, theta: Parameters, state: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array, Array], Float[Array, ""]]:
         """Read character t, predict character t + 1."""
-        hidden, cell, start, character, t = state
+        del key
+        hidden, cell, t = state
         weights = _parts(theta, self._shapes())
-        gates = weights["embedding"][character] @ weights["input"] + hidden @ weights["recurrent"] + weights["bias"]
+        embedded = weights["embedding"][self.sequence[t]]
+        gates = embedded @ weights["input"] + hidden @ weights["recurrent"] + weights["bias"]
         forget, write, output, new = jnp.split(gates, 4)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(write) * jnp.tanh(new)
         hidden = jax.nn.sigmoid(output) * jnp.tanh(cell)
         scores = jax.nn.log_softmax(hidden @ weights["decoder"] + weights["decoder_bias"])
-        following = self._character(jax.random.uniform(key), start, t + 1)
-        return (hidden, cell, start, following, t + 1), -scores[following]
-
-    def _character(self, draw: Float[Array, ""], start: Int[Array, ""], t: Int[Array, ""]) -> Int[Array, ""]:
-        """Number t: of the text or, where the draw in [0, 1) is below ``randomness``, uniform; one draw does both."""
-        offset = jnp.floor(self.stride * t.astype(self.stride.dtype)).astype(jnp.int32)
-        real = self.text[(start + offset) % len(self.text)]
-        drawn = _integer(draw / jnp.maximum(self.randomness, 1e-6), self.num_characters)
-        return jnp.where(draw < self.randomness, drawn, real)
+        return (hidden, cell, t + 1), -scores[self.sequence[t + 1]]
 
 
 class LearnedOptimiser(eqx.Module):
@@ -99,8 +99,9 @@ class LearnedOptimiser(eqx.Module):
     log-size m: w ← w − 0.003 e^m (a + d), where a is Adam's direction. At θ_0 it is nearly Adam with a small rate.
     L_t is the training loss of batch t before the update.
 
-    horizon: T, training steps, >= 1. hidden: units of the classifier, 0 for a linear one. units: hidden units of the
-    optimiser. pool: images are averaged over pool × pool pixels (1, 2 or 4). batch: images a step.
+    horizon: T, training steps, >= 1. truncation: after how many of them a comparison updates θ. hidden: units of the
+    classifier, 0 for a linear one. units: hidden units of the optimiser. pool: images are averaged over pool × pool
+    pixels (1, 2 or 4). batch: images a step.
 
     >>> problem = LearnedOptimiser(horizon=5, pool=2)
     >>> theta = problem.theta0(jax.random.key(0))
@@ -112,11 +113,14 @@ class LearnedOptimiser(eqx.Module):
     images: Float[Array, "n pixels"]
     labels: Int[Array, " n"]
     horizon: int = eqx.field(static=True)
+    truncation: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
     units: int = eqx.field(static=True)
 
-    def __init__(self, horizon: int = 1000, hidden: int = 8, pool: int = 1, batch: int = 32, units: int = 8):
+    def __init__(
+        self, horizon: int = 1000, truncation: int = 10, hidden: int = 8, pool: int = 1, batch: int = 32, units: int = 8
+    ):
         require("LearnedOptimiser", "horizon", ">= 1", horizon, lambda t: t >= 1)
         require("LearnedOptimiser", "hidden", ">= 0", hidden, lambda h: h >= 0)
         require("LearnedOptimiser", "pool", "1, 2 or 4", pool, lambda p: p in (1, 2, 4))
@@ -126,6 +130,7 @@ class LearnedOptimiser(eqx.Module):
         self.images = jnp.asarray((images - images.mean()) / images.std(), jnp.float32)
         self.labels = jnp.asarray(labels)
         self.horizon = horizon
+        self.truncation = truncation
         self.hidden = hidden
         self.batch = batch
         self.units = units

@@ -104,9 +104,9 @@ class RidgeCoefficient(eqx.Module):
         return jax.random.uniform(key, minval=-5.0, maxval=5.0)
 
     def init(self, key: PRNGKeyArray, theta: Float[Array, ""]) -> Float[Array, " d"]:
-        """w standard normal."""
-        del theta
-        return jax.random.normal(key, self.correlation.shape)
+        """w = 0."""
+        del key, theta
+        return jnp.zeros_like(self.correlation)
 
     def step(
         self, key: PRNGKeyArray, theta: Float[Array, ""], state: Float[Array, " d"]
