@@ -44,7 +44,7 @@ PAPER = Paper(
         "unroll, key = ToySchedule(), jax.random.key(0)\n"
         "pes = PersistentES(unroll, num_pairs=50, truncation=10, horizon=100, sigma=0.3)\n"
         "theta, history = train(key, pes, optax.adam(1e-2), unroll.theta0(key), num_updates=200)\n"
-        "grad, state, info = pes.step(key, theta, pes.init(key, theta))  # or one estimate, for a loop of your own\n"
+        "grad, state, info = jax.jit(pes.step)(key, theta, history.last.estimator)  # for a loop of your own\n"
     ),
     bibtex=(
         "@inproceedings{vicol2021unbiased,\n"

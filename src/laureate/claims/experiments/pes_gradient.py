@@ -67,7 +67,7 @@ VARIANCE = Experiment(
         Arm("full-es", "full ES", estimator="full-es", sigma=0.1),
     ),
     scales={
-        "smoke": Scale(12, block=12, truncations=8, parameters=5, repeats=20_000),
+        "smoke": Scale(12, block=12, truncations=8, parameters=5, repeats=12_000),
         "desk": Scale(20, truncations=16, parameters=10, repeats=20_000),
         "full": Scale(40, block=1, truncations=64, parameters=50, repeats=50_000),
     },
@@ -123,7 +123,7 @@ CHARACTER_LSTM = Experiment(
         Arm("repeated", "one character repeated", stride=0.0, randomness=0.0, sigma=1e-3),
     ),
     scales={
-        "smoke": Scale(12, block=12, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=8),
+        "smoke": Scale(12, block=12, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4),
         "desk": Scale(
             16, block=8, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
         ),
@@ -175,7 +175,8 @@ CHARACTER_LSTM = Experiment(
         "The text is scikit-learn's descriptions of its data sets (43,000 characters, 67 kinds) instead of Penn "
         "Treebank, which is not free; another sequence and another network for each seed, where the paper has one.",
         "The exact gradient comes from backpropagation, the paper's from ES with 5,000 particles.",
-        "smoke reads 64 characters and desk 500 instead of 1,000; the variance is that of one pair, from 64 pairs.",
+        "smoke reads 64 characters and desk 500 instead of 1,000; the variance is that of one pair, from 32 (smoke)"
+        " or 64 pairs.",
     ),
     curves=(
         Curve(

@@ -1,0 +1,251 @@
+"""The claims of PES: declared soundly, computed by trials that run, judged by formulas that are right."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.claims.pes import PAPER
+from laureate.claims.trials import pes as trials
+from laureate.claims.trials import pes_training
+from laureate.gradients import full_unroll_loss
+from laureate.lab.claim import Settings
+from laureate.lab.references import load
+from laureate.lab.statistics import smallest_p
+from laureate.lab.verdict import ALPHA
+from laureate.problems.unrolls import LinearQuadratic, ToySchedule
+
+EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
+# As small as a trial can be made: what is tested here is that it runs and reports what its claims read.
+TINY = {
+    "unbiased": ({"horizon": 4}, {"pairs": 2, "episodes": 2}),
+    "variance": ({}, {"truncations": 2, "parameters": 2, "repeats": 3}),
+    "influence-balancing": ({}, {"pairs": 2, "updates": 4, "points": 2}),
+    "toy-schedule": ({"horizon": 20}, {"pairs": 2, "updates": 4, "points": 2, "evaluations": 2}),
+    "l2-coefficient": ({"size": 2}, {"pairs": 1, "updates": 4, "points": 2}),
+    "character-lstm": ({"horizon": 4, "hidden": 2}, {"truncation_lengths": (1, 2, 4), "pairs": 2, "repeats": 2}),
+    "learned-optimiser": (
+        {"horizon": 4, "truncation": 2, "hidden": 0, "pool": 4, "batch": 2, "units": 2},
+        {"pairs": 1, "updates": 4, "points": 2, "evaluations": 1},
+    ),
+}
+QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+}  # these programs run for milliseconds
+
+
+def run(trial, arm, problem, scale, seeds=2):
+    """The trial over a few seeds, compiled as the lab does it: floats and the problem's arrays are arguments."""
+    arrays, rest = eqx.partition(problem, eqx.is_array)
+    floats = {name: value for name, value in arm.items() if isinstance(value, float)}
+    fixed = {name: value for name, value in arm.items() if name not in floats}
+
+    def block(seeds, arrays, floats):
+        settings = Settings(fixed, **floats)
+        whole = eqx.combine(arrays, rest)
+        return jax.vmap(lambda seed: trial(jax.random.key(seed), settings, whole, Settings(scale)))(seeds)
+
+    program = jax.jit(block).lower(jnp.arange(seeds, dtype=jnp.uint32), arrays, floats).compile(compiler_options=QUICK)
+    return jax.tree.map(np.asarray, program(jnp.arange(seeds, dtype=jnp.uint32), arrays, floats))
+
+
+def problem_of(experiment, **settings):
+    return load(experiment.problem)(**settings) if experiment.problem else None
+
+
+def example():
+    """The problem of examples/mine.py, loaded as a user's file is."""
+    return load(f"{Path(__file__).parents[2] / 'examples' / 'mine.py'}:Pendulum")()
+
+
+def test_the_ids_are_the_ones_promised():
+    promised = {
+        "unbiased",
+        "variance",
+        "variance-agreeing",
+        "variance-cancelling",
+        "influence-balancing",
+        "toy-schedule",
+        "l2-coefficient",
+        "character-lstm",
+        "learned-optimiser",
+    }
+    assert promised <= {claim.name for claim in PAPER.claims}
+    assert PAPER.id == "pes"
+
+
+def test_declarations_load_without_jax():
+    code = "import sys, laureate.claims.pes; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_enough_seeds_to_decide_every_claim_after_holm():
+    family = sum(claim.kind != "question" for claim in PAPER.claims)
+    for experiment in PAPER.experiments:
+        for name in ("smoke", "desk", "full"):
+            scale = experiment.scales[name]
+            assert 4 * smallest_p(scale.seeds) * family < ALPHA, (experiment.name, name)
+            assert scale.cost > 0, (experiment.name, name)
+
+
+def test_the_whole_paper_fits_its_time():
+    for scale, limit in (("smoke", 30), ("desk", 300)):
+        assert sum(experiment.scales[scale].cost for experiment in PAPER.experiments) <= limit
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_scale_gives_the_settings_the_tiny_one_has(name):
+    problem, settings = TINY[name]
+    for scale in EXPERIMENTS[name].scales.values():
+        assert set(scale.settings) == set(settings)
+        assert set(scale.problem) <= set(problem) | {"horizon", "units"}
+
+
+@pytest.mark.parametrize(("name", "arm"), [(e.name, arm.name) for e in PAPER.experiments for arm in e.arms])
+def test_each_trial_runs_and_reports_what_its_claims_read(name, arm):
+    experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
+    metrics = run(load(experiment.trial), experiment.arm(arm).settings, problem_of(experiment, **problem), scale)
+    for metric, values in metrics.items():
+        assert values.shape[0] == 2, metric
+        assert np.isfinite(values).all(), metric
+    for claim in experiment.claims:
+        wanted = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
+        for metric in wanted:
+            assert metrics[metric].ndim == (2 if claim.kind == "trend" else 1), claim.name
+    for curve in experiment.curves:
+        assert metrics[curve.x].shape == metrics[curve.y].shape
+
+
+def test_the_example_runs(capsys):
+    exec(PAPER.example, {})  # the page's own text
+    assert capsys.readouterr().out == ""
+
+
+def test_bibtex_is_whole():
+    for part in ("Vicol, Paul", "Metz, Luke", "Sohl-Dickstein, Jascha", "volume    = {139}", "{2021}", "10553--10563"):
+        assert part in PAPER.bibtex
+    assert PAPER.bibtex.count("{") == PAPER.bibtex.count("}")
+
+
+# The formulas of variance, against numbers known from elsewhere and against a Monte Carlo that shares no code.
+
+
+def test_variance_formula_on_identical_gradients():
+    """(P M (M + 1) / 2 + M) / M² = 2.94 for M = 8, P = 5; full ES has P + 1 = 6."""
+    slopes = np.eye(8)[:, :, None] * np.random.default_rng(0).normal(size=5)
+    power = (slopes.sum((0, 1)) ** 2).sum()
+    assert float(trials.pes_variance(jnp.asarray(slopes))) / power == pytest.approx(188 / 64, rel=1e-5)
+    assert float(trials.full_es_variance(jnp.asarray(slopes))) / power == pytest.approx(6, rel=1e-5)
+
+
+def test_variance_formula_in_general():
+    m, p, n, generator = 5, 3, 400_000, np.random.default_rng(1)
+    slopes = np.tril(np.ones((m, m)))[:, :, None] * generator.normal(size=(m, m, p))
+    noise = generator.normal(size=(n, m, p))
+    losses = np.einsum("tsp,nsp->nt", slopes, noise)
+    estimates = np.einsum("ntp,nt->np", np.cumsum(noise, axis=1), losses)
+    squares = ((estimates - slopes.sum((0, 1))) ** 2).sum(1)
+    error = squares.std() / np.sqrt(n)
+    assert abs(float(trials.pes_variance(jnp.asarray(slopes))) - squares.mean()) < 4 * error
+
+
+# Does each trial measure what it says?
+
+
+def test_unbiased_tells_pes_from_truncated_es():
+    scale = {"pairs": 100, "episodes": 20}
+    bias = {
+        kind: run(trials.unbiased, {"estimator": kind, "truncation": 2, "sigma": 0.1}, LinearQuadratic(), scale)
+        for kind in ("pes", "truncated-es")
+    }
+    assert np.abs(bias["pes"]["squared_bias"]).max() < 0.01
+    assert bias["truncated-es"]["squared_bias"].min() > 0.3
+    assert bias["truncated-es"]["along_gradient"].max() < -0.2
+
+
+def test_unbiased_sees_a_bias_across_the_gradient_too(monkeypatch):
+    """An estimate that is right along g and wrong across it: the projection is blind, the squared norm is not."""
+    exact = {}
+
+    def crooked(key, est, theta, updates):
+        gradient = jax.grad(lambda t: full_unroll_loss(est.unroll, t, key, 4))(theta)
+        across = jnp.stack([-gradient[1], gradient[0], jnp.zeros(())])
+        exact["ratio"] = across @ across / (gradient @ gradient)
+        return 2 * (gradient + across)
+
+    monkeypatch.setattr(trials, "_sum_of_steps", crooked)
+    arm = Settings(estimator="pes", truncation=2, sigma=0.1)
+    metrics = trials.unbiased(jax.random.key(0), arm, LinearQuadratic(horizon=4), Settings(pairs=1, episodes=2))
+    np.testing.assert_allclose(metrics["along_gradient"], 0.0, atol=1e-5)
+    np.testing.assert_allclose(metrics["squared_bias"], exact["ratio"], rtol=1e-4)
+
+
+def test_training_counts_a_run_that_blows_up_as_minus_one():
+    class Cliff:
+        """Downhill to the right, and a fall behind 5."""
+
+        horizon = 4
+
+        def theta0(self, key):
+            return jnp.array(1.0)
+
+        def init(self, key, theta):
+            return jnp.zeros(())
+
+        def step(self, key, theta, state):
+            return state, jnp.where(theta > 5, jnp.inf, -theta)
+
+    arm = {"estimator": "pes", "truncation": 2, "sigma": 0.1, "learning_rate": 10.0, "momentum": 0.9, "speedup": 1.0}
+    metrics = run(pes_training.training, arm, Cliff(), {"pairs": 2, "updates": 4, "points": 2, "evaluations": 1})
+    np.testing.assert_array_equal(metrics["reduction"], -1.0)
+    np.testing.assert_array_equal(metrics["loss"], 1e9)
+
+
+def test_training_gives_all_arms_the_same_inner_steps():
+    base = {"truncation": 10, "sigma": 0.3, "learning_rate": 0.01, "momentum": 0.9, "speedup": 1.0}
+    scale = {"pairs": 1, "updates": 8, "points": 4, "evaluations": 1}
+    steps = {
+        kind: run(pes_training.training, {"estimator": kind, **base}, ToySchedule(horizon=20), scale)["inner_steps"]
+        for kind in ("pes", "full-es")
+    }
+    np.testing.assert_array_equal(steps["pes"], steps["full-es"])
+    np.testing.assert_array_equal(steps["pes"][0], [20, 40, 60, 80])
+
+
+class Bare:
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def test_a_problems_own_settings_replace_the_arms():
+    arm = Settings(truncation=10, sigma=0.3)
+    assert trials.settings_of(arm, Bare(horizon=100)) == (0.3, 10)
+    assert trials.settings_of(arm, Bare(horizon=100, sigma=0.7, truncation=25)) == (0.7, 25)
+    assert trials.settings_of(arm, Bare(horizon=28)) == (0.3, 7)  # the next divisor below
+    assert trials.settings_of(arm, Bare(horizon=7)) == (0.3, 7)
+    with pytest.raises(TypeError, match=r"Bare\.horizon must be an integer >= 1; got None"):
+        trials.settings_of(arm, Bare(horizon=None))
+
+
+@pytest.mark.parametrize("name", [e.name for e in PAPER.experiments if e.accepts])
+def test_the_comparisons_run_on_an_unroll_of_ones_own(name):
+    experiment, (_, scale) = EXPERIMENTS[name], TINY[name]
+    problem = example()
+    problem.horizon, problem.truncation = 4, 2
+    assert all(hasattr(problem, attribute) for attribute in experiment.accepts)
+    for arm in experiment.arms:
+        metrics = run(load(experiment.trial), arm.settings, problem, scale)
+        assert all(np.isfinite(values).all() for values in metrics.values()), arm.name
+
+
+def test_trials_import_no_lab_but_its_vocabulary():
+    for module in (trials, pes_training, importlib.import_module("laureate.claims.pes")):
+        used = [line for line in Path(str(module.__file__)).read_text("utf-8").splitlines() if "laureate.lab" in line]
+        assert all("laureate.lab.claim" in line for line in used)
