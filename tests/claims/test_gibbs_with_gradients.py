@@ -14,6 +14,9 @@ from laureate.claims.trials import gibbs_with_gradients_learning as learning
 from laureate.lab.claim import Settings
 from laureate.problems.energies import IsingLattice, PottsLattice
 
+# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
+pytestmark = pytest.mark.slow
+
 QUICK = {"xla_backend_optimization_level": 0}
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 # As small as can be: what is tested is that every metric a claim or a picture names is there and finite.

@@ -19,7 +19,7 @@ from laureate.lab.claim import Settings
 from laureate.lab.references import load
 from laureate.lab.statistics import smallest_p
 from laureate.lab.verdict import ALPHA
-from laureate.problems.unrolls import LinearQuadratic, ToySchedule
+from laureate.problems.unrolls import CharacterLSTM, InfluenceBalancing, LinearQuadratic, RidgeFamily, ToySchedule
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 # As small as a trial can be made: what is tested here is that it runs and reports what its claims read.
@@ -162,10 +162,13 @@ def test_variance_formula_in_general():
 def test_unbiased_tells_pes_from_truncated_es():
     scale = {"pairs": 100, "episodes": 20}
     bias = {
-        kind: run(trials.unbiased, {"estimator": kind, "truncation": 2, "sigma": 0.1}, LinearQuadratic(), scale)
+        kind: run(
+            trials.unbiased, {"estimator": kind, "truncation": 2, "sigma": 0.1}, LinearQuadratic(), scale, seeds=8
+        )
         for kind in ("pes", "truncated-es")
     }
     assert np.abs(bias["pes"]["squared_bias"]).max() < 0.01
+    assert bias["pes"]["squared_bias"].min() < 0  # the halves are independent: a squared norm would never be negative
     assert bias["truncated-es"]["squared_bias"].min() > 0.3
     assert bias["truncated-es"]["along_gradient"].max() < -0.2
 
@@ -217,6 +220,40 @@ def test_training_gives_all_arms_the_same_inner_steps():
     }
     np.testing.assert_array_equal(steps["pes"], steps["full-es"])
     np.testing.assert_array_equal(steps["pes"][0], [20, 40, 60, 80])
+
+
+def test_influence_balancing_evaluates_theta_on_the_whole_unroll():
+    """Untrained, s[0] = 2θ(2p − n) = −3 and the loss ½ (−3 − 1)² = 8."""
+    arm = {"estimator": "pes", "truncation": 1, "sigma": 0.1, "learning_rate": 0.0}
+    scale = {"pairs": 1, "updates": 2, "points": 2}
+    metrics = run(pes_training.influence_balancing, arm, InfluenceBalancing(), scale)
+    np.testing.assert_allclose(metrics["log_loss_curve"], np.log10(8.0), rtol=1e-5)
+
+
+def test_l2_coefficient_measures_from_the_best_of_the_division_it_trains_on():
+    arm = {"estimator": "pes", "truncation": 1, "sigma": 0.01, "learning_rate": 0.0}
+    family = RidgeFamily(size=3)
+    metrics = run(pes_training.l2_coefficient, arm, family, {"pairs": 1, "updates": 2, "points": 2})
+    for seed in range(2):
+        keys = jax.random.split(jax.random.key(seed), 6)
+        best = [float(family.sample(jax.random.fold_in(key, 0)).best) for key in keys]
+        expected = np.abs(np.array([-5.0, -3.0, -1.0, 1.0, 3.0, 5.0]) - best)
+        np.testing.assert_allclose(metrics["distance"][seed], expected.mean(), rtol=1e-5)
+        np.testing.assert_allclose(metrics["worst_distance"][seed], expected.max(), rtol=1e-5)
+
+
+def test_character_lstm_measures_the_variance_of_one_pair():
+    """With one truncation PES is full ES, and for small σ its one-pair variance is (P + 1) ‖g‖²."""
+    problem = CharacterLSTM(horizon=4, hidden=2)
+    arm = {"stride": 1.0, "randomness": 0.0, "sigma": 1e-3}
+    scale = {"truncation_lengths": (1, 4), "pairs": 4, "repeats": 400}
+    metrics = run(trials.character_lstm, arm, problem, scale)
+    size = problem.theta0(jax.random.key(0)).size
+    # One pair gives ‖g‖² χ²₁ P, of relative deviation √2: 1,600 pairs give 3.5 %, and 15 % is four of these.
+    np.testing.assert_allclose(10 ** metrics["log_variance"][:, 1], size + 1, rtol=0.15)
+    np.testing.assert_allclose(metrics["log_truncations"][0], np.log10([4, 1]), atol=1e-6)
+    rise = (metrics["log_variance"][:, 0] - metrics["log_variance"][:, 1]) / np.log10(4)
+    np.testing.assert_allclose(metrics["slope"], rise, rtol=1e-4)
 
 
 class Bare:

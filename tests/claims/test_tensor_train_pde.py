@@ -10,6 +10,9 @@ import pytest
 from laureate.claims import paper
 from laureate.lab.claim import Settings
 
+# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
+pytestmark = pytest.mark.slow
+
 PAPER = paper("tensor-train-pde")
 EXPECTED = {
     "hjb-100",

@@ -25,6 +25,9 @@ from laureate.sampling import (
     run,
 )
 
+# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
+pytestmark = pytest.mark.slow
+
 LATTICE = IsingLattice(4, 0.15, 0.1)
 TARGET = (LATTICE, Binary())
 KERNELS = {

@@ -3,6 +3,8 @@
 Pairs are the first axis everywhere. Nothing here is shared with the package but the noise, which is given.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,15 +24,15 @@ THETA = np.array([0.5, -0.2])
 class Tank(eqx.Module):
     """s ← A s + B θ, L = ½ sᵀ Q s + offset; the first state is START + learned·θ. ``ends``: it says done at step T."""
 
-    learned: jax.Array = eqx.field(default=0.0, converter=np.asarray)
-    offset: jax.Array = eqx.field(default=0.0, converter=np.asarray)
-    scale: jax.Array = eqx.field(default=1.0, converter=np.asarray)
+    learned: Any = eqx.field(default=0.0, converter=np.asarray)
+    offset: Any = eqx.field(default=0.0, converter=np.asarray)
+    scale: Any = eqx.field(default=1.0, converter=np.asarray)
     ends: int = eqx.field(static=True, default=0)
 
     def init(self, key, theta):
         return jnp.asarray(START, theta.dtype) + self.learned * theta, jnp.zeros((), jnp.int32)
 
-    def step(self, key, theta, state):
+    def step(self, key, theta, state) -> Any:
         s, t = state
         s = jnp.asarray(A, s.dtype) @ s + jnp.asarray(B, s.dtype) @ theta
         loss = self.scale * (0.5 * s @ jnp.asarray(Q, s.dtype) @ s) + self.offset
@@ -103,9 +105,10 @@ compiled_steps = jax.jit(steps, static_argnums=3, compiler_options=QUICK)
 
 def run_steps(estimator, theta, number, anew=False):
     """``steps`` compiled, once for estimators that differ in numbers only; ``anew`` after something was patched."""
-    run = jax.jit(lambda *args: steps(*args, number), compiler_options=QUICK) if anew else None
-    args = (jax.random.key(0), estimator, jax.tree.map(jnp.asarray, theta))
-    return run(*args) if run else compiled_steps(*args, number)
+    theta = jax.tree.map(jnp.asarray, theta)
+    if anew:
+        return jax.jit(lambda key: steps(key, estimator, theta, number), compiler_options=QUICK)(jax.random.key(0))
+    return compiled_steps(jax.random.key(0), estimator, theta, number)
 
 
 def step_keys(number):

@@ -97,7 +97,7 @@ def test_pes_over_a_whole_episode_is_antithetic_es():
     noise = drawn(3)
     assert_allclose(state.pairs.score, noise[2] / SIGMA**2, rtol=ROUNDING)
     for eps, gradient in zip(noise, pes, strict=True):
-        loss = {+1: 0.0, -1: 0.0}
+        loss = {+1: np.zeros(PAIRS), -1: np.zeros(PAIRS)}
         for sign in loss:
             s = np.broadcast_to(np.array([1.0, -0.5]), eps.shape)
             for _ in range(7):
@@ -133,7 +133,7 @@ def test_truncated_es_is_the_plain_algorithm():
     center = np.array([[1.0, -0.5]])
     for eps, gradient in zip(drawn(3), gradients, strict=True):
         plus = minus = np.broadcast_to(center, eps.shape)
-        difference = 0.0
+        difference = np.zeros(PAIRS)
         for _ in range(3):
             plus, loss_plus = tank_step(THETA + eps, plus)
             minus, loss_minus = tank_step(THETA - eps, minus)
@@ -279,7 +279,7 @@ def test_analytic_pes_is_the_plain_algorithm():
             return first + Tank().step(None, theta, state)[1]
 
         a = np.asarray(jax.grad(loss)(THETA))
-        difference = 0.0
+        difference = np.zeros(PAIRS)
         for _ in range(2):
             plus, loss_plus = tank_step(THETA + eps, plus)
             minus, loss_minus = tank_step(THETA - eps, minus)

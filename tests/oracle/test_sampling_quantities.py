@@ -31,6 +31,9 @@ from laureate.sampling import (
     run,
 )
 
+# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
+pytestmark = pytest.mark.slow
+
 
 def log_sum_over(energy, shape):
     states = np.array(list(itertools.product([0.0, 1.0], repeat=int(np.prod(shape))))).reshape(-1, *shape)

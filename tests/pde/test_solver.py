@@ -10,6 +10,9 @@ from laureate.pde import DeepBackward, DeepBSDE, MonteCarlo, Polynomials, Tensor
 from laureate.pde.steps import judge
 from laureate.problems.pdes import HJBLog, QuadraticHJB
 
+# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
+pytestmark = pytest.mark.slow
+
 
 def small(**settings):
     return TensorTrainSolver(Polynomials(-6.0, 6.0, 0), **{"num_steps": 4, "num_samples": 50, **settings})

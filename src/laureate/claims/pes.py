@@ -37,14 +37,15 @@ PAPER = Paper(
         "E Σ_t ĝ_t = ∇_θ Σ_t L_t   (θ frozen; exact for losses quadratic in θ)"
     ),
     example=(
-        "import jax, optax\n"
+        "import equinox, jax, optax\n"
         "from laureate.gradients import PersistentES, train\n"
         "from laureate.problems.unrolls import ToySchedule  # or your own object with init and step\n"
         "\n"
         "unroll, key = ToySchedule(), jax.random.key(0)\n"
         "pes = PersistentES(unroll, num_pairs=50, truncation=10, horizon=100, sigma=0.3)\n"
         "theta, history = train(key, pes, optax.adam(1e-2), unroll.theta0(key), num_updates=200)\n"
-        "grad, state, info = jax.jit(pes.step)(key, theta, history.last.estimator)  # for a loop of your own\n"
+        "step = equinox.filter_jit(pes.step)  # for a loop of your own\n"
+        "grad, state, info = step(key, theta, history.last.estimator)\n"
     ),
     bibtex=(
         "@inproceedings{vicol2021unbiased,\n"

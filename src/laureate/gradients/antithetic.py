@@ -12,7 +12,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
 
 from laureate._core import require
 from laureate.gradients.episodes import Horizon, as_horizon, check_episodes, in_lockstep, is_count, where
@@ -46,7 +49,8 @@ class Antithetic(eqx.Module):
         owner = type(self).__name__
         require(owner, "num_pairs", "an integer >= 1", self.num_pairs, is_count)
         for sigma in jax.tree.leaves(self.sigma):
-            require(owner, "sigma", "> 0 and finite", sigma, lambda s: bool(jnp.all((s > 0) & jnp.isfinite(s))))
+            value = sigma if isinstance(sigma, Tracer) else np.asarray(sigma).tolist()
+            require(owner, "sigma", "> 0 and finite", value, lambda s: np.all(np.isfinite(s)) and np.min(s) > 0)
         remedy = "The weight ε/σ² is the score function of a Gaussian; another noise has another."
         require(owner, "noise", "'gaussian'", self.noise, lambda n: n == "gaussian", remedy)
         check_episodes(owner, self.window, self.horizon, self.phase, self.restart, self.telescope)
@@ -151,8 +155,9 @@ def mean_over_pairs(
         jnp.sum(tally.unequal > 0, dtype=jnp.int32),
         sum(jax.tree.leaves(squares)),
     )
-    if shard.axis is not None:
-        everything = jax.lax.psum(everything, shard.axis)
+    if shard.axis is not None:  # packed into one vector, so that it is one message
+        packed, unpack = ravel_pytree(everything)
+        everything = unpack(jax.lax.psum(packed, shard.axis))
     sums, num_finite, loss, alive, done, unequal, square = everything
     twice = 2 * jnp.maximum(num_finite, 1)
     size = sum(leaf.size for leaf in jax.tree.leaves(theta))

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from laureate._core import require
@@ -77,6 +77,8 @@ class Sharded(eqx.Module):
         def run(key, theta, state, batches):
             return self.estimator.local_step(key, theta, state, batches, self._shard())
 
+        if batches is not None:
+            batches = jax.device_put(batches, NamedSharding(self.mesh, data))
         ins, outs = (Spec(), Spec(), self._state_spec(), data), (Spec(), self._state_spec(), info)
         return self._over_devices(run, ins, outs)(key, theta, state, batches)
 

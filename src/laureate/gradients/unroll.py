@@ -65,9 +65,9 @@ def as_theta(owner: str, theta: Any) -> Any:
     def leaf(path, value):
         numeric = eqx.is_array_like(value)
         if not numeric or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
-            kind = jnp.result_type(value) if numeric else type(value).__name__
+            kind = f"has dtype {jnp.result_type(value)}" if numeric else f"is a {type(value).__name__}"
             raise TypeError(
-                f"theta leaf {name_of(path)!r} has dtype {kind}; {owner} perturbs or differentiates float leaves only: "
+                f"theta leaf {name_of(path)!r} {kind}; {owner} perturbs or differentiates float leaves only: "
                 "mark it static (equinox.partition) or keep it in the unroll."
             )
         return strong(value)

@@ -22,9 +22,9 @@ UNBIASED = Experiment(
         Arm("truncated-es", "truncated ES", estimator="truncated-es", truncation=2, sigma=0.1),
     ),
     scales={
-        "smoke": Scale(12, block=12, pairs=100, episodes=40),
-        "desk": Scale(20, pairs=200, episodes=500),
-        "full": Scale(40, pairs=1000, episodes=4000),
+        "smoke": Scale(12, block=12, cost=2.5, pairs=100, episodes=40),
+        "desk": Scale(20, cost=16, pairs=200, episodes=500),
+        "full": Scale(40, cost=1200, pairs=1000, episodes=4000),
     },
     claims=(
         Claim(
@@ -67,9 +67,9 @@ VARIANCE = Experiment(
         Arm("full-es", "full ES", estimator="full-es", sigma=0.1),
     ),
     scales={
-        "smoke": Scale(12, block=12, truncations=8, parameters=5, repeats=12_000),
-        "desk": Scale(20, truncations=16, parameters=10, repeats=20_000),
-        "full": Scale(40, block=1, truncations=64, parameters=50, repeats=50_000),
+        "smoke": Scale(12, block=12, cost=3.5, truncations=8, parameters=5, repeats=12_000),
+        "desk": Scale(20, cost=17, truncations=16, parameters=10, repeats=20_000),
+        "full": Scale(40, block=1, cost=6400, truncations=64, parameters=50, repeats=50_000),
     },
     claims=(
         Claim(
@@ -123,13 +123,16 @@ CHARACTER_LSTM = Experiment(
         Arm("repeated", "one character repeated", stride=0.0, randomness=0.0, sigma=1e-3),
     ),
     scales={
-        "smoke": Scale(12, block=12, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4),
+        "smoke": Scale(
+            12, block=12, cost=4.5, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4
+        ),
         "desk": Scale(
-            16, block=8, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
+            16, block=8, cost=34, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
         ),
         "full": Scale(
             20,
             block=1,
+            cost=64_000,
             problem={"horizon": 1000},
             truncation_lengths=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000),
             pairs=500,

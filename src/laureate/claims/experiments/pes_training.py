@@ -41,9 +41,9 @@ INFLUENCE_BALANCING = Experiment(
         ),
     ),
     scales={
-        "smoke": Scale(12, block=12, pairs=500, updates=3000, points=50),
-        "desk": Scale(20, pairs=500, updates=3000, points=50),
-        "full": Scale(40, pairs=500, updates=3000, points=50),
+        "smoke": Scale(12, block=12, cost=6, pairs=500, updates=3000, points=50),
+        "desk": Scale(20, cost=8, pairs=500, updates=3000, points=50),
+        "full": Scale(40, cost=16, pairs=500, updates=3000, points=50),
     },
     claims=(
         Claim(
@@ -125,9 +125,9 @@ TOY_SCHEDULE = Experiment(
         _trained("full-es", "full ES", "full-es", sigma=0.3, momentum=0.99, speedup=5.0),
     ),
     scales={
-        "smoke": Scale(12, block=12, pairs=50, updates=1600, points=20, evaluations=2),
-        "desk": Scale(16, block=8, pairs=50, updates=20_000, points=50, evaluations=2),
-        "full": Scale(50, pairs=50, updates=20_000, points=50, evaluations=2),
+        "smoke": Scale(12, block=12, cost=4.5, pairs=50, updates=1600, points=20, evaluations=2),
+        "desk": Scale(16, block=8, cost=36, pairs=50, updates=20_000, points=50, evaluations=2),
+        "full": Scale(50, cost=120, pairs=50, updates=20_000, points=50, evaluations=2),
     },
     claims=(
         Claim(
@@ -203,9 +203,9 @@ L2_COEFFICIENT = Experiment(
         ),
     ),
     scales={
-        "smoke": Scale(12, block=12, pairs=2, updates=10_000, points=20),
-        "desk": Scale(20, pairs=2, updates=50_000, points=50),
-        "full": Scale(40, pairs=2, updates=50_000, points=50),
+        "smoke": Scale(12, block=12, cost=3, pairs=2, updates=10_000, points=20),
+        "desk": Scale(20, cost=12, pairs=2, updates=50_000, points=50),
+        "full": Scale(40, cost=24, pairs=2, updates=50_000, points=50),
     },
     claims=(
         Claim(
@@ -262,16 +262,18 @@ LEARNED_OPTIMISER = Experiment(
         "smoke": Scale(
             12,
             block=12,
+            cost=6,
             problem={"horizon": 50, "truncation": 5, "hidden": 0, "pool": 2, "batch": 16},
             pairs=4,
             updates=200,
             points=4,
             evaluations=8,
         ),
-        "desk": Scale(16, block=8, problem={"horizon": 100}, pairs=5, updates=400, points=10, evaluations=8),
+        "desk": Scale(16, block=8, cost=36, problem={"horizon": 100}, pairs=5, updates=400, points=10, evaluations=8),
         "full": Scale(
             20,
             block=1,
+            cost=170_000,
             problem={"horizon": 1000, "hidden": 32, "units": 32},
             pairs=50,
             updates=10_000,
