@@ -1,6 +1,6 @@
 """One PES update against evosax's PersistentES driven by hand, and how time and memory grow.
 
-The inner problem is the training of a two-layer MLP by gradient descent; theta holds a log learning rate for every weight
+The inner problem is the training of a two-layer MLP by gradient descent; theta holds a log learning rate a weight
 (or one for every layer). Both sides run the same inner problem on the same batches with as many particles, in one
 process, interleaved; compile time is told apart. Ratio = theirs / ours: above 1 we are faster.
 
@@ -79,9 +79,7 @@ def our_side(work: Work):
     """(carry, update): one outer update with our estimator."""
     unroll = TrainMLP(work)
     theta = unroll.theta()
-    estimator = PersistentES(
-        unroll, num_pairs=work.pairs, truncation=work.steps, horizon=work.horizon, sigma=SIGMA
-    )
+    estimator = PersistentES(unroll, num_pairs=work.pairs, truncation=work.steps, horizon=work.horizon, sigma=SIGMA)
 
     def update(key, carry, batches):
         theta, state, memory = carry
@@ -133,7 +131,7 @@ def compiled(side: Any, work: Work):
     begin = time.perf_counter()
     program = jax.jit(update).lower(jax.random.key(0), carry, batches).compile()
     seconds = time.perf_counter() - begin
-    memory = program.memory_analysis()
+    memory: Any = program.memory_analysis()
     size = (memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes) / 1e6
     return carry, program, batches, seconds, size
 

@@ -9,7 +9,7 @@ from jax import Array
 
 from laureate._core import Status, require
 from laureate.gradients.antithetic import Antithetic, carried, check_step, is_finite, mean_over_pairs, weighted_sum
-from laureate.gradients.episodes import ends_inside, where
+from laureate.gradients.episodes import ends_inside, is_count, where
 from laureate.gradients.noise import Shard
 from laureate.gradients.pairs import drive, unstarted
 from laureate.gradients.reports import EstimatorState, Info, checked, status_of, unused_key
@@ -53,6 +53,7 @@ class AnalyticPES(Antithetic):
     """
 
     def __check_init__(self):
+        require("AnalyticPES", "truncation", "an integer >= 1", self.truncation, is_count)
         remedy = "Its one backpropagated episode runs in step with all pairs; PersistentES has no such limit."
         require("AnalyticPES", "phase", "'lockstep'", self.phase, lambda phase: phase == "lockstep", remedy)
         rule = f"None or a multiple of truncation ({self.truncation})"
