@@ -110,6 +110,16 @@ def test_toy_schedule_has_the_authors_start_and_grid_optimum():
     assert float(total(jnp.asarray(grid)).min()) == pytest.approx(559.4, abs=1.0)
 
 
+def test_toy_schedule_starts_with_the_first_rate_and_ends_with_the_second():
+    problem, key = unrolls.ToySchedule(), jax.random.key(0)
+    x = jnp.array([0.0, 90.0])  # here the slope is (0, ~ −¼ + sin 2x)
+    moved = {}
+    for t in (0, 50, 100):
+        (after, _), _ = problem.step(key, jnp.log(jnp.array([1.0, 3.0])), (x, jnp.asarray(t)))
+        moved[t] = float(after[1] - x[1])
+    np.testing.assert_allclose([moved[50] / moved[0], moved[100] / moved[0]], [2.0, 3.0], rtol=1e-3)
+
+
 def test_ridge_converges_to_the_solved_model_and_its_best_is_the_best():
     problem = unrolls.RidgeCoefficient(split=2)
     theta = jnp.array(2.0)
@@ -136,6 +146,28 @@ def test_ridge_family_keeps_the_divisions_that_have_one_valley_inside():
     alone = unrolls.RidgeCoefficient(split=2)
     first = jax.tree.map(lambda leaf: leaf[0], family.members)
     assert eqx.tree_equal(first, alone)  # 0 and 1 have their floor outside
+
+
+def test_ridge_family_leaves_out_divisions_with_two_valleys():
+    from laureate.problems.unrolls.tuning import _has_one_valley
+
+    inputs, targets = datasets.diabetes()
+    grid = np.linspace(-8, 8, 161)
+    kinds = set()
+    for split in range(20):
+        order = np.random.default_rng(split).permutation(442)
+        (x, y), (x_v, y_v) = ((inputs[part], targets[part]) for part in (order[:354], order[354:]))
+        loss = np.empty_like(grid)
+        for i, value in enumerate(grid):
+            w = np.linalg.solve(x.T @ x + np.exp(value) * np.eye(10), x.T @ y)
+            loss[i] = np.mean((x_v @ w - y_v) ** 2)
+        floors = (loss[1:-1] < loss[:-2]) & (loss[1:-1] < loss[2:])
+        downhill_at_an_end = loss[0] < loss[1] or loss[-1] < loss[-2]
+        one = floors.sum() == 1 and not downhill_at_an_end and abs(grid[loss.argmin()]) < 5
+        inside = abs(grid[loss.argmin()]) < 5
+        kinds.add((bool(one), bool(inside)))
+        assert _has_one_valley(split, 0.8) == one, split
+    assert (False, True) in kinds  # two valleys, the deeper one inside, does occur
 
 
 @pytest.mark.parametrize(("stride", "randomness"), [(1.0, 0.0), (0.0, 0.0), (1.0, 1.0)])
