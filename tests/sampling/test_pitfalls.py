@@ -116,7 +116,7 @@ def test_a_mask_samples_the_conditional():
 
 def test_ordinal_moves_stay_inside_and_reach_both_ends():
     kernel = GibbsWithGradients(lambda x: -0.1 * jnp.sum((x - 2.0) ** 2), Ordinal(0, 4, window=2))
-    samples = run(jax.random.key(0), kernel, np.full((4, 3), 2), 500).samples
+    samples = run(jax.random.key(0), kernel, np.full((4, 3), 1), 500).samples
     assert set(np.unique(samples)) == {0, 1, 2, 3, 4}
 
 
