@@ -4,7 +4,7 @@ The PyTorch loop follows the authors' way: both ends of a step are evaluated by 
 multinomial. One core on both sides, one process, interleaved; ratio above 1: ours is faster. Effective samples are of
 the Hamming distance to a random state; both sides run the same chain law, so their ratio per second is that of steps.
 
-    OMP_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" \
+    OMP_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false PJRT_NPROC=1 \
         python -m benchmarks sampling_gwg [--json] [--quick]
 """
 

@@ -3,7 +3,13 @@
 import os
 
 # One thread a process: two pytest workers share two cores, and oversubscription is slower than either.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+# Most of a test's time is compiling, so the compiler is told to be quick (LIGHT_COMPILATION in the lab's worker).
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false"
+    " --xla_cpu_multi_thread_eigen=false",
+)
+os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Programs that draw random numbers compile about four times faster so; most of a test's time is compiling.
 os.environ.setdefault("JAX_THREEFRY_PARTITIONABLE", "0")

@@ -19,7 +19,8 @@ __all__ = ["Executor", "InProcess", "ProcessPool", "cores", "make_executor"]
 
 # One thread a worker: cells are what runs in parallel, and the numbers do not depend on how many workers there are.
 SINGLE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "PJRT_NPROC": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }

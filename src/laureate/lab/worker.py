@@ -3,6 +3,7 @@
 Everything is imported inside functions, so that planning and reading never load jax.
 """
 
+import gc
 import json
 import time
 import traceback
@@ -20,6 +21,14 @@ from laureate.lab.references import is_file, load
 
 __all__ = ["Outcome", "compute", "prepare"]
 
+# A program of minutes is compiled for as long as it runs. With these, XLA takes a third of the time to compile it and
+# the program a tenth more to run (benchmarks/lab.py); at full size the compiler may take its time.
+LIGHT_COMPILATION = {
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,  # a worker has one thread, so parts are only overhead
+}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -36,6 +45,9 @@ def prepare(compilation_cache: str) -> None:
     import equinox  # noqa: F401  (loaded here, so that its seconds are not counted as the first cell's)
     import jax
 
+    # Tracing makes objects by the million and hardly a cycle: looking for those is a tenth of a small cell's time.
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 100)
     jax.config.update("jax_compilation_cache_dir", compilation_cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -84,6 +96,21 @@ def _make_problem(reference: str, settings: str, accepts: tuple[str, ...]) -> An
     return made(**json.loads(settings)) if callable(made) and not is_problem else made
 
 
+@cache
+def _light_compilation() -> dict[str, Any]:
+    """The options of ``LIGHT_COMPILATION`` that this XLA knows: they come and go between its versions."""
+    import jax
+
+    def known(option: dict[str, Any]) -> bool:
+        try:
+            jax.jit(lambda: 0).lower().compile(compiler_options=option)
+        except Exception:  # XLA's errors have no common type of their own
+            return False
+        return True
+
+    return {name: value for name, value in LIGHT_COMPILATION.items() if known({name: value})}
+
+
 _programs: dict[str, Callable] = {}
 
 
@@ -105,7 +132,9 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
     arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
     started = time.perf_counter()
     if cell.program not in _programs:
-        _programs[cell.program] = jax.jit(block).lower(*arguments).compile()
+        _programs[cell.program] = jax.jit(block).lower(*arguments).compile(
+            compiler_options={} if cell.scale == "full" else _light_compilation()
+        )
     compile_seconds = time.perf_counter() - started
     result = _programs[cell.program](*arguments)
     return {name: np.asarray(values) for name, values in result.items()}, compile_seconds
