@@ -18,7 +18,8 @@ from laureate.lab.references import is_file
 
 __all__ = ["fingerprint", "source_files", "versions"]
 
-# Raise it when the worker changes how a trial is called (keys, precision, batching, compilation): old cells then no longer count.
+# Raise it when the worker changes how a trial is called or compiled (keys, precision, batching): old cells no longer
+# count then.
 PROTOCOL = 3
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "blackjax", "scikit-learn")
 _PACKAGE = Path(laureate.__file__).parent

@@ -132,9 +132,8 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
     arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
     started = time.perf_counter()
     if cell.program not in _programs:
-        _programs[cell.program] = jax.jit(block).lower(*arguments).compile(
-            compiler_options={} if cell.scale == "full" else _light_compilation()
-        )
+        options = {} if cell.scale == "full" else _light_compilation()
+        _programs[cell.program] = jax.jit(block).lower(*arguments).compile(compiler_options=options)
     compile_seconds = time.perf_counter() - started
     result = _programs[cell.program](*arguments)
     return {name: np.asarray(values) for name, values in result.items()}, compile_seconds
