@@ -1,4 +1,4 @@
-"""Small real data sets that come with scikit-learn, as numpy arrays.
+"""Small real data sets that come with scikit-learn, and Fashion-MNIST where it is installed, as numpy arrays.
 
 Importing ``sklearn.datasets`` takes seconds, which every worker process would pay. So the files that the package ships
 are read where they lie, and its public loaders are asked only where a release has moved them.
@@ -8,14 +8,27 @@ import gzip
 import importlib.util
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["DatasetError", "descriptions", "diabetes", "digits"]
+__all__ = ["FASHION_MNIST", "DatasetError", "LabelledImages", "descriptions", "diabetes", "digits", "fashion_mnist"]
+
+# Where Debian's and Ubuntu's package dataset-fashion-mnist puts it.
+FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 
 
 class DatasetError(RuntimeError):
     """A data set that should be installed is not there; the message says what to install."""
+
+
+class LabelledImages(NamedTuple):
+    """Images ``[n, side, side]``, uint8 in 0..255, and labels ``[n]``, int32, of a training and a test set."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
 
 
 @lru_cache(maxsize=1)
@@ -73,6 +86,35 @@ def descriptions() -> str:
         loaders = (datasets.load_breast_cancer, datasets.load_diabetes, datasets.load_digits, datasets.load_wine)
         parts = [str(getattr(loader(), "DESCR")) for loader in loaders]  # noqa: B009
     return "\n".join(parts)
+
+
+@lru_cache(maxsize=1)
+def fashion_mnist(folder: str | Path = FASHION_MNIST) -> LabelledImages:
+    """60,000 + 10,000 pictures of clothes in ten classes, 28 x 28 (Xiao, Rasul, Vollgraf, 2017).
+
+    ``folder`` holds the four files of the original release, ``*-ubyte.gz``. Raises `DatasetError` where they are not.
+    """
+    folder = Path(folder)
+    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise DatasetError(
+            f"Fashion-MNIST is not in {folder}: {', '.join(missing)} missing. "
+            "Install it: apt install dataset-fashion-mnist, or name the folder that holds its four files."
+        )
+    images, labels, test_images, test_labels = (_idx(folder / name) for name in names)
+    return LabelledImages(images, labels.astype(np.int32), test_images, test_labels.astype(np.int32))
+
+
+def _idx(path: Path) -> np.ndarray:
+    """An array of bytes in MNIST's IDX format: two zeros, type, number of axes, their lengths, the values."""
+    with gzip.open(path, "rb") as file:
+        content = file.read()
+    axes = content[3] if len(content) > 4 else 0
+    shape = np.frombuffer(content, ">i4", count=axes, offset=4) if len(content) >= 4 + 4 * axes else np.zeros(0)
+    values = np.frombuffer(content, np.uint8)[4 + 4 * axes :]
+    if content[:3] != b"\0\0\x08" or values.size != int(np.prod(shape)):
+        raise DatasetError(f"{path} is not an IDX file of bytes, or is cut short. Install it anew.")
+    return values.reshape(shape)
 
 
 def _file(*parts: str) -> Path | None:
