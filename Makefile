@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint types bench clean help
+.PHONY: demo test test-all lint types bench mutation clean help
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -30,6 +30,9 @@ types: .venv/ready
 
 bench: .venv/ready ## speed side by side with the peers that are installed (benchmarks/README.md)
 	@$(BIN)/python -m benchmarks
+
+mutation: .venv/ready ## plant faults one at a time and see that the tests notice (an hour for all; see scripts/mutation.py)
+	@$(BIN)/python scripts/mutation.py
 
 # uv installs in seconds what takes pip minutes; pip does where uv cannot be had.
 .venv/ready: pyproject.toml

@@ -1,0 +1,91 @@
+"""Plant faults, one at a time, and see that the tests notice: ``make mutation``, or this script with parts of ids.
+
+A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
+one must then fail are the table's, or the row's own. It is planted in a copy of the repository, so the working tree is
+never touched. Exit code 1 where a fault goes unnoticed, or where its text is no longer found: a table that has gone
+stale proves nothing.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml")
+NOTICED, UNNOTICED, STALE, BROKEN = "noticed", "UNNOTICED", "STALE", "BROKEN"
+
+
+def faults(words: list[str]) -> list[dict[str, Any]]:
+    """The rows whose id contains one of the words; all of them without words."""
+    rows = []
+    for path in sorted((ROOT / "tests" / "mutations").glob("*.toml")):
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        for fault in table["fault"]:
+            rows.append({"tests": table["tests"]} | fault | {"id": f"{path.stem}/{fault['id']}"})
+    return [row for row in rows if not words or any(word in row["id"] for word in words)]
+
+
+def run_tests(folder: Path, tests: list[str]) -> tuple[int, str]:
+    """Pytest's exit code in the copy, and the first test that failed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--tb=no"]
+    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [*command, *tests], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return done.returncode, failed[0] if failed else ""
+
+
+def plant(folder: Path, fault: dict[str, Any]) -> tuple[str, str]:
+    """What became of one fault, and by which test it was noticed."""
+    path = folder / fault["file"]
+    source = path.read_text(encoding="utf-8")
+    if source.count(fault["replace"]) != 1:
+        return STALE, f"found {source.count(fault['replace'])} times in {fault['file']}"
+    path.write_text(source.replace(fault["replace"], fault["by"]), encoding="utf-8")
+    try:
+        code, failed = run_tests(folder, fault["tests"])
+    finally:
+        path.write_text(source, encoding="utf-8")
+    # 1: tests failed; 2: the fault kept a module from being imported, which is a fault badly planted.
+    return {0: (UNNOTICED, ""), 1: (NOTICED, failed)}.get(code, (BROKEN, f"pytest left with {code} {failed}"))
+
+
+def main() -> None:
+    """The table, and 1 where a fault goes unnoticed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="only faults whose id contains one of these")
+    parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
+    options = parser.parse_args()
+    rows = faults(options.words)
+    if not rows:
+        sys.exit(f"No fault matches {' '.join(options.words)!r}.")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name in COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, folder / name)
+        for row in rows:
+            started = time.perf_counter()
+            row["outcome"], row["by_test"] = plant(folder, row)
+            row["seconds"] = round(time.perf_counter() - started, 1)
+            if not options.json:
+                print(f"{row['outcome']:10} {row['id']:46} {row['seconds']:6.1f} s  {row['by_test']}", flush=True)
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    missed = [row for row in rows if row["outcome"] != NOTICED]
+    if not options.json:
+        print(f"{len(rows) - len(missed)} of {len(rows)} planted faults noticed")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
