@@ -62,6 +62,21 @@ def test_same_law_as_the_plain_kernel_on_potts():
         np.testing.assert_allclose(matrix, expected, atol=1e-13)
 
 
+def test_masks_are_those_of_the_plain_kernel():
+    masks = {
+        "site_mask": np.array([True, False, True, True]),
+        "category_mask": np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 1]], bool),
+    }
+    with jax.enable_x64(True):
+        chain = Path(4, 3, 0.8)
+        position = jnp.zeros(4, jnp.int32)
+        expected = np.asarray(matrix_of(GibbsWithGradients(chain, Categorical(3), **masks), position))
+        matrix = np.asarray(matrix_of(IncrementalGibbsWithGradients(chain, Categorical(3), arity=2, **masks), position))
+        # From a position that the masks forbid, nothing is promised.
+        inside = np.asarray(all_positions(Categorical(3), position))[:, 2] != 1
+        np.testing.assert_allclose(matrix[inside], expected[inside], atol=1e-13)
+
+
 @pytest.mark.parametrize("lattice", [IsingLattice(7, 0.2), PottsLattice(5, 3, 0.7)], ids=["ising", "potts"])
 def test_the_tree_that_is_kept_is_the_tree_one_would_build(lattice):
     domain = Binary() if isinstance(lattice, IsingLattice) else Categorical(3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from laureate.problems.datasets import FASHION_MNIST, DatasetError, fashion_mnist
+from laureate.problems.images import clothes_or_digits
 
 NAMES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
@@ -57,3 +58,19 @@ def test_the_installed_data_are_ten_classes_of_seven_thousand():
     np.testing.assert_array_equal(np.bincount(data.train_labels), np.full(10, 6000))
     np.testing.assert_array_equal(np.bincount(data.test_labels), np.full(10, 1000))
     assert data.train_images.max() == 255
+
+
+def test_binary_images_are_clothes_where_installed_and_digits_elsewhere(monkeypatch):
+    clothes = clothes_or_digits(train=30, test=10)
+    assert clothes.train.shape[1] == (14 if FASHION_MNIST.is_dir() else 8)
+
+    def absent():
+        raise DatasetError("not here")
+
+    monkeypatch.setattr("laureate.problems.images.fashion_mnist", absent)
+    images = clothes_or_digits(train=30, test=10)
+    shapes = [(len(part), part.shape[1:], part.dtype) for part in (images.train, images.test)]
+    assert shapes == [(30, (8, 8), bool), (10, (8, 8), bool)]
+    # Neither blank nor full, and nothing to learn from is tested on.
+    assert 0.2 < float(images.train.mean()) < 0.6
+    assert not np.array_equal(images.train[:10], images.test)

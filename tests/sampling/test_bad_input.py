@@ -1,11 +1,14 @@
 """What is wrong is said at once, in words that help."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import checkify
 
+from laureate.problems.energies import IsingLattice
 from laureate.sampling import (
     Binary,
     BlockGibbs,
@@ -146,6 +149,21 @@ def test_settings(make, words):
 def test_settings_that_only_a_position_shows_to_be_wrong(kernel, words):
     with pytest.raises(ValueError, match=words):
         kernel.init(np.zeros(5, bool))
+
+
+def test_incremental_kernel_checks_as_the_plain_one():
+    make = partial(IncrementalGibbsWithGradients, IsingLattice(3, 0.1), Binary())
+    spins = np.zeros((3, 3), bool)
+    with pytest.raises(ValueError, match=r"values of Binary\(\).*got \[2\]"):
+        make().init(np.full((3, 3), 2))
+    with pytest.raises(ValueError, match=r"zero probability: its log density is nan"):
+        IncrementalGibbsWithGradients(IsingLattice(3, jnp.nan), Binary()).init(spins)
+    with pytest.raises(ValueError, match="must leave a site free; got none: no move possible"):
+        make(site_mask=np.zeros((3, 3), bool)).init(spins)
+    with pytest.raises(ValueError, match=r"site_mask must have shape \(3, 3\); got \(2,\)"):
+        make(site_mask=np.zeros(2, bool)).init(spins)
+    with pytest.raises(ValueError, match=r"got \[2\]"):
+        run(jax.random.key(0), make(), np.stack([np.zeros((3, 3), int), np.full((3, 3), 2)]), 10)
 
 
 def test_drivers_and_diagnostics():

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
 from laureate._core import Status
 from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree
 from laureate.sampling._layout import Layout
+from laureate.sampling._wheel import first_beyond
 
 __all__ = ["PlainState", "choose", "draw_block", "log_probabilities", "patterns", "shift", "valid_patterns"]
 
@@ -37,13 +38,12 @@ def patterns(num_values: int, block_size: int, radius: int) -> np.ndarray:
 
 
 def draw_block(
-    key: Key[Array, ""], free: Bool[Array, "sites"] | None, num_sites: int, block_size: int
+    uniforms: Float[Array, "sites"], free: Bool[Array, "sites"] | None, block_size: int
 ) -> Int[Array, "block"]:
-    """A uniform set of distinct sites, free ones first."""
-    noise = jax.random.uniform(key, (num_sites,))
+    """A uniform set of distinct sites, free ones first, by one uniform number a site."""
     if free is not None:
-        noise = jnp.where(free, noise, -1.0)
-    return jax.lax.top_k(noise, block_size)[1].astype(jnp.int32)
+        uniforms = jnp.where(free, uniforms, -1.0)
+    return jax.lax.top_k(uniforms, block_size)[1].astype(jnp.int32)
 
 
 def valid_patterns(
@@ -97,7 +97,7 @@ def log_probabilities(
 
 
 def choose(
-    key: Key[Array, ""],
+    uniform: Float[Array, ""],
     layout: Layout,
     position: Tree,
     sites: Int[Array, "block"],
@@ -107,7 +107,7 @@ def choose(
     cost: int,
 ) -> tuple[PlainState, KernelInfo]:
     """Draw a configuration of the block from its conditional."""
-    choice = jax.random.categorical(key, log_probs)
+    choice = first_beyond(jnp.cumsum(jnp.exp(log_probs)), uniform)
     moved, _ = shift(layout, position, sites, jnp.asarray(shifts)[choice])
     status = jnp.where(jnp.any(jnp.isnan(values)), int(Status.DIVERGED), int(Status.OK))
     info = KernelInfo(

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from laureate._core import Status, require
 from laureate.sampling._layout import Layout
 
-__all__ = ["DiscreteKernel", "InformedState", "KernelInfo", "decide"]
+__all__ = ["DiscreteKernel", "InformedState", "KernelInfo", "check_energy", "check_start", "decide"]
 
 Tree = Any
 
@@ -91,11 +91,9 @@ class DiscreteKernel(eqx.Module):
         """Check position, masks and log density, and return the layout and the position as arrays."""
         layout = self.layout(position)
         layout.check(position, self.category_mask)
-        available = layout.available(self.site_mask, self.category_mask)
-        if available is not None and not isinstance(available, Tracer) and not bool(jnp.any(available)):
-            raise ValueError(f"{type(self).__name__}.site_mask must leave a site free; got none: no move possible.")
+        layout.check_masks(type(self).__name__, self.site_mask, self.category_mask)
         position = jax.tree.map(jnp.asarray, position)
-        self._check_energy(layout, position)
+        check_energy(self.logdensity_fn, layout, position)
         return layout, position
 
     def gradient_differences(self, layout: Layout, position: Tree) -> tuple[Float[Array, ""], Float[Array, "moves"]]:
@@ -108,29 +106,30 @@ class DiscreteKernel(eqx.Module):
         available = layout.available(self.site_mask, self.category_mask)
         return differences if available is None else jnp.where(available, differences, -jnp.inf)
 
-    def check_start(self, logdensity: Float[Array, ""], differences: Array | None = None) -> None:
-        """Raise where a start has zero probability; warn where the gradient says nothing."""
-        if isinstance(logdensity, Tracer):
-            return
-        if not bool(jnp.isfinite(logdensity)):
-            raise ValueError(f"initial state has zero probability: its log density is {float(logdensity)}.")
-        if differences is not None and not bool(jnp.any((differences != 0) & (differences > -jnp.inf))):
-            warnings.warn(
-                "gradient is zero: proposal is uniform; is the energy differentiable in its input?", stacklevel=3
-            )
 
-    def _check_energy(self, layout: Layout, position: Tree) -> None:
-        relaxed = jax.eval_shape(layout.relax, position)
-        shapes = jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", relaxed)
-        try:
-            value = jax.eval_shape(self.logdensity_fn, relaxed)
-        except Exception as error:
-            raise TypeError(f"logdensity_fn must accept relaxed float input of shape {shapes}: {error}") from error
-        if not hasattr(value, "shape") or value.shape != ():
-            got = getattr(value, "shape", value)
-            raise TypeError(f"logdensity_fn: expected scalar, got shape {got}; vmap the kernel over chains.")
-        if not jnp.issubdtype(value.dtype, jnp.floating):
-            raise TypeError(f"logdensity_fn must return a float; got {value.dtype}.")
+def check_start(logdensity: Float[Array, ""], differences: Array | None = None) -> None:
+    """Raise where a start has zero probability; warn where the gradient says nothing."""
+    if isinstance(logdensity, Tracer):
+        return
+    if not bool(jnp.isfinite(logdensity)):
+        raise ValueError(f"initial state has zero probability: its log density is {float(logdensity)}.")
+    if differences is not None and not bool(jnp.any((differences != 0) & (differences > -jnp.inf))):
+        warnings.warn("gradient is zero: proposal is uniform; is the energy differentiable in its input?", stacklevel=3)
+
+
+def check_energy(logdensity_fn: Callable, layout: Layout, position: Tree) -> None:
+    """Raise unless the log density takes the relaxed position and gives one float."""
+    relaxed = jax.eval_shape(layout.relax, position)
+    shapes = jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", relaxed)
+    try:
+        value = jax.eval_shape(logdensity_fn, relaxed)
+    except Exception as error:
+        raise TypeError(f"logdensity_fn must accept relaxed float input of shape {shapes}: {error}") from error
+    if not hasattr(value, "shape") or value.shape != ():
+        got = getattr(value, "shape", value)
+        raise TypeError(f"logdensity_fn: expected scalar, got shape {got}; vmap the kernel over chains.")
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise TypeError(f"logdensity_fn must return a float; got {value.dtype}.")
 
 
 def decide(

@@ -88,6 +88,12 @@ class Layout:
                 got = np.unique(np.asarray(codes)[~np.asarray(inside)])[:5].tolist()
                 raise ValueError(f"{where} must hold values of {domain} (and of category_mask); got {got}.")
 
+    def check_masks(self, owner: str, site_mask: Tree, category_mask: Tree) -> None:
+        """Raise where the masks do not fit the position or leave no move."""
+        available = self.available(site_mask, category_mask)
+        if available is not None and not isinstance(available, Tracer) and not bool(jnp.any(available)):
+            raise ValueError(f"{owner}.site_mask must leave a site free; got none: no move possible.")
+
     # --- masks ------------------------------------------------------------------------------------------------------
 
     def free_sites(self, site_mask: Tree) -> Bool[Array, "sites"] | None:

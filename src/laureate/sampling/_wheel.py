@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["Wheel", "log_normaliser", "make_wheel", "spin"]
+__all__ = ["Wheel", "first_beyond", "log_normaliser", "make_wheel", "spin"]
 
 
 class Wheel(NamedTuple):
@@ -47,14 +47,15 @@ def spin(wheel: Wheel, uniforms: Float[Array, "draws 2"]) -> Int[Array, "draws"]
 
 
 def _one(wheel: Wheel, uniforms: Float[Array, "2"]) -> Int[Array, ""]:
-    row = _first_beyond(jnp.cumsum(wheel.sums), uniforms[0])
-    column = _first_beyond(jnp.cumsum(jnp.exp(wheel.rows[row] - wheel.maximum)), uniforms[1])
-    return (row * wheel.rows.shape[1] + column).astype(jnp.int32)
+    row = first_beyond(jnp.cumsum(wheel.sums), uniforms[0])
+    column = first_beyond(jnp.cumsum(jnp.exp(wheel.rows[row] - wheel.maximum)), uniforms[1])
+    return row * wheel.rows.shape[1] + column
 
 
-def _first_beyond(ends: Float[Array, "n"], u: Float[Array, ""]) -> Int[Array, ""]:
+def first_beyond(ends: Float[Array, "n"], u: Float[Array, ""]) -> Int[Array, ""]:
+    """Inverse CDF: the first index whose cumulated weight exceeds u times the whole; never one of weight zero."""
     # u < 1, so u·ends[-1] < ends[-1]: some entry lies beyond, and the first that does has a weight above zero.
-    return jnp.minimum(jnp.sum(ends <= u * ends[-1]), ends.size - 1)
+    return jnp.minimum(jnp.sum(ends <= u * ends[-1]), ends.size - 1).astype(jnp.int32)
 
 
 def _columns(size: int) -> int:

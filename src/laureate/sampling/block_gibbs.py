@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
 from laureate.sampling._blocks import PlainState, choose, draw_block, log_probabilities, patterns
-from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree
+from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start
 
 __all__ = ["BlockGibbs"]
 
@@ -45,18 +45,17 @@ class BlockGibbs(DiscreteKernel):
         rule = f"one with <= {self.max_configurations:,} configurations"
         require("BlockGibbs", "block_size", rule, self.block_size, lambda _: count <= self.max_configurations)
         logdensity = self.evaluate(position)
-        self.check_start(logdensity)
+        check_start(logdensity)
         return PlainState(position, logdensity)
 
     def step(self, rng_key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
         """One transition: one block."""
-        block_key, value_key = jax.random.split(rng_key)
         layout = self.layout(state.position)
-        free = layout.free_sites(self.site_mask)
-        sites = draw_block(block_key, free, layout.num_sites, self.block_size)
+        uniforms = jax.random.uniform(rng_key, (1 + layout.num_sites,), state.logdensity.dtype)
+        sites = draw_block(uniforms[1:], layout.free_sites(self.site_mask), self.block_size)
         values, log_probs = self.conditional(state, sites)
         shifts = self._shifts(state)
-        return choose(value_key, layout, state.position, sites, shifts, values, log_probs, len(shifts) - 1)
+        return choose(uniforms[0], layout, state.position, sites, shifts, values, log_probs, len(shifts) - 1)
 
     def conditional(
         self, state: PlainState, sites: Int[Array, "block"]

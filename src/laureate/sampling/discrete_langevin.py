@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, decide
+from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, check_start, decide
 from laureate.sampling._layout import Layout, split_at
 
 __all__ = ["DiscreteLangevin"]
@@ -56,7 +56,7 @@ class DiscreteLangevin(DiscreteKernel):
         """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         logdensity, differences = self.gradient_differences(layout, position)
-        self.check_start(logdensity, differences)
+        check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
     def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:

@@ -77,11 +77,12 @@ def transition_matrix(
     layout = Layout(kernel.domain, position)
     positions = all_positions(kernel.domain, position)
     if isinstance(kernel, Gibbs):
-        each = [_matrix(layout, positions, functools.partial(_gibbs, kernel, site)) for site in range(layout.num_sites)]
+        sites = jnp.arange(layout.num_sites, dtype=jnp.int32)
+        each = jax.lax.map(lambda site: _matrix(layout, positions, functools.partial(_gibbs, kernel, site)), sites)
         free = layout.free_sites(kernel.site_mask)
         weights = jnp.ones(len(each)) if free is None else free.astype(float)
         if kernel.scan == "random":
-            return jnp.tensordot(weights / jnp.sum(weights), jnp.stack(each), 1)
+            return jnp.tensordot(weights / jnp.sum(weights), each, 1)
         return functools.reduce(jnp.matmul, each)
     for kind, outcomes in _OUTCOMES.items():
         if isinstance(kernel, kind):
@@ -173,12 +174,12 @@ def _incremental(kernel: IncrementalGibbsWithGradients, position: Tree) -> tuple
     return jax.vmap(one)(*jnp.asarray(pairs, jnp.int32).T)
 
 
-def _gibbs(kernel: Gibbs, site: int, position: Tree) -> tuple[Tree, Array]:
+def _gibbs(kernel: Gibbs, site: Int[Array, ""], position: Tree) -> tuple[Tree, Array]:
     layout = kernel.layout(position)
     state = GibbsState(position, kernel.evaluate(position), jnp.int32(0))
-    _, log_probs = kernel.conditional(state, jnp.int32(site))
+    _, log_probs = kernel.conditional(state, site)
     shifts = jnp.asarray(patterns(max(d.num_values for d in layout.domains), 1, 1))
-    ends = jax.vmap(lambda s: shift(layout, position, jnp.asarray([site], jnp.int32), s)[0])(shifts)
+    ends = jax.vmap(lambda s: shift(layout, position, site[None], s)[0])(shifts)
     return ends, jnp.exp(log_probs)
 
 

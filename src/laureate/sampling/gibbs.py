@@ -5,11 +5,11 @@ from typing import Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, UInt
 
 from laureate._core import require
 from laureate.sampling._blocks import choose, log_probabilities, patterns
-from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree
+from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start
 
 __all__ = ["Gibbs", "GibbsState"]
 
@@ -52,26 +52,28 @@ class Gibbs(DiscreteKernel):
         """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
         _, position = self.begin(position)
         logdensity = self.evaluate(position)
-        self.check_start(logdensity)
+        check_start(logdensity)
         return GibbsState(position, logdensity, jnp.zeros((), jnp.int32))
 
     def step(self, rng_key: Key[Array, ""], state: GibbsState) -> tuple[GibbsState, KernelInfo]:
         """One transition: one site."""
-        site_key, value_key = jax.random.split(rng_key)
-        site = self.pick(site_key, state)
+        # All random numbers of a step from one call: each call costs as much as a small energy.
+        words = jax.random.bits(rng_key, (2,), jnp.uint32)
+        site = self.pick(words[0], state)
+        uniform = (words[1] >> 8).astype(state.logdensity.dtype) * 2.0**-24
         layout = self.layout(state.position)
         shifts = self._shifts(state)
         values, log_probs = self.conditional(state, site)
         cost = len(shifts) - 1
-        moved, info = choose(value_key, layout, state.position, site[None], shifts, values, log_probs, cost)
+        moved, info = choose(uniform, layout, state.position, site[None], shifts, values, log_probs, cost)
         return GibbsState(moved.position, moved.logdensity, state.num_steps + 1), info
 
-    def pick(self, key: Key[Array, ""], state: GibbsState) -> Int[Array, ""]:
-        """The site of this step."""
+    def pick(self, word: UInt[Array, ""], state: GibbsState) -> Int[Array, ""]:
+        """The site of this step, of a random scan by 32 random bits: uniform but for sites / 2^32."""
         layout = self.layout(state.position)
         free = layout.free_sites(self.site_mask)
         count = layout.num_sites if free is None else jnp.sum(free)
-        rank = jax.random.randint(key, (), 0, count) if self.scan == "random" else state.num_steps % count
+        rank = word % jnp.asarray(count, jnp.uint32) if self.scan == "random" else state.num_steps % count
         if free is None:
             return rank.astype(jnp.int32)
         return jnp.sum(jnp.cumsum(free) <= rank).astype(jnp.int32)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, decide
+from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, check_start, decide
 from laureate.sampling._layout import Layout
 from laureate.sampling._wheel import Wheel, log_normaliser, make_wheel, spin
 from laureate.sampling.balancing import Balancing, log_balanced, require_balancing
@@ -78,7 +78,7 @@ class GibbsWithGradients(DiscreteKernel):
         if self.radius > 1:
             _subsets(_moves_per_site(layout), self.radius, self.max_neighbours)
         logdensity, differences = self.score(layout, position)
-        self.check_start(logdensity, differences)
+        check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
     def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:

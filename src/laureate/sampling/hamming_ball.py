@@ -15,7 +15,8 @@ from laureate.sampling._blocks import (
     shift,
     valid_patterns,
 )
-from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree
+from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start
+from laureate.sampling._wheel import first_beyond
 
 __all__ = ["HammingBall"]
 
@@ -55,19 +56,19 @@ class HammingBall(DiscreteKernel):
         rule = f"<= the number of sites, {layout.num_sites}"
         require("HammingBall", "block_size", rule, self.block_size, lambda b: b <= layout.num_sites)
         logdensity = self.evaluate(position)
-        self.check_start(logdensity)
+        check_start(logdensity)
         return PlainState(position, logdensity)
 
     def step(self, rng_key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
         """One transition: one block."""
-        block_key, centre_key, value_key = jax.random.split(rng_key, 3)
         layout = self.layout(state.position)
-        sites = draw_block(block_key, layout.free_sites(self.site_mask), layout.num_sites, self.block_size)
+        uniforms = jax.random.uniform(rng_key, (2 + layout.num_sites,), state.logdensity.dtype)
+        sites = draw_block(uniforms[2:], layout.free_sites(self.site_mask), self.block_size)
         shifts = self._shifts(state)
         valid = valid_patterns(self, layout, sites, shifts)
-        towards = jax.random.categorical(centre_key, jnp.where(valid, 0.0, -jnp.inf))
+        towards = first_beyond(jnp.cumsum(valid.astype(uniforms.dtype)), uniforms[1])
         centre, values, log_probs = self.around(state, sites, towards)
-        return choose(value_key, layout, centre, sites, shifts, values, log_probs, len(shifts))
+        return choose(uniforms[0], layout, centre, sites, shifts, values, log_probs, len(shifts))
 
     def around(
         self, state: PlainState, sites: Int[Array, "block"], towards: Int[Array, ""]

@@ -8,10 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import Status, require
+from laureate.sampling._kernel import check_energy, check_start
+from laureate.sampling._layout import Layout
+from laureate.sampling._wheel import first_beyond
 from laureate.sampling.balancing import Balancing, log_balanced, require_balancing
 from laureate.sampling.domain import Binary, Categorical, Ordinal
 
@@ -78,7 +80,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
     Arguments:
         energy: a `LocalEnergy`; `IsingLattice` and `PottsLattice` of `laureate.problems.energies` are examples.
         domain: one of `Binary()`, `Categorical(K)`, `Ordinal(low, high)`; the position is one array.
-        balancing, lazy, inverse_temperature: as for `GibbsWithGradients`.
+        balancing, lazy, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; masks are arrays.
         arity: children of a node of the tree, >= 2.
 
     The logdensity in the state is the start's plus all accepted differences: over very many steps in single precision
@@ -100,6 +102,8 @@ class IncrementalGibbsWithGradients(eqx.Module):
     balancing: Balancing = eqx.field(default="sqrt", static=True, kw_only=True)
     lazy: float | Float[Array, ""] = eqx.field(default=0.0, kw_only=True)
     inverse_temperature: float | Float[Array, ""] = eqx.field(default=1.0, kw_only=True)
+    site_mask: Bool[Array, "..."] | None = eqx.field(default=None, kw_only=True)
+    category_mask: Bool[Array, "... K"] | None = eqx.field(default=None, kw_only=True)
     arity: int = eqx.field(default=16, static=True, kw_only=True)
 
     def __check_init__(self):
@@ -112,12 +116,19 @@ class IncrementalGibbsWithGradients(eqx.Module):
             rule = "a LocalEnergy, with neighbours(site) and site_differences(read, site)"
             require(owner, "energy", rule, self.energy, lambda energy, name=name: hasattr(energy, name))
 
+    def layout(self, position: Array) -> Layout:
+        """The numbering of sites and moves of such a position."""
+        return Layout(self.domain, position)
+
     def init(self, position: Array, rng_key: Key[Array, ""] | None = None) -> IncrementalState:
         """Evaluate every site once and build the tree. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
         position = jnp.asarray(position)
-        inside = self.domain.contains(position)
-        if not isinstance(inside, Tracer) and not bool(jnp.all(inside)):
-            raise ValueError(f"position must hold values of {self.domain}; it does not.")
+        layout = self.layout(position)
+        layout.check(position, self.category_mask)
+        layout.check_masks(type(self).__name__, self.site_mask, self.category_mask)
+        check_energy(self.energy, layout, position)
+        logdensity = self.energy(self.domain.relax(position))
+        check_start(logdensity)
         codes = position.reshape(-1)
         sites = jnp.arange(codes.size, dtype=jnp.int32)
         level = jax.lax.map(lambda site: self._log_weight(_reader(codes), site), sites, batch_size=4096)
@@ -126,7 +137,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
             level = jnp.pad(level, (0, -level.size % self.arity), constant_values=-jnp.inf)
             levels.append(level)
             level = jax.nn.logsumexp(level.reshape(-1, self.arity), axis=1)
-        return IncrementalState(position, self.energy(self.domain.relax(position)), (*levels, level))
+        return IncrementalState(position, logdensity, (*levels, level))
 
     def step(self, rng_key: Key[Array, ""], state: IncrementalState) -> tuple[IncrementalState, IncrementalInfo]:
         """One transition."""
@@ -192,7 +203,13 @@ class IncrementalGibbsWithGradients(eqx.Module):
         return _Change(forward, log_ratio, difference, new, tuple(updates))
 
     def _log_moves(self, read: Read, site: Int[Array, ""]) -> Float[Array, "moves"]:
-        return log_balanced(self.balancing, self.energy.site_differences(read, site), self.inverse_temperature)
+        differences = self.energy.site_differences(read, site)
+        if self.site_mask is not None:
+            differences = jnp.where(jnp.asarray(self.site_mask).reshape(-1)[site], differences, -jnp.inf)
+        if self.category_mask is not None:
+            allowed = jnp.asarray(self.category_mask).reshape(-1, self.domain.num_values)
+            differences = jnp.where(allowed[site], differences, -jnp.inf)
+        return log_balanced(self.balancing, differences, self.inverse_temperature)
 
     def _log_weight(self, read: Read, site: Int[Array, ""]) -> Float[Array, ""]:
         return jax.nn.logsumexp(self._log_moves(read, site))
@@ -203,6 +220,4 @@ def _reader(codes: Array) -> Read:
 
 
 def _pick(u: Float[Array, ""], log_weights: Float[Array, "n"]) -> Int[Array, ""]:
-    """Inverse CDF over a few log weights; never one of weight zero."""
-    ends = jnp.cumsum(jnp.exp(log_weights - jnp.max(log_weights)))
-    return jnp.sum(ends <= u * ends[-1]).astype(jnp.int32)
+    return first_beyond(jnp.cumsum(jnp.exp(log_weights - jnp.max(log_weights))), u)

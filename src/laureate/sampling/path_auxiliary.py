@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, decide
+from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, check_start, decide
 from laureate.sampling._layout import Layout
 from laureate.sampling.balancing import Balancing, log_balanced, require_balancing
 
@@ -55,7 +55,7 @@ class PathAuxiliary(DiscreteKernel):
         rule = f"<= the number of sites, {layout.num_sites}"
         require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: float(r) <= layout.num_sites)
         logdensity, differences = self.gradient_differences(layout, position)
-        self.check_start(logdensity, differences)
+        check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
     def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:

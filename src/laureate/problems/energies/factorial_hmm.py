@@ -54,10 +54,11 @@ def random_factorial_hmm(
     key: Key[Array, ""], chains: int = 10, steps: int = 100, keep: float = 0.95, noise: float = 0.5
 ) -> FactorialHMM:
     """The paper code's setting: weights N(0, 1), observations drawn from the model itself."""
-    weight_key, first_key, flip_key, noise_key = jax.random.split(key, 4)
-    weights = jax.random.normal(weight_key, (chains,))
-    first = jax.random.bernoulli(first_key, 0.5, (1, chains))
-    flips = jax.random.bernoulli(flip_key, 1 - keep, (steps - 1, chains))
-    x = jnp.cumsum(jnp.concatenate([first, flips]).astype(jnp.int32), axis=0) % 2
-    y = x.astype(weights.dtype) @ weights + noise * jax.random.normal(noise_key, (steps,))
+    normal_key, flip_key = jax.random.split(key)
+    normals = jax.random.normal(normal_key, (chains + steps,))
+    weights = normals[:chains]
+    # x_1 is 1 with probability one half, and each later x_t differs from the one before with probability 1 - keep.
+    chance = jnp.full((steps, 1), 1 - keep).at[0].set(0.5)
+    x = jnp.cumsum(jax.random.bernoulli(flip_key, chance, (steps, chains)).astype(jnp.int32), axis=0) % 2
+    y = x.astype(weights.dtype) @ weights + noise * normals[chains:]
     return FactorialHMM(y, weights, keep, noise)

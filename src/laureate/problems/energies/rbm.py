@@ -26,9 +26,10 @@ class RestrictedBoltzmannMachine(eqx.Module):
 
     def sweep(self, key: Key[Array, ""], v: Bool[Array, "visible"]) -> Bool[Array, "visible"]:
         """Hidden units given visible, then visible given hidden: a block-Gibbs step that f alone does not offer."""
-        hidden_key, visible_key = jax.random.split(key)
-        h = jax.random.bernoulli(hidden_key, jax.nn.sigmoid(self.weights @ v.astype(float) + self.hidden_bias))
-        return jax.random.bernoulli(visible_key, jax.nn.sigmoid(h.astype(float) @ self.weights + self.visible_bias))
+        hidden = len(self.hidden_bias)
+        uniforms = jax.random.uniform(key, (hidden + len(v),))
+        h = uniforms[:hidden] < jax.nn.sigmoid(self.weights @ v.astype(float) + self.hidden_bias)
+        return uniforms[hidden:] < jax.nn.sigmoid(h.astype(float) @ self.weights + self.visible_bias)
 
     def log_partition(self) -> Float[Array, ""]:
         """log Z by summing over all hidden configurations; at most 20 hidden units."""
@@ -46,9 +47,5 @@ class RestrictedBoltzmannMachine(eqx.Module):
 
 def random_rbm(key: Key[Array, ""], visible: int = 100, hidden: int = 25) -> RestrictedBoltzmannMachine:
     """The paper code's random machine: weights N(0, 0.05²), biases N(0, 1)."""
-    w, b, c = jax.random.split(key, 3)
-    return RestrictedBoltzmannMachine(
-        0.05 * jax.random.normal(w, (hidden, visible)),
-        jax.random.normal(b, (visible,)),
-        jax.random.normal(c, (hidden,)),
-    )
+    normals = jax.random.normal(key, (hidden + 1, visible + 1))
+    return RestrictedBoltzmannMachine(0.05 * normals[:-1, :-1], normals[-1, :-1], normals[:-1, -1])
