@@ -28,10 +28,10 @@ class DeepBackward(eqx.Module):
     """
 
     learning_rate: Array | float
+    num_updates: Array | int
     num_steps: int = eqx.field(static=True)
     num_samples: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
-    num_updates: int = eqx.field(static=True)
     width: int = eqx.field(static=True)
     depth: int = eqx.field(static=True)
     scheme: Literal["implicit", "explicit"] = eqx.field(static=True)
@@ -41,7 +41,7 @@ class DeepBackward(eqx.Module):
         num_steps: int = 20,
         num_samples: int = 2000,
         batch: int = 256,
-        num_updates: int = 100,
+        num_updates: Array | int = 100,
         width: int = 64,
         depth: int = 2,
         learning_rate: float = 1e-3,
@@ -89,13 +89,13 @@ class DeepBackward(eqx.Module):
             martingale = gradient @ (after - x - pde.drift(n * dt, x) * dt)
             return y - future - pde.driver(n * dt, x, y, z) * dt + martingale
 
-        def fit(arrays, n, updates: int) -> tuple[Any, tuple[Array, Array]]:
+        def fit(arrays, n) -> tuple[Any, tuple[Array, Array]]:
             x, after = paths[n], paths[n + 1]
             future, slope = jax.vmap(lambda x: future_of(arrays, n + 1, x))(after)
             step_key = jax.random.fold_in(draw_key, n)
 
-            def update(carry, i):
-                arrays, optimiser = carry
+            def update(i, carry):
+                arrays, optimiser, _ = carry
                 chosen = jax.random.choice(jax.random.fold_in(step_key, i), self.num_samples, (self.batch,))
 
                 def mean_square(arrays):
@@ -104,19 +104,14 @@ class DeepBackward(eqx.Module):
 
                 loss, gradient = jax.value_and_grad(mean_square)(arrays)
                 updates, optimiser = adam.update(gradient, optimiser)
-                return (optax.apply_updates(arrays, updates), optimiser), loss
+                return optax.apply_updates(arrays, updates), optimiser, loss
 
-            (arrays, _), losses = jax.lax.scan(update, (arrays, adam.init(arrays)), jnp.arange(updates))
-            centre = jnp.mean(jax.vmap(lambda x: value(arrays, n, x))(x))
-            return arrays, (losses[-1], centre)
+            start = (arrays, adam.init(arrays), jnp.zeros((), paths.dtype))
+            updates = jnp.where(n == self.num_steps - 1, 10, 1) * self.num_updates
+            arrays, _, loss = jax.lax.fori_loop(0, updates, update, start)
+            return arrays, (loss, jnp.mean(jax.vmap(lambda x: value(arrays, n, x))(x)))
 
-        if self.num_steps > 1:
-            arrays, (loss, centre) = fit(arrays, self.num_steps - 1, 10 * self.num_updates)
-            backwards = jnp.arange(self.num_steps - 2, 0, -1)
-            arrays, (losses, centres) = jax.lax.scan(lambda a, n: fit(a, n, self.num_updates), arrays, backwards)
-        else:
-            loss, losses = jnp.zeros((), paths.dtype), jnp.zeros(0, paths.dtype)
-            centre, centres = level, losses
+        arrays, (losses, centres) = jax.lax.scan(fit, arrays, jnp.arange(self.num_steps - 1, 0, -1))
         # n = 0: all paths stand at x0, the mean of the targets is the value.
         x0, after = paths[0, 0], paths[1]
         future, slope = jax.vmap(lambda x: future_of(arrays, jnp.asarray(1), x))(after)
@@ -128,7 +123,7 @@ class DeepBackward(eqx.Module):
             z = pull(jnp.asarray(pde.diffusion(0 * dt, x0)), gradient)
             base = jnp.mean(future - (after - x0[None] - pde.drift(0 * dt, x0)[None] * dt) @ gradient)
             v0 = jax.lax.fori_loop(0, 20, lambda _, y: base + pde.driver(0 * dt, x0, y, z) * dt, base)
-        history = jnp.concatenate([centre[None], centres, v0[None]])
-        cost = jnp.asarray(self.num_updates * (self.num_steps + 8))
+        history = jnp.concatenate([centres, v0[None]])
+        cost = jnp.asarray(self.num_updates * (self.num_steps + 8) if self.num_steps > 1 else 0)
         status = jnp.where(jnp.isfinite(v0), Status.OK, Status.DIVERGED)
-        return NetworkSolution(v0, history, jnp.concatenate([loss[None], losses]), cost, status)
+        return NetworkSolution(v0, history, losses, cost, status)

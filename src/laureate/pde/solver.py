@@ -206,13 +206,16 @@ class TensorTrainSolver(eqx.Module):
     def _along(self, pde: ParabolicPDE, x: Array, after: Array, function: ValueFunction, n: Array) -> Along:
         dt = jnp.asarray(pde.horizon, x.dtype) / self.num_steps
         t = n * dt
-        g, slope = jax.vmap(lambda x: terminal_value_and_gradient(pde, x))(x)
-        g_after, slope_after = jax.vmap(lambda x: terminal_value_and_gradient(pde, x))(after)
-        future, gradient = jax.vmap(function.value_and_gradient)(after, g_after, slope_after)
+        count = len(x)
+        points = jnp.concatenate([after, x])  # together, so that each function is compiled once
+        g, slope = jax.vmap(lambda x: terminal_value_and_gradient(pde, x))(points)
+        wanted = 2 * count if self.scheme == "implicit" else count
+        value, gradient = jax.vmap(function.value_and_gradient)(points[:wanted], g[:wanted], slope[:wanted])
+        future, present = (value[:count], gradient[:count]), (value[count:], gradient[count:])
         # σ ξ_{n+1} √Δt is what the path did beyond its drift: no noise need be stored, nor σ be invertible. Under a
         # control this holds σuΔt too, which is what the equation then asks for.
         increment = after - x - jax.vmap(lambda x: pde.drift(t, x) * dt)(x)
-        return Along(t, dt, x, after, g, slope, increment, future, gradient)
+        return Along(t, dt, x, after, g[count:], slope[count:], increment, future, present)
 
     def _explicit(self, pde: ParabolicPDE, control: Control | None, p: Along) -> Array:
         """y = V_{n+1}(X_{n+1}) + h(t_{n+1}, X_{n+1}, Y_{n+1}, Z_{n+1}) Δt, less Z·u Δt for controlled paths."""
@@ -225,7 +228,7 @@ class TensorTrainSolver(eqx.Module):
                 return y
             return y - gradient @ spread(jnp.asarray(pde.diffusion(p.t, x)), control(p.t, x)) * p.dt
 
-        return jax.vmap(target)(p.x, p.after, p.future, p.future_gradient)
+        return jax.vmap(target)(p.x, p.after, *p.future)
 
     def _implicit(self, pde: ParabolicPDE, p: Along, value: Array, gradient: Array) -> Array:
         """y = V_{n+1}(X_{n+1}) + h(t_n, X_n, Y_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt, the last term as ∇V_n·σξ√Δt."""
@@ -234,7 +237,7 @@ class TensorTrainSolver(eqx.Module):
             z = pull(jnp.asarray(pde.diffusion(p.t, x)), gradient)
             return future + pde.driver(p.t, x, value, z) * p.dt - gradient @ increment
 
-        return jax.vmap(target)(p.x, p.future, value, gradient, p.increment)
+        return jax.vmap(target)(p.x, p.future[0], value, gradient, p.increment)
 
     def _fit(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
         """V_n from V_{n+1} by regression, for n > 0."""
@@ -259,6 +262,7 @@ class TensorTrainSolver(eqx.Module):
         if self.scheme == "explicit":
             targets = [self._explicit(pde, control, p) for p in batches]
             new, fit = regress(function.train, targets)
+            first_targets = targets[0]
             change, iterations, cost = jnp.zeros_like(function.offset), zero + 1, fit.cost
         else:
 
@@ -269,15 +273,14 @@ class TensorTrainSolver(eqx.Module):
                 difference = jnp.mean((values[0][0] - carry.values[0][0]) ** 2)
                 change = jnp.sqrt(difference / jnp.maximum(jnp.mean(values[0][0] ** 2), 1e-300))
                 closer = change < carry.change  # false for NaN
-                best, report, change = jax.tree.map(
+                best, best_values, report, change = jax.tree.map(
                     lambda a, b: jnp.where(closer, a, b),
-                    (candidate, fit, change),
-                    (carry.best, carry.report, carry.change),
+                    (candidate, values[0], fit, change),
+                    (carry.best, carry.best_values, carry.report, carry.change),
                 )
                 rising = jnp.where(closer, 0, carry.rising + 1)
-                return FixedPoint(
-                    candidate, values, best, report, change, rising, carry.iterations + 1, carry.cost + fit.cost
-                )
+                counts = (rising, carry.iterations + 1, carry.cost + fit.cost)
+                return FixedPoint(candidate, values, best, best_values, report, change, *counts)
 
             def going(carry: FixedPoint):
                 return (carry.change > self.tolerance) & (carry.rising < 2) & (carry.iterations < self.max_iterations)
@@ -286,27 +289,31 @@ class TensorTrainSolver(eqx.Module):
             nothing = jnp.zeros_like(function.offset)
             ranks = jnp.zeros(x.shape[1] - 1, jnp.int32)
             report = FitInfo(nothing, nothing, zero, ranks, jnp.asarray(Status.DIVERGED, jnp.int32))
-            first = FixedPoint(function, evaluate(function), function, report, nothing + jnp.inf, zero, zero, zero)
+            present = [p.present for p in batches]
+            counts = (zero, zero, zero)
+            first = FixedPoint(function, present, function, present[0], report, nothing + jnp.inf, *counts)
             last = lax.while_loop(going, body, first)
             new, fit, change, iterations, cost = last.best, last.report, last.change, last.iterations, last.cost
-            targets = [self._implicit(pde, batches[0], *evaluate(new)[0])]
-        return new, self._info(targets[0], fit, change, iterations, cost, batches[0])
+            first_targets = self._implicit(pde, batches[0], *last.best_values)
+        return new, self._info(first_targets, fit, change, iterations, cost, batches[0])
 
     def _finish(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
         """V_0: all paths stand at x0, so that the mean of the targets is all there is to learn."""
         p = self._along(pde, x, after, function, n)
-        value, gradient = jax.vmap(function.value_and_gradient)(p.x, p.g, p.g_gradient)
         if self.scheme == "explicit":
             targets = self._explicit(pde, control, p)
+            now, _ = function.value_and_gradient(p.x[0], p.g[0], p.g_gradient[0])
             change, iterations = jnp.zeros_like(function.offset), jnp.ones((), jnp.int32)
         else:
+            value, gradient = p.present
+            now = value[0]
 
             def body(carry):
                 level, _, count = carry
                 mean = jnp.mean(self._implicit(pde, p, jnp.full_like(value, level), gradient))
                 return mean, jnp.abs(mean - level) / jnp.maximum(jnp.abs(mean), 1e-300), count + 1
 
-            start = (value[0], jnp.ones_like(value[0]), jnp.zeros((), jnp.int32))
+            start = (now, jnp.ones_like(now), jnp.zeros((), jnp.int32))
             level, change, iterations = lax.while_loop(
                 lambda c: (c[1] > self.tolerance) & (c[2] < self.max_iterations), body, start
             )
@@ -315,7 +322,7 @@ class TensorTrainSolver(eqx.Module):
         status = jnp.asarray(Status.OK)
         ranks = jnp.ones(x.shape[1] - 1, jnp.int32)
         fit = FitInfo(nothing, nothing, jnp.zeros((), jnp.int32), ranks, status)
-        first = ValueFunction(function.train, function.weight, jnp.mean(targets) - value[0])
+        first = ValueFunction(function.train, function.weight, jnp.mean(targets) - now)
         return first, self._info(targets, fit, change, iterations, fit.cost, p)
 
     def _info(self, targets, fit: FitInfo, change, iterations, cost, p: Along) -> StepInfo:

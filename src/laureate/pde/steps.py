@@ -46,7 +46,10 @@ class StepInfo(NamedTuple):
 
 
 class Along(NamedTuple):
-    """One time step of all paths, with what does not depend on the function sought."""
+    """One time step of all paths, with what does not depend on the function sought.
+
+    g and its gradient at x; V_{n+1} and its gradient, future at the next points and present at x (implicit scheme).
+    """
 
     t: Array
     dt: Array
@@ -55,8 +58,8 @@ class Along(NamedTuple):
     g: Float[Array, " k"]
     g_gradient: Float[Array, "k d"]
     increment: Float[Array, "k d"]
-    future: Float[Array, " k"]
-    future_gradient: Float[Array, "k d"]
+    future: tuple[Float[Array, " k"], Float[Array, "k d"]]
+    present: tuple[Float[Array, " k"], Float[Array, "k d"]]
 
 
 class FixedPoint(NamedTuple):
@@ -65,6 +68,7 @@ class FixedPoint(NamedTuple):
     candidate: ValueFunction
     values: list[tuple[Array, Array]]
     best: ValueFunction
+    best_values: tuple[Array, Array]
     report: FitInfo
     change: Array
     rising: Array

@@ -70,6 +70,7 @@ class _Train(NamedTuple):
 
 class _Loop(NamedTuple):
     train: _Train
+    right: Float[Array, "d k r"]
     extras: Float[Array, " e"]
     omega: Float[Array, ""]
     floor: Float[Array, ""]
@@ -119,8 +120,11 @@ def _solve(left, feature, right, samples: Samples, used, penalty, ridge):
     return weights[: product[0].size].reshape(rank, size, rank), weights[product[0].size :], matrix @ weights
 
 
-def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rules: Rules, omega, floor, grow, damp):
-    """Solve core after core from the first to the last, leaving orthonormal cores behind."""
+def _half_sweep(train: _Train, right: Array, samples: Samples, backward, caps, rules: Rules, omega, floor, grow, damp):
+    """Solve core after core from the first to the last, leaving orthonormal cores behind.
+
+    backward: whether the train is reversed, so that its first core belongs to the last coordinate.
+    """
     dimension, rank, size, _ = train.cores.shape
     slots = jnp.arange(rank)
     count = samples.targets.shape[0]
@@ -131,7 +135,8 @@ def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rule
 
     def body(carry, inputs):
         left, live_left, sigma_left = carry
-        index, feature, right_vectors, live_right, sigma_right, cap = inputs
+        index, right_vectors, live_right, sigma_right, cap = inputs
+        feature = samples.features[jnp.where(backward, dimension - 1 - index, index)]
         in_left, in_right = slots < live_left, slots < live_right
         used = jnp.broadcast_to(in_left[:, None, None] & in_right[None, None, :], (rank, size, rank))
         penalty = jnp.full((rank, size, rank), damp, left.dtype)
@@ -168,7 +173,7 @@ def _half_sweep(train: _Train, right: Array, samples: Samples, caps: Array, rule
 
     ends = jnp.zeros((count, rank), train.cores.dtype).at[:, 0].set(1.0)
     carry = (ends, train.live[0], train.sigma[0])
-    inputs = (jnp.arange(dimension), samples.features, right, train.live[1:], train.sigma[1:], caps[1:])
+    inputs = (jnp.arange(dimension), right, train.live[1:], train.sigma[1:], caps[1:])
     (values, *_), (cores, live, sigma, left, extras) = lax.scan(body, carry, inputs)
     swept = _Train(
         cores, jnp.concatenate([train.live[:1], live]), jnp.concatenate([train.sigma[:1], sigma]).astype(cores.dtype)
@@ -188,16 +193,15 @@ def descend(
     if size == 1 or dimension == 1:
         return _linear(cores, samples, test, rules, scale)
 
-    backward = samples._replace(features=jnp.flip(samples.features, axis=0))
-    caps = jnp.asarray(rank_caps(dimension, size, rank))
+    caps = jnp.asarray(rank_caps(dimension, size, rank))  # the same read from either end
     live = jnp.sum(jnp.any(cores != 0, axis=(2, 3)), axis=1, dtype=jnp.int32)  # by rows: the first core may be zero
     live = jnp.concatenate([jnp.ones(1, jnp.int32), live[1:], jnp.ones(1, jnp.int32)])
     train = _Train(_right_orthogonal(cores, live), live, jnp.ones((dimension + 1, rank), cores.dtype))
     one, zero = jnp.ones((), cores.dtype), jnp.zeros((), jnp.int32)
     nothing = jnp.zeros(samples.extras.shape[1], cores.dtype)
     start = _Loop(
-        *(train, nothing, one, 0.2 * one, one, train, nothing, jnp.inf * one, jnp.inf * one),
-        *(zero, zero, zero, jnp.array(True)),
+        *(train, stacks(train.cores, samples.features)[1], nothing, one, 0.2 * one, one),
+        *(train, nothing, jnp.inf * one, jnp.inf * one, zero, zero, zero, jnp.array(True)),
     )
 
     def going(loop: _Loop):
@@ -207,13 +211,16 @@ def descend(
     def body(loop: _Loop):
         grow = loop.unchanged >= 2
         damp = rules.damping * loop.residual / samples.targets.shape[0]
-        arguments = (rules, loop.omega, loop.floor, grow, damp)
-        _, right = stacks(loop.train.cores, samples.features)
-        there, left, _, _ = _half_sweep(loop.train, right, samples, caps, *arguments)
-        back, _, extras, values = _half_sweep(
-            there.reversed(), jnp.flip(left, axis=0), backward, caps[::-1], *arguments
-        )
-        swept = back.reversed()
+
+        def half(carry, backward):
+            arguments = (samples, backward, caps, rules, loop.omega, loop.floor, grow, damp)
+            train, left, extras, values = _half_sweep(*carry[:2], *arguments)
+            # Read from the other end, what stood to the left of a core stands to its right.
+            return (train.reversed(), jnp.flip(left, axis=0), extras, values), None
+
+        # A scan over there and back, so that the half sweep is compiled once.
+        carry = (loop.train, loop.right, loop.extras, samples.targets)
+        (swept, right, extras, values), _ = lax.scan(half, carry, jnp.array([False, True]))
         residual = jnp.sqrt(jnp.mean((values - samples.targets) ** 2))
         score = residual
         if test is not None:
@@ -233,6 +240,7 @@ def descend(
 
         return _Loop(
             train=swept,
+            right=right,
             extras=extras,
             omega=omega,
             floor=floor,
