@@ -1,0 +1,300 @@
+"""DirectPred against closed forms: the rule on known spectra, the running correlation by hand, the linear theory."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate.representation import (
+    DirectCopy,
+    DirectPred,
+    DirectSet,
+    Identity,
+    Linear,
+    LinearDynamics,
+    LinearState,
+    ModeDynamics,
+    Siamese,
+    TwoLayer,
+    alignment,
+)
+from laureate.representation.roots import root_by_newton_schulz, spectral_norm
+
+KEY = jax.random.key(0)
+
+
+def orthogonal(seed: int, d: int) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def from_spectrum(values, seed: int = 0) -> np.ndarray:
+    u = orthogonal(seed, len(values))
+    return (u * np.asarray(values)) @ u.T
+
+
+SPECTRUM = np.array([4.0, 1.0, 0.25, 0.04, 0.0])
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_the_rule_on_a_known_spectrum(power):
+    f = jnp.asarray(from_spectrum(SPECTRUM), jnp.float32)
+    relative, _ = DirectSet(5, power=power, eps=0.1).rule(f)
+    absolute, _ = DirectSet(5, power=power, eps=0.1, scale="none").rule(f)
+    np.testing.assert_allclose(relative, from_spectrum((SPECTRUM / 4) ** power + 0.1), atol=1e-3)
+    np.testing.assert_allclose(absolute, from_spectrum(SPECTRUM**power + 0.1 * 4), atol=2e-3)
+    np.testing.assert_allclose(relative, relative.T, atol=1e-6)
+    assert float(alignment(f, relative)) < 1e-6
+
+
+def test_the_rule_turns_with_its_argument_and_not_with_its_size():
+    f, q = from_spectrum(SPECTRUM), orthogonal(3, 5)
+    rule = lambda matrix: np.asarray(DirectPred(5).rule(jnp.asarray(matrix, jnp.float32))[0])  # noqa: E731
+    np.testing.assert_allclose(rule(q @ f @ q.T), q @ rule(f) @ q.T, atol=1e-3)
+    np.testing.assert_allclose(rule(7.3 * f), rule(f), atol=1e-3)
+
+
+def test_a_degenerate_spectrum_has_no_preferred_basis():
+    np.testing.assert_allclose(DirectPred(4, eps=0.2).rule(3.0 * jnp.eye(4))[0], 1.2 * np.eye(4), atol=1e-6)
+
+
+def test_direct_copy_is_the_first_power():
+    f = jnp.asarray(from_spectrum(SPECTRUM), jnp.float32)
+    np.testing.assert_allclose(
+        DirectCopy(5, eps=0.1).rule(f)[0], DirectSet(5, power=1.0, eps=0.1).rule(f)[0], atol=5e-3
+    )
+
+
+@pytest.mark.parametrize("d", [3, 64])
+def test_newton_and_schulz_find_the_root(d):
+    values = np.linspace(0.05, 3.0, d)
+    f = jnp.asarray(from_spectrum(values, seed=d), jnp.float32)
+    root, largest = root_by_newton_schulz(f, relative=False)
+    np.testing.assert_allclose(root @ root, f, atol=3e-4)
+    assert abs(float(largest) / 3.0 - 1) < np.log(d) / 800
+    both = [DirectPred(d, root=root).rule(f)[0] for root in ("eigh", "newton-schulz")]
+    np.testing.assert_allclose(both[0], both[1], atol=3e-3)
+
+
+def test_the_norm_is_found_where_two_eigenvalues_are_close():
+    f = jnp.asarray(from_spectrum([1.0, 0.99, 0.98, 0.97] + [0.1] * 12), jnp.float32)
+    assert 0.996 <= float(spectral_norm(f)) <= 1.0001
+
+
+def test_the_correlation_by_hand():
+    """F₁ = C₁, F₂ = ρ C₁ + (1 − ρ) C₂: ρ is the memory of the old value, and both views count, uncentred."""
+    rng = np.random.default_rng(0)
+    batches = rng.normal(size=(2, 2, 6, 3)).astype(np.float32) + 1.0  # a mean, that centring would take away
+    predictor = DirectPred(3, rho=0.3)
+    state = predictor.init(KEY)
+    for z1, z2 in batches:
+        state, info = predictor.update(state, jnp.asarray(z1), jnp.asarray(z2))
+    c = [np.concatenate([z1, z2]).T @ np.concatenate([z1, z2]) / 12 for z1, z2 in batches]
+    np.testing.assert_allclose(state.correlation, 0.3 * c[0] + 0.7 * c[1], rtol=1e-5)
+    np.testing.assert_allclose(state.matrix, predictor.rule(state.correlation)[0], atol=1e-5)
+    assert int(info.cost) == 12
+    centred = DirectPred(3, rho=0.0, zero_mean=True).update(predictor.init(KEY), *map(jnp.asarray, batches[0]))[0]
+    both = np.concatenate(batches[0])
+    covariance = jnp.asarray(np.cov(both.T, bias=True), jnp.float32)
+    np.testing.assert_allclose(centred.matrix, predictor.rule(covariance)[0], atol=1e-4)
+
+
+def test_the_predictor_is_set_at_its_frequency_only():
+    predictor = DirectPred(3, freq=3)
+    state, matrices = predictor.init(KEY), []
+    for i in range(6):
+        z = jax.random.normal(jax.random.key(i), (8, 3))
+        state, _ = predictor.update(state, z, z)
+        matrices.append(np.asarray(state.matrix))
+    changed = [not np.array_equal(a, b) for a, b in zip([np.eye(3), *matrices], matrices, strict=False)]
+    assert changed == [False, False, True, False, False, True]
+
+
+def test_the_mean_over_devices_is_that_of_the_whole_batch():
+    z1, z2 = jax.random.normal(KEY, (2, 8, 3))
+    whole, _ = DirectPred(3).update(DirectPred(3).init(KEY), z1, z2)
+    split = DirectPred(3, axis_name="devices")
+    parts = jax.vmap(lambda a, b: split.update(split.init(KEY), a, b)[0], axis_name="devices")(
+        z1.reshape(4, 2, 3), z2.reshape(4, 2, 3)
+    )
+    for i in range(4):
+        np.testing.assert_allclose(parts.matrix[i], whole.matrix, atol=1e-5)
+
+
+def test_no_gradient_reaches_the_predictor_or_the_target():
+    """By finite differences of nothing: the gradient with respect to W_p, F and the target is exactly zero."""
+    predictor = DirectPred(4)
+    siamese = Siamese(predictor, optax.sgd(0.1))
+    model = eqx.nn.Linear(6, 4, key=KEY)
+    state = siamese.init(KEY, model)
+    x = jax.random.normal(KEY, (16, 6))
+
+    def loss(target, predictor_state):
+        z, t = jax.vmap(state.online)(x), jax.lax.stop_gradient(jax.vmap(target)(x))
+        return siamese.distance(predictor(predictor_state, z), t)
+
+    slope = eqx.filter_grad(lambda both: loss(*both))((state.target, state.predictor))
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(eqx.filter(slope, eqx.is_inexact_array)))
+    # and the optimiser never saw them: what is trained is the model alone
+    assert sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array))) == 28
+    trained = jax.tree.leaves(siamese._spec(model, state.predictor))
+    assert sum(bool(leaf) for leaf in trained) == 2
+
+
+@pytest.mark.parametrize("predictor", [Identity(4), Linear(4), Linear(4, symmetric=True), TwoLayer(4, hidden=32)])
+def test_a_step_is_the_gradient_of_the_loss_written_out(predictor):
+    """One SGD step against jax.grad of BYOL's loss in its textbook form, and the target's moving mean."""
+    siamese = Siamese(predictor, optax.sgd(0.1), momentum=0.9)
+    state = siamese.init(KEY, eqx.nn.Linear(6, 4, key=KEY))
+    state = eqx.tree_at(lambda s: s.target, state, eqx.nn.Linear(6, 4, key=jax.random.key(9)))
+    v1, v2 = jax.random.normal(jax.random.key(1), (2, 16, 6))
+
+    def unit(z):
+        return z / jnp.linalg.norm(z, axis=1, keepdims=True)
+
+    def loss(trained):
+        model, own = trained
+        p1, p2 = (predictor(own, jax.vmap(model)(v)) for v in (v1, v2))
+        t1, t2 = (jax.vmap(state.target)(v) for v in (v1, v2))
+        return sum(jnp.mean(jnp.sum((unit(p) - unit(t)) ** 2, axis=1)) for p, t in ((p1, t2), (p2, t1)))
+
+    slope = eqx.filter_grad(loss)((state.online, state.predictor))
+    after, info = eqx.filter_jit(siamese.step)(state, v1, v2)
+    np.testing.assert_allclose(info.loss, loss((state.online, state.predictor)), rtol=1e-5)
+    expected = state.online.weight - 0.1 * slope[0].weight
+    np.testing.assert_allclose(after.online.weight, expected, atol=1e-6)
+    np.testing.assert_allclose(after.target.weight, 0.9 * state.target.weight + 0.1 * expected, atol=1e-6)
+    for old, new, grad in zip(*map(jax.tree.leaves, (state.predictor, after.predictor, slope[1])), strict=True):
+        np.testing.assert_allclose(new, old - 0.1 * grad, atol=1e-6)
+
+
+def test_the_loss_uses_the_predictor_of_the_step_before():
+    siamese = Siamese(DirectPred(4, rho=0.0), optax.sgd(0.0))
+    state = siamese.init(KEY, eqx.nn.Linear(6, 4, key=KEY))
+    v1, v2 = jax.random.normal(jax.random.key(1), (2, 16, 6))
+    identity = Siamese(Identity(4), optax.sgd(0.0))
+    first, told = siamese.step(state, v1, v2)
+    np.testing.assert_allclose(told.loss, identity.step(identity.init(KEY, state.online), v1, v2)[1].loss, rtol=1e-6)
+    z1, z2 = jax.vmap(state.online)(v1), jax.vmap(state.online)(v2)
+    w = first.predictor.matrix
+    _, told = siamese.step(first, v1, v2)
+    np.testing.assert_allclose(told.loss, siamese.distance(z1 @ w.T, z2) + siamese.distance(z2 @ w.T, z1), rtol=1e-5)
+
+
+# ---- the linear theory
+
+
+def random_flow(**settings) -> tuple[LinearDynamics, LinearState]:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 4, 4))
+    flow = LinearDynamics(jnp.asarray(a @ a.T / 4), jnp.asarray(b @ b.T / 8), **settings)
+    w, p, t = 0.5 * rng.normal(size=(3, 3, 4))
+    return flow, LinearState(jnp.asarray(w), jnp.asarray(p[:, :3] + p[:, :3].T), jnp.asarray(t))
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_the_rates_are_the_gradients_of_the_expected_loss(stop):
+    """E over x₁ = x̄ + x'₁, x₂ = x̄ + x'₂ in closed form; jax.grad of it, with and without stop-gradient."""
+    flow, state = random_flow(decay=0.1, predictor_rate=2.0, stop_gradient=stop)
+    x, both = flow.shared, flow.shared + flow.augmentation
+
+    def loss(w, w_p, w_a):
+        first = w_p @ w
+        return 0.5 * (
+            jnp.trace(first @ both @ first.T) - 2 * jnp.trace(first @ x @ w_a.T) + jnp.trace(w_a @ both @ w_a.T)
+        )
+
+    def of_both(w, w_p):
+        return loss(w, w_p, state.target if stop else w)
+
+    rates = flow.rates(state)
+    online, predictor = jax.grad(of_both, argnums=(0, 1))(state.online, state.predictor)
+    np.testing.assert_allclose(rates.online, -online - 0.1 * state.online, atol=1e-5)
+    np.testing.assert_allclose(rates.predictor, -2.0 * predictor - 0.1 * state.predictor, atol=1e-5)
+    np.testing.assert_allclose(rates.target, state.online - state.target, atol=1e-6)
+
+
+def test_the_balance_decays_as_predicted():
+    """W Wᵀ − W_p²/α_p falls as e^{−2ηt} while W_p stays symmetric."""
+    flow, state = random_flow(decay=0.2, predictor_rate=1.5, symmetric=True)
+    # the symmetrised flow conserves it exactly where the two commute; X = 1 makes them
+    flow = eqx.tree_at(lambda f: (f.shared, f.augmentation), flow, (jnp.eye(4), 0.3 * jnp.eye(4)))
+    state = LinearState(
+        jnp.eye(3, 4) * jnp.array([[0.9], [0.6], [0.4]]), jnp.diag(jnp.array([0.5, 0.8, 0.3])), 0.5 * jnp.eye(3, 4)
+    )
+    last = flow.simulate(state, time=2.0, steps=400)
+    balance = lambda s: s.online @ s.online.T - s.predictor @ s.predictor / 1.5  # noqa: E731
+    np.testing.assert_allclose(balance(last), np.exp(-2 * 0.2 * 2.0) * balance(state), atol=1e-5)
+
+
+def test_without_a_predictor_the_network_dies_at_the_predicted_rate():
+    flow = LinearDynamics(jnp.eye(4), 0.3 * jnp.eye(4), predictor=False, target_rate=None)
+    w = jax.random.normal(KEY, (3, 4))
+    last = flow.simulate(LinearState(w, jnp.eye(3), w), time=10.0, steps=1000)
+    np.testing.assert_allclose(last.online, np.exp(-0.3 * 10.0) * w, rtol=1e-4)
+
+
+def test_eigenspaces_align_and_modes_decouple():
+    """X = 1, X' = σ²1, W_a = τW: each eigenvalue of the matrices follows the two equations of a mode."""
+    modes = ModeDynamics(variance=0.3, decay=0.02, ratio=0.9, predictor_rate=1.4)
+    flow = LinearDynamics(
+        jnp.eye(5), 0.3 * jnp.eye(5), decay=0.02, ratio=0.9, predictor_rate=1.4, target_rate=None, symmetric=True
+    )
+    u = jnp.asarray(orthogonal(2, 3), jnp.float32)
+    p, s = jnp.array([0.1, 0.5, 1.2]), jnp.array([0.2, 0.6, 0.05])
+    w = (u * jnp.sqrt(s)[None, :]) @ jnp.asarray(orthogonal(4, 5)[:3], jnp.float32)
+    last = flow.simulate(LinearState(w, (u * p[None, :]) @ u.T, w), time=6.0, steps=600)
+    found_p, found_s = jnp.diag(u.T @ last.predictor @ u), jnp.diag(u.T @ last.online @ last.online.T @ u)
+    expected_p, expected_s = modes.simulate(p, s, 6.0, 600)
+    np.testing.assert_allclose(found_p, expected_p, atol=2e-5)
+    np.testing.assert_allclose(found_s, expected_s, atol=2e-5)
+    # apart at first, together at last
+    rotated = LinearState(w, jnp.asarray(from_spectrum([0.4, 0.6, 0.9], seed=8), jnp.float32), w)
+    late = flow.simulate(rotated, time=60.0, steps=6000)
+    begin = alignment(w @ w.T, rotated.predictor)
+    assert float(alignment(late.online @ late.online.T, late.predictor)) < 1e-3 < 0.02 < float(begin)
+
+
+def test_the_basin_of_collapse_ends_where_the_formula_says():
+    modes = ModeDynamics(variance=0.3, decay=0.02)
+    below, above = modes.rests()
+    np.testing.assert_allclose([below, above], [0.020549, 0.748682], atol=2e-6)
+    for factor, expected in ((0.9, 0.0), (1.1, float(above))):
+        start = factor * below
+        p, _ = modes.simulate(start, start**2, 1000.0, 20_000)
+        np.testing.assert_allclose(p, expected, atol=1e-3)
+    hopeless = ModeDynamics(variance=0.3, decay=0.25)
+    assert float(hopeless.largest_decay()) < 0.25
+    assert bool(jnp.isnan(hopeless.rests()[0]))
+    np.testing.assert_allclose(hopeless.simulate(0.9, 0.81, 100.0, 4000)[0], 0.0, atol=1e-6)
+
+
+def test_the_mode_keeps_its_invariant():
+    modes = ModeDynamics(variance=0.3, decay=0.05, predictor_rate=2.0)
+    p, s = modes.simulate(0.4, 0.5, 3.0, 600)
+    np.testing.assert_allclose(s - p**2 / 2.0, np.exp(-2 * 0.05 * 3.0) * (0.5 - 0.4**2 / 2.0), atol=1e-5)
+
+
+def test_small_steps_of_sgd_follow_the_flow():
+    """The loop of this area on a linear network and many examples, against the differential equations."""
+    rng = np.random.default_rng(0)
+    n, d, rate, steps = 4, 3, 0.01, 200
+    x = jnp.asarray(rng.normal(size=(2000, n)), jnp.float32)
+    x = x @ jnp.asarray(np.linalg.inv(np.linalg.cholesky(np.asarray(x.T @ x) / 2000)).T, jnp.float32)  # X = 1 exactly
+    noise = 0.5 * jnp.asarray(rng.normal(size=(2, 2000, n)), jnp.float32)
+    # views ±: their mean over both signs is x exactly, so the four products give X and X' without sampling error
+    v1 = jnp.concatenate([x + noise[0], x - noise[0], x + noise[0], x - noise[0]])
+    v2 = jnp.concatenate([x + noise[1], x + noise[1], x - noise[1], x - noise[1]])
+    siamese = Siamese(Linear(d), optax.sgd(rate), loss="l2", momentum=None, apply=lambda w, batch: batch @ w.T)
+    w = jnp.asarray(0.5 * rng.normal(size=(d, n)), jnp.float32)
+    state = siamese.init(KEY, w)
+    step = eqx.filter_jit(siamese.step)
+    extra = noise[0].T @ noise[0] / 2000, noise[1].T @ noise[1] / 2000
+    # both directions of the loss together: twice the rate, with the mean of the two views' X'
+    flow = LinearDynamics(x.T @ x / 2000, 0.5 * (extra[0] + extra[1]), target_rate=None)
+    last = flow.simulate(LinearState(w, state.predictor, w), time=2 * rate * steps, steps=steps)
+    for _ in range(steps):
+        state, _ = step(state, v1, v2)
+    np.testing.assert_allclose(state.online, last.online, atol=0.02)
+    np.testing.assert_allclose(state.predictor, last.predictor, atol=0.02)
