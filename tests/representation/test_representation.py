@@ -1,0 +1,193 @@
+"""Losses by hand, views that stay what they should, probes, and collapse that the monitor sees."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from laureate.representation import (
+    BarlowTwins,
+    Brightness,
+    Compose,
+    Cutout,
+    DirectPred,
+    Flip,
+    Identity,
+    JointEmbedding,
+    Linear,
+    Noise,
+    Rescale,
+    Shift,
+    Siamese,
+    SimCLR,
+    TimeMask,
+    TimeShift,
+    VICReg,
+    collapse_report,
+    fine_tune,
+    linear_probe,
+    two_views,
+)
+
+KEY = jax.random.key(0)
+
+
+def test_the_references_losses_by_hand():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 6, 3)).astype(np.float32)
+    z = np.concatenate([a, b])
+    z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    expected = 0.0
+    for i in range(12):
+        others = [np.exp(z[i] @ z[k] / 0.5) for k in range(12) if k != i]
+        expected -= np.log(np.exp(z[i] @ z[(i + 6) % 12] / 0.5) / sum(others)) / 12
+    np.testing.assert_allclose(SimCLR(0.5)(jnp.asarray(a), jnp.asarray(b)), expected, rtol=1e-5)
+
+    c = np.corrcoef(a.T, b.T)[:3, 3:]
+    expected = sum((1 - c[i, i]) ** 2 for i in range(3)) + 0.01 * sum(
+        c[i, j] ** 2 for i in range(3) for j in range(3) if i != j
+    )
+    np.testing.assert_allclose(BarlowTwins(0.01)(jnp.asarray(a), jnp.asarray(b)), expected, rtol=1e-4)
+
+    expected = 25 * np.mean((a - b) ** 2)
+    for view in (a, b):
+        covariance = np.cov(view.T)
+        expected += 25 * np.mean(np.maximum(0, 1 - np.sqrt(np.diag(covariance) + 1e-4))) / 2
+        expected += (np.sum(covariance**2) - np.sum(np.diag(covariance) ** 2)) / 3
+    np.testing.assert_allclose(VICReg()(jnp.asarray(a), jnp.asarray(b)), expected, rtol=1e-5)
+
+
+def test_views_of_images():
+    image = jnp.arange(64.0).reshape(8, 8)
+    moved = jax.vmap(lambda k: Shift(2)(k, image))(jax.random.split(KEY, 50))
+    # every moved image is a window of the padded one, and several different ones come up
+    padded = np.pad(np.asarray(image), 2, mode="edge")
+    windows = {padded[i : i + 8, j : j + 8].tobytes() for i in range(5) for j in range(5)}
+    found = {np.asarray(m).tobytes() for m in moved}
+    assert found <= windows
+    assert len(found) > 10
+    flipped = jax.vmap(lambda k: Flip()(k, image))(jax.random.split(KEY, 50))
+    share = np.mean([np.array_equal(f, image[:, ::-1]) for f in flipped])
+    assert 0.25 < share < 0.75  # a half, with a standard error of 0.07
+    hole = Cutout(3)(KEY, image)
+    changed = np.argwhere(np.asarray(hole != image))
+    assert (changed.max(0) - changed.min(0) <= 2).all()
+    bright = Brightness(0.4)(KEY, image)
+    assert np.corrcoef(bright.ravel(), image.ravel())[0, 1] > 0.9999  # affine, increasing
+    assert Compose(Shift(1), Flip(), Brightness(), Cutout(2), Noise())(KEY, jnp.ones((8, 8, 3))).shape == (8, 8, 3)
+
+
+def test_views_of_series():
+    series = jnp.stack([jnp.arange(20.0), jnp.sin(jnp.arange(20.0))], axis=1)
+    moved = TimeShift(3)(KEY, series)
+    assert any(np.array_equal(moved, np.roll(series, s, axis=0)) for s in range(-3, 4))
+    gap = TimeMask(5)(KEY, series)
+    rows = np.flatnonzero(np.any(np.asarray(gap != series), axis=1))
+    assert rows.max() - rows.min() < 5
+    ratio = Rescale(0.2)(KEY, series)[1:] / series[1:]
+    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:1], ratio.shape), rtol=1e-5)
+    first, second = two_views(KEY, Noise(0.1), jnp.zeros((4, 20, 2)))
+    assert not bool(jnp.any(first == second))
+
+
+def blobs(key, n=300):
+    labels = jax.random.randint(key, (n,), 0, 3)
+    centres = 2.5 * jnp.eye(3, 6)
+    return centres[labels] + jax.random.normal(jax.random.fold_in(key, 1), (n, 6)), labels
+
+
+def test_the_linear_probe_is_logistic_regression():
+    x, y = blobs(KEY)
+    test_x, test_y = blobs(jax.random.key(1))
+    found = jax.jit(lambda: linear_probe(x, y, test_x, test_y, 3, decay=1e-2))()
+    mean, std = np.asarray(x).mean(0), np.asarray(x).std(0)
+    peer = LogisticRegression(C=1 / (1e-2 * len(x)), max_iter=1000).fit((np.asarray(x) - mean) / std, y)
+    share = peer.score((np.asarray(test_x) - mean) / std, test_y)
+    assert abs(float(found.value) - share) <= 2 / 300
+    assert float(found.low) < share < float(found.high)
+
+
+def test_fine_tuning_learns_what_a_random_network_does_not_know():
+    x, y = blobs(KEY)
+    test_x, test_y = blobs(jax.random.key(1))
+    model = eqx.nn.MLP(6, 4, 16, 1, key=KEY)
+    tune = eqx.filter_jit(
+        lambda steps: fine_tune(KEY, model, x, y, test_x, test_y, 3, optimiser=optax.adam(1e-2), steps=steps, batch=32)
+    )
+    assert float(tune(300).value) > 0.85
+
+
+def train(predictor, steps=400, floor=0.0, **settings):
+    """A linear network on views that share three directions of eight; the outputs of fresh examples.
+
+    floor: what the augmentation adds to the shared directions too. Only where it adds something do they die.
+    """
+    siamese = Siamese(predictor, optax.sgd(0.05), **settings)
+    model = 0.5 * jax.random.normal(KEY, (4, 8))
+    state = siamese.init(KEY, model)
+    mask = jnp.array([1.0] * 3 + [0.0] * 5)
+
+    def views(key):
+        x = jax.random.normal(key, (64, 8))
+        scale = 1.5 * (1 - mask) + floor * mask
+        return x[None] + jax.random.normal(jax.random.fold_in(key, 1), (2, 64, 8)) * scale[None, None, :]
+
+    @jax.jit
+    def run(state):
+        def step(state, t):
+            v1, v2 = views(jax.random.fold_in(KEY, t))
+            state, info = siamese.step(state, v1, v2)
+            return state, info.loss
+
+        return jax.lax.scan(step, state, jnp.arange(steps))
+
+    state, losses = run(state)
+    return views(jax.random.key(7))[0] @ state.online.T, losses
+
+
+def apply(model, batch):
+    return batch @ model.T
+
+
+def test_without_predictor_or_stop_gradient_it_collapses_and_the_monitor_says_so():
+    common = {"apply": apply, "loss": "l2", "momentum": None, "steps": 1000, "floor": 0.5}
+    alive, _ = train(Linear(4), **common)
+    dead, _ = train(Identity(4), **common)
+    through, _ = train(Linear(4), **common, stop_gradient=False)
+    size = lambda z: float(jnp.mean(jnp.sum(z**2, axis=1)))  # noqa: E731
+    assert size(dead) < 0.2 * size(alive)
+    assert size(through) < 0.1 * size(alive)
+    constant = jnp.ones((100, 4)) + 1e-6 * jax.random.normal(KEY, (100, 4))
+    assert bool(collapse_report(constant).collapsed)
+    assert not bool(collapse_report(alive).collapsed)
+
+
+def test_direct_pred_keeps_more_directions_than_no_predictor():
+    direct, _ = train(DirectPred(4, rho=0.5), apply=apply, momentum=0.99, steps=3000)
+    none, _ = train(Identity(4), apply=apply, momentum=0.99, steps=3000)
+    assert float(collapse_report(direct).effective_rank) > 2.5
+    assert float(collapse_report(none).effective_rank) < float(collapse_report(direct).effective_rank)
+
+
+@pytest.mark.parametrize("loss", [SimCLR(), BarlowTwins(), VICReg()])
+def test_the_references_learn_what_the_views_share(loss):
+    trainer = JointEmbedding(loss, optax.adam(1e-2), apply=apply)
+    model = 0.5 * jax.random.normal(KEY, (3, 8))
+    mask = jnp.array([1.0] * 3 + [0.0] * 5)
+
+    @jax.jit
+    def run(state):
+        def step(state, t):
+            key = jax.random.fold_in(KEY, t)
+            x = jax.random.normal(key, (64, 8))
+            noise = 1.5 * jax.random.normal(jax.random.fold_in(key, 1), (2, 64, 8)) * (1 - mask)[None, None, :]
+            return trainer.step(state, x + noise[0], x + noise[1])[0], None
+
+        return jax.lax.scan(step, state, length=None, xs=jnp.arange(600))[0]
+
+    w = run(trainer.init(KEY, model)).online
+    shared = float(jnp.sum(w[:, :3] ** 2) / jnp.sum(w**2))
+    assert shared > 0.9  # 3/8 at the start
