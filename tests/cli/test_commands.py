@@ -72,7 +72,6 @@ def test_a_failing_cell_makes_the_command_fail(laureate, toy):
         (["run", "toy", "--workers", "many"], "a number of processes, or auto"),
         (["show", "tpy"], "Did you mean toy?"),
         (["cite", "tpy"], "Did you mean toy?"),
-        (["report"], "There is no run yet. Start one: laureate run"),
         (["report", "7"], "There is no run 7."),
         (["compare", "1", "2"], "There is no run 1."),
         (["export"], "There is no run yet."),
@@ -151,9 +150,13 @@ def test_cite_and_doctor(laureate):
 
 def test_report_goes_where_it_is_told(laureate, tmp_path):
     laureate("run", "toy", *SMOKE, "--quiet")
-    page = tmp_path / "deep" / "page.html"
-    assert laureate("report", "-o", str(page)).out.strip() == str(page)
-    html = page.read_text()
-    assert "http://" not in html
-    assert "https://" not in html
-    assert "<script>" not in html.replace("<script>\n", "", 1), "only our own script"
+    for name, words in (("run", ["1"]), ("all", [])):
+        page = tmp_path / "deep" / f"{name}.html"
+        assert laureate("report", *words, "-o", str(page)).out.strip() == str(page)
+        html = page.read_text()
+        assert "http://" not in html
+        assert "https://" not in html
+        assert html.count("<script>") == 1, "only our own script"
+        assert "toy/better" in html
+    told = json.loads(laureate("report", "--json").out)
+    assert told["bytes"] < 3e6, "the whole site in one file"

@@ -49,6 +49,9 @@ CREATE TABLE papers (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, area TEXT NOT NULL, kind TEXT NOT NULL, venue TEXT NOT NULL,
     decision TEXT NOT NULL, award TEXT NOT NULL, fit INTEGER NOT NULL, data TEXT NOT NULL
 );
+-- Listings and counts without words read these alone and never the long `data`.
+CREATE INDEX papers_in_order ON papers (award = '', fit DESC, number);
+CREATE INDEX papers_by_facet ON papers (area, kind, venue, decision);
 -- numbers: papers in ascending order, 32 bits each; weights: 16 bits each, in thousandths.
 CREATE TABLE forms (form TEXT PRIMARY KEY, papers INTEGER NOT NULL, numbers BLOB NOT NULL, weights BLOB NOT NULL);
 CREATE TABLE words (

@@ -59,12 +59,14 @@ class Result:
     corrected: (as typed, as searched) for every word that no paper has.
     ignored_phrase: words in quotation marks stand so in no paper; they were searched without the marks.
     suggestions: where nothing was found, words to try.
+    total: how many papers there are to page through; a search brings up at most ``CANDIDATES``.
     """
 
     hits: list[Hit]
     corrected: list[tuple[str, str]]
     ignored_phrase: bool = False
     suggestions: tuple[str, ...] = ()
+    total: int = 0
 
 
 class Catalogue:
@@ -120,9 +122,10 @@ class Catalogue:
         decision: str = "",
         runs: bool = False,
         limit: int = 10,
+        offset: int = 0,
         as_typed: bool = False,
     ) -> Result:
-        """Papers for a question, the likeliest first.
+        """Papers for a question, the likeliest first; for filters alone their papers, what won and fits first.
 
         area, kind: exactly; venue: a part of its name; decision: exactly; all without regard to capitals.
         runs: only papers that run here.
@@ -133,16 +136,22 @@ class Catalogue:
         corrected, groups = self._groups(text, as_typed)
         names = self._named(text)
         if not groups and not names:
-            listed = self._listed(where, values, limit) if not raw_words(text) and where else []
-            return Result(listed, corrected, suggestions=self._suggestions(text))
+            if not raw_words(text) and where:
+                return self._listed(where, values, limit, offset)
+            return Result([], corrected, suggestions=self._suggestions(text))
         ranked = self._ranked(groups, names, self._allowed(where, values))
         if not ranked:
             return Result([], corrected, suggestions=self._suggestions(text))
         if phrases:
             quoted = (hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases))
-            if hits := list(itertools.islice(quoted, limit)):
-                return Result(hits, corrected)
-        return Result(list(self._hits(ranked[:limit])), corrected, ignored_phrase=bool(phrases))
+            if hits := list(itertools.islice(quoted, offset + limit)):
+                return Result(hits[offset:], corrected, total=len(hits))
+        hits = list(self._hits(ranked[offset : offset + limit]))
+        return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked))
+
+    def listed(self, limit: int = 10, offset: int = 0) -> Result:
+        """All papers, what won and fits first."""
+        return self._listed("", [], limit, offset)
 
     def related(self, paper_id: str, limit: int = 5) -> list[Hit]:
         """Papers that are about nearly the same."""
@@ -337,12 +346,14 @@ class Catalogue:
             values.extend(sorted(self._running))
         return " ".join(parts), values
 
-    def _listed(self, where: str, values: list[str], limit: int) -> list[Hit]:
-        """Filters without words: their papers, what runs and what won first."""
+    def _listed(self, where: str, values: list[str], limit: int, offset: int) -> Result:
+        """Filters without words: their papers, what won and fits first."""
         rows = self._db.execute(
-            f"SELECT data FROM papers WHERE 1 {where} ORDER BY award = '', fit DESC, number LIMIT ?", (*values, limit)
+            f"SELECT number FROM papers WHERE 1 {where} ORDER BY award = '', fit DESC, number LIMIT ? OFFSET ?",
+            (*values, limit, offset),
         )
-        return [Hit(entry_of(json.loads(data)), 0.0) for (data,) in rows]
+        hits = list(self._hits([(number, 0.0) for (number,) in rows.fetchall()]))
+        return Result(hits, [], total=int(self._one(f"SELECT count(*) FROM papers WHERE 1 {where}", *values)))
 
     def _suggestions(self, text: str) -> tuple[str, ...]:
         found = [word for typed in raw_words(text)[:8] if typed not in STOP_WORDS for word in near(self._db, typed, 3)]

@@ -22,6 +22,7 @@ COMMANDS = {
     "board": "board:board",
     "show": "show:show",
     "compare": "compare:compare",
+    "web": "web:web",
     "report": "report:report",
     "export": "export:export",
     "cite": "cite:cite",
@@ -65,6 +66,7 @@ def cli() -> None:
     laureate run pes          measure a paper's claims here, against its baselines
     laureate board            all claims with their last verdicts
     laureate show pes         the problem, the equation, an example, the claims, the cost
+    laureate web              all of this in a browser
 
     Results lie in LAUREATE_HOME (see `laureate doctor`). Every command takes --json.
     """

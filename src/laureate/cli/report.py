@@ -1,4 +1,4 @@
-"""``laureate report``: a page in one file."""
+"""``laureate report``: pages in one file."""
 
 from pathlib import Path
 
@@ -10,17 +10,26 @@ from laureate.cli._common import emit, find_run, json_option, open_store
 @click.command()
 @click.argument("run", type=int, required=False)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
+@click.option("--explore", is_flag=True, help="With Vega-Lite inside, to zoom and point (0.9 MB more).")
 @json_option
-def report(run: int | None, output: Path | None, as_json: bool) -> None:
-    """Write the page of a run (by default the newest): one HTML file that opens from disk, with no network."""
+def report(run: int | None, output: Path | None, explore: bool, as_json: bool) -> None:
+    """One HTML file that opens from disk, with no network.
+
+    With a RUN its page; without one everything: the board, the methods, the runs behind it, and the catalogue with its
+    search.
+    """
     from laureate.lab.home import reports
-    from laureate.pages.report import write_report
+    from laureate.pages.report import write_everything, write_report
 
     store = open_store()
-    record = find_run(store, run)
-    path = output or reports() / f"run-{record['id']}.html"
-    write_report(store, record["id"], path)
+    if run is None:
+        path = output or reports() / "laureate.html"
+        write_everything(store, path, explore)
+    else:
+        number = find_run(store, run)["id"]
+        path = output or reports() / f"run-{number}.html"
+        write_report(store, number, path, explore)
     if as_json:
-        emit({"run": record["id"], "file": str(path)})
+        emit({"run": run, "file": str(path), "bytes": path.stat().st_size})
     else:
         click.echo(f"{path}")

@@ -91,10 +91,12 @@ def paper_record(paper: Paper) -> dict[str, Any]:
     return {name: getattr(paper, name) for name in facts} | {"cost": cost, "deviations": deviations}
 
 
-def run_observations(store: Store, run: int) -> dict[tuple[str, str], dict[str, dict[str, np.ndarray]]]:
-    """(paper, experiment) -> arm -> metric -> array with the run's seeds first."""
+def run_observations(
+    store: Store, run: int, paper: str = ""
+) -> dict[tuple[str, str], dict[str, dict[str, np.ndarray]]]:
+    """(paper, experiment) -> arm -> metric -> array with the run's seeds first; of one paper, if it is named."""
     blocks: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
-    for cell in sorted(store.run_cells(run), key=lambda cell: cell["start"]):
+    for cell in sorted(store.run_cells(run, paper), key=lambda cell: cell["start"]):
         if cell["status"] == "done":
             blocks.setdefault((cell["paper"], cell["experiment"]), {}).setdefault(cell["arm"], []).append(cell)
     seeds = {(v["paper"], v["experiment"]): v.get("seeds") for v in store.verdicts(run) if v.get("seeds")}

@@ -78,6 +78,9 @@ class Store:
             ) from error
 
     def _open_schema(self) -> None:
+        # A page is read while a run writes: only a new file is worth a lock.
+        if self._db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+            return
         with self._transaction():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version == 0:
@@ -194,13 +197,17 @@ class Store:
         rows = self._runs("WHERE runs.id = ?", (run,))
         return rows[0] if rows else None
 
-    def runs(self, limit: int = 50) -> list[dict[str, Any]]:
+    def runs(self, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
         """The latest runs, newest first."""
-        return self._runs("ORDER BY runs.id DESC LIMIT ?", (limit,))
+        return self._runs("ORDER BY runs.id DESC LIMIT ? OFFSET ?", (limit, offset))
 
     def last_run(self) -> int | None:
         """The number of the newest run."""
         return self._db.execute("SELECT max(id) FROM runs").fetchone()[0]
+
+    def run_after(self, run: int, command: str) -> int | None:
+        """The number of the first run by that command after ``run``."""
+        return self._db.execute("SELECT min(id) FROM runs WHERE id > ? AND command = ?", (run, command)).fetchone()[0]
 
     def _runs(self, clause: str, values: tuple) -> list[dict[str, Any]]:
         rows = self._db.execute(
@@ -215,12 +222,12 @@ class Store:
             found.append(record)
         return found
 
-    def run_cells(self, run: int) -> list[dict[str, Any]]:
-        """The cells a run used, in the order it took them."""
+    def run_cells(self, run: int, paper: str = "") -> list[dict[str, Any]]:
+        """The cells a run used (of one paper), in the order it took them."""
         rows = self._db.execute(
             "SELECT cells.*, run_cells.cached FROM run_cells JOIN cells ON cells.id = run_cells.cell"
-            " WHERE run_cells.run = ? ORDER BY cells.id",
-            (run,),
+            " WHERE run_cells.run = ? AND (? = '' OR cells.paper = ?) ORDER BY cells.id",
+            (run, paper, paper),
         )
         return [dict(row) for row in rows]
 
@@ -229,13 +236,28 @@ class Store:
         rows = self._db.execute("SELECT data FROM verdicts WHERE run = ? ORDER BY rowid", (run,))
         return [json.loads(row["data"]) for row in rows]
 
-    def latest_verdicts(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """The newest verdict of every (claim id, problem), with the run's number and start."""
+    def tallies(self, runs: Iterable[int]) -> dict[int, list[dict[str, Any]]]:
+        """The verdicts of several runs, only their words."""
         rows = self._db.execute(
-            "SELECT verdicts.claim, verdicts.problem, verdicts.data, runs.id AS run, runs.started FROM verdicts"
-            " JOIN runs ON runs.id = verdicts.run"
-            " WHERE verdicts.run = (SELECT max(run) FROM verdicts AS v"
-            "                       WHERE v.claim = verdicts.claim AND v.problem = verdicts.problem)"
+            "SELECT run, json_extract(data, '$.verdict') AS verdict FROM verdicts"
+            " WHERE run IN (SELECT value FROM json_each(?)) AND verdict IS NOT NULL",
+            (json.dumps(list(runs)),),
+        )
+        found: dict[int, list[dict[str, Any]]] = {}
+        for row in rows:
+            found.setdefault(row["run"], []).append({"verdict": row["verdict"]})
+        return found
+
+    def latest_verdicts(self, claims: Iterable[str] | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+        """The newest verdict of every (claim id, problem), or of these claims, with the run's number and start."""
+        # The inner question reads the index alone, so that old verdicts cost no look at their rows.
+        rows = self._db.execute(
+            "SELECT v.claim, v.problem, v.data, runs.id AS run, runs.started FROM"
+            " (SELECT claim, problem, max(run) AS run FROM verdicts"
+            "  WHERE ?1 IS NULL OR claim IN (SELECT value FROM json_each(?1)) GROUP BY claim, problem) AS newest"
+            " CROSS JOIN verdicts AS v ON v.run = newest.run AND v.claim = newest.claim"
+            " JOIN runs ON runs.id = v.run",
+            (None if claims is None else json.dumps(list(claims)),),
         )
         return {
             (row["claim"], row["problem"]): json.loads(row["data"]) | {"run": row["run"], "started": row["started"]}

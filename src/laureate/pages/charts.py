@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Series", "curve_chart", "interval_chart"]
+__all__ = ["Series", "Tile", "area_map", "curve_chart", "interval_chart", "strip", "treemap"]
 
 Numbers = Sequence[float]
+# Where a claim holds: from, to; infinite where there is no limit.
+Region = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,15 @@ def label(value: float) -> str:
 
 
 def interval_chart(
-    seeds: Numbers, effect: float, low: float, high: float, lines: Sequence[tuple[float, str]], description: str
+    seeds: Numbers,
+    effect: float,
+    low: float,
+    high: float,
+    lines: Sequence[tuple[float, str]],
+    description: str,
+    holds: Region | None = None,
 ) -> str:
-    """Seeds as points, their mean with its interval, and the lines that decide (zero, a margin, a bound)."""
+    """Seeds as points, their mean with its interval, the lines that decide, and the side where the claim holds."""
     width, left, right = 400, 12, 388
     axis = Axis([*seeds, effect, low, high, *(value for value, _ in lines)], left, right)
     # Two lines close together: the second's name goes a row higher.
@@ -81,7 +89,7 @@ def interval_chart(
     stacked = len(places) == 2 and abs(places[1] - places[0]) < 110
     top = 14 if stacked else 0
     height = 92 + top
-    parts = [_open(width, height, description)]
+    parts = [_open(width, height, description), _holding(axis, holds, top + 14, 56)]
     for i, (x, (_, name)) in enumerate(zip(places, lines, strict=True)):
         anchor, shift = ("start", 4) if x < width / 2 else ("end", -4)
         y = 11 if i or not stacked else 11 + top
@@ -99,11 +107,125 @@ def interval_chart(
     return "".join([*parts, "</svg>"])
 
 
+def strip(effect: float, low: float, high: float, lines: Numbers, holds: Region | None, description: str) -> str:
+    """An interval and the line it is judged by, small enough for a row of a table."""
+    axis = Axis([effect, low, high, *lines], 4, 116, pad=0.12)
+    parts = [
+        f'<svg class="strip" viewBox="0 0 120 20" role="img" aria-label="{escape(description)}">',
+        _holding(axis, holds, 2, 16),
+    ]
+    for value in lines:
+        parts.append(f'<line class="rule" x1="{axis(value):.1f}" x2="{axis(value):.1f}" y1="2" y2="18"/>')
+    parts.append(f'<line class="span" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="10" y2="10"/>')
+    parts.append(f'<circle class="mean" cx="{axis(effect):.1f}" cy="10" r="3.6"/></svg>')
+    return "".join(parts)
+
+
+def _holding(axis: Axis, holds: Region | None, y: float, height: float) -> str:
+    """The side of the axis on which the claim is right, shaded."""
+    if holds is None:
+        return ""
+    first, last = (axis(value) if math.isfinite(value) else (axis.start, axis.end)[value > 0] for value in holds)
+    return f'<rect class="holds" x="{first:.1f}" y="{y}" width="{max(0.0, last - first):.1f}" height="{height}"/>'
+
+
+Box = tuple[float, float, float, float]
+
+
+def treemap(sizes: Numbers, width: float, height: float) -> list[Box]:
+    """Rectangles (x, y, width, height) whose areas are as the sizes, largest first and near to squares.
+
+    Rows are filled along the shorter side for as long as that makes the worst rectangle squarer (Bruls, Huizing &
+    van Wijk 2000).
+
+    >>> treemap([1, 1], 2, 1)
+    [(0.0, 0.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0)]
+    """
+    scale = width * height / (sum(sizes) or 1.0)
+    left = [size * scale for size in sizes]
+    x, y, boxes = 0.0, 0.0, []
+    while left:
+        side = min(width, height)
+        row = left[:1]
+        while len(row) < len(left) and _worst(left[: len(row) + 1], side) <= _worst(row, side):
+            row = left[: len(row) + 1]
+        thick = sum(row) / side if side else 0.0
+        along = 0.0
+        for area in row:
+            long = area / thick if thick else 0.0
+            boxes.append((x, y + along, thick, long) if width >= height else (x + along, y, long, thick))
+            along += long
+        if width >= height:
+            x, width = x + thick, width - thick
+        else:
+            y, height = y + thick, height - thick
+        left = left[len(row) :]
+    return boxes
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A field of the map: its name, how many papers it has, and where it leads."""
+
+    name: str
+    count: int
+    href: str
+
+
+def area_map(tiles: Sequence[Tile], width: float, height: float, kind: str) -> str:
+    """Fields as large as their papers are many, each a link. ``kind``: the class by which a style sheet picks one."""
+    tiles = sorted(tiles, key=lambda tile: -tile.count)
+    most = max((tile.count for tile in tiles), default=1)
+    parts = [f'<svg class="map {kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="Map of the areas">']
+    for tile, (x, y, wide, high) in zip(tiles, treemap([t.count for t in tiles], width, height), strict=True):
+        shade = 0.1 + 0.25 * tile.count / most
+        told = f"{tile.name}, {tile.count} papers"
+        parts.append(f'<a href="{escape(tile.href)}" aria-label="{escape(told)}"><title>{escape(told)}</title>')
+        box = f'x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{max(0.0, wide - 3):.1f}" height="{max(0.0, high - 3):.1f}"'
+        parts.append(f'<rect class="tile" {box} rx="5" fill-opacity="{shade:.2f}"/>')
+        for look, x_shift, y_shift, line in _lettering(tile, wide, high):
+            parts.append(f'<text class="{look}" x="{x + x_shift:.1f}" y="{y + y_shift:.1f}">{escape(line)}</text>')
+        parts.append("</a>")
+    return "".join([*parts, "</svg>"])
+
+
+def _lettering(tile: Tile, wide: float, high: float) -> list[tuple[str, float, float, str]]:
+    """(class, x, y, text) of a tile's lines: in full, smaller, or cut, whatever fits."""
+    words = tile.name.replace("-", " ").split()
+    for letter, step, look in ((7.7, 16, "place"), (6.6, 13, "place small")):
+        lines = _fitted(words, wide - 14, letter)
+        if lines and step * len(lines) + 8 <= high:
+            told = [(look, line) for line in lines]
+            if step * (len(lines) + 1) + 8 <= high:
+                told.append(("count", str(tile.count)))
+            return [(kind, 9, 3 + step * (i + 1), line) for i, (kind, line) in enumerate(told)]
+    room = int((wide - 12) / 6.6) - 1
+    return [("place small", 7, 16, f"{words[0][:room]}…")] if room >= 3 and high >= 22 else []
+
+
+def _fitted(words: Sequence[str], width: float, letter: float) -> list[str]:
+    """Words in lines of a width, a letter so wide; nothing where one of them is too long."""
+    lines: list[str] = []
+    for word in words:
+        if letter * len(word) > width:
+            return []
+        if lines and letter * (len(lines[-1]) + 1 + len(word)) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _worst(row: Numbers, side: float) -> float:
+    total = sum(row)
+    return max(max(side**2 * area / total**2, total**2 / (side**2 * area)) for area in row)
+
+
 def curve_chart(
     series: Sequence[Series], x_label: str, y_label: str, description: str, log_x: bool = False, log_y: bool = False
 ) -> str:
     """A line a series with its band, and a legend beneath."""
-    width, height, left, right, top, bottom = 460, 300, 58, 448, 12, 250
+    width, height, left, right, top, bottom = 460, 300, 58, 438, 12, 250
     x_axis = Axis([v for s in series for v in s.x], left, right, log_x, pad=0.0)
     y_axis = Axis([v for s in series for v in (*s.middle, *s.low, *s.high)], bottom, top, log_y)
     parts = [_open(width, height, description)]

@@ -1,0 +1,105 @@
+"""What the catalogue's pages show, as plain values: a search with its facets, the map of the areas, an entry."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from laureate.catalogue import AREAS, KINDS, Catalogue, Entry
+from laureate.catalogue.citation import bibtex
+from laureate.catalogue.entry import DECISIONS
+from laureate.catalogue.running import claims_of, latest_verdicts, running_ids
+
+__all__ = ["Query", "entry", "listing", "search"]
+
+PAPERS_A_PAGE = 20
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a person asks of the catalogue; the page's address has the same fields."""
+
+    q: str = ""
+    area: str = ""
+    kind: str = ""
+    venue: str = ""
+    decision: str = ""
+    runs: bool = False
+    page: int = 1
+
+    @classmethod
+    def of(cls, told: dict[str, str]) -> "Query":
+        """From an address; what makes no sense is left out."""
+        page = told.get("page", "")
+        return cls(
+            q=told.get("q", "").strip()[:400],
+            area=_allowed(told.get("area", ""), AREAS),
+            kind=_allowed(told.get("kind", ""), KINDS),
+            venue=told.get("venue", "")[:80],
+            decision=_allowed(told.get("decision", ""), DECISIONS),
+            runs=told.get("runs") == "1",
+            page=min(10_000, max(1, int(page))) if page.isdecimal() else 1,
+        )
+
+    def address(self, **changes: Any) -> dict[str, str]:
+        """As the fields of an address, empty ones left out; any change but of the page begins at page 1."""
+        fields = {**vars(self), **({} if "page" in changes else {"page": 1}), **changes}
+        told = {name: "1" if value is True else str(value) for name, value in fields.items() if value}
+        return {name: value for name, value in told.items() if (name, value) != ("page", "1")}
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The fields that restrict."""
+        return {name: getattr(self, name) for name in ("area", "kind", "venue", "decision", "runs")}
+
+
+def _allowed(value: str, allowed: tuple[str, ...]) -> str:
+    return next((name for name in allowed if name.lower() == value.lower()), "")
+
+
+def listing(catalogue: Catalogue) -> dict[str, Any]:
+    """What does not depend on the question: how many papers there are, by facet, and where the areas lie."""
+    facets = catalogue.facets()
+    return {
+        "size": catalogue.size,
+        "facets": {name: {value: count for value, count in found.items() if value} for name, found in facets.items()},
+        "running": len(running_ids()),
+    }
+
+
+def search(catalogue: Catalogue, query: Query, as_typed: bool = False) -> dict[str, Any]:
+    """The papers of one page of results, each with what runs here of it."""
+    first = PAPERS_A_PAGE * (query.page - 1)
+    if query.q or any(query.filters.values()):
+        result = catalogue.search(query.q, limit=PAPERS_A_PAGE, offset=first, as_typed=as_typed, **query.filters)
+    else:
+        result = catalogue.listed(PAPERS_A_PAGE, first)
+    verdicts, running = latest_verdicts(), running_ids()
+    return {
+        "query": query,
+        "papers": [_brief(hit.entry, verdicts, running) for hit in result.hits],
+        "corrected": result.corrected,
+        "ignored_phrase": result.ignored_phrase,
+        "suggestions": result.suggestions,
+        "total": result.total,
+        "pages": max(1, -(-result.total // PAPERS_A_PAGE)),
+    }
+
+
+def _brief(found: Entry, verdicts: dict[str, dict[str, Any]], running: list[str]) -> dict[str, Any]:
+    told = found.record()
+    told["runs"] = found.id in running
+    told["claims"] = claims_of(found.id, verdicts) if told["runs"] else []
+    return told
+
+
+def entry(catalogue: Catalogue, paper_id: str) -> dict[str, Any] | None:
+    """One paper with its neighbours."""
+    found = catalogue.get(paper_id)
+    if found is None:
+        return None
+    verdicts, running = latest_verdicts(), running_ids()
+    return {
+        "paper": _brief(found, verdicts, running),
+        "year": found.year,
+        "bibtex": bibtex(found),
+        "related": [_brief(hit.entry, verdicts, running) for hit in catalogue.related(paper_id, 6)],
+    }

@@ -1,0 +1,411 @@
+"""The second shell: the same pages on this machine's own web address, live while a run goes on.
+
+Python's own server: it serves one person, needs no dependency, and answers in milliseconds. Who may do what:
+
+- It listens on loopback, and answers only requests whose ``Host`` is an address or ``localhost``: a foreign name that
+  is pointed at this machine (DNS rebinding) gets nothing.
+- Only ``POST`` changes anything, only with the token that our own pages carry, and never from another origin.
+- Nothing from outside is a program here: a strict content security policy, and every text is escaped.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from laureate import claims
+from laureate.catalogue import index
+from laureate.catalogue.search import Catalogue
+from laureate.lab.errors import UserError
+from laureate.lab.home import store_path
+from laureate.lab.store import Store
+from laureate.pages import content, papers, render, vega
+from laureate.pages.figures import csv_of
+from laureate.pages.jobs import BusyError, Jobs
+from laureate.pages.wording import csv_text
+
+__all__ = ["Server", "make_server"]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+STATIC = {"style.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
+LARGEST_FORM = 4096
+POLL_MS = {"job": 700, "run": 1500, "board": 3000}
+
+
+class RefusedError(Exception):
+    """An answer other than 200, with words for the person."""
+
+    def __init__(self, status: HTTPStatus, text: str):
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+class Answer:
+    """What goes back."""
+
+    def __init__(
+        self,
+        body: str | bytes,
+        kind: str = "text/html",
+        status: HTTPStatus = HTTPStatus.OK,
+        headers: dict[str, str] | None = None,
+    ):
+        self.body = body.encode() if isinstance(body, str) else body
+        self.kind, self.status, self.headers = kind, status, headers or {}
+
+
+class SharedCatalogue:
+    """The catalogue, opened once and again when papers were imported; one question at a time."""
+
+    FRESH_SECONDS = 5.0
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._catalogue: Catalogue | None = None
+        self._mark, self._looked = "", 0.0
+        self._listing: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Catalogue, dict[str, Any]]]:
+        """The catalogue with its facets, for the time of a question."""
+        with self._lock:
+            now = time.monotonic()
+            if self._catalogue is None or now - self._looked > self.FRESH_SECONDS:
+                mark = index.fingerprint()
+                if self._catalogue is None or mark != self._mark:
+                    self._catalogue = Catalogue(running=claims.paper_ids())
+                    self._listing, self._mark = papers.listing(self._catalogue), mark
+                self._looked = now
+            yield self._catalogue, self._listing
+
+
+class Server(ThreadingHTTPServer):
+    """The local web. ``may_run``: its pages may start and stop runs."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, address: tuple[str, int], jobs: Jobs, may_run: bool):
+        self.jobs, self.may_run, self.host = jobs, may_run, address[0]
+        self.token = secrets.token_urlsafe(24)
+        self.catalogue = SharedCatalogue()
+        super().__init__(address, Handler)
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it."""
+        host = self.host if self.host not in ("0.0.0.0", "::") else "127.0.0.1"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}/"
+
+    def server_close(self) -> None:
+        """Stop a run that was started from here, then let go of the port."""
+        self.jobs.close()
+        super().server_close()
+
+
+def make_server(host: str = "127.0.0.1", port: int = 8642, jobs: Jobs | None = None) -> Server:
+    """A server that listens; ``port`` 0: any free one. Beyond loopback its pages are only for reading."""
+    try:
+        return Server((host, port), jobs or Jobs(), may_run=_is_loopback(host))
+    except OSError as error:
+        raise UserError(
+            f"Cannot listen on {host}:{port}: {error.strerror}.", "Try another: laureate web --port 0"
+        ) from error
+
+
+def _is_loopback(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: who asks, what for, and the answer."""
+
+    server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "laureate", ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """A page, a file or a fragment."""
+        self._respond(self._get)
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        """Start or stop."""
+        self._respond(self._post)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet: the terminal belongs to the person."""
+
+    # -- the way in and out --------------------------------------------------------------------------------------------
+
+    def _respond(self, handle: Callable[[], Answer]) -> None:
+        try:
+            self._check_host()
+            answer = handle()
+        except RefusedError as refused:
+            answer = self._problem(refused.status, refused.text)
+        except UserError as error:
+            answer = self._problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        except Exception:  # one bad record must not take the page away; the terminal gets the whole story
+            import traceback
+
+            traceback.print_exc()
+            answer = self._problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the terminal says what.")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._send(answer)
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        text = answer.kind.startswith("text/") or answer.kind.endswith(("json", "xml"))
+        self.send_header("Content-Type", f"{answer.kind}; charset=utf-8" if text else answer.kind)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in ({"Cache-Control": "no-store"} | HEADERS | answer.headers).items():
+            self.send_header(name, value)
+        if answer.status >= 400:
+            # What was sent with a refused request is not read; the connection cannot be used again.
+            self.close_connection = True
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def _problem(self, status: HTTPStatus, text: str) -> Answer:
+        site = self._site()
+        title = status.phrase if status != HTTPStatus.NOT_FOUND else "There is no such page"
+        page = render.body("problem", site, title=title, text=text)
+        return Answer(render.web_page(site, title, page), status=status)
+
+    # -- who asks ------------------------------------------------------------------------------------------------------
+
+    def _check_host(self) -> None:
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
+        if host in ("localhost", self.server.host):
+            return
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "Open this page by its address.") from None
+
+    def _check_sender(self, form: dict[str, str]) -> None:
+        if not self.server.may_run:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "Runs can only be started on the machine itself.")
+        origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site")
+        if origin is not None and origin != f"http://{self.headers.get('Host', '')}":
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This came from another site.")
+        if site not in (None, "same-origin"):
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This came from another site.")
+        if not hmac.compare_digest(form.get("token", "").encode(), self.server.token.encode()):
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This page is of an earlier start of the server; load it again.")
+
+    def _site(self) -> render.Site:
+        server = self.server
+        token = server.token if server.may_run else ""
+        return render.Site(live=True, token=token, running=server.jobs.running, explore=vega.available())
+
+    # -- what for ------------------------------------------------------------------------------------------------------
+
+    def _post(self) -> Answer:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > LARGEST_FORM:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "That form is too large.")
+        form = dict(parse_qsl(self.rfile.read(int(length)).decode("utf-8", "replace")))
+        self._check_sender(form)
+        path = urlsplit(self.path).path
+        if path == "/start":
+            self._start(form)
+        elif path == "/stop":
+            self.server.jobs.stop()
+        else:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "Only a run can be started or stopped here.")
+        return Answer("", status=HTTPStatus.SEE_OTHER, headers={"Location": "/job"})
+
+    def _start(self, form: dict[str, str]) -> None:
+        claim_id, scale = form.get("id", ""), form.get("scale", "")
+        paper_id, _, name = claim_id.partition("/")
+        if paper_id not in claims.paper_ids() or scale not in ("smoke", "desk"):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "Say which paper, and smoke or desk.")
+        if name and name not in {claim.name for claim in claims.paper(paper_id).claims}:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"The paper {paper_id} has no claim of that name.")
+        with _store() as store:
+            newest = store.last_run() or 0
+        try:
+            self.server.jobs.start(claim_id, scale, newest)
+        except BusyError as busy:
+            raise RefusedError(HTTPStatus.CONFLICT, f"Already running: {busy}. Stop it first, or wait.") from None
+
+    def _get(self) -> Answer:
+        split = urlsplit(self.path)
+        query = dict(parse_qsl(split.query))
+        first, *rest = [unquote(part) for part in split.path.strip("/").split("/")]
+        pages: dict[str, Callable[[list[str], dict[str, str]], Answer]] = {
+            "": self._board,
+            "method": self._method,
+            "runs": self._runs,
+            "run": self._run,
+            "compare": self._compare,
+            "catalogue": self._catalogue,
+            "paper": self._paper,
+            "job": self._job,
+            "figure": self._figure,
+            "data": self._data,
+            "static": self._static,
+        }
+        if first not in pages or (rest and first in ("", "runs", "compare", "catalogue", "job")):
+            raise RefusedError(HTTPStatus.NOT_FOUND, "Perhaps the address was mistyped.")
+        return pages[first](rest, query)
+
+    def _page(self, page: str, title: str, /, here: str = "-", poll: int = 0, **data: Any) -> Answer:
+        site = self._site()
+        main = render.body(page, site, **data)
+        if poll:
+            main += f'<div data-poll="{poll}"></div>'
+        if self.headers.get("X-Fragment") == "main":
+            return Answer(main)
+        return Answer(render.web_page(site, title, main, here))
+
+    def _board(self, rest: list[str], query: dict[str, str]) -> Answer:
+        with _store() as store:
+            told = content.board(store, claims.all_papers())
+        poll = POLL_MS["board"] if self.server.jobs.running else 0
+        return self._page("board", "The board", here="", poll=poll, **told)
+
+    def _method(self, rest: list[str], query: dict[str, str]) -> Answer:
+        if len(rest) != 1 or rest[0] not in claims.paper_ids():
+            raise RefusedError(
+                HTTPStatus.NOT_FOUND, "No method of that name runs here; the catalogue may know the paper."
+            )
+        run = _number(query.get("run"))
+        with _store() as store:
+            if run is not None and store.run(run) is None:
+                raise RefusedError(HTTPStatus.NOT_FOUND, f"There is no run {run}.")
+            told = content.method(store, claims.paper(rest[0]), run)
+        return self._page("method", told["title"], **told)
+
+    def _runs(self, rest: list[str], query: dict[str, str]) -> Answer:
+        with _store() as store:
+            told = content.runs(store, _number(query.get("page")) or 1)
+        return self._page("runs", "Runs", here="runs", **told)
+
+    def _run(self, rest: list[str], query: dict[str, str]) -> Answer:
+        number = _number(rest[0]) if len(rest) == 1 else None
+        with _store() as store:
+            told = content.run(store, number, _number(query.get("page")) or 1) if number is not None else None
+        if told is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "There is no run of that number.")
+        poll = POLL_MS["run"] if told["run"]["status"] == "running" else 0
+        return self._page("run", f"Run {number}", poll=poll, **told)
+
+    def _compare(self, rest: list[str], query: dict[str, str]) -> Answer:
+        with _store() as store:
+            told = content.compare(store, _number(query.get("first")), _number(query.get("second")))
+        return self._page("compare", "Compare", here="compare", **told)
+
+    def _catalogue(self, rest: list[str], query: dict[str, str]) -> Answer:
+        asked = papers.Query.of(query)
+        fragment = self.headers.get("X-Fragment") == "results"
+        with self.server.catalogue.opened() as (catalogue, listing):
+            found = papers.search(catalogue, asked, as_typed=fragment)
+        results = render.body("results", self._site(), **found)
+        if fragment:
+            return Answer(results)
+        title = asked.q or "Catalogue"
+        return self._page("catalogue", title, here="catalogue", **listing, query=asked, results=results)
+
+    def _paper(self, rest: list[str], query: dict[str, str]) -> Answer:
+        with self.server.catalogue.opened() as (catalogue, _):
+            told = papers.entry(catalogue, rest[0]) if len(rest) == 1 else None
+        if told is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "The catalogue has no paper of that name.")
+        return self._page("entry", told["paper"]["title"], **told)
+
+    def _job(self, rest: list[str], query: dict[str, str]) -> Answer:
+        job = self.server.jobs.state()
+        rows: list[dict[str, Any]] = []
+        if job:
+            with _store() as store:
+                job["run"] = store.run_after(job["newest_before"], job["command"])
+                if job["run"] is not None and not job["active"]:
+                    rows = [row for row in store.verdicts(job["run"]) if "verdict" in row]
+        return self._page("job", "Run", poll=POLL_MS["job"] if job and job["active"] else 0, job=job, rows=rows)
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _figure(self, rest: list[str], query: dict[str, str]) -> Answer:
+        run, name = _number(rest[0]) if rest else None, "/".join(rest[1:])
+        name, form = next(
+            ((name.removesuffix(f".{form}"), form) for form in ("csv", "svg", "png", "vl.json") if name.endswith(form)),
+            (name, ""),
+        )
+        with _store() as store:
+            found = content.figure(store, run, name) if run is not None and form and store.run(run) else None
+        if found is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "There is no such picture.")
+        if form == "csv":
+            return Answer(csv_of(found), "text/csv")
+        if form == "vl.json":
+            import json
+
+            return Answer(json.dumps(vega.spec(found)), "application/json")
+        if form == "png":
+            return Answer(vega.image(found, "png"), "image/png")
+        if vega.available():
+            return Answer(vega.image(found, "svg"), "image/svg+xml")
+        return Answer(render.standalone(found), "image/svg+xml")
+
+    def _data(self, rest: list[str], query: dict[str, str]) -> Answer:
+        from laureate.lab.records import OBSERVATION_COLUMNS, observation_rows
+
+        number = _number(rest[0].removeprefix("run-").removesuffix(".csv")) if len(rest) == 1 else None
+        with _store() as store:
+            if number is None or store.run(number) is None:
+                raise RefusedError(HTTPStatus.NOT_FOUND, "There is no run of that number.")
+            rows = [tuple(row.values()) for row in observation_rows(store, number)]
+        return Answer(csv_text(OBSERVATION_COLUMNS, rows), "text/csv")
+
+    def _static(self, rest: list[str], query: dict[str, str]) -> Answer:
+        name = rest[0] if len(rest) == 1 else ""
+        if name == "vega.js" and vega.available():
+            text, kind = vega.library(), "text/javascript"
+        elif name in STATIC:
+            text, kind = render.static(name), STATIC[name]
+        else:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "There is no such file.")
+        mark = f'"{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"'
+        headers = {"ETag": mark, "Cache-Control": "no-cache"}
+        if self.headers.get("If-None-Match") == mark:
+            return Answer("", kind, HTTPStatus.NOT_MODIFIED, headers)
+        return Answer(text, kind, headers=headers)
+
+
+@contextlib.contextmanager
+def _store() -> Iterator[Store]:
+    """The store for one request: connections are not shared between threads."""
+    with contextlib.closing(Store(store_path())) as store:
+        yield store
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) < 10 else None

@@ -1,0 +1,237 @@
+"use strict";
+/* One script for both shells: the local web, and one file that holds all pages. No library, no build step. */
+(() => {
+  const root = document.documentElement;
+  root.classList.add("scripted");
+  const remembered = (() => { try { return localStorage.getItem("theme"); } catch { return null; } })();
+  if (remembered === "dark" || remembered === "light") root.dataset.theme = remembered;
+
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const one = (selector, within = document) => within.querySelector(selector);
+  const visible = (element) => element.getClientRects().length > 0;
+  const say = (text) => { const place = one("#said"); if (place) place.textContent = text; };
+  const make = (name, attributes = {}, ...children) => {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  };
+  const inFile = () => one("#data");
+
+  /* theme, copying, help */
+  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  function switchTheme() {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try { localStorage.setItem("theme", root.dataset.theme); } catch { /* a private window forgets */ }
+    say(`${root.dataset.theme} theme`);
+  }
+  async function copy(button) {
+    const text = button.dataset.copy;
+    try { await navigator.clipboard.writeText(text); } catch {
+      const area = make("textarea"); area.value = text; document.body.append(area); area.select();
+      document.execCommand("copy"); area.remove();
+    }
+    button.textContent = "copied"; say("copied");
+    setTimeout(() => { button.textContent = "copy"; }, 1500);
+  }
+
+  /* j and k walk through what can be opened */
+  function step(direction) {
+    const items = all("[data-item]").filter(visible);
+    if (!items.length) return;
+    const here = items.indexOf(document.activeElement);
+    const next = items[Math.min(items.length - 1, Math.max(0, here < 0 ? (direction > 0 ? 0 : items.length - 1) : here + direction))];
+    all(".current").forEach((element) => element.classList.remove("current"));
+    next.closest("tr, article")?.classList.add("current");
+    next.focus(); next.scrollIntoView({ block: "nearest" });
+  }
+  function onKey(event) {
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+    if (event.key === "Escape" && typing) { event.target.blur(); return; }
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
+    if (event.key === "/") {
+      const field = all("[data-search]").find(visible);
+      if (field) { event.preventDefault(); field.focus(); field.select(); }
+    } else if (event.key === "j" || event.key === "k") { event.preventDefault(); step(event.key === "j" ? 1 : -1); }
+    else if (event.key === "?") { event.preventDefault(); one("#help")?.showModal(); }
+  }
+
+  /* the board: filter and sort */
+  function board(form) {
+    const rows = all("tr[data-claim]"), homes = new Map(rows.map((row) => [row, row.parentNode]));
+    const flat = one(".flat"), groups = all("section.area");
+    const order = { refuted: 0, inconclusive: 1, supported: 2, "not run": 3 };
+    const keys = {
+      verdict: (row) => order[row.dataset.verdict],
+      effect: (row) => row.dataset.effect === "" ? Infinity : -Number(row.dataset.effect),
+      seconds: (row) => row.dataset.seconds === "" ? Infinity : -Number(row.dataset.seconds),
+      newest: (row) => row.dataset.newest === "" ? Infinity : -Number(row.dataset.newest),
+    };
+    const update = () => {
+      const { text, verdict, area, sort } = form.elements;
+      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const said = `${row.textContent} ${row.dataset.area}`.toLowerCase();
+        row.hidden = !(words.every((word) => said.includes(word)) && (!verdict.value || row.dataset.verdict === verdict.value) && (!area.value || row.dataset.area === area.value));
+        if (!row.hidden) shown += 1;
+      }
+      flat.hidden = !sort.value;
+      const key = keys[sort.value];
+      if (key) one("tbody", flat).append(...[...rows].sort((a, b) => key(a) - key(b)));
+      else for (const row of rows) homes.get(row).append(row);
+      for (const group of groups) {
+        group.hidden = Boolean(sort.value) || !all("tr[data-claim]", group).some((row) => !row.hidden);
+        all("article", group).forEach((card) => { card.hidden = !all("tr[data-claim]", card).some((row) => !row.hidden); });
+      }
+      // What was asked for is shown, also inside a paper that nobody ran yet.
+      if (words.length || verdict.value) all("article > details").forEach((element) => { element.open = true; });
+      one("output", form).textContent = shown === rows.length ? "" : `${shown} of ${rows.length} claims`;
+    };
+    form.addEventListener("input", update);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    update();
+  }
+
+  /* charts that can be explored: the library is loaded when one is */
+  let library = null;
+  function loaded() {
+    if (window.vegaEmbed) return Promise.resolve();
+    library ??= new Promise((done, failed) => { const script = make("script", { src: "/static/vega.js" }); script.onload = done; script.onerror = () => failed(new Error("Vega could not be loaded")); document.head.append(script); });
+    return library;
+  }
+  async function explore(button) {
+    button.disabled = true; button.textContent = "loading …";
+    try {
+      const spec = button.dataset.spec ? await (await fetch(button.dataset.spec)).json() : JSON.parse(one("#data").textContent).specs[button.dataset.specName];
+      await loaded();
+      const place = one(".drawing", button.closest("figure"));
+      const ink = getComputedStyle(root).getPropertyValue("--quiet").trim(), line = getComputedStyle(root).getPropertyValue("--line").trim();
+      const look = { background: "transparent", view: { stroke: "transparent" }, axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: ink, tickColor: ink }, legend: { labelColor: ink, titleColor: ink }, title: { color: ink } };
+      place.replaceChildren();
+      spec.width = Math.max(220, Math.min(520, place.clientWidth - 90));
+      await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "canvas", tooltip: { disableDefaultStyle: true }, config: look });
+      button.remove();
+    } catch (error) { button.textContent = "not available"; say(String(error)); }
+  }
+
+  /* the web: results while typing, and pages that follow a run */
+  function liveSearch(form) {
+    const results = one("[data-results]");
+    let wanted = 0, timer = 0;
+    const ask = async (push) => {
+      const fields = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+      const address = `${form.getAttribute("action")}${fields.size ? "?" + fields : ""}`, mine = ++wanted;
+      const answer = await fetch(address, { headers: { "X-Fragment": "results" } });
+      if (!answer.ok || mine !== wanted) return;
+      results.innerHTML = await answer.text();
+      history[push ? "pushState" : "replaceState"]({}, "", address);
+    };
+    form.addEventListener("input", (event) => { clearTimeout(timer); timer = setTimeout(() => ask(false), event.target.type === "search" ? 120 : 0); });
+    form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(true); });
+  }
+  function follow() {
+    const main = one("main"), source = one("[data-poll]");
+    if (!source) return;
+    setTimeout(async () => {
+      try {
+        if (!document.hidden) {
+          const answer = await fetch(location.href, { headers: { "X-Fragment": "main" } });
+          if (answer.ok) {
+            const fresh = await answer.text();
+            if (fresh !== follow.last) {
+              const opened = all("details", main).map((element) => element.open), focused = document.activeElement?.className;
+              const chosen = all(".controls [name]", main).map((field) => field.value), typing = main.contains(document.activeElement) && document.activeElement.name;
+              main.innerHTML = fresh; follow.last = fresh;
+              all(".controls [name]", main).forEach((field, i) => { if (i < chosen.length) field.value = chosen[i]; });
+              all("form[data-board]", main).forEach(board);
+              if (typing) one(`.controls [name="${typing}"]`, main)?.focus();
+              all("details", main).forEach((element, i) => { if (i < opened.length) element.open = opened[i]; });
+              const log = one(".log"); if (log) log.scrollTop = log.scrollHeight;
+              if (focused === "danger") one("button.danger")?.focus();
+            }
+          }
+        }
+      } catch { /* the server is gone for a moment */ }
+      follow();
+    }, Number(source.dataset.poll));
+  }
+
+  /* one file: which page is shown, and the search */
+  function openFile(data) {
+    const pages = all("[data-page]"), papers = data.papers, byId = new Map(papers.map((paper) => [paper.id, paper]));
+    const words = (text) => text.toLowerCase().normalize("NFKD").match(/[a-z0-9]+/g) ?? [];
+    const stem = (word) => word.length > 4 ? word.replace(/(ations?|ings?|ers?|ies|es|s|ed)$/, "") : word;
+    const fields = [["name", 4], ["title", 3], ["problem", 2], ["asks", 2], ["does", 1], ["authors", 2]];
+    let index = null;
+    const build = () => papers.map((paper) => fields.map(([name, weight]) => [weight, new Set(words([paper[name]].flat().join(" ")).map(stem))]));
+    const find = (question, filters) => {
+      index ??= build();
+      const asked = [...new Set(words(question).map(stem))];
+      const rarity = asked.map((word) => Math.log(1 + papers.length / (1 + index.filter((entry) => entry.some(([, set]) => set.has(word))).length)));
+      return papers.map((paper, i) => [paper, asked.reduce((sum, word, j) => sum + rarity[j] * Math.max(0, ...index[i].map(([weight, set]) => set.has(word) ? weight : 0)), 0)])
+        .filter(([paper, score]) => (!asked.length || score > 0) && Object.entries(filters).every(([name, value]) => !value || (name === "runs" ? paper.runs : paper[name] === value)))
+        .sort((a, b) => b[1] - a[1]).map(([paper]) => paper);
+    };
+    const brief = (paper) => make("article", { class: "paper" },
+      make("h3", {}, make("a", { "data-item": "", href: `#/paper/${encodeURIComponent(paper.id)}` }, paper.title)),
+      make("p", { class: "facts" }, [paper.authors.slice(0, 3).join(", ") + (paper.authors.length > 3 ? " and others" : ""), `${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · ")),
+      make("p", {}, paper.problem || paper.does),
+      ...(paper.runs ? [make("p", {}, make("a", { class: "chip runs", href: `#/method/${paper.id}` }, "▶ runs here"))] : []));
+    const show = (form, place, from) => {
+      const found = find(form.elements.q.value, Object.fromEntries(["area", "kind", "venue", "decision"].map((name) => [name, form.elements[name].value]).concat([["runs", form.elements.runs.checked]])));
+      const more = make("button", { type: "button" }, "show more");
+      more.addEventListener("click", () => { more.remove(); place.append(...part()); });
+      const part = () => { const next = found.slice(from, from + 20); from += 20; return [...next.map(brief), ...(from < found.length ? [more] : [])]; };
+      place.replaceChildren(make("p", { class: "facts" }, found.length ? `${found.length} found` : "Nothing found; try the problem in other words."), ...part());
+    };
+    const entry = (paper) => {
+      const place = one('[id="/paper"]');
+      const lines = [["The problem", paper.problem], ["What it does", paper.does], ["What would show it", paper.demo]].filter(([, text]) => text);
+      place.replaceChildren(make("p", { class: "crumbs" }, make("a", { href: "#/catalogue" }, "Catalogue")), make("h1", {}, paper.title), make("p", { class: "facts" }, paper.authors.join(", ")),
+        make("p", { class: "facts" }, [`${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · ")),
+        ...lines.flatMap(([title, text]) => [make("h2", {}, title), make("p", {}, text)]), make("h2", {}, "In Laureate"),
+        make("p", {}, paper.runs ? make("a", { href: `#/method/${paper.id}` }, "It runs here: problem, equation, example and verdicts") : "Not yet: its claims cannot be measured here."));
+    };
+    const route = () => {
+      const [address, query] = (location.hash.slice(1) || pages[0].id).split("?");
+      const path = decodeURIComponent(address);
+      const parts = path.split("/"), paper = parts[1] === "paper" && byId.get(parts[2]);
+      if (paper) entry(paper);
+      const target = document.getElementById(path), page = paper ? one('[id="/paper"]') : (target?.closest("[data-page]") ?? document.getElementById(parts.slice(0, 3).join("/")) ?? pages[0]);
+      pages.forEach((other) => { other.hidden = other !== page; });
+      all("header.top nav a").forEach((link) => { link.getAttribute("href") === `#${path}` ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"); });
+      all(".claim.target").forEach((element) => element.classList.remove("target"));
+      const form = one("form.search", page);
+      if (form) {
+        const asked = new URLSearchParams(query ?? "");
+        for (const name of ["q", "area", "kind", "venue", "decision"]) if (asked.has(name)) form.elements[name].value = asked.get(name);
+        if (query) one("details.atlas", page).open = false;
+        show(form, one("[data-results]", page), 0);
+      }
+      if (target && target !== page) { target.classList.add("target"); target.scrollIntoView(); } else scrollTo(0, 0);
+    };
+    all("form.search").forEach((form) => {
+      form.addEventListener("input", () => show(form, one("[data-results]"), 0));
+      form.addEventListener("submit", (event) => event.preventDefault());
+    });
+    all("[data-quick]").forEach((form) => form.addEventListener("submit", (event) => { event.preventDefault(); location.hash = `#/catalogue?q=${encodeURIComponent(form.elements.q.value)}`; }));
+    addEventListener("hashchange", route);
+    route();
+  }
+
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if ("themeSwitch" in button.dataset) switchTheme();
+    else if ("help" in button.dataset) one("#help").showModal();
+    else if (button.dataset.copy) copy(button);
+    else if (button.classList.contains("explore")) explore(button);
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    all("form[data-board]").forEach(board);
+    if (inFile()) openFile(JSON.parse(inFile().textContent));
+    else { all("form[data-live-search]").forEach(liveSearch); follow(); }
+  });
+})();

@@ -1,0 +1,64 @@
+"""Numbers, times and verdicts in the words and signs that every page uses."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["MARKS", "csv_text", "duration", "interval", "moment", "number"]
+
+# A verdict is a sign and a word; its colour comes on top and is never alone.
+MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number for people: three digits, a real minus sign, a dash where there is none.
+
+    >>> number(-0.0412345), number(None), number(1.5e-6)
+    ('−0.0412', '–', '1.5·10⁻⁶')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value:.{digits}g}"
+    mantissa, e, exponent = text.partition("e")
+    if e:
+        raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        text = f"{mantissa}·10{raised}"
+    return text.replace("-", "−")
+
+
+def interval(record: dict[str, Any]) -> str:
+    """An effect's 95 % interval; empty where there is none."""
+    if record.get("effect") is None:
+        return ""
+    return f"[{number(record['low'])}, {number(record['high'])}]"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people."""
+    if seconds is None:
+        return "–"
+    for limit, divisor, digits, unit in ((1, 1, 2, "s"), (10, 1, 1, "s"), (100, 1, 0, "s"), (6000, 60, 0, "min")):
+        if seconds < limit:
+            return f"{seconds / divisor:.{digits}f} {unit}"
+    return f"{seconds / 3600:.0f} h"
+
+
+def moment(stamp: str | None) -> str:
+    """A stored time, to the minute."""
+    return f"{stamp.replace('T', ' ')[:16]} UTC" if stamp else "–"
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table as comma-separated values; a text that a spreadsheet would take for a formula is marked as text."""
+    import csv
+    import io
+
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
