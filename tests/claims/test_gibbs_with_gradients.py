@@ -15,9 +15,6 @@ from laureate.lab.claim import Settings
 from laureate.problems.energies import IsingLattice, PottsLattice
 from laureate.problems.images import clothes_or_digits
 
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
-
 QUICK = {"xla_backend_optimization_level": 0}
 # Compiled in no less than the half minute that smoke has for all.
 LONGER = {"seconds", "deep-ebm"}

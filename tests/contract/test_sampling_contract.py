@@ -25,9 +25,6 @@ from laureate.sampling import (
     run,
 )
 
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
-
 LATTICE = IsingLattice(4, 0.15, 0.1)
 TARGET = (LATTICE, Binary())
 KERNELS = {
@@ -131,9 +128,9 @@ def _sigma(kernel):
 
 
 def test_double_precision(kernel):
-    if isinstance(kernel, ParallelTempering):
-        pytest.skip("its temperatures were made in single precision; the kernels inside are tested")
     with jax.enable_x64(True):
+        if isinstance(kernel, ParallelTempering):  # made anew, for its temperatures are an array
+            kernel = ParallelTempering(kernel.kernel, jnp.array([1.0, 0.5]))
         state, info = jax.eval_shape(lambda key: kernel.step(key, kernel.init(SPINS)), jax.random.key(0))
         assert state.logdensity.dtype == jnp.float64
         assert info.acceptance_rate.dtype == jnp.float64

@@ -14,9 +14,6 @@ from laureate.sampling.enumeration import (
     transition_matrix,
 )
 
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
-
 QUICK = {"xla_backend_optimization_level": 0}
 matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
 

@@ -10,10 +10,13 @@ import optax
 import pytest
 
 from laureate.problems.energies import (
+    ConvolutionalEnergy,
     DenseIsing,
     DensePotts,
     IsingLattice,
     PottsLattice,
+    base_logdensity,
+    base_logits,
     lattice_energy_per_edge,
     lattice_log_partition,
     lattice_matrix,
@@ -30,9 +33,6 @@ from laureate.sampling import (
     mixing,
     run,
 )
-
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
 
 
 def log_sum_over(energy, shape):
@@ -102,6 +102,64 @@ def test_rbm_partition_and_hmm_evidence_agree_with_enumeration():
     assert float(hmm.log_evidence()) == pytest.approx(log_sum_over(hmm, (4, 2)), rel=1e-5)
     with pytest.raises(ValueError, match="at most 20 hidden units; got 25"):
         random_rbm(jax.random.key(0)).log_partition()
+
+
+@pytest.mark.parametrize(
+    ("energy", "values", "shape"),
+    [
+        (IsingLattice(2, 0.2, 0.3), 2, (2, 2)),
+        (PottsLattice(2, 3, 0.4), 3, (2, 2)),
+        (random_rbm(jax.random.key(2), visible=5, hidden=3), 2, (5,)),
+    ],
+    ids=["ising", "potts", "rbm"],
+)
+def test_sweeps_of_the_energies_own_samplers_draw_from_them(energy, values, shape):
+    """What trials take as data and reference; the 2 x 2 torus joins a pair twice, in f and in the sweep alike."""
+    states = np.array(list(itertools.product(range(values), repeat=int(np.prod(shape))))).reshape(-1, *shape)
+    relaxed = jax.nn.one_hot(states, values) if values > 2 else jnp.asarray(states, float)
+    exact = np.asarray(jax.nn.softmax(jax.vmap(energy)(relaxed)))
+    draws = 20_000
+
+    @jax.jit
+    def ends(keys):
+        def one(key):
+            sweep = lambda i, x: energy.sweep(jax.random.fold_in(key, i), x)  # noqa: E731
+            return jax.lax.fori_loop(0, 40, sweep, energy.start(key))
+
+        return jax.vmap(one)(keys)
+
+    found = np.asarray(ends(jax.random.split(jax.random.key(0), draws))).reshape(draws, -1).astype(int)
+    observed = np.bincount(found @ values ** np.arange(found.shape[1])[::-1], minlength=len(states))
+    expected = draws * exact
+    cells = expected > 5
+    chi = ((observed - expected)[cells] ** 2 / expected[cells]).sum()
+    assert chi < cells.sum() + 6 * np.sqrt(2 * cells.sum())
+
+
+def test_convolutional_energy_is_base_plus_two_convolutions():
+    """Against XLA's own convolution; at first the model is nearly its base, whose density is normalised."""
+    images = jax.random.bernoulli(jax.random.key(1), 0.3, (50, 6, 6)).astype(float)
+    base = base_logits(images)
+    energy = ConvolutionalEnergy(jax.random.key(0), base, channels=4)
+    energy = eqx.tree_at(lambda e: (e.readout, e.biases), energy, (jnp.arange(1.0, 5.0), jnp.full((2, 4), 0.3)))
+
+    def layer(h, weights, stride):
+        layout = ("NHWC", "HWIO", "NHWC")
+        padding = [(1, 1), (1, 1)]
+        return jax.lax.conv_general_dilated(h, weights, (stride, stride), padding, dimension_numbers=layout)
+
+    h = jax.nn.silu(layer(2 * images[:, :, :, None] - 1, energy.first, 1) + 0.3)
+    h = jax.nn.silu(layer(h, energy.second, 2) + 0.3)
+    alone = np.asarray(jax.vmap(lambda x: base_logdensity(base, x))(images))
+    expected = alone + np.asarray(jnp.sum(h @ energy.readout, axis=(1, 2)))
+    np.testing.assert_allclose(jax.vmap(energy)(images), expected, rtol=1e-4, atol=1e-3)
+    small = base_logits(images[:, :3, :3])
+    total = log_sum_over(lambda x: base_logdensity(small, x), (3, 3))
+    assert total == pytest.approx(0.0, abs=1e-5)
+    # Fixed: the base is not trained.
+    gradient = eqx.filter_grad(lambda e: e(images[0]))(energy)
+    assert float(jnp.abs(gradient.base).max()) == 0.0
+    assert float(jnp.abs(gradient.first).max()) > 0.0
 
 
 def test_annealed_importance_weights_are_unbiased():

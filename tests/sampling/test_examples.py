@@ -3,11 +3,6 @@
 import importlib.util
 from pathlib import Path
 
-import pytest
-
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -9,6 +9,7 @@ from laureate.problems.energies import IsingLattice, PottsLattice, random_rbm
 from laureate.sampling import (
     Binary,
     Categorical,
+    DiscreteLangevin,
     GibbsWithGradients,
     LocallyInformed,
     Ordinal,
@@ -136,3 +137,17 @@ def test_a_path_is_walked_back_in_reversed_order():
     reverse = np.log(back[1] / back.sum() * back[0] / (back[0] + back[2]))
     assert float(log_probability) == pytest.approx(forward, abs=1e-5)
     assert float(log_ratio) == pytest.approx(bias[0] + bias[1] + reverse - forward, abs=1e-5)
+
+
+def test_langevin_flips_a_bit_with_the_papers_probability_and_doubles_the_distance_of_categories():
+    """σ(d̃/2 - 1/(2α)) for a bit; categories lie |e_j - e_i|² = 2 apart, so 1/α."""
+    bias = np.array([1.0, -0.5, 2.0])
+    bits = DiscreteLangevin(lambda x: jnp.asarray(bias, x.dtype) @ x, Binary(), step_size=0.4)
+    state = bits.init(np.zeros(3, bool))
+    (log_probs,) = bits.log_probabilities(bits.layout(state.position), state.differences)
+    np.testing.assert_allclose(np.exp(log_probs[:, 1]), 1 / (1 + np.exp(-(bias / 2 - 1 / 0.8))), rtol=1e-5)
+    kinds = DiscreteLangevin(lambda x: jnp.asarray(bias, x.dtype) @ x[0], Categorical(3), step_size=0.4)
+    state = kinds.init(np.zeros(1, np.int32))
+    (log_probs,) = kinds.log_probabilities(kinds.layout(state.position), state.differences)
+    logits = np.array([0.0, -np.inf, (bias[1] - bias[0]) / 2 - 1 / 0.4, (bias[2] - bias[0]) / 2 - 1 / 0.4])
+    np.testing.assert_allclose(np.exp(log_probs[0]), np.exp(logits) / np.exp(logits).sum(), rtol=1e-5)

@@ -6,6 +6,7 @@ are read where they lie, and its public loaders are asked only where a release h
 
 import gzip
 import importlib.util
+import math
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -109,12 +110,12 @@ def _idx(path: Path) -> np.ndarray:
     """An array of bytes in MNIST's IDX format: two zeros, type, number of axes, their lengths, the values."""
     with gzip.open(path, "rb") as file:
         content = file.read()
-    axes = content[3] if len(content) > 4 else 0
-    shape = np.frombuffer(content, ">i4", count=axes, offset=4) if len(content) >= 4 + 4 * axes else np.zeros(0)
-    values = np.frombuffer(content, np.uint8)[4 + 4 * axes :]
-    if content[:3] != b"\0\0\x08" or values.size != int(np.prod(shape)):
+    axes = content[3] if len(content) > 3 else 0
+    start = 4 + 4 * axes
+    shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, start, 4))
+    if content[:3] != b"\0\0\x08" or len(content) != start + math.prod(shape):
         raise DatasetError(f"{path} is not an IDX file of bytes, or is cut short. Install it anew.")
-    return values.reshape(shape)
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
 def _file(*parts: str) -> Path | None:

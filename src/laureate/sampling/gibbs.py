@@ -74,9 +74,8 @@ class Gibbs(DiscreteKernel):
         free = layout.free_sites(self.site_mask)
         count = layout.num_sites if free is None else jnp.sum(free)
         rank = word % jnp.asarray(count, jnp.uint32) if self.scan == "random" else state.num_steps % count
-        if free is None:
-            return rank.astype(jnp.int32)
-        return jnp.sum(jnp.cumsum(free) <= rank).astype(jnp.int32)
+        rank = rank.astype(jnp.int32)
+        return rank if free is None else jnp.sum(jnp.cumsum(free) <= rank).astype(jnp.int32)
 
     def conditional(
         self, state: GibbsState, site: Int[Array, ""]

@@ -45,12 +45,12 @@ class IsingLattice(eqx.Module):
     def sweep(self, key: Key[Array, ""], x: Bool[Array, "side side"]) -> Bool[Array, "side side"]:
         """All even sites, then all odd ones, from their exact conditionals; for even ``side``, a valid Gibbs sweep."""
         row, column = jnp.indices((self.side, self.side))
-        uniforms = jax.random.uniform(key, (2, self.side, self.side))
+        uniforms = jax.random.uniform(key, (self.side, self.side))  # a site is drawn once, with its colour
         for colour in range(2):
             s = 2.0 * x - 1.0
             around = sum(jnp.roll(s, shift, axis) for shift in (1, -1) for axis in (0, 1))
             # p(s_i = 1 | rest) = sigmoid(2·(2σ Σ_j s_j + field))
-            fresh = uniforms[colour] < jax.nn.sigmoid(4 * self.sigma * around + 2 * self.field)
+            fresh = uniforms < jax.nn.sigmoid(4 * self.sigma * around + 2 * self.field)
             x = jnp.where((row + column) % 2 == colour, fresh, x)
         return x
 

@@ -34,11 +34,11 @@ class PottsLattice(eqx.Module):
     def sweep(self, key: Key[Array, ""], x: Int[Array, "side side"]) -> Int[Array, "side side"]:
         """All even sites, then all odd ones, from their exact conditionals; for even ``side``, a valid Gibbs sweep."""
         row, column = jnp.indices((self.side, self.side))
-        noise = jax.random.gumbel(key, (2, self.side, self.side, self.num_categories))
+        noise = jax.random.gumbel(key, (self.side, self.side, self.num_categories))  # a site is drawn once
         for colour in range(2):
             rows = jax.nn.one_hot(x, self.num_categories)
             around = sum(jnp.roll(rows, shift, axis) for shift in (1, -1) for axis in (0, 1))
-            fresh = jnp.argmax(self.coupling * around + noise[colour], axis=-1)  # Gumbel's trick
+            fresh = jnp.argmax(self.coupling * around + noise, axis=-1)  # Gumbel's trick
             x = jnp.where((row + column) % 2 == colour, fresh.astype(x.dtype), x)
         return x
 
