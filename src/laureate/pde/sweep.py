@@ -128,7 +128,7 @@ def _half_sweep(train: _Train, right: Array, samples: Samples, backward, caps, r
     dimension, rank, size, _ = train.cores.shape
     slots = jnp.arange(rank)
     count = samples.targets.shape[0]
-    direction = jax.random.normal(jax.random.key(0), (rank * size,), train.cores.dtype)
+    direction = jnp.asarray(np.random.default_rng(0).standard_normal(rank * size), train.cores.dtype)
 
     def weight(sigma, inner):  # ω² / max(s_min, σ)², per sample; the two ends of the train are no bonds
         return jnp.where(inner, omega**2 / count / jnp.maximum(floor, sigma) ** 2, 0.0)

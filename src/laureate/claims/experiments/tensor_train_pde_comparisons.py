@@ -10,6 +10,7 @@ from laureate.lab.claim import Arm, Claim, Experiment, Scale
 __all__ = ["DIMENSION", "NETWORKS", "RANK", "TERMINAL"]
 
 TRIALS = "laureate.claims.trials.tensor_train_pde"
+TIMED = "laureate.claims.trials.tensor_train_pde_timed"
 PROBLEMS = "laureate.problems.pdes"
 OFFERS = ("x0", "horizon", "drift", "diffusion", "driver", "terminal", "exact")
 GAUSSIAN: dict[str, Any] = {"low": -6, "high": 6}  # the interval of the basis: integers, since the basis is compiled in
@@ -25,16 +26,15 @@ RANK = Experiment(
     scales={
         name: Scale(
             seeds,
-            block=5,
             problem={"dimension": 5},
             steps=20,
-            paths=1500,
+            paths=paths,
             degree=2,
             use_terminal=False,
             scheme="implicit",
             **GAUSSIAN,
         )
-        for name, seeds in (("smoke", 10), ("desk", 10), ("full", 20))
+        for name, seeds, paths in (("smoke", 10, 1000), ("desk", 10, 1500), ("full", 20, 1500))
     },
     claims=(
         Claim(
@@ -59,7 +59,6 @@ RANK = Experiment(
         ),
     ),
     deviations=(OURS, "Not an experiment of the paper: the simplest equation whose rank is known."),
-    over_seeds="loop",
     x64=True,
 )
 
@@ -98,18 +97,31 @@ TERMINAL = Experiment(
         ),
     ),
     deviations=(OURS,),
-    over_seeds="loop",
     x64=True,
 )
 
 DIMENSION = Experiment(
     name="dimension",
     title="Cost against dimension",
-    trial=f"{TRIALS}:dimension",
+    trial=f"{TIMED}:dimension",
     arms=(Arm("explicit", scheme="explicit"),),
     scales={
-        name: Scale(10, steps=steps, paths=paths, degree=2, rank=2, use_terminal=True, **GAUSSIAN)
-        for name, steps, paths in (("smoke", 3, 200), ("desk", 5, 1000), ("full", 20, 2000))
+        name: Scale(
+            10,
+            steps=steps,
+            paths=paths,
+            dimensions=dimensions,
+            quickly=name == "smoke",
+            degree=2,
+            rank=2,
+            use_terminal=True,
+            **GAUSSIAN,
+        )
+        for name, steps, paths, dimensions in (
+            ("smoke", 3, 200, "5 20 100"),
+            ("desk", 5, 1000, "5 10 20 50 100"),
+            ("full", 20, 2000, "5 10 20 50 100"),
+        )
     },
     claims=(
         Claim(
@@ -132,7 +144,7 @@ DIMENSION = Experiment(
 NETWORKS = Experiment(
     name="networks",
     title="Error at equal time: tensor train, deep BSDE and a backward network",
-    trial=f"{TRIALS}:against_networks",
+    trial=f"{TIMED}:against_networks",
     problem=f"{PROBLEMS}:HJBLog",
     accepts=OFFERS,
     arms=(
@@ -143,7 +155,6 @@ NETWORKS = Experiment(
     scales={
         name: Scale(
             10,
-            block=5,
             problem={"dimension": 100},
             steps=steps,
             paths=2000,
@@ -152,6 +163,7 @@ NETWORKS = Experiment(
             use_terminal=True,
             scheme="implicit",
             budget=budget,
+            quickly=name == "smoke",
             **GAUSSIAN,
         )
         for name, steps, budget in (("smoke", 10, 0.3), ("desk", 20, 5.0), ("full", 100, 3600.0))

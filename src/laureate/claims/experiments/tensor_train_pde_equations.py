@@ -76,7 +76,6 @@ HJB = Experiment(
         "Error against quadrature, 4.590161724604866; the paper's reference is a Monte Carlo value 3.7e-5 away.",
         "Three seeds were looked at while the solver was written; the bound is from earlier notes, not from them.",
     ),
-    over_seeds="loop",
     x64=True,
 )
 
@@ -127,7 +126,6 @@ ALLEN_CAHN = Experiment(
         ),
     ),
     deviations=(OURS, "Truth is the radial equation solved spectrally, 0.052781; the usual 0.052802 is a simulation."),
-    over_seeds="loop",
     x64=True,
 )
 
@@ -180,7 +178,6 @@ DOUBLE_WELL_50 = Experiment(
     ),
     curves=(Curve("curve", "time", "relative error along trajectories", "t", "relative error"),),
     deviations=(OURS, "Time steps of 0.05 at desk scale (paper: 0.01).", "g is in the trains' span and is not added."),
-    over_seeds="loop",
     x64=True,
 )
 
@@ -249,7 +246,6 @@ DOUBLE_WELL_20 = Experiment(
         "of exp(−g) is hopeless here.",
         "The couplings are drawn by numpy with seed 42, not by torch.",
     ),
-    over_seeds="loop",
     x64=True,
 )
 
@@ -325,6 +321,5 @@ CIR = Experiment(
         "The parameters are drawn by numpy with seed 42; the basis lives on (0, 6), the paper's on (−0.2, 6).",
         "g = 1 is in the trains' span and is not added.",
     ),
-    over_seeds="loop",
     x64=True,
 )

@@ -1,0 +1,102 @@
+"""The trials of the backward tensor-train solver that read a clock: cost against dimension, error at equal time.
+
+They run once a seed (``over_seeds="loop"``) and compile by themselves.
+"""
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate.claims.trials.tensor_train_pde import relative, solver_of
+from laureate.pde import DeepBackward, DeepBSDE
+from laureate.problems.pdes import HJBLog
+
+__all__ = ["against_networks", "dimension"]
+
+
+@functools.cache
+def _compiled(function: Callable, quickly: bool) -> Callable:
+    """``function`` under jit; ``quickly``: compiled in a third of the time, to run a tenth longer, all arms alike."""
+    return eqx.filter_jit(function, compiler_options={"xla_backend_optimization_level": 1} if quickly else None)
+
+
+def _value(solver: Any, key, pde: Any) -> Any:
+    return solver.run(key, pde).v0
+
+
+def _truth(pde: Any) -> Any:
+    return pde.exact(jnp.zeros(()), pde.x0)
+
+
+def _clock(call) -> tuple[Any, float]:
+    """The result, waited for, and the seconds it took."""
+    started = time.perf_counter()
+    result = jax.block_until_ready(call())
+    return result, time.perf_counter() - started
+
+
+def dimension(key, arm, problem, scale):
+    """log10 of the seconds of a solve after compilation, the least of three, against log10 of d."""
+    dimensions = [int(word) for word in scale.dimensions.split()]
+    solver, solve, seconds = solver_of(arm, scale), _compiled(_value, scale.quickly), []
+    for pde in map(HJBLog, dimensions):
+        laps = [_clock(lambda pde=pde: solve(solver, key, pde))[1] for _ in range(4)]
+        seconds.append(min(laps[1:]))  # the first lap of the first seed compiles
+    return {"seconds": np.log10(seconds), "dimension": np.log10(dimensions)}
+
+
+def _bsde_init(solver: DeepBSDE, key, pde: Any) -> Any:
+    return solver.init(key, pde)
+
+
+def _bsde_updates(solver: DeepBSDE, key, pde: Any, state: Any) -> Any:
+    return jax.lax.scan(lambda s, _: (solver.step(key, pde, s)[0], None), state, None, length=20)[0]
+
+
+def _train_bsde(key, pde, scale) -> tuple[Any, float]:
+    """V(0, x0) of a deep BSDE solver after ``scale.budget`` seconds of updates, compilation not counted."""
+    solver, updates = DeepBSDE(num_steps=scale.steps), _compiled(_bsde_updates, scale.quickly)
+    state = _compiled(_bsde_init, scale.quickly)(solver, key, pde)
+    jax.block_until_ready(updates(solver, key, pde, state).update)
+    started = time.perf_counter()
+    while time.perf_counter() - started < scale.budget:
+        state = updates(solver, key, pde, state)
+        jax.block_until_ready(state.update)
+    return state.parameters[0], time.perf_counter() - started
+
+
+def _train_backward(key, pde, scale) -> tuple[Any, float]:
+    """V(0, x0) of a backward network given as many updates a time step as fit into ``scale.budget`` seconds."""
+    value = _compiled(_value, scale.quickly)
+
+    def solve(num_updates: int):
+        # As an array the number is an argument of the program: the pilots and the run are one compilation.
+        solver = DeepBackward(num_steps=scale.steps, num_updates=jnp.asarray(num_updates))
+        return _clock(lambda: value(solver, key, pde))
+
+    _, least, some = (solve(n)[1] for n in (1, 1, 3))  # the first of the first seed compiles
+    pace = max(some - least, 1e-6) / 2  # seconds for one update more a time step, all steps together
+    return solve(1 + max(0, int((scale.budget - least) / pace)))
+
+
+def against_networks(key, arm, problem, scale):
+    """error of V(0, x0) and the seconds it took: the tensor train once, the networks for ``scale.budget`` seconds.
+
+    A tensor train that is not done within the budget, in the better of two laps, counts as diverged.
+    """
+    if arm.solver == "tensor-train":
+        solver, solve = solver_of(arm, scale), _compiled(_value, scale.quickly)
+        laps = [_clock(lambda: solve(solver, key, problem)) for _ in range(3)]
+        v0, seconds = min(laps[1:], key=lambda lap: lap[1])  # the first lap of the first seed compiles
+        v0 = v0 if seconds <= scale.budget else jnp.nan
+    else:
+        train = _train_bsde if arm.solver == "deep-bsde" else _train_backward
+        v0, seconds = train(key, problem, scale)
+    truth = _compiled(_truth, scale.quickly)(problem)
+    return {"error": np.asarray(relative(v0, truth)), "seconds": np.asarray(seconds)}
