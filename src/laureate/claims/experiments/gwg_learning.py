@@ -211,7 +211,9 @@ DEEP = Experiment(
         "`pixels` says which (196 or 64).",
         "Not run at smoke: it takes half of that scale's time to compile and would train too little to tell anything.",
         "log Z by 400 temperatures and 32 chains at desk (the paper: 300,000 and 500): a log-likelihood from annealing "
-        "is too high on average, for both arms; no average of the weights, no warm-up of the learning rate.",
+        "is too high on average, for both arms. At desk only 1 to 5 of the 32 weights count (metric "
+        "`annealing_effective`): read the order of the arms, not the nats. No average of the model's weights, no "
+        "warm-up of the learning rate.",
         "A log-likelihood below -200 or not a number is reported as -200.",
     ),
 )

@@ -13,12 +13,10 @@ from laureate.lab.claim import Settings
 from laureate.problems.energies import IsingLattice, PottsLattice, random_factorial_hmm, random_rbm
 from laureate.sampling import (
     Binary,
-    BlockGibbs,
     Categorical,
     DiscreteLangevin,
     Gibbs,
     GibbsWithGradients,
-    HammingBall,
     LocallyInformed,
     PathAuxiliary,
     hamming_distance,
@@ -38,8 +36,6 @@ KERNELS = {
     "gwg": GibbsWithGradients,
     "gibbs": Gibbs,
     "exact": LocallyInformed,
-    "block": BlockGibbs,
-    "ball": HammingBall,
     "dmala": DiscreteLangevin,
     "path": PathAuxiliary,
 }
