@@ -186,7 +186,8 @@ def test_stacked_gathered_and_permuted_are_the_same(graph):
         for method in METHODS:
             gossip = Gossip(graph, method=method, kappa=0.7)
             gathered = eqx.tree_at(lambda g: g.matrix, gossip, None)
-            named = jax.vmap(lambda t, g=gossip.over("nodes"): g.average(t, 4), axis_name="nodes")
+            peer = gossip.over("nodes")
+            named = jax.vmap(lambda t, g=peer: g.average(t, 4), axis_name="nodes")
             found.append((gossip.average(tree, 4), gathered.average(tree, 4), named(tree)))
         return found
 

@@ -13,8 +13,8 @@ __all__ = ["AllReduceSGD"]
 class AllReduceSGD(DecentralizedOptimiser):
     """x ← x − α · local(ḡ), with ḡ the mean gradient of all nodes: what a network without limits would do.
 
-    It needs a collective operation over all nodes; the topology only says how many there are. Its cost is that of a ring
-    all-reduce, 2 (n−1)/n vectors a node.
+    It needs a collective operation over all nodes; the topology only says how many there are. Its cost is that of a
+    ring all-reduce, 2 (n−1)/n vectors a node.
 
     >>> import jax.numpy as jnp
     >>> from laureate.decentralized import Gossip, ring

@@ -46,13 +46,13 @@ class DeTAG(DecentralizedOptimiser):
         X_{k+1} = AG(X_k, R) − α · local(AG(Y_k, R))
         Y_{k+1} = AG(Y_k, R) + G_k − G_{k−1},      G_k = (1/R) Σ_r ∇f(X_k; batch r),    Y_0 = G_{−1} = 0
 
-    where AG(·, R) is R rounds of ``gossip``, begun anew in every phase. The mean tracker is the mean gradient of the last
-    finished phase, at every phase; so the first phase averages the parameters and makes no step, and every step uses
-    gradients one phase old. Each ``update`` is *one round*: it returns zeros until the last round of a phase.
+    where AG(·, R) is R rounds of ``gossip``, begun anew in every phase. The mean tracker is the mean gradient of the
+    last finished phase, at every phase; so the first phase averages the parameters and makes no step, and every step
+    uses gradients one phase old. Each ``update`` is *one round*: it returns zeros until the last round of a phase.
 
     Per round two vectors are sent, as by ``GradientTracking``; a step sees n · R micro-batches. R ≈ 1/√(1 − λ) is the
-    size at which the network averages within a phase (``DeTAG.advised_rounds``); larger R trade steps for larger batches.
-    Any local transformation may stand between, as trackers agree in the end; it runs once a phase.
+    size at which the network averages within a phase (``DeTAG.advised_rounds``); larger R trade steps for larger
+    batches. Any local transformation may stand between, as trackers agree in the end; it runs once a phase.
 
     gossip, learning_rate, local: see ``DecentralizedOptimiser``. The paper's gossip is ``method="accelerated"``;
         "chebyshev" is the better polynomial, and the default.
@@ -86,14 +86,14 @@ class DeTAG(DecentralizedOptimiser):
         whole = lambda r: bool(np.all(np.asarray(r) >= 1) and np.all(np.asarray(r) % 1 == 0))  # noqa: E731
         require("DeTAG", "rounds", "an integer >= 1", rounds, whole)
         self.rounds = jnp.asarray(rounds, jnp.int32)
-        if gossip.method == "accelerated" and not isinstance(gossip.kappa, Tracer) and jnp.ndim(rounds) == 0:
-            if not isinstance(rounds, Tracer):
-                factor = float(gossip.contraction(int(rounds)))
-                remedy = (
-                    f"{int(rounds)} rounds of accelerated gossip multiply some differences by {factor:.3g} here, as W has "
-                    "negative eigenvalues. Use method='chebyshev', kappa=0.5 or more rounds."
-                )
-                require("DeTAG", "gossip", "contracting within a phase", factor, lambda c: c < 1, remedy)
+        known = jnp.ndim(rounds) == jnp.ndim(gossip.kappa) == 0
+        if known and gossip.method == "accelerated" and not any(isinstance(v, Tracer) for v in (rounds, gossip.kappa)):
+            remedy = (
+                "Accelerated gossip expands some differences in so few rounds, as W has negative eigenvalues. Use "
+                "method='chebyshev', kappa=0.5 or more rounds."
+            )
+            factor = float(gossip.contraction(int(rounds)))
+            require("DeTAG", "gossip's factor in a phase", "< 1", factor, lambda c: c < 1, remedy)
 
     @staticmethod
     def advised_rounds(gossip: Gossip, scale: float = 1.0) -> int:

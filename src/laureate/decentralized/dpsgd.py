@@ -13,8 +13,8 @@ class DPSGD(DecentralizedOptimiser):
     """Decentralised SGD: X ← W X − α · local(G(X)). One vector a round, no memory but the local optimiser's.
 
     Where nodes have different data, every node keeps pulling towards its own optimum, and with a constant α the nodes
-    settle apart and off the common optimum: on quadratics at the solution of (I − W) X + α G(X) = 0, an error that grows
-    as α / (1 − λ). ``D2``, ``GradientTracking`` and ``DeTAG`` do not have it.
+    settle apart and off the common optimum: on quadratics at the solution of (I − W) X + α G(X) = 0, an error that
+    grows as α / (1 − λ). ``D2``, ``GradientTracking`` and ``DeTAG`` do not have it.
 
     Xiangru Lian, Ce Zhang, Huan Zhang, Cho-Jui Hsieh, Wei Zhang and Ji Liu: Can Decentralized Algorithms Outperform
     Centralized Algorithms? NeurIPS 2017.

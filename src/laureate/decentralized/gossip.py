@@ -58,7 +58,8 @@ class Gossip(eqx.Module):
         ``jax.shard_map`` over an axis of that name, leaves are one node's own, and only ``ppermute`` along edges of the
         graph carries them. ``over(axis)`` turns the one into the other.
 
-    Ji Liu and A. Stephen Morse: Accelerated linear iterations for distributed averaging. Annual Reviews in Control 2011.
+    Ji Liu and A. Stephen Morse: Accelerated linear iterations for distributed averaging. Annual Reviews in Control
+    2011.
 
     >>> import jax.numpy as jnp
     >>> from laureate.decentralized import ring

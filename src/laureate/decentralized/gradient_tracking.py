@@ -22,9 +22,9 @@ class TrackingState(eqx.Module):
 class GradientTracking(DecentralizedOptimiser):
     """Y_t = W Y_{t−1} + G_t − G_{t−1},  X_{t+1} = W (X_t − α · local(Y_t)),  Y_{−1} = G_{−1} = 0.
 
-    The mean of the trackers is the mean of the newest gradients in every step, whatever the data, and each tracker tends
-    to it: the nodes step together towards the common optimum. Two vectors a round. As trackers agree in the end, any
-    local transformation may stand between.
+    The mean of the trackers is the mean of the newest gradients in every step, whatever the data, and each tracker
+    tends to it: the nodes step together towards the common optimum. Two vectors a round. As trackers agree in the end,
+    any local transformation may stand between.
 
     Paolo Di Lorenzo and Gesualdo Scutari: NEXT: In-Network Nonconvex Optimization. 2016; Shi Pu and Angelia Nedić:
     Distributed Stochastic Gradient Tracking Methods. 2021.

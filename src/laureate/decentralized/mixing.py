@@ -89,7 +89,7 @@ def spectral_gap(matrix: np.ndarray) -> float:
 
 
 def check_matrix(matrix: np.ndarray, topology: Topology) -> np.ndarray:
-    """The matrix in double precision; ``ValueError`` unless symmetric, with rows of sum 1 and weights on edges alone."""
+    """The matrix in double precision; ``ValueError`` unless symmetric, rows of sum 1 and weights on edges alone."""
     matrix = np.asarray(matrix, np.float64)
     size = topology.size
     require("Gossip", "weights", f"a {size} × {size} matrix", matrix.shape, lambda shape: shape == (size, size))

@@ -1,4 +1,4 @@
-"""What the decentralised optimisers share: their settings, checks of the trees they are given, the cost of an update."""
+"""What the decentralised optimisers share: settings, checks of the trees they are given, the cost of an update."""
 
 from typing import Any
 
@@ -33,16 +33,16 @@ class Info(eqx.Module):
 class DecentralizedOptimiser(eqx.Module):
     """An optimiser in Optax's form over node-stacked trees: every leaf has a leading axis of n nodes.
 
-    ``init(params) -> state``; ``update(grads, state, params) -> (updates, state)``, with a gradient a node, each taken at
-    the node's own parameters on its own data. It goes into ``optax.chain`` and ``optax.apply_updates`` as any other.
+    ``init(params) -> state``; ``update(grads, state, params) -> (updates, state)``, with a gradient a node, each taken
+    at the node's own parameters on its own data. It goes into ``optax.chain`` and ``optax.apply_updates`` as any other.
 
     ``over("nodes")`` gives the same optimiser for one node's own trees inside ``jax.vmap`` or ``jax.shard_map`` over an
     axis of that name: nothing but ``ppermute`` along the graph's edges then leaves a node.
 
     gossip: the network, see ``Gossip``.
     learning_rate: α > 0; another value compiles nothing.
-    local: an Optax transformation between the direction and the step −α · local(direction), run by every node for itself,
-        such as ``optax.trace(0.9)`` or ``optax.scale_by_adam()``.
+    local: an Optax transformation between the direction and the step −α · local(direction), run by every node for
+        itself, such as ``optax.trace(0.9)`` or ``optax.scale_by_adam()``.
     """
 
     gossip: Gossip

@@ -1,0 +1,125 @@
+"""Start a local cluster: the same script once a node, each in a process of its own."""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+__all__ = ["COORDINATOR", "NODE", "NODES", "LaunchError", "launch"]
+
+COORDINATOR, NODES, NODE = "LAUREATE_COORDINATOR", "LAUREATE_NODES", "LAUREATE_NODE"
+
+
+class LaunchError(RuntimeError):
+    """A node failed; the message ends with what it said last."""
+
+
+def launch(
+    command: Sequence[str],
+    nodes: int,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    show: bool = False,
+) -> list[str]:
+    """Run ``command`` once a node on this machine; returns what each wrote to standard output.
+
+    If one fails the others are stopped, for they would wait for it for ever, and ``LaunchError`` tells its last words.
+
+    command: a program and its arguments, such as ``[sys.executable, "train.py"]``. nodes: how many, >= 1.
+    environment: added to this process'. timeout: seconds after which all are stopped. show: print lines as they come,
+    each with its node's number.
+    """
+    if nodes < 1:
+        raise ValueError(f"launch.nodes must be >= 1; got {nodes}.")
+    shared = {**os.environ, **(environment or {}), COORDINATOR: f"127.0.0.1:{_free_port()}", NODES: str(nodes)}
+    # One thread a node: they share this machine's cores.
+    shared.setdefault("OMP_NUM_THREADS", "1")
+    shared.setdefault("PJRT_NPROC", "1")
+    with tempfile.TemporaryDirectory() as folder:
+        running, errors, outputs, readers = [], [], [[] for _ in range(nodes)], []
+        try:
+            for node in range(nodes):
+                errors.append(open(os.path.join(folder, str(node)), "w+"))  # noqa: SIM115
+                process = subprocess.Popen(
+                    list(command), env={**shared, NODE: str(node)}, stdout=subprocess.PIPE, stderr=errors[-1], text=True
+                )
+                running.append(process)
+                readers.append(threading.Thread(target=_read, args=(process, node, outputs[node], show), daemon=True))
+                readers[-1].start()
+            _wait(running, errors, timeout)
+        finally:
+            for process in running:
+                if process.poll() is None:
+                    process.kill()
+                process.wait()
+            for reader in readers:
+                reader.join()
+            for file in errors:
+                file.close()
+        return ["".join(lines) for lines in outputs]
+
+
+def _wait(running, errors, timeout) -> None:
+    end = None if timeout is None else time.monotonic() + timeout
+    while any(process.poll() is None for process in running):
+        _raise_if_failed(running, errors)
+        if end is not None and time.monotonic() > end:
+            raise LaunchError(f"The nodes did not finish within {timeout:.0f} s.")
+        time.sleep(0.05)
+    _raise_if_failed(running, errors)
+
+
+def _raise_if_failed(running, errors) -> None:
+    for node, (process, file) in enumerate(zip(running, errors, strict=True)):
+        if process.poll():
+            file.seek(0)
+            said = file.read().strip().splitlines()[-15:]
+            raise LaunchError(f"Node {node} ended with code {process.returncode}:\n" + "\n".join(said))
+
+
+def _read(process, node, lines, show) -> None:
+    for line in process.stdout:
+        lines.append(line)
+        if show:
+            print(f"[{node}] {line}", end="", flush=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="laureate decentralized launch")
+    parser.add_argument("-n", "--nodes", type=int, default=4)
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    given = parser.parse_args(words)
+    if not os.path.isfile(given.script):
+        print(f"There is no file {given.script}.", file=sys.stderr)
+        return 2
+    if given.nodes < 1:
+        print(f"--nodes must be >= 1; got {given.nodes}.", file=sys.stderr)
+        return 2
+    line = " ".join([given.script, *given.arguments])
+    print(
+        f"{given.nodes} nodes on this machine. On machines of your own run, with node i = 0 … {given.nodes - 1} and a "
+        f"free port of the first:\n  {COORDINATOR}=FIRST_HOST:7777 {NODES}={given.nodes} {NODE}=i python {line}",
+        file=sys.stderr,
+    )
+    try:
+        launch([sys.executable, given.script, *given.arguments], given.nodes, show=True)
+    except LaunchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
