@@ -87,9 +87,8 @@ def test_the_correlation_by_hand():
     rng = np.random.default_rng(0)
     batches = rng.normal(size=(2, 2, 6, 3)).astype(np.float32) + 1.0  # a mean, that centring would take away
     predictor = DirectPred(3, rho=0.3)
-    state = predictor.init(KEY)
-    for z1, z2 in batches:
-        state, info = predictor.update(state, jnp.asarray(z1), jnp.asarray(z2))
+    state, _ = predictor.update(predictor.init(KEY), *map(jnp.asarray, batches[0]))
+    state, info = predictor.update(state, *map(jnp.asarray, batches[1]))
     c = [np.concatenate([z1, z2]).T @ np.concatenate([z1, z2]) / 12 for z1, z2 in batches]
     np.testing.assert_allclose(state.correlation, 0.3 * c[0] + 0.7 * c[1], rtol=1e-5)
     np.testing.assert_allclose(state.matrix, predictor.rule(state.correlation)[0], atol=1e-5)
@@ -98,6 +97,22 @@ def test_the_correlation_by_hand():
     both = np.concatenate(batches[0])
     covariance = jnp.asarray(np.cov(both.T, bias=True), jnp.float32)
     np.testing.assert_allclose(centred.matrix, predictor.rule(covariance)[0], atol=1e-4)
+
+
+def test_numbers_can_be_swept_without_compiling_anew():
+    z = jax.random.normal(KEY, (8, 3))
+    traces = []
+
+    @jax.jit
+    def matrix(rho, eps):
+        traces.append(1)
+        predictor = DirectPred(3, rho=rho, eps=eps)
+        return predictor.update(predictor.init(KEY), z, z)[0].matrix
+
+    low, high = matrix(0.3, 0.1), matrix(0.3, 0.4)
+    np.testing.assert_allclose(high - low, 0.3 * np.eye(3), atol=1e-5)
+    np.testing.assert_allclose(jax.vmap(matrix, in_axes=(None, 0))(0.3, jnp.array([0.1, 0.4])), [low, high], atol=1e-5)
+    assert len(traces) <= 2  # once, and once more under vmap
 
 
 def test_the_predictor_is_set_at_its_frequency_only():

@@ -27,10 +27,10 @@ PAPER = Paper(
     ),
     idea=(
         "Let every node follow an estimate of everybody's gradient, which it corrects by what is new in its own. Work "
-        "in phases: while gradients of several micro-batches are gathered at frozen parameters, accelerated gossip, which "
-        "remembers the round before, averages parameters and estimates almost exactly. The number of rounds then grows "
-        "with the square root of the inverse spectral gap, which a lower bound proves to be the best possible but for "
-        "a logarithm."
+        "in phases: while gradients of several micro-batches are gathered at frozen parameters, accelerated gossip, "
+        "which remembers the round before, averages parameters and estimates almost exactly. The number of rounds then "
+        "grows with the square root of the inverse spectral gap, which a lower bound proves to be the best possible "
+        "but for a logarithm."
     ),
     equation=(
         "AG: X⁽ʳ⁺¹⁾ = (1 + η) W X⁽ʳ⁾ − η X⁽ʳ⁻¹⁾,   η = (1 − √(1−λ²)) / (1 + √(1−λ²))\n"

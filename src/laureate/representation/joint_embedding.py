@@ -132,7 +132,7 @@ class JointEmbedding(eqx.Module):
 
     loss: Any
     optimiser: optax.GradientTransformation = eqx.field(static=True)
-    apply: Callable[[Any, Any], Array] = eqx.field(static=True, default=apply_to_batch, kw_only=True)
+    apply: Callable[[Any, Any], Array] = eqx.field(default=apply_to_batch, kw_only=True)
 
     def init(self, key: Array, model: Any) -> JointState:
         """Before the first step."""

@@ -149,9 +149,9 @@ class DirectPred(eqx.Module):
         used = correlation - jnp.outer(mean, mean) if self.zero_mean else correlation
         due = finite & ((state.updates + 1) % self.freq == 0)
         safe = jnp.where(finite, used, jnp.eye(self.dim, dtype=used.dtype))  # eigh of a NaN is NaN everywhere
-        matrix, collapsed = jax.lax.cond(
-            due, self.rule, lambda _: (state.matrix.astype(used.dtype), jnp.asarray(False)), safe
-        )
+        keep = lambda _: (state.matrix.astype(used.dtype), jnp.asarray(False))  # noqa: E731
+        # not self.rule itself: a method is hashed with its object, whose numbers may be traced
+        matrix, collapsed = jax.lax.cond(due, lambda f: self.rule(f), keep, safe)
         new = DirectState(correlation, mean, matrix.astype(state.matrix.dtype), state.updates + 1)
         kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state)
         status = jnp.where(finite, int(Status.OK), int(Status.DIVERGED))

@@ -73,13 +73,14 @@ def linear_probe(
     value_and_grad = optax.value_and_grad_from_state(loss)
     start = jnp.zeros((train.shape[1], num_classes), train.dtype), jnp.zeros(num_classes, train.dtype)
 
-    def step(carry, _):
+    def step(carry: Any, _: None) -> Any:
         weights, memory = carry
         value, slope = value_and_grad(weights, state=memory)
         updates, memory = optimiser.update(slope, memory, weights, value=value, grad=slope, value_fn=loss)
         return (optax.apply_updates(weights, updates), memory), None
 
-    ((matrix, bias), _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=iterations)
+    begin: Any = (start, optimiser.init(start))
+    ((matrix, bias), _), _ = jax.lax.scan(step, begin, length=iterations)
     return accuracy(jnp.argmax(test @ matrix + bias[None, :], axis=1), test_labels)
 
 

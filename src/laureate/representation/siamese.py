@@ -104,7 +104,7 @@ class Siamese(eqx.Module):
     loss: str = eqx.field(static=True, default="cosine", kw_only=True)
     stop_gradient: bool = eqx.field(static=True, default=True, kw_only=True)
     target_init: str = eqx.field(static=True, default="copy", kw_only=True)
-    apply: Callable[[Any, Any], Array] = eqx.field(static=True, default=apply_to_batch, kw_only=True)
+    apply: Callable[[Any, Any], Array] = eqx.field(default=apply_to_batch, kw_only=True)
 
     def __check_init__(self):
         require("Siamese", "momentum", "None or in [0, 1)", self.momentum, lambda m: m is None or 0 <= m < 1)
@@ -148,7 +148,8 @@ class Siamese(eqx.Module):
 
         (loss, (z1, z2)), gradient = jax.value_and_grad(objective, has_aux=True)(trained)
         updates, memory = self.optimiser.update(gradient, state.optimiser, trained)
-        online, predictor = eqx.combine(optax.apply_updates(trained, updates), fixed)
+        moved: Any = optax.apply_updates(trained, updates)
+        online, predictor = eqx.combine(moved, fixed)
         predictor, told = self.predictor.update(predictor, z1, z2)
         target = None if state.target is None else ema(self.momentum, state.target, online)
         new = SiameseState(online, target, predictor, memory, state.step + 1)
