@@ -27,6 +27,7 @@ COMMANDS = {
     "export": "export:export",
     "cite": "cite:cite",
     "import": "import_papers:import_papers",
+    "decentralized": "decentralized:decentralized",
     "doctor": "doctor:doctor",
 }
 

@@ -1,0 +1,53 @@
+"""The model of the network against formulas for what it leaves to chance."""
+
+import jax
+import numpy as np
+from numpy.testing import assert_allclose
+
+from laureate.decentralized import Network, complete, ring, star
+
+KEY = jax.random.key(0)
+
+
+def test_without_chance_it_is_a_sum():
+    network = Network(compute=0.01, latency=0.002, bandwidth=1e6)
+    times = network.rounds(KEY, ring(8), message=5000, num_rounds=4)
+    assert_allclose(times, (0.01 + 0.002 + 2 * 0.005) * np.arange(1, 5), rtol=1e-5)
+    # In a star the centre sends to all others, one after the other.
+    assert_allclose(network.rounds(KEY, star(5), 5000, 1), [0.01 + 0.002 + 4 * 0.005], rtol=1e-5)
+    overlapped = Network(compute=0.01, latency=0.002, bandwidth=1e6, overlap=True)
+    assert_allclose(overlapped.rounds(KEY, ring(8), 5000, 2), 0.012 * np.arange(1, 3), rtol=1e-5)
+    assert_allclose(network.all_reduces(KEY, 8, 5000, 1), [0.01 + 14 * (0.002 + 5000 / 8 / 1e6)], rtol=1e-5)
+    assert_allclose(network.all_reduces(KEY, 1, 5000, 1), [0.01], rtol=1e-5)
+
+
+def test_stragglers_hold_up_neighbours_and_no_one_else():
+    p, n, rounds = 0.2, 6, 4000
+    network = Network(compute=1.0, latency=0.0, bandwidth=1e30, straggle=p, slowdown=3.0)
+    times = network.rounds(KEY, complete(n), 1.0, rounds)
+    # Everybody waits for everybody: a round is slow if anyone is. Standard error of a share: √(q(1−q)/rounds).
+    q = 1 - (1 - p) ** n
+    assert_allclose(times[-1] / rounds, 1 + 2 * q, atol=4 * 2 * np.sqrt(q * (1 - q) / rounds))
+    assert_allclose(network.all_reduces(KEY, n, 1.0, rounds)[-1] / rounds, 1 + 2 * q, atol=0.06)
+    wide = network.rounds(KEY, ring(n), 1.0, rounds)
+    assert wide[-1] < times[-1]  # on a ring delays reach the far side late, and overlap
+
+
+def test_lost_messages_are_sent_again():
+    """Two nodes: a first round ends with the later of two geometric numbers of attempts, P(K >= k) = q^k."""
+    q, draws = 0.3, 4000
+    network = Network(latency=0.0, bandwidth=1e30, loss=q, timeout=1.0)
+    keys = jax.random.split(KEY, draws)
+    k = np.arange(60)
+    mean = np.sum(1 - (1 - q ** (k + 1)) ** 2)  # of the larger of two
+    each = jax.vmap(lambda key: network.rounds(key, complete(2), 1.0, 1)[0])(keys)
+    assert_allclose(each.mean(), mean, atol=4 * float(each.std()) / np.sqrt(draws))
+    reduced = jax.vmap(lambda key: network.all_reduces(key, 2, 1.0, 1)[0])(keys)  # two steps, each the larger of two
+    assert_allclose(reduced.mean(), 2 * mean, atol=4 * float(reduced.std()) / np.sqrt(draws))
+
+
+def test_time_grows_with_every_obstacle():
+    base = {"compute": 0.01, "latency": 0.001, "bandwidth": 1e7}
+    plain = Network(**base).rounds(KEY, ring(16), 1e4, 200)[-1]
+    for obstacle in ({"loss": 0.05}, {"straggle": 0.1, "slowdown": 5.0}, {"latency": 0.01}, {"bandwidth": 1e6}):
+        assert Network(**(base | obstacle)).rounds(KEY, ring(16), 1e4, 200)[-1] > plain
