@@ -86,3 +86,13 @@ def test_a_kernel_without_the_correction_is_found_out():
         )
         assert float(trial(1.0)["log10_error"]) < -12
         assert float(trial(0.0)["log10_error"]) > -3
+
+
+@pytest.mark.slow
+def test_the_clock_gives_finite_metrics_for_all_four_energies():
+    experiment = EXPERIMENTS["seconds"]
+    sizes = {"side": 3, "visible": 6, "hidden": 2, "hidden_chains": 2, "length": 4}
+    scale = Settings(sizes, chains=2, steps=100, thin=5)
+    metrics = sampling.seconds(jax.random.key(0), experiment.arm("gwg").settings, None, scale)
+    assert set(metrics) == {claim.metric for claim in experiment.claims}
+    assert np.isfinite([float(value) for value in metrics.values()]).all()
