@@ -4,6 +4,7 @@ Stopping is Ctrl-C to that process: it finishes its transaction, keeps every fin
 again goes on from there.
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -70,8 +71,8 @@ class Jobs:
 
     def _listen(self, job: _Job) -> None:
         """Keep the lines, and read from them how far it is."""
-        if job.process.stdout is not None:
-            for line in job.process.stdout:
+        with job.process.stdout or contextlib.nullcontext(()) as lines:
+            for line in lines:
                 text = line.rstrip("\n")
                 job.lines.append(text)
                 if found := re.match(r"(\d+) cells to compute", text):

@@ -14,10 +14,10 @@ __all__ = ["mathml"]
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ", "0123456789+−=()inT", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ᵢⱼₜₙ", "0123456789+−ijtn", strict=True))
 _ACCENTS = {"\u0302": "^", "\u0303": "~", "\u0304": "¯", "\u0307": "˙", "\u0308": "¨"}
-_FUNCTIONS = frozenset(
-    ("exp", "log", "ln", "min", "max", "argmin", "argmax", "sup", "inf", "tr", "det", "softmax", "sigmoid", "sign")
-    + ("Var", "Cov", "Re", "diag", "sin", "cos")
-)
+_FUNCTIONS = frozenset({
+    "exp", "log", "ln", "min", "max", "argmin", "argmax", "sup", "inf", "tr", "det", "softmax", "sigmoid", "sign",
+    "Var", "Cov", "Re", "diag", "sin", "cos",
+})  # fmt: skip
 _LARGE = frozenset("Σ∑Π∏∫")
 _UNDER = frozenset({*_LARGE, "argmin", "argmax", "min", "max", "sup", "inf"})
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")

@@ -92,10 +92,21 @@ class SharedCatalogue:
             if self._catalogue is None or now - self._looked > self.FRESH_SECONDS:
                 mark = index.fingerprint()
                 if self._catalogue is None or mark != self._mark:
+                    self._close()
                     self._catalogue = Catalogue(running=claims.paper_ids())
                     self._listing, self._mark = papers.listing(self._catalogue), mark
                 self._looked = now
             yield self._catalogue, self._listing
+
+    def close(self) -> None:
+        """Give the index back."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._catalogue is not None:
+            self._catalogue.close()
+            self._catalogue = None
 
 
 class Server(ThreadingHTTPServer):
@@ -119,6 +130,7 @@ class Server(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Stop a run that was started from here, then let go of the port."""
         self.jobs.close()
+        self.catalogue.close()
         super().server_close()
 
 
@@ -150,7 +162,9 @@ class Handler(BaseHTTPRequestHandler):
         """A page, a file or a fragment."""
         self._respond(self._get)
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        """The same without its text."""
+        self._respond(self._get)
 
     def do_POST(self) -> None:
         """Start or stop."""
@@ -294,9 +308,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _method(self, rest: list[str], query: dict[str, str]) -> Answer:
         if len(rest) != 1 or rest[0] not in claims.paper_ids():
-            raise RefusedError(
-                HTTPStatus.NOT_FOUND, "No method of that name runs here; the catalogue may know the paper."
-            )
+            raise RefusedError(HTTPStatus.NOT_FOUND, "No method of that name runs here; look in the catalogue.")
         run = _number(query.get("run"))
         with _store() as store:
             if run is not None and store.run(run) is None:

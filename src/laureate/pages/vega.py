@@ -95,7 +95,7 @@ def library() -> str:
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         beside = kept.with_suffix(".new")
-        beside.write_text(vl_convert.javascript_bundle(snippet=None), "utf-8")
+        beside.write_text(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"), "utf-8")
         beside.replace(kept)
     # Inside a page, this would end the script element early.
     return kept.read_text("utf-8").replace("</script", "<\\/script").replace("<!--", "\\x3c!--")

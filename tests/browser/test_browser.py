@@ -1,0 +1,193 @@
+"""The pages as a person meets them."""
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from laureate.lab.home import store_path
+from laureate.lab.store import Store
+
+PAGES = ("/", "/method/toy", "/runs", "/run/1", "/compare?first=1&second=2", "/catalogue", "/paper/rnd", "/job")
+
+
+def test_read_a_verdict_with_the_keyboard(open_page):
+    page = open_page("/")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "toy/better"
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/method/toy#better")
+    claim = page.locator("article#better")
+    assert "supported" in claim.locator(".chip").inner_text()
+    assert claim.locator("circle.seed").count() == 10
+    label = claim.locator("svg").get_attribute("aria-label")
+    assert re.match(r"toy/better: effect .*, 95 % interval .* to .*, 10 seeds; supported", label)
+    assert page.locator("math munder").count() == 1
+    with page.expect_download() as download:
+        claim.get_by_role("link", name="CSV of toy/better").click()
+    rows = list(csv.DictReader(Path(download.value.path()).open()))
+    assert [row["row"] for row in rows] == ["seed"] * 10 + ["mean"]
+    page.keyboard.press("?")
+    assert page.get_by_role("heading", name="Keyboard").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("heading", name="Keyboard").is_visible()
+
+
+def test_filter_and_sort_the_board(open_page):
+    page = open_page("/")
+    shown = page.locator("tr[data-claim]:visible")
+    assert shown.count() == 4
+    page.get_by_label("Verdict").select_option("refuted")
+    assert shown.count() == 1
+    page.get_by_label("Verdict").select_option("")
+    page.get_by_label("Sort").select_option("verdict")
+    assert shown.first.get_attribute("data-claim") == "toy/worse"
+    page.get_by_label("Filter").fill("small")
+    assert shown.count() == 1
+    page.get_by_label("Sort").select_option("")
+    page.get_by_label("Filter").fill("")
+    assert [row.get_attribute("data-claim") for row in shown.all()] == [
+        f"toy/{name}" for name in ("better", "worse", "close", "small")
+    ]
+
+
+def test_search_while_typing(open_page):
+    page = open_page("/catalogue")
+    page.keyboard.press("/")
+    page.keyboard.type("wrong lables in the training data", delay=5)
+    page.wait_for_url("**/catalogue?q=wrong*")
+    page.wait_for_function("document.querySelector('[data-results]').textContent.includes('labels for lables')")
+    first = page.locator(".paper h3").first.inner_text()
+    page.reload()
+    assert page.locator(".paper h3").first.inner_text() == first, "the address is the search"
+    page.get_by_label("area").select_option("robustness-security")
+    page.wait_for_url("**area=robustness-security*")
+    page.goto("/catalogue?q=qqxzy")
+    assert "Nothing found" in page.locator("[data-results]").inner_text()
+    page.goto("/catalogue")
+    page.locator("svg.map.wide a[aria-label^='vision']").click()
+    page.wait_for_url("**/catalogue?area=vision")
+    page.get_by_role("link", name="next →").click()
+    page.wait_for_url("**page=2")
+    assert "page 2 of" in page.locator(".pager").inner_text()
+    page.locator(".paper h3 a").first.click()
+    page.get_by_role("heading", name="Related papers").wait_for()
+    assert page.locator(".paper").count() == 6
+
+
+def test_a_hostile_title_is_only_text(open_page):
+    page = open_page("/catalogue?q=zebrafish")
+    title = page.locator(".paper h3").first
+    assert "<script>window.hacked = 1</script>" in title.inner_text()
+    title.locator("a").click()
+    page.wait_for_url("**/paper/*")
+    assert "<img src=x" in page.locator("h1").inner_text()
+    page.goto("/method/toy")
+    assert "<script>" in page.locator("h1").inner_text()
+    assert page.locator("main img").count() == 0
+
+
+def test_start_watch_and_stop_a_run(open_page):
+    page = open_page("/method/toy")
+    page.get_by_role("button", name=re.compile("Run smoke")).click()
+    page.wait_for_url("**/job")
+    assert page.locator(".pulse").is_visible()
+    page.wait_for_function("document.querySelector('.status').textContent === 'finished'", timeout=120_000)
+    assert "laureate run toy --scale smoke" in page.locator(".command").first.inner_text()
+    assert "supported" in page.locator("tr", has_text="toy/better").inner_text()
+    page.get_by_role("link", name=re.compile("cells and verdicts")).click()
+    page.wait_for_url("**/run/*")
+    number = int(page.url.rpartition("/")[2])
+    assert "finished" in page.locator(".status").inner_text()
+
+    page.goto("/method/toy")
+    page.get_by_role("button", name=re.compile("Run desk")).click()
+    page.wait_for_url("**/job")
+    page.wait_for_function("/[1-9]\\d* of 30 cells/.test(document.querySelector('main').textContent)", timeout=120_000)
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_function("document.querySelector('.status').textContent === 'stopped'", timeout=120_000)
+    store = Store(store_path())
+    assert store.run(number)["status"] == "finished"
+    assert store.run(number + 1)["status"] == "interrupted"
+    store.close()
+
+
+def test_dark_by_the_system_and_by_the_switch(open_page):
+    def paper(page):
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light, dark = open_page("/", scheme="light"), open_page("/", scheme="dark")
+    day, night = paper(light), paper(dark)
+    assert day != night
+    light.get_by_role("button", name="Switch between dark and light").click()
+    assert paper(light) == night
+    light.goto("/runs")
+    assert paper(light) == night, "it is remembered"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_phone_needs_no_sideways_scrolling(open_page, path):
+    page = open_page(path, width=360, height=740)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(open_page, scheme):
+    page = open_page(PAGES[0], scheme=scheme)
+    found = []
+    for path in PAGES:
+        page.goto(path)
+        found += [(path, *told) for told in axe(page)]
+    assert not found
+
+
+def axe(page):
+    """What axe-core has against a page: (rule, places)."""
+    import axe_playwright_python
+
+    # As an evaluated program and not as a script element, which our policy would refuse.
+    page.evaluate((Path(axe_playwright_python.__path__[0]) / "axe.min.js").read_text("utf-8"))
+    told = page.evaluate("axe.run()")
+    return [(rule["id"], [node["target"] for node in rule["nodes"]][:3]) for rule in told["violations"]]
+
+
+def test_a_chart_can_be_explored_under_the_strict_policy(open_page):
+    pytest.importorskip("vl_convert")
+    page = open_page("/method/toy")
+    claim = page.locator("article#better")
+    claim.get_by_role("button", name="Explore").click()
+    claim.locator("canvas").wait_for()
+    assert claim.locator("circle.seed").count() == 0
+
+
+def test_the_one_file_works_from_disk(open_page, site, tmp_path):
+    from laureate.pages.report import write_everything
+
+    store = Store(store_path())
+    file = tmp_path / "all.html"
+    write_everything(store, file)
+    store.close()
+    page = open_page("/")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    assert page.get_by_role("heading", name="The board").is_visible()
+    page.locator("tr[data-claim='toy/worse'] a").first.click()
+    assert page.locator("h1:visible").count() == 1
+    assert "refuted" in page.locator("article[id='/method/toy/worse'] .chip").inner_text()
+    page.goto(f"{file.as_uri()}#/catalogue?q=noisy%20labels")
+    assert page.locator(".paper").count() == 20
+    page.keyboard.press("/")
+    page.keyboard.type("zebrafish")
+    assert "<script>" in page.locator(".paper h3").first.inner_text()
+    page.locator(".paper h3 a").first.click()
+    page.locator("h1", has_text="Zebrafish").wait_for()
+    assert axe(page) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert all(url.startswith("file:") for url in asked), "no network"
+    assert os.path.getsize(file) < 3e6

@@ -1,0 +1,199 @@
+"""The pages as text: what they say, and that nothing from outside becomes markup."""
+
+import csv
+import html
+import io
+import json
+import re
+
+import pytest
+
+import toy_site
+from laureate import claims
+from laureate.catalogue import Catalogue, Entry
+from laureate.catalogue.library import add
+from laureate.lab.home import store_path
+from laureate.lab.store import Store
+from laureate.pages import content, papers, render, report, vega
+from laureate.pages.charts import treemap
+from laureate.pages.figures import CurveFigure, IntervalFigure, csv_of
+from laureate.pages.wording import csv_text, duration, number
+
+
+@pytest.fixture
+def store(shared):
+    opened = Store(store_path())
+    yield opened
+    opened.close()
+
+
+WEB = render.Site(live=True, token="secret-token")
+
+
+def test_the_board_has_every_claim_with_word_and_interval(store):
+    page = render.body("board", WEB, **content.board(store, claims.all_papers()))
+    for claim in ("better", "worse", "close", "small"):
+        assert f'data-claim="toy/{claim}"' in page
+    assert re.search(r'class="chip supported"><span aria-hidden="true">✔</span> supported', page)
+    assert re.search(r'class="chip refuted"><span aria-hidden="true">✘</span> refuted', page)
+    assert page.count('class="strip"') == 4
+    assert 'data-copy="laureate run toy"' in page
+
+
+def test_what_was_not_run_says_how(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path / "empty"))
+    empty = Store(store_path())
+    page = render.body("board", WEB, **content.board(empty, claims.all_papers()))
+    assert 'data-copy="laureate run toy/better"' in page
+    assert "none measured here yet" in page
+    method = render.body("method", WEB, **content.method(empty, claims.paper("toy")))
+    assert 'data-copy="laureate run toy/worse"' in method
+    assert "Not measured yet" in method
+    empty.close()
+
+
+def test_the_method_page_has_all_its_parts(store):
+    told = content.method(store, claims.paper("toy"))
+    page = render.body("method", WEB, **told)
+    for words in ("The problem", "The idea", "In your code", "What differs from the paper", "Speed against peers"):
+        assert words in page
+    assert "<math" in page
+    assert "how do all compare?" in page
+    assert page.count('class="seed"') == 4 * 10
+    (section,) = told["sections"]
+    assert [claim["figure"].effect for claim in section["claims"]] == [claim["effect"] for claim in section["claims"]]
+    assert len(section["curves"]) == 1
+    assert "It is a toy." in page
+
+
+def test_speed_is_only_what_was_measured(home, store):
+    assert "Not measured on this machine" in render.body("method", WEB, **content.method(store, claims.paper("toy")))
+    (home / "speed").mkdir()
+    rows = [
+        {"id": "toy-1", "work": "<b>one</b>", "ours_s": 0.5, "peer": "peer", "peer_s": 1.0, "ratio": 2.0},
+        {"id": "toy-2", "work": "broken", "ours_s": "?", "peer_s": 1.0, "ratio": 2.0},
+        {"id": "other", "work": "other", "ours_s": 0.5, "peer": "p", "peer_s": 1.0, "ratio": 2.0},
+    ]
+    (home / "speed" / "a.json").write_text(json.dumps(rows))
+    (home / "speed" / "b.json").write_text("{broken")
+    page = render.body("method", WEB, **content.method(store, claims.paper("toy")))
+    assert "&lt;b&gt;one&lt;/b&gt;" in page
+    assert "broken" not in page
+
+
+def test_a_run_and_a_comparison(store):
+    page = render.body("run", WEB, **content.run(store, 1))
+    assert "6 cells, 0 of them kept" in page
+    assert "toy/better" in page
+    assert content.run(store, 99) is None
+    told = content.compare(store, 1, 2)
+    assert {row["id"] for row in told["rows"]} == {"toy/better", "toy/worse", "toy/close", "toy/small"}
+    assert "identical" in render.body("compare", WEB, **told)
+    assert content.compare(store, 1, 99)["rows"] is None
+
+
+def test_a_failed_cell_is_shown_with_its_traceback(home, store):
+    import toys
+    from laureate.lab.plan import plan
+    from laureate.lab.worker import Outcome
+
+    run = store.start_run("laureate run toy", "smoke", 10, "default", store.run(1)["environment"])
+    cell = plan(toys.selections(toy_site.paper()), "smoke", None, "default")[0]
+    store.add_cell(run, cell, Outcome({}, 0.0, 0.0, "ValueError: <b>no</b>\nTraceback"))
+    page = render.body("run", WEB, **content.run(store, run))
+    assert "ValueError: &lt;b&gt;no&lt;/b&gt;" in page
+
+
+def test_nothing_from_outside_is_markup(home, store):
+    add([Entry("x", f"A {toy_site.PAYLOAD} title", ("<i>Author</i>",), "Venue 2030", abstract=toy_site.PAYLOAD)])
+    with Catalogue(running=["toy"]) as catalogue:
+        query = papers.Query.of({"q": "<script>alert(1)</script> window hacked"})
+        found = papers.search(catalogue, query)
+        pages = [render.body("results", WEB, **found)]
+        listing = papers.listing(catalogue)
+        pages.append(render.body("catalogue", WEB, **listing, query=query, results=pages[0]))
+        pages.append(render.body("entry", WEB, **papers.entry(catalogue, found["papers"][0]["id"])))
+    pages.append(render.body("board", WEB, **content.board(store, claims.all_papers())))
+    pages.append(render.body("method", WEB, **content.method(store, claims.paper("toy"))))
+    pages.append(render.web_page(WEB, toy_site.PAYLOAD, "", "-"))
+    for page in pages:
+        assert "<img" not in page
+        assert "<i>Author" not in page
+        assert "hacked" in html.unescape(page)
+        assert not re.search(r"<script(?! src=\"/static/app\.js\")", page)
+    whole = report.render_everything(store)
+    assert whole.count("<script>") == 1
+    assert "<img" not in whole
+    assert "<img" not in report.render_run(store, 1)
+
+
+def test_the_file_needs_no_network_and_its_links_lead_somewhere(store):
+    whole = report.render_everything(store)
+    assert "http://" not in whole
+    assert "https://" not in whole
+    assert len(whole) < 3e6
+    ids = set(re.findall(r'id="(/[^"]*)"', whole))
+    for link in set(re.findall(r'href="#(/[^"?]*)', whole)) - {"/catalogue"}:
+        assert link in ids or link.startswith("/paper/"), link
+
+
+def test_every_chart_has_words_and_a_table(store):
+    drawn = content.figures(store, 1, ["toy"])
+    assert {type(figure) for figure in drawn} == {IntervalFigure, CurveFigure}
+    for figure in drawn:
+        assert figure.description in html.unescape(figure.drawing())
+        rows = list(csv.DictReader(io.StringIO(csv_of(figure))))
+        assert len(rows) == (11 if isinstance(figure, IntervalFigure) else 12)
+    assert content.figure(store, 1, "toy/better").name == "toy/better"
+    assert content.figure(store, 1, "toy/nothing") is None
+    assert content.figure(store, 1, "other/better") is None
+
+
+def test_charts_as_vega_lite_and_as_images(store):
+    pytest.importorskip("vl_convert")
+    for figure in (content.figure(store, 1, "toy/better"), content.figure(store, 1, "toy/toy/0")):
+        spec = vega.spec(figure)
+        assert spec["description"] == figure.description
+        assert "vega-lite" in spec["$schema"]
+        assert "url" not in json.dumps(spec.get("data", {}))
+    assert vega.image(content.figure(store, 1, "toy/better"), "png").startswith(b"\x89PNG")
+
+
+def test_a_chart_without_vega_is_a_file_too(store):
+    text = render.standalone(content.figure(store, 1, "toy/better"))
+    assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+
+
+def test_a_query_survives_the_address():
+    query = papers.Query.of({"q": " a b ", "area": "VISION", "kind": "nonsense", "page": "3", "runs": "1"})
+    assert query == papers.Query(q="a b", area="vision", runs=True, page=3)
+    assert papers.Query.of(query.address(page=3)) == query
+    assert query.address(area="audio") == {"q": "a b", "area": "audio", "runs": "1"}
+    assert papers.Query.of({"page": "٣", "q": "x"}).page == 3
+    assert papers.Query.of({"page": "-1"}).page == 1
+
+
+def test_paging_goes_through_all_papers_once(shared):
+    with Catalogue() as catalogue:
+        seen = []
+        for page in range(1, papers.search(catalogue, papers.Query(area="audio"))["pages"] + 1):
+            seen += [paper["id"] for paper in papers.search(catalogue, papers.Query(area="audio", page=page))["papers"]]
+        assert len(seen) == len(set(seen)) == papers.listing(catalogue)["facets"]["area"]["audio"]
+        first = [paper["id"] for paper in papers.search(catalogue, papers.Query("noisy labels"))["papers"]]
+        second = [paper["id"] for paper in papers.search(catalogue, papers.Query("noisy labels", page=2))["papers"]]
+        assert not set(first) & set(second)
+        assert papers.search(catalogue, papers.Query())["total"] == catalogue.size
+
+
+def test_a_map_fills_its_space():
+    boxes = treemap([6, 6, 4, 3, 2, 2, 1], 6, 4)
+    assert sum(w * h for _, _, w, h in boxes) == pytest.approx(24)
+    assert all(x >= 0 and y >= 0 and x + w <= 6 + 1e-9 and y + h <= 4 + 1e-9 for x, y, w, h in boxes)
+    assert [round(w * h, 6) for _, _, w, h in boxes] == [6, 6, 4, 3, 2, 2, 1]
+    assert max(max(w / h, h / w) for _, _, w, h in boxes) < 3.1
+
+
+def test_numbers_for_people_and_for_spreadsheets():
+    assert [number(v) for v in (0.0, 12345.0, -2e-7, float("inf"))] == ["0", "1.23·10⁴", "−2·10⁻⁷", "–"]
+    assert [duration(v) for v in (0.25, 7.62, 59.0, 300.0, 20000.0)] == ["0.25 s", "7.6 s", "59 s", "5 min", "6 h"]
+    assert csv_text(("a",), [("=1+1",), (-1.5,)]) == "a\n'=1+1\n-1.5\n"

@@ -1,0 +1,79 @@
+"""A paper small enough to run in seconds and a store that already knows it; also, as a program, ``laureate`` with it.
+
+Its title is hostile on purpose: whatever a paper is called, no page may obey it.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
+import toys
+from laureate.lab.claim import Claim, Paper, Scale
+
+PAYLOAD = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+CLAIMS = (
+    toys.BETTER,
+    toys.WORSE,
+    Claim("close", "the third is near theirs", "loss", "third", "theirs", kind="equal", margin=5.0),
+    Claim("small", "ours is small", "loss", "ours", kind="bound", at_most=100.0),
+    toys.QUESTION,
+)
+
+
+def paper() -> Paper:
+    scales = {"smoke": Scale(seeds=10, block=5, sleep=0.0, cost=3.0), "desk": Scale(seeds=10, block=1, sleep=0.4)}
+    made = toys.paper(toys.experiment(trial="slow", over_seeds="loop", scales=scales, claims=CLAIMS))
+    return Paper(**vars(made) | {"title": f"On {PAYLOAD} Toys", "equation": "x_t = Σ_{i≤t} ε_i² / (2σ²N)"})
+
+
+class Remembered:
+    """An executor that computes nothing: the numbers of a toy, without jax."""
+
+    def outcomes(self, cells: Any) -> Any:
+        from laureate.lab.worker import Outcome
+
+        shifts = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
+        for cell in cells:
+            rng = np.random.default_rng(cell.start)
+            loss = 0.1 * rng.normal(size=cell.count) + shifts[cell.arm]
+            steps = np.tile(np.arange(1.0, 5.0), (cell.count, 1))
+            metrics = {"loss": loss, "steps": steps, "curve": loss[:, None] / steps}
+            yield cell, Outcome(metrics=metrics, seconds=0.5, compile_seconds=0.1)
+
+    def close(self) -> None:
+        pass
+
+
+def install(monkeypatch: Any) -> None:
+    """One paper runs here: the toy."""
+    for module in ("laureate.claims", "laureate.pages.report"):
+        monkeypatch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: ["toy"])
+    monkeypatch.setattr("laureate.claims.paper", lambda _: paper())
+    monkeypatch.setattr("laureate.pages.report.load_paper", lambda _: paper())
+
+
+def measure(monkeypatch: Any, runs: int = 1) -> None:
+    """Fill the store of today's home with finished runs of the toy."""
+    import laureate.lab.run
+    from laureate.lab.home import store_path
+    from laureate.lab.run import run_claims
+    from laureate.lab.store import Store
+
+    with monkeypatch.context() as patch:
+        patch.setattr(laureate.lab.run, "make_executor", lambda *_: Remembered())
+        store = Store(store_path())
+        for _ in range(runs):
+            run_claims(store, toys.selections(paper()), scale="smoke", command="laureate run toy", fresh=True)
+        store.close()
+
+
+if __name__ == "__main__":
+    from laureate import claims, cli
+    from laureate.pages import report
+
+    claims.paper_ids = report.paper_ids = lambda: ["toy"]
+    claims.paper = report.load_paper = lambda _: paper()  # pyright: ignore
+    cli.main()
