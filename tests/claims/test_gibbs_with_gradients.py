@@ -46,6 +46,12 @@ def test_all_promised_claims_are_declared_at_all_scales():
         assert all(len(PAPER.claims) * 2.0**-scale.seeds < 0.05 for scale in experiment.scales.values())
 
 
+def test_the_whole_paper_fits_its_time():
+    for name, limit in (("smoke", 30), ("desk", 300)):
+        scales = [experiment.scales[name] for experiment in PAPER.experiments if name in experiment.scales]
+        assert sum(scale.cost for scale in scales) <= limit
+
+
 def test_declarations_load_without_jax():
     code = "import sys; import laureate.claims.gibbs_with_gradients; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

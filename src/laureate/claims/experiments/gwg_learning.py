@@ -20,7 +20,7 @@ LEARN_ISING = Experiment(
     scales={
         "smoke": Scale(
             10,
-            cost=10,
+            cost=5,
             side=4,
             sigma=0.15,
             data=500,
@@ -34,7 +34,7 @@ LEARN_ISING = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=55,
+            cost=27.5,
             side=10,
             sigma=0.15,
             data=2000,
@@ -48,7 +48,7 @@ LEARN_ISING = Experiment(
         ),
         "full": Scale(
             20,
-            cost=6000,
+            cost=3000,
             side=10,
             sigma=0.15,
             data=2000,
@@ -90,7 +90,7 @@ LEARN_POTTS = Experiment(
     scales={
         "smoke": Scale(
             10,
-            cost=7,
+            cost=3.5,
             side=4,
             kinds=3,
             coupling=0.6,
@@ -105,7 +105,7 @@ LEARN_POTTS = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=46,
+            cost=23,
             side=6,
             kinds=3,
             coupling=0.6,
@@ -120,7 +120,7 @@ LEARN_POTTS = Experiment(
         ),
         "full": Scale(
             20,
-            cost=40_000,
+            cost=20_000,
             side=10,
             kinds=3,
             coupling=0.6,
@@ -167,7 +167,7 @@ DEEP = Experiment(
     scales={
         "desk": Scale(
             10,
-            cost=112,
+            cost=56,
             channels=8,
             chains=32,
             batch=32,
@@ -180,7 +180,7 @@ DEEP = Experiment(
         "full": Scale(
             10,
             block=1,
-            cost=2_000_000,
+            cost=1_000_000,
             channels=64,
             chains=100,
             batch=100,
