@@ -24,7 +24,7 @@ def double_precision():
         yield
 
 
-run = eqx.filter_jit(lambda solver, key, pde, control=None: solver.run(key, pde, control))
+run = eqx.filter_jit(lambda solver, key, pde, *control: solver.run(key, pde, *control))
 
 
 class Affine(eqx.Module):
@@ -53,12 +53,12 @@ class Affine(eqx.Module):
         return 1 + self.w @ x
 
 
-def affine(w=1.0, r=0.0, f=0.7, q=0.6):
+def affine(w=1.0, r=0.0, f=0.7, q=0.6, c=1.0):
     sigma = np.random.default_rng(0).normal(size=(4, 3)) / 2
     return Affine(
         w=w * jnp.array([1.0, -0.5, 0.3, 0.8]),
         r=jnp.array(r),
-        c=jnp.array([0.4, -0.2, 0.5]),
+        c=c * jnp.array([0.4, -0.2, 0.5]),
         q=jnp.array(q),
         f=jnp.array(f),
         b=jnp.array([0.3, 0.1, -0.2, 0.5]),
@@ -81,7 +81,7 @@ def affine_solver(scheme):
 
 
 def affine_value(pde, times):
-    dt = pde.horizon / 8
+    dt = pde.horizon / len(times)
     z = pde.sigma.T @ pde.w
     flat = pde.c @ z - pde.q / 2 * jnp.sum(z**2)
     return pde.terminal(pde.x0 + pde.b * pde.horizon) + pde.horizon * flat + pde.f * dt * jnp.sum(jnp.cos(5 * times))
@@ -271,6 +271,44 @@ def test_monte_carlo_forms():
         MonteCarlo(10, 2).run(jax.random.key(0), pde)
     with pytest.raises(ValueError, match="needs a driver of the form"):
         MonteCarlo(10, 2, "exponential").run(jax.random.key(0), pdes.CIRBond(2))
+
+
+def test_monte_carlo_discounts():
+    """Without noise the sum is known to rounding; with it, Black and Scholes' formula is met."""
+    pde = affine(w=0.0, r=0.9, q=0.0, c=0.0)
+    dt = pde.horizon / 8
+    factors = np.exp(-0.9 * dt * np.arange(9))
+    expected = factors[8] + np.sum(factors[:8] * 0.7 * np.cos(5 * dt * np.arange(8))) * dt
+    assert abs(MonteCarlo(2, 8).run(jax.random.key(0), pde).v0 - expected) < 1e-12
+    call = pdes.BlackScholesBasket(2)
+    found = jax.jit(lambda key: MonteCarlo(20_000, 20).run(key, call))(jax.random.key(1))
+    assert abs(found.v0 - call.exact(0.0, call.x0)) < 4 * found.standard_error
+
+
+def test_deep_bsde_has_no_loss_at_the_solution():
+    """Driver's sign, martingale's sign, times, the last point: with the true V(0, x0) and Z the path of Y ends at g."""
+    pde, solver = affine(), DeepBSDE(num_steps=8, batch=16, width=4)
+    state = solver.init(jax.random.key(0), pde)
+    z = pde.sigma.T @ pde.w
+    nets = jax.tree.map(jnp.zeros_like, state.parameters[2])
+    nets = eqx.tree_at(lambda net: net.layers[-1].bias, nets, jnp.broadcast_to(z, (7, 3)))
+    value = affine_value(pde, jnp.arange(8) * 0.1)
+    step = eqx.filter_jit(
+        lambda level: solver.step(jax.random.key(1), pde, state._replace(parameters=(level, z, nets)))
+    )
+    assert step(value)[1].loss < 1e-20
+    # A wrong V(0, x0) is off by the same amount on every path, and the update corrects it.
+    moved, info = step(value + 0.1)
+    assert abs(info.loss - 0.01) < 1e-12
+    assert moved.parameters[0] < value + 0.1
+
+
+def test_the_backward_network_takes_its_last_step_exactly():
+    """One step alone: V_1 = g is known, and the martingale term takes all noise, so that nothing is left to train."""
+    pde = affine()
+    solution = run(DeepBackward(num_steps=1, num_samples=64, width=4), jax.random.key(0), pde)
+    assert abs(solution.v0 - affine_value(pde, jnp.zeros(1))) < 1e-10
+    assert solution.cost == 0
 
 
 @pytest.mark.slow

@@ -188,6 +188,46 @@ def test_residual_never_rises_from_sweep_to_sweep_without_regularisation():
     assert all(after <= before + 1e-12 for before, after in itertools.pairwise(residuals))
 
 
+def test_the_sweep_leaves_orthonormal_cores():
+    """Cores right of the first are orthonormal from the right: each local problem is as well posed as its features."""
+    x, y = additive(jax.random.key(3), 4, 300)
+    start = FunctionalTensorTrain.start(jax.random.key(4), 4, Polynomials(-1.0, 1.0, 2), rank=2)
+    train, _ = eqx.filter_jit(lambda s: s.fit(x, y, ALS(max_sweeps=2)))(start)
+    for core in np.asarray(train.cores[1:]):
+        unfolded = core.reshape(2, -1)
+        assert np.max(np.abs(unfolded @ unfolded.T - np.eye(2))) < 1e-12
+
+
+def test_ridge_keeps_collinear_functions_apart():
+    x = jax.random.uniform(jax.random.key(0), (300, 3), minval=-1.0)
+    y = jnp.sum(jnp.sin(x), axis=1)
+    twice = CustomBasis((jnp.sin, lambda x: 2 * jnp.sin(x)))
+    start = FunctionalTensorTrain.start(jax.random.key(1), 3, twice, rank=2)
+    train, info = eqx.filter_jit(lambda s: s.fit(x, y, ALS(damping=0.0)))(start)
+    assert info.status == Status.OK
+    assert info.residual < 1e-4
+    assert train.norm() < 10
+
+
+def test_damping_keeps_small_what_the_samples_cannot_tell():
+    """Near t = 0 the paths have hardly moved: noise over 1e-3 of x must not become a slope of a hundred."""
+    x = 1e-3 * jax.random.normal(jax.random.key(0), (300, 3))
+    y = 1 + 0.1 * jax.random.normal(jax.random.key(1), (300,))
+    start = FunctionalTensorTrain.start(jax.random.key(2), 3, Polynomials(-1.0, 1.0, 2), rank=2)
+    fit = eqx.filter_jit(lambda s, damping: s.fit(x, y, ALS(damping=damping))[0].norm())
+    assert abs(fit(start, jnp.array(1.0)) - 1) < 0.1
+    assert fit(start, jnp.array(0.0)) > 3
+
+
+def test_salsa_grows_the_rank_it_needs():
+    """From a train of rank one within room for three."""
+    x, y = additive(jax.random.key(0), 6, 800)
+    start = FunctionalTensorTrain.constant(1.0, 6, Polynomials(-1.0, 1.0, 2), rank=3)
+    train, info = eqx.filter_jit(lambda s: s.fit(x, y, SALSA(max_sweeps=200)))(start)
+    assert info.residual < 1e-6
+    assert jnp.all(train.ranks(1e-5) >= 2)
+
+
 def test_salsa_keeps_unneeded_slots_out():
     x = jax.random.uniform(jax.random.key(0), (2000, 8), minval=-1.0)
     y = jnp.prod(1 + 0.3 * x, axis=1)  # rank one

@@ -80,6 +80,11 @@ def test_gradients_given_by_hand_are_right():
     pde = pdes.HJBLog(4)
     x = jnp.array([0.3, -1.0, 2.0, 0.1])
     assert jnp.max(jnp.abs(pde.terminal_gradient(x) - jax.grad(pde.terminal)(x))) < 1e-12
+    call = pdes.BlackScholesBasket(4)
+    for shares in (jnp.array([1.3, 1.0, 0.9, 1.4]), jnp.array([0.7, 1.0, 0.9, 1.1])):
+        assert jnp.max(jnp.abs(call.terminal_gradient(shares) - jax.grad(call.terminal)(shares))) < 1e-12
+    for nudge in (-1e-15, 0.0, 1e-15):  # at the kink no last bit decides
+        assert jnp.max(jnp.abs(call.terminal_gradient(call.x0 + nudge) - 0.125)) < 1e-12
     wells = pdes.InteractingDoubleWell(4)
 
     def potential(x):

@@ -29,7 +29,7 @@ HJB = Experiment(
         ),
         "desk": Scale(
             10,
-            block=5,
+            block=2,
             problem={"dimension": 100},
             steps=100,
             paths=2000,
@@ -40,7 +40,7 @@ HJB = Experiment(
         ),
         "full": Scale(
             20,
-            block=5,
+            block=2,
             problem={"dimension": 100},
             steps=100,
             paths=2000,
