@@ -229,6 +229,8 @@ EQUATIONS = [
     ("linear-quadratic", lambda: pdes.LinearQuadratic(4), Polynomials(-5.0, 5.0, 2), False, 0.03),
     ("basket", lambda: pdes.BlackScholesBasket(4), Polynomials(0.2, 2.5, 2), True, 0.05),
     ("double-well", lambda: pdes.DoubleWell(6), Polynomials(-3.0, 3.0, 3), False, 0.02),
+    # Scatter over six seeds 1.3 %, of which four, and no bias to be seen between 20 and 40 steps.
+    ("unbounded-sine", lambda: pdes.UnboundedSine(2), Polynomials(-4.0, 5.0, 3), True, 0.06),
 ]
 
 
@@ -293,9 +295,11 @@ def test_deep_bsde_has_no_loss_at_the_solution():
     nets = jax.tree.map(jnp.zeros_like, state.parameters[2])
     nets = eqx.tree_at(lambda net: net.layers[-1].bias, nets, jnp.broadcast_to(z, (7, 3)))
     value = affine_value(pde, jnp.arange(8) * 0.1)
-    step = eqx.filter_jit(
-        lambda level: solver.step(jax.random.key(1), pde, state._replace(parameters=(level, z, nets)))
-    )
+
+    @eqx.filter_jit
+    def step(level):
+        return solver.step(jax.random.key(1), pde, state._replace(parameters=(level, z, nets)))
+
     assert step(value)[1].loss < 1e-20
     # A wrong V(0, x0) is off by the same amount on every path, and the update corrects it.
     moved, info = step(value + 0.1)

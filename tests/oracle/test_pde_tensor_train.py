@@ -176,6 +176,20 @@ def test_als_recovers_a_random_train_to_rounding():
     assert (train - truth).norm() < 1e-9 * truth.norm()
 
 
+def test_als_recovers_a_train_of_rank_three_in_twenty_dimensions():
+    """Interactions of all orders, each weaker than the one before: see ``fit`` for what cannot be found."""
+    basis = Polynomials(-1.0, 1.0, 3)
+    keys = jax.random.split(jax.random.key(0), 4)
+    cores = FunctionalTensorTrain.start(keys[0], 20, basis, rank=3, noise=0.1).cores
+    truth = FunctionalTensorTrain(cores.at[0, 0].set(jax.random.normal(keys[2], cores.shape[2:])), basis)
+    x = jax.random.uniform(keys[1], (5000, 20), minval=-1.0)
+    start = FunctionalTensorTrain.start(keys[3], 20, basis, rank=3)
+    method = ALS(ridge=1e-14, damping=0.0, max_sweeps=100, tolerance=1e-6)
+    train, info = eqx.filter_jit(lambda s: s.fit(x, jax.vmap(truth)(x), method))(start)
+    assert info.residual < 1e-10
+    assert (train - truth).norm() < 1e-9 * truth.norm()
+
+
 def test_residual_never_rises_from_sweep_to_sweep_without_regularisation():
     x, y = additive(jax.random.key(3), 6, 400)
     y = y + jnp.sin(3 * x[:, 2] * x[:, 4])
