@@ -30,8 +30,8 @@ CONSENSUS = Experiment(
         Arm("chebyshev", "Chebyshev gossip", method="chebyshev"),
     ),
     scales={
-        "smoke": Scale(12, block=12, cost=3, sizes=(8, 16, 32, 64), most=8000),
-        "desk": Scale(20, cost=4, sizes=(8, 16, 32, 64), most=8000),
+        "smoke": Scale(12, block=12, cost=3, sizes=(8, 16, 32), most=8000),
+        "desk": Scale(12, block=12, cost=5, sizes=(8, 16, 32, 64), most=8000),
         "full": Scale(40, cost=30, sizes=(8, 16, 32, 64, 128), most=30_000),
     },
     claims=(
@@ -98,26 +98,22 @@ QUADRATICS = Experiment(
     arms=RIVALS,
     scales={
         "smoke": Scale(
-            12,
-            block=12,
-            cost=8,
-            problem={"nodes": 16, "dimension": 5},
-            rounds=2000,
-            rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
+            12, block=12, cost=5, problem={"nodes": 16, "dimension": 5}, rounds=1200, rates=(0.01, 0.03, 0.1, 0.3)
         ),
         "desk": Scale(
-            20,
-            cost=40,
+            12,
+            block=12,
+            cost=50,
             problem={"nodes": 32, "dimension": 10},
             rounds=4000,
-            rates=(0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8),
+            rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
         ),
         "full": Scale(
             40,
-            cost=600,
+            cost=900,
             problem={"nodes": 64, "dimension": 10},
             rounds=20_000,
-            rates=(0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8),
+            rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
         ),
     },
     claims=(
@@ -189,6 +185,7 @@ QUADRATICS = Experiment(
         "The metric is log10 of the nodes' mean squared distance to the optimum, averaged over the last tenth of the "
         "rounds (equal bytes: the tenth before the middle for methods of two vectors), cut to [−10, 4].",
         "The paper has no quadratics; they show its theory's effect with an optimum that is known.",
+        "Cut for its seconds alone after the first run: smoke had 2,000 rounds and six rates, and a fourth case.",
     ),
     x64=True,
 )
@@ -198,24 +195,25 @@ LOWER_BOUND = Experiment(
     title="Rounds to a target as the spectral gap shrinks, against the bound's 1/√(1 − λ)",
     trial=f"{TRIALS}:lower_bound",
     problem=f"{PEERS}:Quadratics",
-    arms=RIVALS,
+    arms=(RIVALS[0], *RIVALS[2:]),
     scales={
         "smoke": Scale(
             12,
             block=12,
-            cost=6,
+            cost=4,
             problem={"nodes": 8, "dimension": 5},
             rounds=4000,
             kappas=(1.0, 0.3, 0.1, 0.03),
             rates=(0.01, 0.03, 0.1, 0.3, 1.0),
         ),
         "desk": Scale(
-            20,
-            cost=50,
+            12,
+            block=12,
+            cost=30,
             problem={"nodes": 16, "dimension": 5},
             rounds=12_000,
             kappas=(1.0, 0.3, 0.1, 0.03, 0.01),
-            rates=(0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8),
+            rates=(0.01, 0.03, 0.1, 0.3, 1.0),
         ),
         "full": Scale(
             40,
@@ -223,7 +221,7 @@ LOWER_BOUND = Experiment(
             problem={"nodes": 32, "dimension": 10},
             rounds=100_000,
             kappas=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003),
-            rates=(0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8),
+            rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
         ),
     },
     claims=(
@@ -259,13 +257,24 @@ LOWER_BOUND = Experiment(
             kind="question",
             unit="exponent of 1/(1 − λ)",
         ),
+        Claim(
+            "smallest-gap",
+            "How many rounds does each method need at the smallest gap, without noise?",
+            metric="log_rounds_smallest_gap",
+            method="detag",
+            kind="question",
+            unit="log10 of the rounds",
+        ),
     ),
     deviations=(
         SAME_GRID,
         LAZY,
         ROUNDS,
         "A run that does not reach the target counts as all its rounds: the exponents of slow methods come out too "
-        "small, never too large. D-PSGD, which with a constant rate settles off the optimum, is such a method.",
+        "small, never too large. D-PSGD is left out: with a constant rate it settles off the optimum.",
+        "The first run took a run that had diverged to nan for one that had arrived, a fault of the trial, and so gave "
+        "gradient tracking an exponent of 0.34; it was mended, and nothing else changed for it. The question on the "
+        "smallest gap was added then.",
         "Strongly convex quadratics without noise; the bound is for non-convex functions, of which they are none.",
     ),
     curves=(
@@ -277,7 +286,6 @@ LOWER_BOUND = Experiment(
             y_label="log10 of the rounds",
         ),
     ),
-    x64=True,
 )
 
 SORTED_IMAGES = Experiment(
@@ -290,19 +298,20 @@ SORTED_IMAGES = Experiment(
         "smoke": Scale(
             12,
             block=12,
-            cost=10,
+            cost=6,
             problem={"nodes": 8, "per_node": 100, "pool": 2},
             rounds=400,
             points=4,
-            rates=(0.1, 0.3, 1.0),
+            rates=(0.1, 0.3, 1.0, 3.0),
         ),
         "desk": Scale(
-            20,
+            12,
+            block=12,
             cost=60,
             problem={"nodes": 8, "per_node": 200},
-            rounds=1000,
-            points=10,
-            rates=(0.03, 0.1, 0.3, 1.0),
+            rounds=800,
+            points=8,
+            rates=(0.1, 0.3, 1.0, 3.0),
         ),
         "full": Scale(
             40,
@@ -310,7 +319,7 @@ SORTED_IMAGES = Experiment(
             problem={"nodes": 8, "per_node": 2500, "images": "fashion"},
             rounds=10_000,
             points=50,
-            rates=(0.01, 0.03, 0.1, 0.3, 1.0),
+            rates=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
         ),
     },
     claims=(
@@ -349,6 +358,15 @@ SORTED_IMAGES = Experiment(
             source="experiments on shuffled data",
         ),
         Claim(
+            "unshuffled-d2",
+            "There DeTAG's nodes have a lower loss than D²'s too, for the same rounds.",
+            metric="sorted_loss",
+            method="detag",
+            baseline="d2",
+            unit="mean loss of the nodes' models",
+            source="experiments on unshuffled data",
+        ),
+        Claim(
             "unshuffled-mean-model",
             "And the average of all nodes' models, which no node has: what is its loss on sorted images?",
             metric="sorted_mean_model_loss",
@@ -364,6 +382,9 @@ SORTED_IMAGES = Experiment(
         "Softmax regression on scikit-learn's digits (smoke: averaged to 4 × 4; full: Fashion-MNIST where it is "
         "installed) instead of a deep network on CIFAR-10, which comes with no package.",
         "A loss that is not finite, or above 10, counts as 10.",
+        "Changed after the first run: the grid ended at a rate of 1, DeTAG's best, and equal-on-shuffled was refuted "
+        "(DeTAG's loss was 30 % higher at smoke); it now goes to 3 for every arm. Making one step in R rounds, DeTAG "
+        "needs larger ones. The claim against D² was added when that run showed D² ahead.",
     ),
     curves=(
         Curve(
@@ -386,20 +407,20 @@ CONV_NET = Experiment(
         "smoke": Scale(
             12,
             block=12,
-            cost=8,
+            cost=5,
             problem={"nodes": 8, "per_node": 100, "model": "conv", "channels": 2, "batch": 4},
-            rounds=400,
+            rounds=240,
             points=4,
             rates=(0.1, 0.3),
         ),
         "desk": Scale(
             12,
             block=6,
-            cost=80,
+            cost=90,
             problem={"nodes": 8, "per_node": 200, "model": "conv", "channels": 4, "images": "fashion"},
-            rounds=1000,
-            points=10,
-            rates=(0.03, 0.1, 0.3),
+            rounds=600,
+            points=6,
+            rates=(0.1, 0.3, 1.0),
         ),
         "full": Scale(
             20,
@@ -408,7 +429,7 @@ CONV_NET = Experiment(
             problem={"nodes": 8, "per_node": 2500, "model": "conv", "channels": 16, "images": "fashion"},
             rounds=20_000,
             points=50,
-            rates=(0.01, 0.03, 0.1, 0.3),
+            rates=(0.01, 0.03, 0.1, 0.3, 1.0),
         ),
     },
     claims=(
@@ -445,8 +466,8 @@ REAL_PROCESSES = Experiment(
         Arm("one-process", "one process", processes=1),
     ),
     scales={
-        "smoke": Scale(12, block=12, cost=14, rounds=240, rate=0.1),
-        "desk": Scale(12, block=12, cost=16, rounds=1200, rate=0.1),
+        "smoke": Scale(12, block=12, cost=7, rounds=240, rate=0.1),
+        "desk": Scale(12, block=12, cost=15, rounds=1200, rate=0.1),
         "full": Scale(40, block=20, cost=60, rounds=12_000, rate=0.1),
     },
     claims=(

@@ -38,9 +38,13 @@ def distances(first: int, rounds: int, rate: float, mesh: jax.sharding.Mesh | No
     All seeds are columns of one problem: a round then is one message a neighbour, as in any training.
     """
     problem = Quadratics(NODES, DIMENSION)
-    keys = jax.vmap(jax.random.key)(jnp.arange(first, first + BLOCK, dtype=jnp.uint32))
-    hessians, shifts = jax.vmap(problem.sample, out_axes=1)(keys)  # [nodes, seeds, …]
-    best = np.asarray(jax.vmap(problem.optimum, in_axes=1)((hessians, shifts)))
+
+    @jax.jit
+    def draw(seeds):
+        data = jax.vmap(lambda seed: problem.sample(jax.random.key(seed)), out_axes=1)(seeds)  # [nodes, seeds, …]
+        return data, jax.vmap(problem.optimum, in_axes=1)(data)
+
+    data, best = jax.tree.map(np.asarray, draw(np.arange(first, first + BLOCK, dtype=np.uint32)))
 
     def gradient(key, x, data):
         return jnp.einsum("spq,sq->sp", data[0], x) - data[1] + NOISE * jax.random.normal(key, x.shape)
@@ -51,11 +55,9 @@ def distances(first: int, rounds: int, rate: float, mesh: jax.sharding.Mesh | No
     found = []
     for name in ("detag", "d-psgd"):
         method = optimiser(name, lazy(NODES, KAPPA), rate, int(phase_rounds(NODES, (KAPPA,))[0]))
-        start = jnp.zeros((NODES, BLOCK, DIMENSION))
-        tail = rounds // 12
-        data = (hessians, shifts)
+        start = np.zeros((NODES, BLOCK, DIMENSION), np.float32)
         _, history = train(
-            jax.random.key(first), method, gradient, start, rounds, data=data, record=record, every=tail, mesh=mesh
+            jax.random.key(first), method, gradient, start, rounds, data=data, record=record, every=rounds, mesh=mesh
         )
         found.append(np.asarray(history.recorded)[-1])
     return np.stack(found)
