@@ -63,8 +63,8 @@ def test_example_of_the_paper_runs():
     assert scope["result"].samples.shape == (8, 500, 10, 10)
 
 
-# Training under a scan, under annealing, under vmap: half a minute to compile.
-SLOW = {"learn-potts", "deep-ebm"}
+# A program each; those of one kind have one here.
+SLOW = {"gap", "potts", "rbm", "learn-potts", "deep-ebm"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in TINY])

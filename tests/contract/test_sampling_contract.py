@@ -42,7 +42,13 @@ KERNELS = {
 SPINS = LATTICE.start(jax.random.key(7))
 
 
-@pytest.fixture(params=KERNELS, scope="module")
+# Options of kernels that are here already: every row compiles programs of its own.
+VARIANTS = {"gwg-3", "gibbs-systematic", "dula"}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in KERNELS], scope="module"
+)
 def kernel(request):
     return KERNELS[request.param]
 
@@ -88,7 +94,13 @@ def _initial(init, position):
     return jax.jit(init, compiler_options=QUICK)(position)
 
 
-@pytest.mark.parametrize("name", ["gwg-3", "incremental", "gibbs-systematic", "parallel-tempering"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "incremental",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gwg-3", "gibbs-systematic", "parallel-tempering")),
+    ],
+)
 def test_same_key_same_bits_chunks_change_nothing_and_runs_continue(name):
     kernel = KERNELS[name]
     start = jax.vmap(LATTICE.start)(jax.random.split(jax.random.key(1), 3))

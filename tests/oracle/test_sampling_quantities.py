@@ -188,6 +188,7 @@ def test_annealed_importance_weights_are_unbiased():
         estimate(jax.random.key(0), jnp.array([0.0, 0.5]))
 
 
+@pytest.mark.slow
 def test_energy_per_edge_of_a_lattice():
     """Means along the chain against the transfer matrix, within four Monte Carlo standard errors, for two samplers."""
     lattice = IsingLattice(6, 0.15)
