@@ -1,15 +1,13 @@
 """The claims of PES: declared soundly, computed by trials that run, judged by formulas that are right."""
 
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trial_runner import check_metrics, problem_of, run
 
 from laureate.claims.pes import PAPER
 from laureate.claims.trials import pes as trials
@@ -17,8 +15,6 @@ from laureate.claims.trials import pes_training
 from laureate.gradients import full_unroll_loss, train
 from laureate.lab.claim import Settings
 from laureate.lab.references import load
-from laureate.lab.statistics import smallest_p
-from laureate.lab.verdict import ALPHA
 from laureate.problems.unrolls import CharacterLSTM, InfluenceBalancing, LinearQuadratic, RidgeFamily, ToySchedule
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
@@ -35,29 +31,6 @@ TINY = {
         {"pairs": 1, "updates": 4, "points": 2, "evaluations": 1},
     ),
 }
-QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
-}  # these programs run for milliseconds
-
-
-def run(trial, arm, problem, scale, seeds=2):
-    """The trial over a few seeds, compiled as the lab does it: floats and the problem's arrays are arguments."""
-    arrays, rest = eqx.partition(problem, eqx.is_array)
-    floats = {name: value for name, value in arm.items() if isinstance(value, float)}
-    fixed = {name: value for name, value in arm.items() if name not in floats}
-
-    def block(seeds, arrays, floats):
-        settings = Settings(fixed, **floats)
-        whole = eqx.combine(arrays, rest)
-        return jax.vmap(lambda seed: trial(jax.random.key(seed), settings, whole, Settings(scale)))(seeds)
-
-    program = jax.jit(block).lower(jnp.arange(seeds, dtype=jnp.uint32), arrays, floats).compile(compiler_options=QUICK)
-    return jax.tree.map(np.asarray, program(jnp.arange(seeds, dtype=jnp.uint32), arrays, floats))
-
-
-def problem_of(experiment, **settings):
-    return load(experiment.problem)(**settings) if experiment.problem else None
 
 
 def example():
@@ -81,25 +54,6 @@ def test_the_ids_are_the_ones_promised():
     assert PAPER.id == "pes"
 
 
-def test_declarations_load_without_jax():
-    code = "import sys, laureate.claims.pes; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_enough_seeds_to_decide_every_claim_after_holm():
-    family = sum(claim.kind != "question" for claim in PAPER.claims)
-    for experiment in PAPER.experiments:
-        for name in ("smoke", "desk", "full"):
-            scale = experiment.scales[name]
-            assert 4 * smallest_p(scale.seeds) * family < ALPHA, (experiment.name, name)
-            assert scale.cost > 0, (experiment.name, name)
-
-
-def test_the_whole_paper_fits_its_time():
-    for scale, limit in (("smoke", 30), ("desk", 300)):
-        assert sum(experiment.scales[scale].cost for experiment in PAPER.experiments) <= limit
-
-
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_scale_gives_the_settings_the_tiny_one_has(name):
     problem, settings = TINY[name]
@@ -112,26 +66,7 @@ def test_every_scale_gives_the_settings_the_tiny_one_has(name):
 def test_each_trial_runs_and_reports_what_its_claims_read(name, arm):
     experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
     metrics = run(load(experiment.trial), experiment.arm(arm).settings, problem_of(experiment, **problem), scale)
-    for metric, values in metrics.items():
-        assert values.shape[0] == 2, metric
-        assert np.isfinite(values).all(), metric
-    for claim in experiment.claims:
-        wanted = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
-        for metric in wanted:
-            assert metrics[metric].ndim == (2 if claim.kind == "trend" else 1), claim.name
-    for curve in experiment.curves:
-        assert metrics[curve.x].shape == metrics[curve.y].shape
-
-
-def test_the_example_runs(capsys):
-    exec(PAPER.example, {})  # the page's own text
-    assert capsys.readouterr().out == ""
-
-
-def test_bibtex_is_whole():
-    for part in ("Vicol, Paul", "Metz, Luke", "Sohl-Dickstein, Jascha", "volume    = {139}", "{2021}", "10553--10563"):
-        assert part in PAPER.bibtex
-    assert PAPER.bibtex.count("{") == PAPER.bibtex.count("}")
+    check_metrics(experiment, metrics)
 
 
 # The formulas of variance, against numbers known from elsewhere and against a Monte Carlo that shares no code.
