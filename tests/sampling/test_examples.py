@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -22,6 +24,7 @@ def test_switches_and_weights_with_blackjax_nuts(capsys):
     assert "P(included)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_own_energy(capsys):
     effective = load("own_energy").main(num_steps=1000)
     assert min(effective.values()) > 0
