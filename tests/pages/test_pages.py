@@ -82,7 +82,7 @@ def test_speed_is_only_what_was_measured(home, store):
 
 
 def test_a_run_and_a_comparison(store):
-    page = render.body("run", WEB, **content.run(store, 1))
+    page = render.body("run", WEB, **(content.run(store, 1) or {}))
     assert "6 cells, 0 of them kept" in page
     assert "toy/better" in page
     assert content.run(store, 99) is None
@@ -100,7 +100,7 @@ def test_a_failed_cell_is_shown_with_its_traceback(home, store):
     run = store.start_run("laureate run toy", "smoke", 10, "default", store.run(1)["environment"])
     cell = plan(toys.selections(toy_site.paper()), "smoke", None, "default")[0]
     store.add_cell(run, cell, Outcome({}, 0.0, 0.0, "ValueError: <b>no</b>\nTraceback"))
-    page = render.body("run", WEB, **content.run(store, run))
+    page = render.body("run", WEB, **(content.run(store, run) or {}))
     assert "ValueError: &lt;b&gt;no&lt;/b&gt;" in page
 
 
@@ -112,7 +112,7 @@ def test_nothing_from_outside_is_markup(home, store):
         pages = [render.body("results", WEB, **found)]
         listing = papers.listing(catalogue)
         pages.append(render.body("catalogue", WEB, **listing, query=query, results=pages[0]))
-        pages.append(render.body("entry", WEB, **papers.entry(catalogue, found["papers"][0]["id"])))
+        pages.append(render.body("entry", WEB, **(papers.entry(catalogue, found["papers"][0]["id"]) or {})))
     pages.append(render.body("board", WEB, **content.board(store, claims.all_papers())))
     pages.append(render.body("method", WEB, **content.method(store, claims.paper("toy"))))
     pages.append(render.web_page(WEB, toy_site.PAYLOAD, "", "-"))

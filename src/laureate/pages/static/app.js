@@ -50,7 +50,7 @@
     if (event.key === "Escape" && typing) { event.target.blur(); return; }
     if (typing || event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
     if (event.key === "/") {
-      const field = all("[data-search]").find(visible);
+      const field = [...all("main [data-search]"), ...all("[data-search]")].find(visible);
       if (field) { event.preventDefault(); field.focus(); field.select(); }
     } else if (event.key === "j" || event.key === "k") { event.preventDefault(); step(event.key === "j" ? 1 : -1); }
     else if (event.key === "?") { event.preventDefault(); one("#help")?.showModal(); }

@@ -1,0 +1,203 @@
+"""The local web with 100,000 papers and 50,000 stored cells: how long until a page's data is there, and the memory.
+
+    python -m benchmarks pages_server [--json]
+
+The bars: 200 ms for the board's first paint, 50 ms a search, both from the server's door to its last byte, and 0.4 s
+for ``laureate find`` with its start-up (on the papers that ship). The papers are those of ``catalogue_search``; the
+cells are 500 runs of the claims that ship, with numbers drawn at random.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from benchmarks.catalogue_search import QUERIES, papers
+from laureate.catalogue import index
+
+RUNS, CELLS, PAPERS = 500, 100, 100_000
+ASKED = 15
+
+
+def fill_store(path: Path) -> int:
+    """Runs as the lab writes them, by its own tables and in one transaction."""
+    from laureate.claims import all_papers
+    from laureate.lab.store import Store, _pack
+
+    draw = np.random.default_rng(0)
+    store = Store(path)
+    db = store._db
+    db.execute("PRAGMA synchronous = OFF")
+    environment = {
+        "commit": "",
+        "versions": {},
+        "machine": "benchmark",
+        "memory_gib": 0,
+        "system": "",
+        "executable": "",
+    }
+    declared = all_papers()
+    slots = [(p.id, e.name, arm.name) for p in declared for e in p.experiments for arm in e.arms]
+    claims = [(p, e, c) for p in declared for e in p.experiments for c in e.claims if c.kind != "question"]
+    metric = {(p.id, e.name): {c.metric for c in e.claims} for p in declared for e in p.experiments}
+    number = 0
+    for _ in range(RUNS):
+        run = store.start_run("laureate run --all", "smoke", 10, "default", environment)
+        db.execute("BEGIN")
+        for i in range(CELLS):
+            paper, experiment, _ = slots[i % len(slots)]
+            number += 1
+            row = (
+                number,
+                f"{number:x}",
+                0,
+                10,
+                paper,
+                experiment,
+                arm,
+                "default",
+                "smoke",
+                "done",
+                0.1,
+                0.1,
+                "",
+                "",
+                run,
+            )
+            db.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 15)})", row)
+            db.execute("INSERT INTO run_cells VALUES (?, ?, 0)", (run, number))
+            for name in metric[paper, experiment]:
+                db.execute("INSERT INTO observations VALUES (?, ?, ?)", (number, name, _pack(draw.normal(size=10))))
+        for paper, experiment, claim in claims:
+            told = {"id": f"{paper.id}/{claim.name}", "paper": paper.id, "experiment": experiment.name, "p": 0.01}
+            told |= {"statement": claim.statement, "kind": claim.kind, "verdict": "supported", "metric": claim.metric}
+            told |= {"method": claim.method, "baseline": claim.baseline, "seeds": 10, "effect": 1.0, "low": 0.5}
+            told |= {"high": 1.5, "family": 10, "effect_size": 1.0, "improvement": 1.0, "test": "t", "reason": "r"}
+            told |= {"scale": "smoke", "problem": "default", "machine": "benchmark", "run": run, "seconds": 1.0}
+            db.execute("INSERT INTO verdicts VALUES (?, ?, 'default', ?)", (run, told["id"], json.dumps(told)))
+        db.execute("COMMIT")
+        store.end_run(run, "finished")
+    store.close()
+    return number
+
+
+def fill_index(count: int) -> float:
+    """The index of many papers in the place where the server looks for its own."""
+    import sqlite3
+
+    path = index.index_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    start = time.process_time()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = OFF")
+    db.execute("PRAGMA synchronous = OFF")
+    index.build(db, papers(count), index.fingerprint())
+    db.close()
+    return time.process_time() - start
+
+
+def ask(port: int, path: str, **headers: str) -> float:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    start = time.perf_counter()
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    answer.read()
+    taken = time.perf_counter() - start
+    connection.close()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status}")
+    return taken
+
+
+def memory_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def find_seconds(home: str) -> list[float]:
+    """``laureate find`` in a new home: the first call builds the index, the others read it."""
+    taken = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "laureate", "find", "labels are noisy"],
+            env=os.environ | {"LAUREATE_HOME": home},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--papers", type=int, default=PAPERS)
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LAUREATE_HOME"] = f"{folder}/large"
+        cells = fill_store(index.home() / "store.sqlite")
+        built = fill_index(options.papers)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "laureate", "web", "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            told = ""
+            while "}" not in told and server.stdout:
+                told += server.stdout.readline()
+            port = int(json.loads(told)["url"].rstrip("/").rpartition(":")[2])
+            questions = [json.loads(line)["question"] for line in QUERIES.read_text("utf-8").splitlines()]
+            random.Random(0).shuffle(questions)
+            pages = {
+                "first board after start": (["/"], 0.2),
+                "board": (["/"] * ASKED, 0.2),
+                "catalogue": (["/catalogue"] * ASKED, 0.2),
+                "search": ([f"/catalogue?q={quote(text)}" for text in questions[:100]], 0.05),
+                "method": (["/method/pes"] * ASKED, None),
+                "run": (["/run/250"] * ASKED, None),
+                "runs": (["/runs"] * ASKED, None),
+                "compare": (["/compare?first=1&second=500"] * 3, None),
+            }
+            for name, (paths, limit) in pages.items():
+                headers = {"X-Fragment": "results"} if name == "search" else {}
+                before = cpu_seconds(server.pid)
+                walls = [ask(port, path, **headers) for path in paths]
+                cpu = (cpu_seconds(server.pid) - before) / len(paths)
+                row = {"id": f"pages/{name}", "work": f"{name}, {options.papers} papers, {cells} cells"}
+                row |= {"ours_s": statistics.median(walls), "worst_s": max(walls), "cpu_s": cpu, "limit": limit}
+                rows.append(row)
+            memory = memory_mib(server.pid)
+        finally:
+            server.terminate()
+            server.wait()
+        found = find_seconds(f"{folder}/new")
+        rows.append({"id": "pages/find-first", "work": "laureate find, index built", "ours_s": found[0]})
+        rows.append({"id": "pages/find", "work": "laureate find", "ours_s": min(found[1:]), "limit": 0.4})
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return
+    print(f"index of {options.papers:,} papers: {built:.0f} s of CPU; server's memory at its largest {memory:.0f} MiB")
+    for row in rows:
+        bar = f"  (bar {1e3 * row['limit']:.0f} ms)" if row.get("limit") else ""
+        cpu = f", CPU {1e3 * row['cpu_s']:.0f} ms, worst {1e3 * row['worst_s']:.0f} ms" if "cpu_s" in row else ""
+        print(f"{row['id']:<34} {1e3 * row['ours_s']:7.0f} ms{cpu}{bar}")
+
+
+if __name__ == "__main__":
+    main()
