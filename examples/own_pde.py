@@ -1,8 +1,10 @@
 """An equation that is not ours: steer twenty coupled oscillators to rest, and read off the control.
 
     python examples/own_pde.py
+    laureate run tensor-train-pde/double-well-20 --problem examples/own_pde.py:oscillators
 
-The equation is any object with x0, horizon, drift, diffusion, driver and terminal; everything else is the solver's.
+The equation is any object with x0, horizon, drift, diffusion, driver and terminal; everything else is the solver's. The
+second line holds the solver's value against an unbiased simulation under its own control, over ten seeds.
 """
 
 import equinox as eqx
@@ -32,6 +34,10 @@ class CoupledOscillators(eqx.Module):
         return 0.25 * jnp.sum(x**2)
 
 
+def oscillators(dimension=20):
+    return CoupledOscillators(x0=jnp.linspace(-1.0, 1.0, dimension))
+
+
 def cost(key, pde, control, num_paths=2000, num_steps=10):
     """What a control costs on average, by simulation: never below the value function."""
     dt = pde.horizon / num_steps
@@ -51,7 +57,7 @@ def cost(key, pde, control, num_paths=2000, num_steps=10):
 
 def main(dimension=20, num_samples=1000):
     with jax.enable_x64(True):
-        pde = CoupledOscillators(x0=jnp.linspace(-1.0, 1.0, dimension))
+        pde = oscillators(dimension)
         solver = TensorTrainSolver(
             Polynomials(-4.0, 4.0, degree=2),
             rank=2,

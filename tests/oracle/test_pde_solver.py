@@ -273,6 +273,11 @@ def test_monte_carlo_forms():
         MonteCarlo(10, 2).run(jax.random.key(0), pde)
     with pytest.raises(ValueError, match="needs a driver of the form"):
         MonteCarlo(10, 2, "exponential").run(jax.random.key(0), pdes.CIRBond(2))
+    compiled = eqx.filter_jit(lambda key, pde: MonteCarlo(10, 2).run(key, pde))
+    refused = compiled(jax.random.key(0), pde)
+    assert jnp.isnan(refused.v0)
+    assert refused.status == Status.DIVERGED
+    assert compiled(jax.random.key(0), pdes.CIRBond(2)).status == Status.OK
 
 
 def test_monte_carlo_discounts():

@@ -30,7 +30,8 @@ class MonteCarlo(eqx.Module):
     "linear":       h = a(t, x) y + f(t, x):  V = E[e^{∫a} g(X_T) + ∫ e^{∫a} f dt]   (Feynman and Kac)
     "exponential":  h = −½‖z‖²:               V = −log E[e^{−g(X_T)}]                (Cole and Hopf)
 
-    num_paths: >= 2. num_steps: of the Euler scheme. form: which of the two; a driver of another form is refused.
+    num_paths: >= 2. num_steps: of the Euler scheme. form: which of the two; a driver of another form is refused, and
+    under jit, where nothing can be raised, answered by NaN and DIVERGED.
     """
 
     num_paths: int = eqx.field(static=True)
@@ -57,7 +58,10 @@ class MonteCarlo(eqx.Module):
             "MonteCarlo", "control", "None for form 'linear'", control, lambda u: u is None or self.form != "linear"
         )
         x0 = jnp.asarray(pde.x0 if x is None else x)
-        self._check(pde, x0)
+        fits = self._fits(pde, x0)
+        if not isinstance(fits, Tracer) and not fits:
+            wanted = "a(t, x) y + f(t, x)" if self.form == "linear" else "−½‖z‖²"
+            raise ValueError(f"MonteCarlo.form = {self.form!r} needs a driver of the form {wanted}; pde.driver is not.")
         dt = jnp.asarray(pde.horizon, x0.dtype) / self.num_steps
         zero, one = jnp.zeros((), x0.dtype), jnp.ones((), x0.dtype)
         nothing = jnp.zeros(num_noises(pde), x0.dtype)
@@ -88,23 +92,20 @@ class MonteCarlo(eqx.Module):
             weights = jnp.exp(least - g)
             mean = jnp.mean(weights)
             value, error = least - jnp.log(mean), jnp.std(weights, ddof=1) / mean / np.sqrt(self.num_paths)
+        value = jnp.where(fits, value, jnp.nan)
         status = jnp.where(jnp.isfinite(value), Status.OK, Status.DIVERGED)
         return MonteCarloResult(value, error, jnp.asarray(self.num_paths), status)
 
-    def _check(self, pde: ParabolicPDE, x: Array) -> None:
+    def _fits(self, pde: ParabolicPDE, x: Array) -> Array:
         """Try the driver at a few values: a form it does not have would give a wrong answer without a word."""
         z = jnp.linspace(0.3, 1.1, num_noises(pde), dtype=x.dtype)
         t, y = jnp.zeros((), x.dtype), jnp.full((), 0.7, x.dtype)
         h = [pde.driver(t, x, k * y, c * z) for k, c in ((0, 0), (1, 0), (2, 0), (1, 1))]
-        if any(isinstance(value, Tracer) for value in h):
-            return
         if self.form == "linear":
-            fits = np.allclose(h[2] - h[1], h[1] - h[0], rtol=1e-4) and np.allclose(h[3], h[1], rtol=1e-4)
+            found, wanted = jnp.stack([h[2] - h[1], h[3]]), jnp.stack([h[1] - h[0], h[1]])
         else:
-            fits = np.allclose(h[:3], 0.0) and np.allclose(h[3], -jnp.sum(z**2) / 2, rtol=1e-4)
-        if not fits:
-            wanted = "a(t, x) y + f(t, x)" if self.form == "linear" else "−½‖z‖²"
-            raise ValueError(f"MonteCarlo.form = {self.form!r} needs a driver of the form {wanted}; pde.driver is not.")
+            found, wanted = jnp.stack(h), jnp.stack([*(jnp.zeros_like(h[0]),) * 3, -jnp.sum(z**2) / 2])
+        return jnp.allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
 def _density(pde: ParabolicPDE, control: Control, t: Array, dt: Array, x: Array, after: Array) -> Array:
