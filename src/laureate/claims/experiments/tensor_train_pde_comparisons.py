@@ -201,8 +201,8 @@ NETWORKS = Experiment(
         "The networks are small tanh networks on a CPU for seconds, the paper's dense nets on a GPU for hours.",
         "Deep BSDE is not a baseline of the paper's table; its backward networks are.",
         "The backward network is not given g as a feature, the tensor train is.",
-        "A tensor train that is not done within the budget counts as diverged: a rule added after the first desk run, in "
-        "which it always was done. The backward network's updates are set by two short pilots of the same seed.",
+        "A tensor train that is not done within the budget counts as diverged: a rule added after the first desk run, "
+        "in which it always was done. The backward network's updates are set by two short pilots of the same seed.",
         "For seconds, smoke is compiled quickly, not thoroughly, all solvers alike.",
     ),
     over_seeds="loop",

@@ -76,8 +76,8 @@ HJB = Experiment(
         OURS,
         "Error against quadrature, 4.590161724604866; the paper's reference is a Monte Carlo value 3.7e-5 away.",
         "Three seeds were looked at while the solver was written; the bound is from earlier notes, not from them.",
-        "Smoke takes time steps of 0.05 and 500 paths (paper and desk: 0.01 and 2,000). The bound was refuted there, at "
-        "3.6e-4, and both the bound and the size were left as they were.",
+        "Smoke takes time steps of 0.05 and 500 paths (paper and desk: 0.01 and 2,000). The bound was refuted there, "
+        "at 3.6e-4, and both the bound and the size were left as they were.",
     ),
     x64=True,
 )
