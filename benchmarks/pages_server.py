@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.catalogue_search import QUERIES, papers
 from laureate.catalogue import index
+from laureate.lab.home import store_path
 
 RUNS, CELLS, PAPERS = 500, 100, 100_000
 ASKED = 15
@@ -55,28 +56,12 @@ def fill_store(path: Path) -> int:
         run = store.start_run("laureate run --all", "smoke", 10, "default", environment)
         db.execute("BEGIN")
         for i in range(CELLS):
-            paper, experiment, _ = slots[i % len(slots)]
+            slot = slots[i % len(slots)]
             number += 1
-            row = (
-                number,
-                f"{number:x}",
-                0,
-                10,
-                paper,
-                experiment,
-                arm,
-                "default",
-                "smoke",
-                "done",
-                0.1,
-                0.1,
-                "",
-                "",
-                run,
-            )
+            row = (number, f"{number:x}", 0, 10, *slot, "default", "smoke", "done", 0.1, 0.1, "", "", run)
             db.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 15)})", row)
             db.execute("INSERT INTO run_cells VALUES (?, ?, 0)", (run, number))
-            for name in metric[paper, experiment]:
+            for name in metric[slot[:2]]:
                 db.execute("INSERT INTO observations VALUES (?, ?, ?)", (number, name, _pack(draw.normal(size=10))))
         for paper, experiment, claim in claims:
             told = {"id": f"{paper.id}/{claim.name}", "paper": paper.id, "experiment": experiment.name, "p": 0.01}
@@ -152,7 +137,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LAUREATE_HOME"] = f"{folder}/large"
-        cells = fill_store(index.home() / "store.sqlite")
+        cells = fill_store(store_path())
         built = fill_index(options.papers)
         server = subprocess.Popen(
             [sys.executable, "-m", "laureate", "web", "--port", "0", "--json"], stdout=subprocess.PIPE, text=True

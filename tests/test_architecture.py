@@ -93,6 +93,26 @@ def test_declarations_are_data_and_trials_know_no_store():
             assert not check(path, {VOCABULARY}, HEAVY | {"numpy"}), path
 
 
+PURE = ("render.py", "charts.py", "figures.py", "mathml.py", "wording.py")
+
+
+def test_rendering_reads_nothing():
+    """Data in, HTML out: no store, no home, no catalogue, no network, no clock."""
+    allowed = {VOCABULARY, "laureate.lab.evidence"}
+    for name in PURE:
+        path = PACKAGE / "pages" / name
+        wrong = [
+            m for m in imports(path) if m.startswith("laureate.pages.") and f"{m.rpartition('.')[2]}.py" not in PURE
+        ]
+        wrong += check(path, allowed, {"sqlite3", "http", "socket", "time", "datetime", "subprocess", "os"})
+        assert not wrong, name
+
+
+def test_only_one_module_knows_the_heavy_chart_library():
+    heavy = {"altair", "vl_convert"}
+    assert {path.name for path in PACKAGE.rglob("*.py") if imports(path) & heavy} == {"vega.py"}
+
+
 def test_no_assert_on_input_no_pickle():
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text())

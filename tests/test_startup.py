@@ -11,14 +11,24 @@ from laureate.cli import cli
 try:
     cli.main({words!r}, standalone_mode=False)
 finally:
-    loaded = sorted({{"jax", "equinox", "optax", "sklearn", "scipy"}} & set(sys.modules))
+    loaded = sorted({{"jax", "equinox", "optax", "sklearn", "scipy", "altair", "vl_convert"}} & set(sys.modules))
     print("LOADED", loaded)
 """
 
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["board"], ["board", "--json"], ["show", "pes"], ["cite", "pes"], ["doctor"], ["run", "--help"]],
+    [
+        ["--help"],
+        ["board"],
+        ["board", "--json"],
+        ["show", "pes"],
+        ["cite", "pes"],
+        ["doctor"],
+        ["run", "--help"],
+        ["find", "noisy"],
+        ["report"],
+    ],
     ids=" ".join,
 )
 def test_jax_is_not_loaded(words, tmp_path, monkeypatch):

@@ -23,7 +23,13 @@ PAPER_COLUMNS: tuple[str, ...] = (
 @click.option("--json", "form", flag_value="json", help="A JSON list of the same rows.")
 @click.option("--bibtex", "form", flag_value="bibtex", help="BibTeX, for papers.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
-def export(what: str | None, form: str, output: Path | None) -> None:
+@click.option(
+    "--figures",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Every chart of the run instead: CSV, Vega-Lite, SVG and PNG (needs the extra charts).",
+)
+def export(what: str | None, form: str, output: Path | None, figures: Path | None) -> None:
     """All observations of a run (by default the newest), a row a number: arm, seed, metric, index, value.
 
     `laureate export papers` gives the catalogue instead, your imports with it.
@@ -38,6 +44,11 @@ def export(what: str | None, form: str, output: Path | None) -> None:
         raise UserError(
             "Observations have no BibTeX.", "laureate export papers --bibtex; or, for a run, laureate cite RUN"
         )
+    if figures is not None:
+        if what == "papers":
+            raise UserError("Papers have no charts.", "For example: laureate export 4 --figures charts")
+        _figures(int(what) if what else None, figures)
+        return
     write = _papers if what == "papers" else _observations(int(what) if what else None)
     if output is None:
         write(sys.stdout, form)
@@ -63,6 +74,24 @@ def _observations(run: int | None) -> Callable[[TextIO, str], None]:
             writer.writerows(rows)
 
     return write
+
+
+def _figures(run: int | None, folder: Path) -> None:
+    from laureate.claims import paper_ids
+    from laureate.pages import content, vega
+    from laureate.pages.figures import csv_of
+
+    store = open_store()
+    number = find_run(store, run)["id"]
+    papers = dict.fromkeys(cell["paper"] for cell in store.run_cells(number))
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in content.figures(store, number, [paper for paper in papers if paper in paper_ids()]):
+        path = folder / figure.name.replace("/", "-")
+        path.with_suffix(".csv").write_text(csv_of(figure), "utf-8")
+        path.with_suffix(".vl.json").write_text(json.dumps(vega.spec(figure), indent=1), "utf-8")
+        for form in ("svg", "png"):
+            path.with_suffix(f".{form}").write_bytes(vega.image(figure, form))
+        click.echo(f"{path}.png")
 
 
 def _papers(stream: TextIO, form: str) -> None:
