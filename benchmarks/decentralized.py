@@ -12,6 +12,7 @@
 import json
 import sys
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +115,7 @@ def over_processes(quick):
 def on_paper(quick):
     nodes, rounds, model = (256 if quick else 4096), 1000, 4 * 25_000_000  # a model of 25 million parameters
     graph = exponential(nodes)
-    places = {
+    places: dict[str, dict[str, Any]] = {
         "data centre": {"latency": 50e-6, "bandwidth": 1.25e9, "straggle": 0.01, "slowdown": 3.0},
         "open internet": {"latency": 0.05, "bandwidth": 1.25e7, "loss": 0.01, "straggle": 0.01, "slowdown": 3.0},
     }

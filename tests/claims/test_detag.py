@@ -85,7 +85,10 @@ def test_every_scale_gives_the_settings_the_tiny_one_has(name):
 @pytest.mark.parametrize("name", TINY)
 def test_each_trial_runs_and_reports_what_its_claims_read(name):
     experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
-    for arm in experiment.arms:
+    arms = (
+        experiment.arms if name in ("consensus", "quadratics") else experiment.arms[:2]
+    )  # the rest differ by name only
+    for arm in arms:
         metrics = run(
             load(experiment.trial), arm.settings, problem_of(experiment, **problem), scale, x64=experiment.x64
         )
@@ -109,7 +112,7 @@ def test_bytes_are_equal_where_they_are_said_to_be():
     """Methods of two vectors are read off at half the rounds, others at the end."""
     scale = {"rounds": 40, "rates": (0.2,)}
     problem = Quadratics(4, 2)
-    for name in ("detag", "gradient-tracking", "d2", "d-psgd"):
+    for name in ("detag", "d2"):
         found = run(trials.quadratics, {"optimiser": name}, problem, scale, x64=True)
         half = run(trials.quadratics, {"optimiser": name}, problem, scale | {"rounds": 20}, x64=True)
         # Rounds 16…20 of 40 (a tenth is 4) against 18…20 of 20 (a tenth is 2): the noiseless error falls steadily.

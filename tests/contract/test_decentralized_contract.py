@@ -24,11 +24,12 @@ from laureate.decentralized import (
     ring,
 )
 
+ADAM, MOMENTUM = optax.scale_by_adam(), optax.trace(0.9)  # new objects would compile anew
 QUICK = {"xla_backend_optimization_level": 0}
 CASES = {
     "detag": lambda rate: DeTAG(Gossip(ring(4)), rate, 2),
-    "detag-adam": lambda rate: DeTAG(Gossip(ring(4)), rate, 2, local=optax.scale_by_adam()),
-    "tracking": lambda rate: GradientTracking(Gossip(ring(4)), rate, local=optax.trace(0.9)),
+    "detag-adam": lambda rate: DeTAG(Gossip(ring(4)), rate, 2, local=ADAM),
+    "tracking": lambda rate: GradientTracking(Gossip(ring(4)), rate, local=MOMENTUM),
     "d2": lambda rate: D2(Gossip(ring(4), kappa=0.5), rate),
     "d-psgd": lambda rate: DPSGD(Gossip(ring(4)), rate),
     "choco": lambda rate: ChocoSGD(Gossip(ring(4)), rate, ScaledSign(), 0.5),

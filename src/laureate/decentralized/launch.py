@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 __all__ = ["COORDINATOR", "NODE", "NODES", "LaunchError", "launch"]
 
@@ -42,7 +43,8 @@ def launch(
     shared.setdefault("OMP_NUM_THREADS", "1")
     shared.setdefault("PJRT_NPROC", "1")
     with tempfile.TemporaryDirectory() as folder:
-        running, errors, outputs, readers = [], [], [[] for _ in range(nodes)], []
+        running: list[Any] = []
+        errors, outputs, readers = [], [[] for _ in range(nodes)], []
         try:
             for node in range(nodes):
                 errors.append(open(os.path.join(folder, str(node)), "w+"))  # noqa: SIM115
@@ -58,8 +60,9 @@ def launch(
                 if process.poll() is None:
                     process.kill()
                 process.wait()
-            for reader in readers:
+            for reader, process in zip(readers, running, strict=True):
                 reader.join()
+                process.stdout.close()
             for file in errors:
                 file.close()
         return ["".join(lines) for lines in outputs]

@@ -1,5 +1,6 @@
 """What the decentralised optimisers share: settings, checks of the trees they are given, the cost of an update."""
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,8 @@ from laureate._core import Status, require
 from laureate.decentralized.gossip import Gossip
 
 __all__ = ["DecentralizedOptimiser", "Info", "node_bytes"]
+
+IDENTITY = optax.identity()  # one object: a new one would compile anew
 
 
 class Info(eqx.Module):
@@ -47,7 +50,7 @@ class DecentralizedOptimiser(eqx.Module):
 
     gossip: Gossip
     learning_rate: Array
-    local: optax.GradientTransformation = eqx.field(static=True)
+    local: optax.GradientTransformation = eqx.field(static=True, default=IDENTITY, kw_only=True)
 
     def __init__(
         self,
@@ -62,6 +65,14 @@ class DecentralizedOptimiser(eqx.Module):
         self.gossip = gossip
         self.learning_rate = jnp.asarray(learning_rate, float)
         self.local = IDENTITY if local is None else local
+
+    @abc.abstractmethod
+    def init(self, params: Any) -> Any:
+        """The state before the first update."""
+
+    @abc.abstractmethod
+    def update(self, grads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        """One round: what to add to the parameters, and the new state."""
 
     def over(self, axis: str | None) -> Any:
         """The same over a named axis, or (None) over stacked trees."""
@@ -135,9 +146,6 @@ class DecentralizedOptimiser(eqx.Module):
         update = self.local.update if self.gossip.axis is not None else jax.vmap(self.local.update)
         moved, memory = update(direction, memory, params)
         return jax.tree.map(lambda d: -self.learning_rate.astype(d.dtype) * d, moved), memory
-
-
-IDENTITY = optax.identity()  # one object: a new one would compile anew
 
 
 def node_bytes(params: Any, gossip: Gossip) -> int:

@@ -167,7 +167,9 @@ def torus(rows: int, columns: int) -> Topology:
     require("torus", "rows", "an integer >= 1", rows, _is_count)
     require("torus", "columns", "an integer >= 1", columns, _is_count)
     place = np.arange(rows * columns).reshape(rows, columns)
-    pairs = [(i, j) for axis in (0, 1) for i, j in zip(place.flat, np.roll(place, -1, axis).flat, strict=True)]
+    pairs = [
+        (int(i), int(j)) for axis in (0, 1) for i, j in zip(place.flat, np.roll(place, -1, axis).flat, strict=True)
+    ]
     return _of(rows * columns, pairs, f"torus of {rows} × {columns}")
 
 
