@@ -8,6 +8,7 @@ Compiled first, compile seconds apart, then the least of the repetitions. Limits
 
 import argparse
 import time
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,11 +21,11 @@ TRUTH = 4.590161724604866
 
 def clock(solver, pde, repetitions, wanted="v0"):
     """Seconds to compile, the least seconds of a solve, and what was wanted of the solution for key 0."""
-    run = eqx.filter_jit(lambda key, solver, pde: getattr(solver.run(key, pde), wanted))
+    run: Any = eqx.filter_jit(lambda key, solver, pde: getattr(solver.run(key, pde), wanted))
     started = time.perf_counter()
     compiled = run.lower(jax.random.key(0), solver, pde).compile()
     compiling = time.perf_counter() - started
-    laps = []
+    laps, result = [], None
     for _ in range(repetitions):
         started = time.perf_counter()
         result = jax.block_until_ready(compiled(jax.random.key(0), solver, pde))
