@@ -137,6 +137,25 @@ def test_the_file_needs_no_network_and_its_links_lead_somewhere(store):
         assert link in ids or link.startswith("/paper/"), link
 
 
+def test_a_large_library_does_not_make_a_large_file(home, store, monkeypatch):
+    monkeypatch.setattr(report, "LARGEST_CATALOGUE", 100_000)
+    whole = report.render_everything(store)
+    assert "laureate web</code> has them all" in whole
+    assert len(whole) < 400_000
+
+
+def test_the_shaded_side_is_where_the_claim_holds(store):
+    told = content.method(store, claims.paper("toy"))
+    holds = {claim["name"]: claim["figure"].holds for claim in told["sections"][0]["claims"]}
+    infinity = float("inf")
+    assert holds == {
+        "better": (0.5, infinity),
+        "worse": (0.0, infinity),
+        "close": (-5.0, 5.0),
+        "small": (-infinity, 100.0),
+    }
+
+
 def test_every_chart_has_words_and_a_table(store):
     drawn = content.figures(store, 1, ["toy"])
     assert {type(figure) for figure in drawn} == {IntervalFigure, CurveFigure}

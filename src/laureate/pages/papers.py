@@ -60,6 +60,7 @@ def listing(catalogue: Catalogue) -> dict[str, Any]:
     facets = catalogue.facets()
     return {
         "size": catalogue.size,
+        "left_out": 0,
         "facets": {name: {value: count for value, count in found.items() if value} for name, found in facets.items()},
         "running": len(running_ids()),
     }

@@ -62,7 +62,7 @@ class Site:
         """What is behind a chart: (words, address, file name)."""
         name = f"run-{run}-{figure.name.replace('/', '-')}"
         if not self.live:
-            return [("CSV", "data:text/csv;charset=utf-8," + quote(csv_of(figure)), f"{name}.csv")]
+            return [("CSV", "data:text/csv;charset=utf-8," + quote(csv_of(figure, 7), safe=","), f"{name}.csv")]
         forms = ("csv", "svg", "png", "vl.json") if self.explore else ("csv", "svg")
         words = {"csv": "CSV", "svg": "SVG", "png": "PNG", "vl.json": "Vega-Lite"}
         return [(words[form], self.url("figure", run, f"{figure.name}.{form}"), f"{name}.{form}") for form in forms]

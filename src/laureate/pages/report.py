@@ -1,9 +1,11 @@
 """The first shell: pages in one HTML file that opens from disk, with no network."""
 
+import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from laureate.claims import paper as load_paper
 from laureate.claims import paper_ids
@@ -11,8 +13,13 @@ from laureate.lab.store import Store
 from laureate.pages import content, render
 from laureate.pages.figures import Figure
 
+if TYPE_CHECKING:
+    from laureate.catalogue import Entry
+
 __all__ = ["render_everything", "render_run", "write_everything", "write_report"]
 
+# A file is to stay below 3 MB; the 873 papers that ship take 0.8.
+LARGEST_CATALOGUE = 1_200_000
 # What the search inside a file looks through and shows.
 PAPER_FIELDS = (
     "id", "title", "authors", "venue", "decision", "award", "name", "kind", "area", "problem", "does", "demo", "asks",
@@ -69,6 +76,8 @@ def render_everything(store: Store, explore: bool = False) -> str:
     site = _site(frozenset(names), [(method, None) for method in methods.values()], explore)
     with Catalogue(running=ids) as catalogue:
         listing = catalogue_pages.listing(catalogue)
+    entries = _entries(all_entries(), ids)
+    listing["left_out"] = listing["size"] - len(entries)
     bodies = {"": render.body("board", site, **board)}
     bodies |= {f"method/{name}": render.body("method", site, **method) for name, method in methods.items()}
     for number in runs:
@@ -76,11 +85,19 @@ def render_everything(store: Store, explore: bool = False) -> str:
         bodies[f"run/{number}"] = render.body("run", site, **told | {"cells": store.run_cells(number), "pages": 1})
     bodies["catalogue"] = render.body("catalogue", site, **listing, query=None, results="")
     bodies["paper"] = ""
-    entries = [
-        {name: value for name, value in entry.record().items() if name in PAPER_FIELDS} | {"runs": entry.id in ids}
-        for entry in all_entries()
-    ]
     return render.file_page(site, "The board", bodies, entries, _library(explore))
+
+
+def _entries(found: Iterable["Entry"], running: list[str]) -> list[dict[str, Any]]:
+    """The papers that the file's own search looks through: those that ship, then imports while there is room."""
+    kept, size = [], 0
+    for entry in found:
+        told = {name: value for name, value in entry.record().items() if name in PAPER_FIELDS}
+        size += len(json.dumps(told))
+        if size > LARGEST_CATALOGUE:
+            break
+        kept.append(told | {"runs": entry.id in running})
+    return kept
 
 
 def _site(pages: frozenset[str], methods: list[tuple[dict[str, Any], int | None]], explore: bool) -> render.Site:

@@ -63,7 +63,7 @@ def _curves(figure: CurveFigure) -> Any:
     base = alt.Chart(alt.Data(values=values))
     across = alt.X("x:Q", title=figure.x_label, scale=alt.Scale(type="log" if figure.log_x else "linear", nice=False))
     height = alt.Scale(type="log" if figure.log_y else "linear", zero=False)
-    arm = alt.Color("arm:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2))
+    arm = alt.Color("arm:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2, symbolOpacity=1))
     band = base.mark_area(opacity=0.16).encode(across, alt.Y("low:Q", scale=height), alt.Y2("high:Q"), arm)
     line = base.mark_line().encode(across, alt.Y("middle:Q", title=figure.y_label, scale=height), arm)
     dots = base.mark_circle(opacity=0, size=90).encode(

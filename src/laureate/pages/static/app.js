@@ -109,6 +109,8 @@
       const ink = getComputedStyle(root).getPropertyValue("--quiet").trim(), line = getComputedStyle(root).getPropertyValue("--line").trim();
       const look = { background: "transparent", view: { stroke: "transparent" }, axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: ink, tickColor: ink }, legend: { labelColor: ink, titleColor: ink }, title: { color: ink } };
       place.replaceChildren();
+      place.setAttribute("role", "img"); place.setAttribute("aria-label", spec.description);
+      delete spec.title;
       spec.width = Math.max(220, Math.min(520, place.clientWidth - 90));
       await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "canvas", tooltip: { disableDefaultStyle: true }, config: look });
       button.remove();
