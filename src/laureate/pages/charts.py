@@ -199,7 +199,7 @@ def _lettering(tile: Tile, wide: float, high: float) -> list[tuple[str, float, f
             if step * (len(lines) + 1) + 8 <= high:
                 told.append(("count", str(tile.count)))
             return [(kind, 9, 3 + step * (i + 1), line) for i, (kind, line) in enumerate(told)]
-    room = int((wide - 12) / 6.6) - 1
+    room = int((wide - 14) / 7.6) - 1
     return [("place small", 7, 16, f"{words[0][:room]}…")] if room >= 3 and high >= 22 else []
 
 
