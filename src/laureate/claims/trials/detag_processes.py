@@ -18,7 +18,7 @@ __all__ = ["distances", "real_processes"]
 
 NODES, DIMENSION, KAPPA, NOISE, BLOCK = 4, 5, 0.1, 0.1, 20
 ON_A_NODE = "from laureate.claims.trials.detag_processes import on_a_node; on_a_node()"
-QUICK = "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
+QUICK = "--xla_backend_optimization_level=1 --xla_cpu_multi_thread_eigen=false"
 
 
 def real_processes(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
@@ -52,15 +52,18 @@ def distances(first: int, rounds: int, rate: float, mesh: jax.sharding.Mesh | No
     def record(x):
         return jnp.mean(jnp.sum((x - best) ** 2, axis=-1), axis=0)
 
-    found = []
-    for name in ("detag", "d-psgd"):
+    def run(name, data):
         method = optimiser(name, lazy(NODES, KAPPA), rate, int(phase_rounds(NODES, (KAPPA,))[0]))
         start = np.zeros((NODES, BLOCK, DIMENSION), np.float32)
         _, history = train(
             jax.random.key(first), method, gradient, start, rounds, data=data, record=record, every=rounds, mesh=mesh
         )
-        found.append(np.asarray(history.recorded)[-1])
-    return np.stack(found)
+        return history.recorded[-1]
+
+    both = lambda data: [run(name, data) for name in ("detag", "d-psgd")]  # noqa: E731
+    if mesh is None:  # one program, compiled quickly; a mesh is given its data a node each, outside
+        both = jax.jit(both, compiler_options={"xla_backend_optimization_level": 1})
+    return np.stack([np.asarray(errors) for errors in both(data)])
 
 
 def on_a_node() -> None:
