@@ -31,9 +31,9 @@ MODES = Experiment(
     problem="",
     arms=(Arm("theory", "matrix flow against the modes"),),
     scales={
-        "smoke": Scale(12, block=12, size=4, steps=300),
-        "desk": Scale(20, size=8, steps=1000),
-        "full": Scale(40, size=16, steps=2000),
+        "smoke": Scale(12, block=12, cost=2, size=4, steps=300),
+        "desk": Scale(20, cost=2, size=8, steps=1000),
+        "full": Scale(40, cost=10, size=16, steps=2000),
     },
     claims=(
         Claim(
@@ -89,9 +89,9 @@ INVARIANT_SUBSPACE = Experiment(
         _arm("none", "no predictor", "none"),
     ),
     scales={
-        "smoke": Scale(12, block=12, steps=1500, batch=64),
-        "desk": Scale(20, steps=6000, batch=256),
-        "full": Scale(40, steps=20_000, batch=256),
+        "smoke": Scale(12, block=12, cost=8, steps=1500, batch=64),
+        "desk": Scale(20, cost=90, steps=6000, batch=256),
+        "full": Scale(40, cost=600, steps=20_000, batch=256),
     },
     claims=(
         Claim(
@@ -186,8 +186,15 @@ COLLAPSE = Experiment(
         ),
     ),
     scales={
-        name: Scale(seeds, block=block, problem={"inputs": 8, "shared": 8, "dim": 4, "floor": 0.5}, steps=n, batch=256)
-        for name, seeds, block, n in (("smoke", 12, 12, 1000), ("desk", 20, 10, 1000), ("full", 40, 10, 1000))
+        name: Scale(
+            seeds,
+            block=block,
+            cost=cost,
+            problem={"inputs": 8, "shared": 8, "dim": 4, "floor": 0.5},
+            steps=1000,
+            batch=256,
+        )
+        for name, seeds, block, cost in (("smoke", 12, 12, 3), ("desk", 20, 10, 5), ("full", 40, 10, 10))
     },
     claims=(
         Claim(
@@ -250,15 +257,23 @@ IMAGES = Experiment(
         "smoke": Scale(
             12,
             block=12,
+            cost=9,
             problem={"data": "digits", "pool": 1, "hidden": 32, "dim": 16},
             steps=300,
             batch=64,
             points=10,
             judged=512,
         ),
-        "desk": Scale(16, block=8, problem={}, steps=1000, batch=128, points=20, judged=1024),
+        "desk": Scale(16, block=8, cost=245, problem={}, steps=1000, batch=128, points=20, judged=1024),
         "full": Scale(
-            20, block=2, problem={"pool": 1, "hidden": 512, "dim": 128}, steps=40_000, batch=128, points=50, judged=4096
+            20,
+            block=2,
+            cost=196_000,
+            problem={"pool": 1, "hidden": 512, "dim": 128},
+            steps=40_000,
+            batch=128,
+            points=50,
+            judged=4096,
         ),
     },
     claims=(
