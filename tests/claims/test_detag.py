@@ -19,10 +19,13 @@ TINY = {
     "consensus": ({}, {"sizes": (4, 6), "most": 40}),
     "quadratics": ({"nodes": 4, "dimension": 2}, {"rounds": 20, "rates": (0.1, 0.2)}),
     "lower-bound": ({"nodes": 4, "dimension": 2}, {"rounds": 20, "kappas": (1.0, 0.5), "rates": (0.1, 0.2)}),
-    "sorted-images": ({"nodes": 4, "per_node": 20, "pool": 4}, {"rounds": 8, "points": 2, "rates": (0.1, 0.2)}),
+    "sorted-images": (
+        {"nodes": 4, "per_node": 20, "pool": 4},
+        {"rounds": 8, "points": 2, "cases": 2, "rates": (0.1, 0.2)},
+    ),
     "conv-net": (
         {"nodes": 4, "per_node": 20, "model": "conv", "channels": 1, "batch": 2},
-        {"rounds": 8, "points": 2, "rates": (0.1, 0.2)},
+        {"rounds": 8, "points": 2, "cases": 1, "rates": (0.1, 0.2)},
     ),
 }
 QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}

@@ -135,8 +135,8 @@ def lower_bound(key: Array, arm: Settings, problem: Quadratics, scale: Settings)
 
 
 def images(key: Array, arm: Settings, problem: ImagesOverNodes, scale: Settings) -> dict[str, Array]:
-    """Loss on everybody's images, sorted over a sparse ring and shuffled over the ring as it is, at the best rates."""
-    kappas, shuffles = (0.1, 1.0), (0.0, 1.0)
+    """Loss on everybody's images at the best rates: sorted over a sparse ring, and as a second case shuffled."""
+    kappas, shuffles = (0.1, 1.0)[: scale.cases], (0.0, 1.0)[: scale.cases]
     rounds, rates = phase_rounds(problem.nodes, kappas), jnp.asarray(scale.rates)
     split_key, start_key, run_key = jax.random.split(key, 3)
     start = stack(problem.theta0(start_key), problem.nodes)
@@ -159,18 +159,17 @@ def images(key: Array, arm: Settings, problem: ImagesOverNodes, scale: Settings)
         jnp.asarray(kappas), jnp.asarray(shuffles), rates, jnp.asarray(rounds)
     )
     middle = scale.points // 2 - 1 if arm.optimiser in TWO_VECTORS else scale.points - 1
-    best, best_shuffled = jnp.argmin(each[0, :, -1]), jnp.argmin(each[1, :, -1])
-    return {
-        "sorted_loss": each[0, :, -1].min(),
-        "sorted_loss_bytes": each[0, :, middle].min(),
-        "shuffled_loss": each[1, :, -1].min(),
-        "shuffled_loss_bytes": each[1, :, middle].min(),
-        "sorted_mean_model_loss": mean_model[0, :, -1].min(),
-        "sorted_log_rate": jnp.log10(rates[best]),
-        "shuffled_log_rate": jnp.log10(rates[best_shuffled]),
-        "sorted_curve": each[0, best],
-        "rounds": jnp.linspace(scale.rounds / scale.points, scale.rounds, scale.points),
-    }
+    found = {}
+    for case, name in enumerate(("sorted", "shuffled")[: scale.cases]):
+        best = jnp.argmin(each[case, :, -1])
+        found |= {
+            f"{name}_loss": each[case, best, -1],
+            f"{name}_loss_bytes": each[case, :, middle].min(),
+            f"{name}_mean_model_loss": mean_model[case, :, -1].min(),
+            f"{name}_log_rate": jnp.log10(rates[best]),
+            f"{name}_curve": each[case, best],
+        }
+    return found | {"rounds": jnp.linspace(scale.rounds / scale.points, scale.rounds, scale.points)}
 
 
 def _log(errors: Array) -> Array:
