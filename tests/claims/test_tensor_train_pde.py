@@ -3,15 +3,13 @@
 import importlib
 import sys
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 from laureate.claims import paper
 from laureate.lab.claim import Settings
-
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
 
 PAPER = paper("tensor-train-pde")
 EXPECTED = {
@@ -56,7 +54,10 @@ def test_each_trial_runs_at_smoke_scale(experiment):
         problem = load(experiment.problem)(**scale.problem) if experiment.problem else None
         for arm in experiment.arms:
             settings = Settings(scale.settings)
-            result = load(experiment.trial)(jax.random.key(0), arm.settings, problem, settings)
+            trial = load(experiment.trial)
+            if experiment.over_seeds == "vmap":
+                trial = eqx.filter_jit(trial)
+            result = trial(jax.random.key(0), arm.settings, problem, settings)
             for claim in experiment.claims:
                 assert np.all(np.isfinite(np.asarray(result[claim.metric])))
                 if claim.kind == "trend":
@@ -64,12 +65,13 @@ def test_each_trial_runs_at_smoke_scale(experiment):
 
 
 def test_a_diverged_run_counts_as_the_cap():
-    from laureate.claims.trials.tensor_train_pde import CAP, _relative
+    from laureate.claims.trials.tensor_train_pde import CAP, relative
 
-    assert _relative(np.nan, 2.0) == _relative(np.inf, 2.0) == CAP
-    assert _relative(1.0, 2.0) == 0.5
+    assert relative(np.nan, 2.0) == relative(np.inf, 2.0) == CAP
+    assert relative(1.0, 2.0) == 0.5
 
 
+@pytest.mark.slow
 def test_the_example_runs():
     with jax.enable_x64(True):
         exec(compile(PAPER.example, "example", "exec"), {})

@@ -144,7 +144,6 @@ def test_hjb_100():
     assert jnp.all(solution.info.status == Status.OK)
 
 
-@pytest.mark.slow
 def test_allen_cahn_100():
     pde = pdes.AllenCahn(100)
     solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=30, num_samples=1000)
@@ -181,7 +180,6 @@ def test_quadratic_hjb_value_gradient_and_control(quadratic):
     assert jnp.max(jnp.abs(control + gradient)) < 1e-12
 
 
-@pytest.mark.slow
 def test_quadratic_hjb_interval_holds_the_truth(quadratic):
     interval = quadratic.interval(jax.random.key(5), num_paths=2000, level=0.99)
     truth = float(quadratic.pde.exact(0.0, quadratic.pde.x0))
@@ -234,7 +232,6 @@ EQUATIONS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", EQUATIONS, ids=lambda c: c[0])
 def test_equations_with_a_closed_form(case):
     _, make, basis, use_terminal, tolerance = case
@@ -244,7 +241,6 @@ def test_equations_with_a_closed_form(case):
     assert abs(run(solver, jax.random.key(0), pde).v0 / pde.exact(0.0, pde.x0) - 1) < tolerance
 
 
-@pytest.mark.slow
 def test_bond_price_agrees_with_feynman_and_kac():
     pde = pdes.CIRBond(5)
     solver = TensorTrainSolver(Polynomials(0.0, 4.0, 2), 1, 40, 1000, use_terminal=False, tolerance=1e-4)

@@ -10,9 +10,6 @@ from laureate.pde import DeepBackward, DeepBSDE, MonteCarlo, Polynomials, Tensor
 from laureate.pde.steps import judge
 from laureate.problems.pdes import HJBLog, QuadraticHJB
 
-# Every kernel or scheme compiles programs of its own: minutes in all. `make test-all` runs it.
-pytestmark = pytest.mark.slow
-
 
 def small(**settings):
     return TensorTrainSolver(Polynomials(-6.0, 6.0, 0), **{"num_steps": 4, "num_samples": 50, **settings})
@@ -178,6 +175,7 @@ def test_single_precision_is_refused():
         small().solve(jax.random.key(0), HJBLog(3))
 
 
+@pytest.mark.slow
 def test_doubts_are_warned_of():
     narrow = TensorTrainSolver(Polynomials(-0.5, 0.5, 0), num_steps=2, num_samples=50)
     with pytest.warns(UserWarning, match="outside the basis' interval"):
