@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from laureate.catalogue import Catalogue, entries, index
+from laureate.catalogue import Catalogue, Entry, entries, index
+from laureate.catalogue.library import add
 
 QUERIES = [json.loads(line) for line in Path(__file__).with_name("queries.jsonl").read_text("utf-8").splitlines()]
 
@@ -169,7 +170,30 @@ def test_common_words_are_counted_late_but_counted(monkeypatch, shipped):
 # The index under LAUREATE_HOME.
 
 
-def test_index_is_built_once_and_again_when_papers_change(home, monkeypatch):
+@pytest.fixture
+def not_ready(home, monkeypatch):
+    """A home, and no index that was made when the package was installed."""
+    monkeypatch.setattr(index, "READY", home / "none")
+    return home
+
+
+def test_an_index_that_ships_is_used_only_if_it_is_of_these_papers(home, tmp_path, monkeypatch):
+    ready = tmp_path / "ready.sqlite"
+    monkeypatch.setattr(index, "READY", ready)
+    index.write(ready, entries()[:7], index.fingerprint(""))
+    with Catalogue() as catalogue:
+        assert catalogue.size == 7
+    assert not index.index_path().exists()
+    index.write(ready, entries()[:7], "of another day")
+    with Catalogue() as catalogue:
+        assert catalogue.size == len(entries())
+    index.write(ready, entries()[:7], index.fingerprint(""))
+    add([Entry("", "An imported paper", ("A. Author",), "Venue 2030")])
+    with Catalogue() as catalogue:
+        assert catalogue.size == len(entries()) + 1
+
+
+def test_index_is_built_once_and_again_when_papers_change(not_ready, monkeypatch):
     built = []
     build = index.build
     monkeypatch.setattr(index, "build", lambda *words: (built.append(1), build(*words)))
@@ -190,16 +214,16 @@ def test_index_is_built_once_and_again_when_papers_change(home, monkeypatch):
     assert [path.name for path in index.index_path().parent.iterdir()] == ["catalogue.sqlite"]
 
 
-def test_where_nothing_can_be_written_it_is_built_in_memory(home, monkeypatch):
+def test_where_nothing_can_be_written_it_is_built_in_memory(not_ready, monkeypatch):
     few = entries()[:30]
     monkeypatch.setattr("laureate.catalogue.library.entries", lambda: few)
-    home.mkdir()
-    (home / "cache").write_text("a file where the folder should be")
+    not_ready.mkdir()
+    (not_ready / "cache").write_text("a file where the folder should be")
     with Catalogue() as catalogue:
         assert catalogue.size == 30
 
 
-def test_two_builders_do_not_disturb_each_other(home, monkeypatch):
+def test_two_builders_do_not_disturb_each_other(not_ready, monkeypatch):
     few = entries()[:60]
     monkeypatch.setattr("laureate.catalogue.library.entries", lambda: few)
     sizes = []
@@ -217,11 +241,12 @@ def test_two_builders_do_not_disturb_each_other(home, monkeypatch):
     assert [path.name for path in index.index_path().parent.iterdir()] == ["catalogue.sqlite"]
 
 
-def test_a_builder_that_is_killed_leaves_nothing_half(home):
+def test_a_builder_that_is_killed_leaves_nothing_half(not_ready):
     """Killed in the middle of its papers; the next call builds and answers."""
     code = (
         "import os\n"
-        "from laureate.catalogue import Catalogue, entries, library\n"
+        "from laureate.catalogue import Catalogue, entries, index, library\n"
+        "index.READY = index.READY.with_name('none')\n"
         "def papers():\n"
         "    yield from entries()[:100]\n"
         "    os.kill(os.getpid(), 9)\n"

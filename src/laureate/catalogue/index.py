@@ -1,4 +1,4 @@
-"""The search index: built from all papers, kept under ``LAUREATE_HOME``, rebuilt when papers or this code change.
+"""The search index: shipped with the papers that ship, else under ``LAUREATE_HOME``; new when papers or code change.
 
 One SQLite file: for every form of a word, the papers that have it and how much each is about it; the vocabulary, which
 corrects typing errors; the names methods go by. It is written beside its place and renamed into it, so a reader never
@@ -28,7 +28,7 @@ from laureate.catalogue.synonyms import analysed
 from laureate.catalogue.words import compact, raw_words
 from laureate.lab.home import home
 
-__all__ = ["build", "fingerprint", "index_path", "opened", "profile"]
+__all__ = ["READY", "build", "fingerprint", "index_path", "opened", "profile", "write"]
 
 # How much one occurrence counts by where it stands, tuned on half of tests/catalogue/queries.jsonl.
 WEIGHTS = {
@@ -41,6 +41,8 @@ LENGTHS = {
     "abstract": 110, "only abstract": 110,
 }  # fmt: skip
 LENGTH_SHARE = 0.4
+# Made when the package is built or installed (hatch_build.py), so that not even the first search has to wait.
+READY = Path(__file__).with_name("index.sqlite")
 SOURCES = ("words.py", "synonyms.py", "index.py")
 
 SCHEMA = """
@@ -67,33 +69,28 @@ def index_path() -> Path:
     return home() / "cache" / "catalogue.sqlite"
 
 
-def fingerprint() -> str:
-    """Another text whenever papers or the code that reads them change."""
-    digest = hashlib.blake2b(f"{__version__} {sys.byteorder} {library.revision()}".encode(), digest_size=16)
+def fingerprint(revision: str | None = None) -> str:
+    """Another text whenever papers or the code that reads them change. ``revision``: else of the library."""
+    revision = library.revision() if revision is None else revision
+    digest = hashlib.blake2b(f"{__version__} {sys.byteorder} {revision}".encode(), digest_size=16)
     for path in (SHIPPED, *(Path(__file__).with_name(name) for name in SOURCES)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def opened() -> sqlite3.Connection:
-    """The index, built first where it is not there or not of today; in memory where nothing can be written."""
+    """The index: the one that ships, the user's own where papers were imported, or a new one.
+
+    A new one is built where neither is there or of today; in memory where nothing can be written.
+    """
     wanted, path = fingerprint(), index_path()
-    if (db := _current(path, wanted)) is not None:
-        return db
+    for known in (READY, path):
+        if (db := _current(known, wanted)) is not None:
+            return db
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
-        beside = path.with_name(f"{path.name}.{os.getpid()}-{time.time_ns()}.new")
-        try:
-            with contextlib.closing(sqlite3.connect(beside, isolation_level=None)) as db:
-                db.execute("PRAGMA journal_mode = OFF")
-                db.execute("PRAGMA synchronous = OFF")
-                build(db, library.all_entries(), wanted)
-            with beside.open("rb+") as written:
-                os.fsync(written.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write(path, library.all_entries(), wanted)
         if (db := _current(path, wanted)) is not None:
             return db
     except (OSError, sqlite3.OperationalError):
@@ -101,6 +98,21 @@ def opened() -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     build(db, library.all_entries(), wanted)
     return db
+
+
+def write(path: Path, papers: Iterable[Entry], mark: str) -> None:
+    """An index as a file, put in place whole."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}-{time.time_ns()}.new")
+    try:
+        with contextlib.closing(sqlite3.connect(beside, isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode = OFF")
+            db.execute("PRAGMA synchronous = OFF")
+            build(db, papers, mark)
+        with beside.open("rb+") as written:
+            os.fsync(written.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _current(path: Path, wanted: str) -> sqlite3.Connection | None:
