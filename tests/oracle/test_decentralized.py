@@ -4,6 +4,8 @@ f_i(x) = ½ xᵀ H_i x − c_iᵀ x differs from node to node: what is biased se
 known.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -298,7 +300,8 @@ def test_in_a_chain_of_optax():
     params = jnp.asarray(START)
     updates, _ = chained.update(gradients(params), chained.init(params), params)
     twice, _, _ = trajectory(MAKE["tracking"](), 1, gradient=lambda x: 2.0 * gradients(x))
-    assert_allclose(optax.apply_updates(params, updates), twice[1], atol=1e-12)
+    moved: Any = optax.apply_updates(params, updates)
+    assert_allclose(moved, twice[1], atol=1e-12)
 
 
 def test_the_rate_and_the_rounds_compile_nothing_anew():

@@ -18,6 +18,10 @@ __all__ = ["DecentralizedOptimiser", "Info", "node_bytes"]
 IDENTITY = optax.identity()  # one object: a new one would compile anew
 
 
+def _as_number(value: float | Array) -> Array:
+    return jnp.asarray(value, float)
+
+
 class Info(eqx.Module):
     """How a run stands, see ``DecentralizedOptimiser.inspect``.
 
@@ -49,7 +53,7 @@ class DecentralizedOptimiser(eqx.Module):
     """
 
     gossip: Gossip
-    learning_rate: Array
+    learning_rate: Array = eqx.field(converter=_as_number)
     local: optax.GradientTransformation = eqx.field(static=True, default=IDENTITY, kw_only=True)
 
     def __init__(
@@ -63,7 +67,7 @@ class DecentralizedOptimiser(eqx.Module):
         positive = lambda a: bool(np.all(np.isfinite(a)) and np.all(np.asarray(a) > 0))  # noqa: E731
         require(owner, "learning_rate", "> 0 and finite", learning_rate, positive)
         self.gossip = gossip
-        self.learning_rate = jnp.asarray(learning_rate, float)
+        self.learning_rate = _as_number(learning_rate)
         self.local = IDENTITY if local is None else local
 
     @abc.abstractmethod
