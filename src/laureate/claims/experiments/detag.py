@@ -239,14 +239,13 @@ LOWER_BOUND = Experiment(
             source="theorems on the lower bound and on DeTAG",
         ),
         Claim(
-            "sparse-trend",
-            "Gradient tracking's rounds grow faster as the gap shrinks: its exponent is larger than DeTAG's by more "
-            "than 0.2.",
-            metric="exponent",
+            "sparse-rounds",
+            "At the smallest gap DeTAG needs less than a third of the rounds that gradient tracking needs.",
+            metric="log_rounds_smallest_gap",
             method="detag",
             baseline="gradient-tracking",
-            margin=0.2,
-            unit="exponent of 1/(1 − λ)",
+            margin=0.477,
+            unit="decades of rounds",
             source="table of rates",
         ),
         Claim(
@@ -273,8 +272,13 @@ LOWER_BOUND = Experiment(
         "A run that does not reach the target counts as all its rounds: the exponents of slow methods come out too "
         "small, never too large. D-PSGD is left out: with a constant rate it settles off the optimum.",
         "The first run took a run that had diverged to nan for one that had arrived, a fault of the trial, and so gave "
-        "gradient tracking an exponent of 0.34; it was mended, and nothing else changed for it. The question on the "
-        "smallest gap was added then.",
+        "gradient tracking an exponent of 0.34; it was mended, and the question on the smallest gap was "
+        "added.",
+        "Changed after the first desk run: a claim said that gradient tracking's exponent is larger than DeTAG's by "
+        "0.2. Supported at smoke (0.88 against 0.53), it was refuted at desk (0.61 against 0.52), where gradient tracking "
+        "ran into the limit of rounds at most gaps, so that its exponent came out too small. In its place rounds are "
+        "compared at the smallest gap, where a run cut short counts in gradient tracking's favour; run longer on two "
+        "seeds, its exponent was 1.0.",
         "Strongly convex quadratics without noise; the bound is for non-convex functions, of which they are none.",
     ),
     curves=(
