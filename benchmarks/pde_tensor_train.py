@@ -57,6 +57,7 @@ def error_against_time(updates):
             solver = TensorTrainSolver(Polynomials(-6, 6, 0), 1, 20, paths, scheme)
             _, seconds, value = clock(solver, pde, 2)
             print(f"  {scheme} {paths:6d} paths  {seconds:8.2f}   {error_of(value):.1e}", flush=True)
+    history: Any
     _, seconds, history = clock(DeepBSDE(num_steps=20, num_updates=updates), pde, 1, "history")
     for share in (0.05, 0.1, 0.25, 0.5, 1.0):
         done = int(share * updates)
