@@ -275,8 +275,8 @@ LOWER_BOUND = Experiment(
         "gradient tracking an exponent of 0.34; it was mended, and the question on the smallest gap was "
         "added.",
         "Changed after the first desk run: a claim said that gradient tracking's exponent is larger than DeTAG's by "
-        "0.2. Supported at smoke (0.88 against 0.53), it was refuted at desk (0.61 against 0.52), where gradient tracking "
-        "ran into the limit of rounds at most gaps, so that its exponent came out too small. In its place rounds are "
+        "0.2. Supported at smoke (0.88 against 0.53), it was refuted at desk (0.61 against 0.52), where gradient "
+        "tracking ran into the limit of rounds at most gaps, so that its exponent came out too small. In its place rounds are "
         "compared at the smallest gap, where a run cut short counts in gradient tracking's favour; run longer on two "
         "seeds, its exponent was 1.0.",
         "Strongly convex quadratics without noise; the bound is for non-convex functions, of which they are none.",
