@@ -20,6 +20,7 @@ class CoupledOscillators(eqx.Module):
     x0: jax.Array
     horizon: float = 0.5
     coupling: float = 0.5
+    interval: tuple[float, float] = eqx.field(default=(-4.0, 4.0), static=True)  # where the paths are
 
     def drift(self, t, x):
         return -jnp.sin(x) + self.coupling * (jnp.mean(x) - x)
@@ -59,7 +60,7 @@ def main(dimension=20, num_samples=1000):
     with jax.enable_x64(True):
         pde = oscillators(dimension)
         solver = TensorTrainSolver(
-            Polynomials(-4.0, 4.0, degree=2),
+            Polynomials(*pde.interval, degree=2),
             rank=2,
             num_steps=10,
             num_samples=num_samples,

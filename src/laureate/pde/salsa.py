@@ -17,8 +17,9 @@ class SALSA(eqx.Module):
 
     with ω the residual (shrinking at least by ``shrink`` a sweep) and s_min = 0.2 min(ω, relative decrease). A slot
     whose σ is below s_min is a scout; when a bond has none and two sweeps changed no rank, it is given one. Ranks are
-    padded to the start's rank, which is thus the largest allowed. Reference: Grasedyck and Krämer 2019; Richter,
-    Sallandt and Nüsken 2021, section 3.2.
+    padded to the start's rank, which is thus the largest allowed. As a fit stalls, s_min goes to zero and every slot
+    comes into use: with noisy targets hand over test samples, and the best train on those is kept. Reference: Grasedyck
+    and Krämer 2019; Richter, Sallandt and Nüsken 2021, section 3.2.
 
     ridge, damping, tolerance, max_sweeps, patience: as in ``ALS``. shrink: > 1.
     """

@@ -214,7 +214,7 @@ def descend(
 
         def half(carry, backward):
             arguments = (samples, backward, caps, rules, loop.omega, loop.floor, grow, damp)
-            train, left, extras, values = _half_sweep(*carry[:2], *arguments)
+            train, left, extras, values = _half_sweep(carry[0], carry[1], *arguments)
             # Read from the other end, what stood to the left of a core stands to its right.
             return (train.reversed(), jnp.flip(left, axis=0), extras, values), None
 

@@ -16,11 +16,16 @@ CAP = 10.0
 REGRESSION = ALS(tolerance=1e-3, max_sweeps=3)
 
 
-def solver_of(arm, scale, basis: Basis | None = None) -> TensorTrainSolver:
+def interval_of(problem, scale) -> tuple[float, float]:
+    """Where the paths are: the problem's own ``interval``, if a user's offers one, else the scale's."""
+    return getattr(problem, "interval", (scale.low, scale.high))
+
+
+def solver_of(arm, problem, scale, basis: Basis | None = None) -> TensorTrainSolver:
     """The solver an arm and a scale describe; an arm's own setting wins."""
     chosen = {**scale, **arm}
     return TensorTrainSolver(
-        basis=Polynomials(chosen["low"], chosen["high"], chosen["degree"]) if basis is None else basis,
+        basis=Polynomials(*interval_of(problem, scale), chosen["degree"]) if basis is None else basis,
         rank=chosen["rank"],
         num_steps=chosen["steps"],
         num_samples=chosen["paths"],
@@ -39,7 +44,7 @@ def relative(value, truth) -> Array:
 
 def value_at_start(key, arm, problem, scale):
     """error: |V(0, x0) − exact| / |exact|. value: the estimate. unconverged: share of steps that were flagged."""
-    solution = solver_of(arm, scale).run(key, problem)
+    solution = solver_of(arm, problem, scale).run(key, problem)
     return {
         "error": relative(solution.v0, problem.exact(jnp.zeros(()), problem.x0)),
         "value": jnp.nan_to_num(solution.v0, nan=0.0, posinf=0.0, neginf=0.0),
@@ -49,7 +54,7 @@ def value_at_start(key, arm, problem, scale):
 
 def trajectories(key, arm, problem, scale):
     """error: mean relative error along fresh paths, as the paper has it. start_error: of V(0, x0). curve: a time."""
-    solution = solver_of(arm, scale).run(key, problem)
+    solution = solver_of(arm, problem, scale).run(key, problem)
     paths = simulate(jax.random.fold_in(key, 1), problem, 50, solution.num_steps)[:-1]
 
     def at_time(n, x):
@@ -68,7 +73,7 @@ def trajectories(key, arm, problem, scale):
 
 def interacting(key, arm, problem, scale):
     """error of V(0, x0) against importance sampling, which is right for any control; reference_error: its own."""
-    solution = solver_of(arm, scale).run(key, problem)
+    solution = solver_of(arm, problem, scale).run(key, problem)
     sampler = MonteCarlo(scale.reference_paths, 2 * scale.steps, "exponential")
     reference = sampler.run(jax.random.fold_in(key, 1), problem, control=solution.optimal_control)
     return {
@@ -118,8 +123,8 @@ def bond(key, arm, problem, scale):
     degrees = jnp.arange(4.0)
 
     def at_degree(degree) -> Any:
-        basis = _UpTo(Polynomials(scale.low, scale.high, 3), degree)
-        solution = solver_of(arm, scale, basis).run(key, problem)
+        basis = _UpTo(Polynomials(*interval_of(problem, scale), 3), degree)
+        solution = solver_of(arm, problem, scale, basis).run(key, problem)
         return _mean_residual(jax.random.fold_in(key, 2), solution, 50), relative(solution.v0, reference.v0)
 
     residuals, errors = jax.lax.map(at_degree, degrees)

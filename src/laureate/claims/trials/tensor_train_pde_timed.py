@@ -23,7 +23,8 @@ __all__ = ["against_networks", "dimension"]
 @functools.cache
 def _compiled(function: Callable, quickly: bool) -> Callable:
     """``function`` under jit; ``quickly``: compiled in a third of the time, to run a tenth longer, all arms alike."""
-    return eqx.filter_jit(function, compiler_options={"xla_backend_optimization_level": 1} if quickly else None)
+    jit: Any = eqx.filter_jit  # its types leave out what it hands on to jax.jit
+    return jit(function, compiler_options={"xla_backend_optimization_level": 1}) if quickly else jit(function)
 
 
 def _value(solver: Any, key, pde: Any) -> Any:
@@ -44,7 +45,7 @@ def _clock(call) -> tuple[Any, float]:
 def dimension(key, arm, problem, scale):
     """log10 of the seconds of a solve after compilation, the least of three, against log10 of d."""
     dimensions = [int(word) for word in scale.dimensions.split()]
-    solver, solve, seconds = solver_of(arm, scale), _compiled(_value, scale.quickly), []
+    solver, solve, seconds = solver_of(arm, problem, scale), _compiled(_value, scale.quickly), []
     for pde in map(HJBLog, dimensions):
         laps = [_clock(lambda pde=pde: solve(solver, key, pde))[1] for _ in range(4)]
         seconds.append(min(laps[1:]))  # the first lap of the first seed compiles
@@ -91,7 +92,7 @@ def against_networks(key, arm, problem, scale):
     A tensor train that is not done within the budget, in the better of two laps, counts as diverged.
     """
     if arm.solver == "tensor-train":
-        solver, solve = solver_of(arm, scale), _compiled(_value, scale.quickly)
+        solver, solve = solver_of(arm, problem, scale), _compiled(_value, scale.quickly)
         laps = [_clock(lambda: solve(solver, key, problem)) for _ in range(3)]
         v0, seconds = min(laps[1:], key=lambda lap: lap[1])  # the first lap of the first seed compiles
         v0 = v0 if seconds <= scale.budget else jnp.nan
