@@ -276,9 +276,9 @@ LOWER_BOUND = Experiment(
         "added.",
         "Changed after the first desk run: a claim said that gradient tracking's exponent is larger than DeTAG's by "
         "0.2. Supported at smoke (0.88 against 0.53), it was refuted at desk (0.61 against 0.52), where gradient "
-        "tracking ran into the limit of rounds at most gaps, so that its exponent came out too small. In its place rounds are "
-        "compared at the smallest gap, where a run cut short counts in gradient tracking's favour; run longer on two "
-        "seeds, its exponent was 1.0.",
+        "tracking ran into the limit of rounds at most gaps, so that its exponent came out too small. In its place "
+        "rounds are compared at the smallest gap, where a run cut short counts in gradient tracking's favour; run "
+        "longer on two seeds, its exponent was 1.0.",
         "Strongly convex quadratics without noise; the bound is for non-convex functions, of which they are none.",
     ),
     curves=(
