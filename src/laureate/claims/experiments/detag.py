@@ -286,10 +286,10 @@ LOWER_BOUND = Experiment(
         "The first run took a run that had diverged to nan for one that had arrived, a fault of the trial, and so gave "
         "gradient tracking an exponent of 0.34; it was mended, and the question on the smallest gap was "
         "added.",
-        "sparse-trend was supported at smoke (0.88 against 0.53) and refuted at desk (0.61 against 0.52), where gradient "
-        "tracking ran into the limit of rounds at most gaps, so that its exponent came out too small; run longer on two "
-        "seeds, it was 1.0. The claim stands as it was declared. sparse-rounds, in which a run cut short counts in "
-        "gradient tracking's favour, was added after that, and first checked on cells already computed.",
+        "sparse-trend was supported at smoke (0.88 against 0.53) and refuted at desk (0.61 against 0.52), where "
+        "gradient tracking ran into the limit of rounds at most gaps, so that its exponent came out too small; run "
+        "longer on two seeds, it was 1.0. The claim stands as it was declared. sparse-rounds, in which a run cut short "
+        "counts in gradient tracking's favour, was added after that, and first checked on cells already computed.",
         "Cut for its seconds alone: smoke from 12 seeds to 10, and from 4,000 rounds to 3,000.",
         "Strongly convex quadratics without noise; the bound is for non-convex functions, of which they are none.",
     ),
