@@ -27,6 +27,7 @@ RANK = Experiment(
     scales={
         name: Scale(
             seeds,
+            cost={"smoke": 7, "desk": 13, "full": 26}[name],
             problem={"dimension": 5},
             steps=20,
             paths=paths,
@@ -80,9 +81,13 @@ TERMINAL = Experiment(
         Arm("g", "a constant and g: two unknowns", degree=0, rank=1, use_terminal=True),
     ),
     scales={
-        "smoke": Scale(10, problem={"dimension": 10}, steps=10, paths=500, scheme="implicit", **GAUSSIAN),
-        "desk": Scale(10, block=5, problem={"dimension": 100}, steps=20, paths=1000, scheme="implicit", **GAUSSIAN),
-        "full": Scale(20, block=5, problem={"dimension": 100}, steps=100, paths=2000, scheme="implicit", **GAUSSIAN),
+        "smoke": Scale(10, cost=4, problem={"dimension": 10}, steps=10, paths=500, scheme="implicit", **GAUSSIAN),
+        "desk": Scale(
+            10, cost=33, block=5, problem={"dimension": 100}, steps=20, paths=1000, scheme="implicit", **GAUSSIAN
+        ),
+        "full": Scale(
+            20, cost=400, block=5, problem={"dimension": 100}, steps=100, paths=2000, scheme="implicit", **GAUSSIAN
+        ),
     },
     claims=(
         Claim(
@@ -114,6 +119,7 @@ DIMENSION = Experiment(
     scales={
         name: Scale(
             10,
+            cost={"smoke": 3, "desk": 11, "full": 60}[name],
             steps=steps,
             paths=paths,
             dimensions=dimensions,
@@ -165,6 +171,7 @@ NETWORKS = Experiment(
     scales={
         name: Scale(
             10,
+            cost={"smoke": 6, "desk": 21, "full": 110000}[name],
             problem={"dimension": 100},
             steps=steps,
             paths=2000,

@@ -26,10 +26,11 @@ HJB = Experiment(
     arms=(Arm("implicit", scheme="implicit"), Arm("explicit", scheme="explicit")),
     scales={
         "smoke": Scale(
-            10, problem={"dimension": 100}, steps=20, paths=500, degree=0, rank=1, use_terminal=True, **GAUSSIAN
+            10, cost=3, problem={"dimension": 100}, steps=20, paths=500, degree=0, rank=1, use_terminal=True, **GAUSSIAN
         ),
         "desk": Scale(
             10,
+            cost=24,
             block=2,
             problem={"dimension": 100},
             steps=100,
@@ -41,6 +42,7 @@ HJB = Experiment(
         ),
         "full": Scale(
             20,
+            cost=120,
             block=2,
             problem={"dimension": 100},
             steps=100,
@@ -91,10 +93,11 @@ ALLEN_CAHN = Experiment(
     arms=(Arm("implicit", scheme="implicit"), Arm("explicit", scheme="explicit")),
     scales={
         "smoke": Scale(
-            10, problem={"dimension": 100}, steps=15, paths=500, degree=0, rank=1, use_terminal=True, **GAUSSIAN
+            10, cost=2, problem={"dimension": 100}, steps=15, paths=500, degree=0, rank=1, use_terminal=True, **GAUSSIAN
         ),
         "desk": Scale(
             10,
+            cost=5,
             block=5,
             problem={"dimension": 100},
             steps=30,
@@ -106,6 +109,7 @@ ALLEN_CAHN = Experiment(
         ),
         "full": Scale(
             20,
+            cost=40,
             block=5,
             problem={"dimension": 100},
             steps=100,
@@ -267,6 +271,7 @@ CIR = Experiment(
     scales={
         "smoke": Scale(
             10,
+            cost=2,
             problem={"dimension": 5},
             steps=10,
             paths=500,
@@ -278,6 +283,7 @@ CIR = Experiment(
         ),
         "desk": Scale(
             10,
+            cost=17,
             block=5,
             problem={"dimension": 100},
             steps=10,
@@ -290,6 +296,7 @@ CIR = Experiment(
         ),
         "full": Scale(
             10,
+            cost=300,
             block=2,
             problem={"dimension": 100},
             steps=100,
