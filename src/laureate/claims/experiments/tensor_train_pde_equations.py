@@ -145,10 +145,20 @@ DOUBLE_WELL_50 = Experiment(
     arms=(Arm("implicit", scheme="implicit"),),
     scales={
         "smoke": Scale(
-            10, problem={"dimension": 5}, steps=10, paths=500, degree=3, rank=2, use_terminal=False, low=-3, high=3
+            10,
+            cost=1,
+            problem={"dimension": 5},
+            steps=10,
+            paths=500,
+            degree=3,
+            rank=2,
+            use_terminal=False,
+            low=-3,
+            high=3,
         ),
         "desk": Scale(
             10,
+            cost=31,
             block=5,
             problem={"dimension": 50},
             steps=10,
@@ -161,6 +171,7 @@ DOUBLE_WELL_50 = Experiment(
         ),
         "full": Scale(
             10,
+            cost=600,
             block=2,
             problem={"dimension": 50},
             steps=50,
@@ -203,6 +214,7 @@ DOUBLE_WELL_20 = Experiment(
     scales={
         "smoke": Scale(
             10,
+            cost=2,
             problem={"dimension": 5},
             steps=15,
             paths=500,
@@ -215,6 +227,7 @@ DOUBLE_WELL_20 = Experiment(
         ),
         "desk": Scale(
             10,
+            cost=18,
             block=5,
             problem={"dimension": 20},
             steps=30,
@@ -228,6 +241,7 @@ DOUBLE_WELL_20 = Experiment(
         ),
         "full": Scale(
             10,
+            cost=400,
             block=1,
             problem={"dimension": 20},
             steps=30,
