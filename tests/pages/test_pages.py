@@ -1,6 +1,7 @@
 """The pages as text: what they say, and that nothing from outside becomes markup."""
 
 import csv
+import dataclasses
 import html
 import io
 import json
@@ -90,6 +91,17 @@ def test_a_run_and_a_comparison(store):
     assert {row["id"] for row in told["rows"]} == {"toy/better", "toy/worse", "toy/close", "toy/small"}
     assert "identical" in render.body("compare", WEB, **told)
     assert content.compare(store, 1, 99)["rows"] is None
+
+
+def test_runs_of_an_older_declaration_can_still_be_compared(store, monkeypatch):
+    changed = dataclasses.replace(toy_site.CLAIMS[0], metric="renamed")
+    monkeypatch.setattr(toy_site, "CLAIMS", (changed, *toy_site.CLAIMS[1:]))
+    rows = {row["id"]: row for row in content.compare(store, 1, 2)["rows"]}
+    assert rows["toy/better"]["change"] is None
+    assert rows["toy/better"]["first"]["verdict"] == "supported"
+    assert rows["toy/worse"]["change"] == 0
+    page = render.body("method", WEB, **content.method(store, claims.paper("toy")))
+    assert page.count("<figure") == 4, "three claims and a curve; the renamed one has no picture any more"
 
 
 def test_a_failed_cell_is_shown_with_its_traceback(home, store):

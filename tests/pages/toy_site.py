@@ -74,6 +74,6 @@ if __name__ == "__main__":
     from laureate import claims, cli
     from laureate.pages import report
 
-    claims.paper_ids = report.paper_ids = lambda: ["toy"]
+    claims.paper_ids = report.paper_ids = lambda: ["toy"]  # pyright: ignore
     claims.paper = report.load_paper = lambda _: paper()  # pyright: ignore
     cli.main()

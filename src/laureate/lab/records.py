@@ -1,5 +1,6 @@
 """What the board, the pages and exports read: plain dictionaries made from the store and the declarations."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -133,9 +134,11 @@ def compare_runs(store: Store, papers: Iterable[Paper], first: int, second: int)
         row: dict[str, Any] = {"id": claim_id, "first": a, "second": b, "change": None, "low": None, "high": None}
         if a and b and a["seeds"] == b["seeds"] and a["effect"] is not None and b["effect"] is not None:
             claim, key = declared.get(claim_id), (a["paper"], a["experiment"])
-            if claim is not None:
-                change = effects(claim, observed[1][key]) - effects(claim, observed[0][key])
-                low, high = statistics.interval(change)
-                row |= {"change": float(change.mean()), "low": float(low), "high": float(high)}
+            # An old run may be of another declaration: its verdict stands, its numbers cannot be paired.
+            with contextlib.suppress(KeyError, ValueError):
+                if claim is not None:
+                    change = effects(claim, observed[1][key]) - effects(claim, observed[0][key])
+                    low, high = statistics.interval(change)
+                    row |= {"change": float(change.mean()), "low": float(low), "high": float(high)}
         rows.append(row)
     return rows
