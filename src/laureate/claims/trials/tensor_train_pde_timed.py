@@ -60,9 +60,10 @@ def _bsde_updates(solver: DeepBSDE, key, pde: Any, state: Any) -> Any:
     return jax.lax.scan(lambda s, _: (solver.step(key, pde, s)[0], None), state, None, length=20)[0]
 
 
-def _train_bsde(key, pde, scale) -> tuple[Any, float]:
+def _train_bsde(key, pde, arm, scale) -> tuple[Any, float]:
     """V(0, x0) of a deep BSDE solver after ``scale.budget`` seconds of updates, compilation not counted."""
-    solver, updates = DeepBSDE(num_steps=scale.steps), _compiled(_bsde_updates, scale.quickly)
+    solver = DeepBSDE(num_steps=scale.steps, learning_rate=arm.learning_rate)
+    updates = _compiled(_bsde_updates, scale.quickly)
     state = _compiled(_bsde_init, scale.quickly)(solver, key, pde)
     jax.block_until_ready(updates(solver, key, pde, state).update)
     started = time.perf_counter()
@@ -72,7 +73,7 @@ def _train_bsde(key, pde, scale) -> tuple[Any, float]:
     return state.parameters[0], time.perf_counter() - started
 
 
-def _train_backward(key, pde, scale) -> tuple[Any, float]:
+def _train_backward(key, pde, arm, scale) -> tuple[Any, float]:
     """V(0, x0) of a backward network given as many updates a time step as fit into ``scale.budget`` seconds."""
     value = _compiled(_value, scale.quickly)
 
@@ -98,6 +99,6 @@ def against_networks(key, arm, problem, scale):
         v0 = v0 if seconds <= scale.budget else jnp.nan
     else:
         train = _train_bsde if arm.solver == "deep-bsde" else _train_backward
-        v0, seconds = train(key, problem, scale)
+        v0, seconds = train(key, problem, arm, scale)
     truth = _compiled(_truth, scale.quickly)(problem)
     return {"error": np.asarray(relative(v0, truth)), "seconds": np.asarray(seconds)}
