@@ -31,7 +31,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not longer: what it replaces in laureate would meet other tests
 def site(tmp_path_factory):
     """The address of a server with a measured toy, and an imported paper whose title is hostile."""
     from laureate.pages.jobs import Jobs

@@ -43,9 +43,8 @@ def test_every_scale_says_what_it_costs_and_the_paper_fits_its_time(paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_example_runs(paper, capsys):
+def test_the_example_runs(paper):
     exec(PAPERS[paper].example, {})  # the page's own text
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("paper", PAPERS)
