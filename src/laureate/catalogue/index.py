@@ -60,6 +60,8 @@ CREATE TABLE words (
     length INTEGER NOT NULL, word TEXT NOT NULL, papers INTEGER NOT NULL, person INTEGER NOT NULL,
     PRIMARY KEY (length, word)
 ) WITHOUT ROWID;
+-- For the last word of a question that is still being typed.
+CREATE INDEX words_by_word ON words (word, person, papers);
 CREATE TABLE names (name TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (name, number)) WITHOUT ROWID;
 """
 

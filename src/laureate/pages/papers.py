@@ -73,7 +73,8 @@ def search(catalogue: Catalogue, query: Query, as_typed: bool = False) -> dict[s
         result = catalogue.search(query.q, limit=PAPERS_A_PAGE, offset=first, as_typed=as_typed, **query.filters)
     else:
         result = catalogue.listed(PAPERS_A_PAGE, first)
-    verdicts, running = latest_verdicts(), running_ids()
+    running = running_ids()
+    verdicts = latest_verdicts() if any(hit.entry.id in running for hit in result.hits) else {}
     return {
         "query": query,
         "papers": [_brief(hit.entry, verdicts, running) for hit in result.hits],
