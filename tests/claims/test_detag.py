@@ -1,10 +1,10 @@
 """The claims of DeTAG: declared soundly, computed by trials that run and measure what they say."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trial_runner import problem_of, run
 
 from laureate.claims.detag import PAPER
 from laureate.claims.trials import detag as trials
@@ -28,25 +28,6 @@ TINY = {
         {"rounds": 8, "points": 2, "cases": 1, "rates": (0.1, 0.2)},
     ),
 }
-QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-
-
-def run(trial, arm, problem, scale, seeds=2, x64=False):
-    """The trial over a few seeds, compiled as the lab does it: floats and the problem's arrays are arguments."""
-    with jax.enable_x64(x64):
-        arrays, rest = eqx.partition(problem, eqx.is_array)
-
-        def block(seeds, arrays):
-            whole = eqx.combine(arrays, rest)
-            return jax.vmap(lambda seed: trial(jax.random.key(seed), Settings(arm), whole, Settings(scale)))(seeds)
-
-        numbers = jnp.arange(seeds, dtype=jnp.uint32)
-        program = jax.jit(block).lower(numbers, arrays).compile(compiler_options=QUICK)
-        return jax.tree.map(np.asarray, program(numbers, arrays))
-
-
-def problem_of(experiment, **settings):
-    return load(experiment.problem)(**settings) if experiment.problem else None
 
 
 def test_the_ids_are_the_ones_promised():

@@ -12,7 +12,7 @@ from laureate.lab.references import load
 QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
-def run(trial, arm, problem, scale, seeds=2):
+def run(trial, arm, problem, scale, seeds=2, x64=False):
     """The trial's metrics with a leading axis of seeds; floats and the problem's arrays are arguments."""
     arrays, rest = eqx.partition(problem, eqx.is_array)
     floats = {name: value for name, value in arm.items() if isinstance(value, float)}
@@ -23,8 +23,10 @@ def run(trial, arm, problem, scale, seeds=2):
         whole = eqx.combine(arrays, rest)
         return jax.vmap(lambda seed: trial(jax.random.key(seed), settings, whole, Settings(scale)))(seeds)
 
-    program = jax.jit(block).lower(jnp.arange(seeds, dtype=jnp.uint32), arrays, floats).compile(compiler_options=QUICK)
-    return jax.tree.map(np.asarray, program(jnp.arange(seeds, dtype=jnp.uint32), arrays, floats))
+    with jax.enable_x64(x64):
+        arguments = (jnp.arange(seeds, dtype=jnp.uint32), arrays, floats)
+        program = jax.jit(block).lower(*arguments).compile(compiler_options=QUICK)
+        return jax.tree.map(np.asarray, program(*arguments))
 
 
 def problem_of(experiment, **settings):
