@@ -59,8 +59,8 @@ def fill_store(path: Path) -> int:
         for i in range(CELLS):
             slot = slots[i % len(slots)]
             number += 1
-            row = (number, f"{number:x}", 0, 10, *slot, "default", "smoke", "done", 0.1, 0.1, "", "", run)
-            db.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 15)})", row)
+            row = (number, f"{number:x}", 0, 10, *slot, "default", "smoke", "done", 0.1, 0.1, "", "", run, None)
+            db.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 16)})", row)
             db.execute("INSERT INTO run_cells VALUES (?, ?, 0)", (run, number))
             for name in metric[slot[:2]]:
                 db.execute("INSERT INTO observations VALUES (?, ?, ?)", (number, name, _pack(draw.normal(size=10))))

@@ -38,6 +38,10 @@ class LineProgress:
         word = "failed" if outcome.error else "done"
         click.echo(f"[{self._done}/{self._total}] {word} {cell.name} · {took}", err=True)
 
+    def waiting(self, cells: "list[Cell]") -> None:
+        """Say why nothing moves."""
+        click.echo(f"{len(cells)} cells are under way in another run; waiting for them", err=True)
+
     def stop(self) -> None:
         """Lines need no end."""
 
@@ -91,6 +95,10 @@ class TerminalProgress:
         self._bar.update(self._task, advance=1, running=running, left=todo - running, description=cell.name)
         if outcome.error:
             self._bar.console.print(f"[red]failed[/red] {cell.name}: {outcome.error.splitlines()[0]}")
+
+    def waiting(self, cells: "list[Cell]") -> None:
+        """Say why nothing moves."""
+        self._bar.update(self._task, description="waiting for another run")
 
     def stop(self) -> None:
         """Take the bar away."""

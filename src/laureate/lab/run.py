@@ -4,7 +4,8 @@ Repeating a command resumes it. The parent alone writes to the store, a cell as 
 """
 
 import os
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from laureate.lab.environment import environment
 from laureate.lab.errors import UserError
-from laureate.lab.executors import cores, make_executor
+from laureate.lab.executors import Executor, cores, make_executor
 from laureate.lab.home import compilation_cache
 from laureate.lab.plan import DEFAULT_PROBLEM, Cell, Selection, plan, scale_of
 from laureate.lab.store import Store
@@ -20,6 +21,9 @@ from laureate.lab.verdict import Draft, Verdict, answers, decide, draft, not_run
 from laureate.lab.worker import Outcome
 
 __all__ = ["Progress", "Summary", "run_claims"]
+
+# How often a run looks whether another has finished what both need.
+WAIT_SECONDS = 0.2
 
 
 class Progress(Protocol):
@@ -31,6 +35,10 @@ class Progress(Protocol):
 
     def finished(self, cell: Cell, outcome: Outcome) -> None:
         """One more cell is computed and stored."""
+        ...
+
+    def waiting(self, cells: list[Cell]) -> None:
+        """These are under way in another run on the same store."""
         ...
 
     def stop(self) -> None:
@@ -83,23 +91,31 @@ def run_claims(
 
     facts = environment()
     run = store.start_run(command, scale, shown_seeds, problem, facts)
-    store.use_cells(run, found.values())
-    cached = len(found)
     failures: list[dict[str, str]] = []
+    computed = 0
     status = "interrupted"
     workers = max(1, min(workers or cores(), len(to_compute)))
-    executor = make_executor(workers, compilation_cache()) if to_compute else None
+    executor: Executor | None = None
     try:
+        store.use_cells(run, found.values())
         if progress:
-            progress.start(to_compute, cached, workers)
-        for cell, outcome in executor.outcomes(to_compute) if executor else ():
-            cell_id = store.add_cell(run, cell, outcome)
-            if outcome.error:
-                failures.append({"cell": cell.name, "error": outcome.error})
-            else:
+            progress.start(to_compute, len(found), workers)
+        for cells, elsewhere in _in_turn(store, run, to_compute, fresh, progress):
+            for cell, cell_id in elsewhere:
                 found[cell.key] = cell_id
-            if progress:
-                progress.finished(cell, outcome)
+                if progress:
+                    progress.finished(cell, Outcome(seconds=store.cell_seconds([cell_id])[cell_id]))
+            if cells and executor is None:
+                executor = make_executor(workers, compilation_cache())
+            for cell, outcome in executor.outcomes(cells) if executor and cells else ():
+                cell_id = store.add_cell(run, cell, outcome)
+                computed += 1
+                if outcome.error:
+                    failures.append({"cell": cell.name, "error": outcome.error})
+                else:
+                    found[cell.key] = cell_id
+                if progress:
+                    progress.finished(cell, outcome)
         status = "failed" if failures else "finished"
         claims, questions = _judge(store, selections, planned, found, scale, seeds)
         for record in (*claims, *questions):
@@ -111,10 +127,36 @@ def run_claims(
         if executor:
             executor.close()
         store.end_run(run, status)
-    counts = {"total": len(planned), "computed": len(to_compute), "cached": cached, "failed": len(failures)}
+    cached = len(planned) - computed
+    counts = {"total": len(planned), "computed": computed, "cached": cached, "failed": len(failures)}
     seconds = round(sum(store.cell_seconds(found.values()).values()), 3)
     label = problem_label(problem)
     return Summary(run, scale, shown_seeds, label, claims, questions, counts, seconds, failures, skipped)
+
+
+def _in_turn(
+    store: Store, run: int, cells: list[Cell], fresh: bool, progress: Progress | None
+) -> Iterator[tuple[list[Cell], list[tuple[Cell, int]]]]:
+    """The cells to compute here, and those (with their ids) that another run finished meanwhile, until none is left.
+
+    What another run is computing is waited for, and taken over should that run stop.
+    """
+    if fresh:
+        yield cells, []
+        return
+    told = False
+    while cells:
+        mine, finished = store.take(run, cells)
+        if mine or finished:
+            store.use_cells(run, finished.values())
+            yield mine, [(cell, finished[cell.key]) for cell in cells if cell.key in finished]
+            settled = {cell.key for cell in mine} | finished.keys()
+            cells = [cell for cell in cells if cell.key not in settled]
+            continue
+        if progress and not told:
+            progress.waiting(cells)
+            told = True
+        time.sleep(WAIT_SECONDS)
 
 
 def _longest_first(cells: list[Cell], selections: list[Selection], scale: str) -> list[Cell]:
