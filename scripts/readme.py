@@ -1,14 +1,8 @@
-"""Rewrite what README.md shows of stored results: the board between its markers, and the pictures.
-
-python scripts/readme.py            the board, from the store of LAUREATE_HOME
-python scripts/readme.py --pictures also screenshots of the newest run's page (needs chromium)
-"""
+"""Rewrite the board between README.md's markers from the store of LAUREATE_HOME; screenshots.py makes the pictures."""
 
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -53,34 +47,12 @@ def table_row(row: dict[str, Any]) -> str:
     return f"| `{row['id']}` {row['statement']} | {verdict} | {effect} | {row['scale']}, {row['seeds']} |"
 
 
-def pictures() -> None:
-    """Screenshots of the newest run's page, wide and light, narrow and dark."""
-    chromium = shutil.which("chromium") or sys.exit("pictures need chromium: apt-get install chromium")
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        subprocess.check_call([LAUREATE, "report", "-o", str(page)], stdout=subprocess.DEVNULL)
-        for name, width, height, dark in [("page-light", 1100, 1180, False), ("page-dark-phone", 500, 1180, True)]:
-            quiet = (
-                "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
-            )
-            subprocess.check_call(
-                [
-                    *(chromium, *quiet.split(), f"--user-data-dir={folder}/{name}", f"--window-size={width},{height}"),
-                    *(["--blink-settings=preferredColorScheme=0"] if dark else []),
-                    *(f"--screenshot={ROOT / 'docs' / 'images' / name}.png", page.as_uri()),
-                ],
-                stderr=subprocess.DEVNULL,
-            )
-
-
 def main() -> None:
     """Write between the markers; all else in the README is left as it is."""
     readme = ROOT / "README.md"
     before, _, rest = readme.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     readme.write_text(f"{before}{BEGIN}\n{board()}\n{END}{after}")
-    if "--pictures" in sys.argv:
-        pictures()
 
 
 if __name__ == "__main__":

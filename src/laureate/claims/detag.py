@@ -1,13 +1,7 @@
 """Lu & De Sa (ICML 2021): how fast training among peers can be, and DeTAG, which nearly is."""
 
-from laureate.claims.experiments.detag import (
-    CONSENSUS,
-    CONV_NET,
-    LOWER_BOUND,
-    QUADRATICS,
-    REAL_PROCESSES,
-    SORTED_IMAGES,
-)
+from laureate.claims.experiments.detag_quadratics import CONSENSUS, LOWER_BOUND, QUADRATICS
+from laureate.claims.experiments.detag_training import CONV_NET, REAL_PROCESSES, SORTED_IMAGES
 from laureate.lab.claim import Paper
 
 __all__ = ["PAPER"]
