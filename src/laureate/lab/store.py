@@ -23,7 +23,7 @@ from laureate.lab.plan import Cell
 from laureate.lab.schema import prepare, transaction
 from laureate.lab.worker import Outcome
 
-__all__ = ["REPAIR", "Store"]
+__all__ = ["REPAIR", "Store", "readable"]
 
 REPAIR = "`laureate doctor --repair` saves what is readable and keeps the damaged file beside it."
 # How long a writer waits for another one.
@@ -206,7 +206,7 @@ class Store:
         rows = self._rows("SELECT metric, data FROM observations WHERE cell = ?", (cell_id,))
         try:
             return {row["metric"]: _unpack(row["data"]) for row in rows}
-        except (ValueError, EOFError) as error:
+        except (ValueError, EOFError, SyntaxError) as error:
             raise self._damaged(f"the numbers of cell {cell_id}") from error
 
     def cell_seconds(self, cell_ids: Iterable[int]) -> dict[int, float]:
@@ -333,6 +333,14 @@ class Store:
         found = self._value("PRAGMA quick_check(1)")
         return "" if found == "ok" else str(found)
 
+    def unreadable(self) -> int:
+        """How many finished cells have numbers that cannot be read, or none at all."""
+        rows = self._rows(
+            "SELECT cells.id, observations.data FROM cells LEFT JOIN observations ON observations.cell = cells.id"
+            " WHERE cells.status = 'done'"
+        )
+        return len({row["id"] for row in rows if not readable(row["data"])})
+
     def _loads(self, text: str) -> Any:
         try:
             return json.loads(text)
@@ -368,3 +376,11 @@ def _pack(values: np.ndarray) -> bytes:
 
 def _unpack(data: bytes) -> np.ndarray:
     return np.load(io.BytesIO(data), allow_pickle=False)
+
+
+def readable(data: object) -> bool:
+    """Whether an array can be had from what the store keeps of it."""
+    try:
+        return isinstance(data, bytes) and _unpack(data) is not None
+    except (ValueError, EOFError, SyntaxError):
+        return False

@@ -16,6 +16,7 @@ import numpy as np
 
 from laureate.lab.claim import Settings
 from laureate.lab.errors import UserError
+from laureate.lab.memory import forget_peak, peak
 from laureate.lab.plan import Cell
 from laureate.lab.references import is_file, load
 
@@ -32,12 +33,16 @@ LIGHT_COMPILATION = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell: arrays with a leading axis of seeds, or the error: one line, then the traceback."""
+    """What became of a cell: arrays with a leading axis of seeds, or the error: one line, then the traceback.
+
+    memory: the most that the worker held while it computed the cell, in bytes; None where the system does not tell.
+    """
 
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
     seconds: float = 0.0
     compile_seconds: float = 0.0
     error: str = ""
+    memory: int | None = None
 
 
 def prepare(compilation_cache: str) -> None:
@@ -58,6 +63,7 @@ def compute(cell: Cell) -> Outcome:
     import jax
 
     started = time.perf_counter()
+    forget_peak()
     try:
         # The other layout of threefry compiles four times faster on a CPU, and runs a little faster; what it cannot do,
         # drawing one array over several devices, no trial does.
@@ -66,7 +72,7 @@ def compute(cell: Cell) -> Outcome:
             trial = load(cell.trial)
             run = _vmapped if cell.over_seeds == "vmap" else _looped
             metrics, compile_seconds = run(cell, trial, problem)
-        return Outcome(metrics, time.perf_counter() - started - compile_seconds, compile_seconds)
+        return Outcome(metrics, time.perf_counter() - started - compile_seconds, compile_seconds, memory=peak())
     except UserError as error:
         return Outcome(error=str(error), seconds=time.perf_counter() - started)
     except Exception as error:
