@@ -49,8 +49,15 @@ CREATE TABLE leases (
     PRIMARY KEY (fingerprint, start)
 ) WITHOUT ROWID
 """
+# Comparisons with peers, as `laureate bench` measured them.
+BENCHMARKS = """
+CREATE TABLE benchmarks (
+    id INTEGER PRIMARY KEY, method TEXT NOT NULL, measured TEXT NOT NULL, data TEXT NOT NULL,
+    environment INTEGER NOT NULL REFERENCES environments
+)
+"""
 # From each version to the next. Only ever add: a run of the older Laureate may be under way and goes on writing.
-STEPS = {1: (LEASES, "ALTER TABLE cells ADD COLUMN memory INTEGER")}
+STEPS = {1: (LEASES, BENCHMARKS, "ALTER TABLE cells ADD COLUMN memory INTEGER")}
 
 
 @contextlib.contextmanager
@@ -80,7 +87,7 @@ def prepare(db: sqlite3.Connection, path: Path) -> None:
                 "Upgrade laureate, or set LAUREATE_HOME to another folder.",
             )
         if version == 0:
-            for statement in filter(str.strip, (TABLES + LEASES).split(";")):
+            for statement in filter(str.strip, ";".join((TABLES, LEASES, BENCHMARKS)).split(";")):
                 db.execute(statement)
         elif version < VERSION:
             _back_up(path, version)

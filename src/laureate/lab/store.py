@@ -80,11 +80,9 @@ class Store:
 
     def start_run(self, command: str, scale: str, seeds: int, problem: str, environment: Mapping[str, Any]) -> int:
         """A new run's number. It counts as running for as long as this process lives and does not end it."""
-        data = json.dumps(environment, sort_keys=True)
         with self._transaction():
             self._bury_the_dead()
-            self._db.execute("INSERT OR IGNORE INTO environments (data) VALUES (?)", (data,))
-            (environment_id,) = self._db.execute("SELECT id FROM environments WHERE data = ?", (data,)).fetchone()
+            environment_id = self._environment_id(environment)
             cursor = self._db.execute(
                 "INSERT INTO runs (started, status, command, scale, seeds, problem, environment)"
                 " VALUES (?, 'running', ?, ?, ?, ?, ?)",
@@ -94,6 +92,11 @@ class Store:
             # Before anybody else can see the run.
             self._living[run] = Alive(self._sign(run))
         return run
+
+    def _environment_id(self, environment: Mapping[str, Any]) -> int:
+        data = json.dumps(environment, sort_keys=True)
+        self._db.execute("INSERT OR IGNORE INTO environments (data) VALUES (?)", (data,))
+        return self._db.execute("SELECT id FROM environments WHERE data = ?", (data,)).fetchone()[0]
 
     def end_run(self, run: int, status: str) -> None:
         """The run is over: ``finished``, ``failed`` (some cells did) or ``interrupted``."""
@@ -308,7 +311,7 @@ class Store:
             (method,),
         )
         return [
-            self._loads(row["data"]) | {"measured": row["measured"], "environment": json.loads(row["environment"])}
+            self._loads(row["data"]) | {"measured": row["measured"], "environment": self._loads(row["environment"])}
             for row in rows
         ]
 
