@@ -34,7 +34,8 @@ ASKED = 15
 def fill_store(path: Path) -> int:
     """Runs as the lab writes them, by its own tables and in one transaction."""
     from laureate.claims import all_papers
-    from laureate.lab.store import Store, _pack
+    from laureate.lab.arrays import pack
+    from laureate.lab.store import Store
 
     draw = np.random.default_rng(0)
     store = Store(path)
@@ -63,7 +64,7 @@ def fill_store(path: Path) -> int:
             db.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 16)})", row)
             db.execute("INSERT INTO run_cells VALUES (?, ?, 0)", (run, number))
             for name in metric[slot[:2]]:
-                db.execute("INSERT INTO observations VALUES (?, ?, ?)", (number, name, _pack(draw.normal(size=10))))
+                db.execute("INSERT INTO observations VALUES (?, ?, ?)", (number, name, pack(draw.normal(size=10))))
         for paper, experiment, claim in claims:
             told = {"id": f"{paper.id}/{claim.name}", "paper": paper.id, "experiment": experiment.name, "p": 0.01}
             told |= {"statement": claim.statement, "kind": claim.kind, "verdict": "supported", "metric": claim.metric}

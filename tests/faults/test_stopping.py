@@ -1,106 +1,122 @@
 """A run that is stopped at any moment loses nothing that was finished, and repeating the command completes it."""
 
-import json
+import contextlib
 import os
+import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
-from pathlib import Path
 
+import harness
 import pytest
+from toy_laureate import CELLS
 
-SCRIPT = Path(__file__).with_name("slow_run.py")
-CELLS = 3 * 8
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    return tmp_path
+PES = (sys.executable, "-m", "laureate", "run", "pes", "--scale", "smoke", "--quiet", "--json")
 
 
-def start(workers: int) -> subprocess.Popen:
-    command = [sys.executable, str(SCRIPT), str(workers)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+def killed_at(home, moment, draw, **options) -> bool:
+    """Start a run and kill its parent, or one of its workers, at that moment; whether it finished all the same."""
+    process = harness.start(home, **options)
+    time.sleep(moment)
+    workers = harness.workers_of(home)
+    if workers and draw.random() < 0.5:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(draw.choice(workers), signal.SIGKILL)
+        process.communicate(timeout=300)
+        assert process.returncode == 0, "a worker that dies does not take the run with it"
+    elif process.poll() is None:
+        harness.kill(process)
+    else:
+        process.communicate()
+    harness.assert_nobody_left(home)
+    return process.returncode == 0
 
 
-def finished_cells(home: Path) -> int:
-    try:
-        with sqlite3.connect(f"file:{home / 'store.sqlite'}?mode=ro", uri=True, timeout=30) as database:
-            return database.execute("SELECT count(*) FROM cells WHERE status = 'done'").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
+def torture(tmp_path, kills, seconds, reference, **options):
+    """Kill again and again in one home until a run comes through, then begin anew in another."""
+    draw = random.Random(20)
+    number, done = 0, True
+    before: dict = {}
+    for _ in range(kills):
+        if done:
+            number, before = number + 1, {}
+        home = tmp_path / f"home-{number}"
+        done = killed_at(home, draw.uniform(0.0, seconds), draw, **options)
+        after = harness.kept(home)
+        assert before.items() <= after.items(), "what was finished is there, bit for bit"
+        before = after
+        if after:
+            harness.assert_sound(home)
+    told = harness.complete(home, **options)
+    assert told["cells"]["failed"] == 0
+    assert harness.verdicts(told) == reference
+    assert not list((home / "running").iterdir()), "no lock is left"
+    return number
 
 
-def wait_for_cells(home: Path, process: subprocess.Popen, count: int) -> None:
-    while process.poll() is None and finished_cells(home) < count:
-        time.sleep(0.02)
+def timed(home, **options) -> tuple[float, dict]:
+    start = time.monotonic()
+    told = harness.complete(home, **options)
+    return time.monotonic() - start, told
 
 
-def stop(process: subprocess.Popen) -> None:
-    """Kill the parent alone: its workers must notice by themselves."""
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+def test_kill_9_at_a_few_random_moments(tmp_path):
+    seconds, told = timed(tmp_path / "straight")
+    torture(tmp_path, 6, seconds, harness.verdicts(told))
 
 
-def descendants_left(marker: str) -> list[str]:
-    """Processes of the stopped run that are still there: they carry its home in their environment."""
-    left = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker.encode() in (entry / "environ").read_bytes() and int(entry.name) != os.getpid():
-                left.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return left
+@pytest.mark.slow
+def test_kill_9_at_fifty_random_moments_of_parent_or_worker(tmp_path):
+    options = {"workers": 2, "executor": "jax"}
+    seconds, told = timed(tmp_path / "straight", **options)
+    torture(tmp_path, 50, seconds, harness.verdicts(told), **options)
 
 
-def complete(workers: int = 1) -> dict:
-    process = start(workers)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    return json.loads(output)
+@pytest.mark.slow
+def test_kill_9_of_a_real_paper(tmp_path):
+    options = {"command": PES, "workers": 2}
+    seconds, told = timed(tmp_path / "straight", **options)
+    torture(tmp_path, 5, seconds, harness.verdicts(told), **options)
 
 
-@pytest.mark.parametrize(("workers", "after"), [(1, 5), (2, 0), (2, 11)])
-def test_kill_9(home, workers, after):
-    process = start(workers)
-    wait_for_cells(home, process, after)
-    stop(process)
-    kept = finished_cells(home)
-    assert after <= kept < CELLS
-    deadline = time.monotonic() + 20
-    while (left := descendants_left(str(home))) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not left
-    summary = complete()
-    assert summary["cells"] == {"total": CELLS, "computed": CELLS - kept, "cached": kept, "failed": 0}
-    assert summary["claims"][0]["verdict"] == "supported"
+def test_workers_leave_with_a_killed_parent_and_the_next_run_goes_on(home):
+    """With jax and real workers, once: in the middle of the computing."""
+    process = harness.start(home, workers=2, executor="jax")
+    wait_for_cells(home, process, 3)
+    before = harness.kept(home)
+    harness.kill(process)
+    harness.assert_nobody_left(home)
+    assert CELLS > len(harness.kept(home)) >= len(before) >= 3
+    with sqlite3.connect(home / "store.sqlite") as db:
+        assert db.execute("SELECT status FROM runs").fetchone() == ("running",), "nobody could write it down"
+    told = harness.complete(home, workers=1, executor="jax")
+    assert told["cells"]["cached"] >= len(before)
+    assert told["claims"][0]["verdict"] == "supported"
+    with sqlite3.connect(home / "store.sqlite") as db:
+        assert db.execute("SELECT status FROM runs").fetchall() == [("interrupted",), ("finished",)]
+        assert db.execute("SELECT count(*) FROM leases").fetchone() == (0,)
 
 
-def test_the_verdict_does_not_depend_on_having_been_stopped(home, tmp_path, monkeypatch):
-    process = start(1)
-    wait_for_cells(home, process, 7)
-    stop(process)
-    stopped = complete()["claims"]
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path / "another"))
-    straight = complete()["claims"]
-    for a, b in zip(stopped, straight, strict=True):
-        assert {**a, "run": 0, "seconds": 0} == {**b, "run": 0, "seconds": 0}
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_exits_130_and_leaves_a_consistent_store(home, workers):
-    process = start(workers)
+@pytest.mark.parametrize("executor", ["numpy", pytest.param("jax", marks=pytest.mark.slow)])
+def test_ctrl_c_exits_130_and_leaves_a_consistent_store(home, executor):
+    process = harness.start(home, workers=2, executor=executor)
     wait_for_cells(home, process, 4)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
-    process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    kept = finished_cells(home)
-    assert 4 <= kept < CELLS
-    with sqlite3.connect(home / "store.sqlite") as database:
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert database.execute("SELECT status FROM runs").fetchone() == ("interrupted",)
-    assert complete()["cells"]["cached"] == kept
+    assert errors.strip() == "laureate: stopped; what was finished is kept. Repeat the command to go on."
+    count = len(harness.kept(home))
+    assert 4 <= count < CELLS * 2
+    harness.assert_sound(home)
+    with sqlite3.connect(home / "store.sqlite") as db:
+        assert db.execute("SELECT status FROM runs").fetchone() == ("interrupted",)
+    before = harness.kept(home)
+    harness.complete(home, executor=executor)
+    assert before.items() <= harness.kept(home).items()
+
+
+def wait_for_cells(home, process, count):
+    """Until so many numbers are kept."""
+    while process.poll() is None and len(harness.kept(home)) < count:
+        time.sleep(0.02)

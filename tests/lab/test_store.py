@@ -79,7 +79,7 @@ def test_a_store_of_the_future_is_refused_politely(store, home):
 def test_a_file_that_is_no_store_says_so(tmp_path):
     path = tmp_path / "store.sqlite"
     path.write_bytes(b"this is not a database, it is a sentence" * 100)
-    with pytest.raises(UserError, match=r"cannot be opened.*LAUREATE_HOME"):
+    with pytest.raises(UserError, match=r"is damaged.*laureate doctor --repair"):
         Store(path)
 
 

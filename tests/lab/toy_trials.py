@@ -1,6 +1,8 @@
 """A trial small enough to run everywhere: the mean of a few draws, worse by ``arm.shift``."""
 
 import os
+import resource
+import signal
 import time
 
 import jax
@@ -37,3 +39,24 @@ def slow(key, arm, problem, scale):
     """A cell of half a second, so that a test can kill a run in the middle."""
     time.sleep(scale.sleep)
     return {"loss": jax.random.normal(key) + arm.shift}
+
+
+def hungry(key, arm, problem, scale):
+    """More memory than there is: killed as the system kills, or refused as by a limit on the process."""
+    if arm.how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if arm.how == "refused":
+        import numpy as np
+
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (_address_space() + (64 << 20), before[1]))
+            np.ones(1 << 28)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+    return {"loss": jnp.float32(0.0)}
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()

@@ -76,6 +76,9 @@ def cli() -> None:
 def main() -> None:
     """Entry point: errors a user can mend are one line, Ctrl-C is 130, a closed pipe is no error."""
     try:
+        for word in sys.argv[1:]:
+            if any("\ud800" <= letter <= "\udfff" for letter in word):
+                raise UserError(f"Not UTF-8 text: {word!r}.", "Name files and words in UTF-8.")
         sys.exit(cli.main(standalone_mode=False))
     except UserError as error:
         click.echo(f"laureate: {error}", err=True)
@@ -90,3 +93,8 @@ def main() -> None:
         # `laureate board | head`: the reader has what it wanted. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        # A full disk, a folder that may not be written, a file that is a folder: theirs to mend, not ours to explain.
+        named = f": {error.filename}" if error.filename is not None else ""
+        click.echo(f"laureate: {error.strerror or error}{named}", err=True)
+        sys.exit(2)

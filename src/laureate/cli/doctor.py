@@ -1,4 +1,4 @@
-"""``laureate doctor``: what is here and where it lies."""
+"""``laureate doctor``: what is here and where it lies, and a damaged store made whole."""
 
 import click
 
@@ -6,9 +6,13 @@ from laureate.cli._common import emit, json_option, open_store
 
 
 @click.command()
+@click.option("--repair", "mend", is_flag=True, help="Save what is readable of a damaged store into a new one.")
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(mend: bool, as_json: bool) -> None:
     """Versions, cores, threads, caches, the store and the data sets found; what to do where something is missing."""
+    if mend:
+        _repair(as_json)
+        return
     from laureate.lab.diagnosis import diagnose
 
     found = diagnose(open_store())
@@ -19,3 +23,19 @@ def doctor(as_json: bool) -> None:
         click.echo(click.style(title, bold=True))
         for name, value in entries.items():
             click.echo(f"  {name:<22} {value}")
+
+
+def _repair(as_json: bool) -> None:
+    from laureate.lab.home import store_path
+    from laureate.lab.salvage import repair
+
+    done = repair(store_path())
+    if as_json:
+        kept_as = str(done.kept_as) if done.kept_as else None
+        emit({"saved": done.rows, "lost_cells": done.lost_cells, "damaged_file": kept_as})
+    elif done.kept_as is None:
+        click.echo("The store is whole: nothing to repair.")
+    else:
+        saved = ", ".join(f"{done.rows[name]} {name}" for name in ("runs", "cells", "verdicts"))
+        click.echo(f"Saved: {saved}. Known to be lost: {done.lost_cells} cells; a run computes them again.")
+        click.echo(f"The damaged file is kept: {done.kept_as}")

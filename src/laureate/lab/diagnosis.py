@@ -29,9 +29,14 @@ def diagnose(store: Store) -> dict[str, dict[str, Any]]:
             "store": f"{store.path} ({store.path.stat().st_size / 2**20:.1f} MiB)",
             "compiled programs": f"{cache} ({len(cached)} files, {_size(cached):.1f} MiB; safe to delete)",
         },
-        "store": store.counts(),
+        "store": store.counts() | {"state": _state(store)},
         "data sets": {"digits, diabetes": _scikit_learn(), "fashion-mnist": _fashion_mnist()},
     }
+
+
+def _state(store: Store) -> str:
+    complaint = store.complaint()
+    return f"damaged: {complaint}; laureate doctor --repair" if complaint else "whole"
 
 
 def _size(files: list[Path]) -> float:

@@ -5,7 +5,6 @@ finished cell is whole. Arrays are stored in NumPy's own format, never as pickle
 """
 
 import datetime
-import io
 import json
 import sqlite3
 import time
@@ -17,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from laureate.lab.alive import Alive, lives
+from laureate.lab.arrays import label_of, pack, readable, unpack
 from laureate.lab.database import in_words
 from laureate.lab.errors import UserError
 from laureate.lab.plan import Cell
 from laureate.lab.schema import prepare, transaction
 from laureate.lab.worker import Outcome
 
-__all__ = ["REPAIR", "Store", "readable"]
+__all__ = ["REPAIR", "Store"]
 
 REPAIR = "`laureate doctor --repair` saves what is readable and keeps the damaged file beside it."
 # How long a writer waits for another one.
@@ -80,17 +80,23 @@ class Store:
 
     def start_run(self, command: str, scale: str, seeds: int, problem: str, environment: Mapping[str, Any]) -> int:
         """A new run's number. It counts as running for as long as this process lives and does not end it."""
-        with self._transaction():
-            self._bury_the_dead()
-            environment_id = self._environment_id(environment)
-            cursor = self._db.execute(
-                "INSERT INTO runs (started, status, command, scale, seeds, problem, environment)"
-                " VALUES (?, 'running', ?, ?, ?, ?, ?)",
-                (_now(), command, scale, seeds, problem, environment_id),
-            )
-            run = int(cursor.lastrowid or 0)
-            # Before anybody else can see the run.
-            self._living[run] = Alive(self._sign(run))
+        alive: Alive | None = None
+        try:
+            with self._transaction():
+                self._bury_the_dead()
+                environment_id = self._environment_id(environment)
+                cursor = self._db.execute(
+                    "INSERT INTO runs (started, status, command, scale, seeds, problem, environment)"
+                    " VALUES (?, 'running', ?, ?, ?, ?, ?)",
+                    (_now(), command, scale, seeds, problem, environment_id),
+                )
+                run = int(cursor.lastrowid or 0)
+                # Before anybody else can see the run.
+                alive = self._living[run] = Alive(self._sign(run))
+        except BaseException:
+            if alive is not None:
+                alive.end()
+            raise
         return run
 
     def _environment_id(self, environment: Mapping[str, Any]) -> int:
@@ -159,7 +165,10 @@ class Store:
             cell_id = int(cursor.lastrowid or 0)
             self._db.executemany(
                 "INSERT INTO observations (cell, metric, data) VALUES (?, ?, ?)",
-                [(cell_id, metric, _pack(values)) for metric, values in outcome.metrics.items()],
+                [
+                    (cell_id, metric, pack(values, label_of(*cell.key, metric)))
+                    for metric, values in outcome.metrics.items()
+                ],
             )
             self._db.execute("INSERT INTO run_cells (run, cell, cached) VALUES (?, ?, 0)", (run, cell_id))
             self._db.execute("DELETE FROM leases WHERE fingerprint = ? AND start = ? AND run = ?", (*cell.key, run))
@@ -206,11 +215,13 @@ class Store:
 
     def observations(self, cell_id: int) -> dict[str, np.ndarray]:
         """All metrics of a cell, each with a leading axis of seeds."""
-        rows = self._rows("SELECT metric, data FROM observations WHERE cell = ?", (cell_id,))
-        try:
-            return {row["metric"]: _unpack(row["data"]) for row in rows}
-        except (ValueError, EOFError, SyntaxError) as error:
-            raise self._damaged(f"the numbers of cell {cell_id}") from error
+        rows = self._rows(
+            "SELECT fingerprint, start, metric, data FROM observations JOIN cells ON cells.id = cell WHERE cell = ?",
+            (cell_id,),
+        )
+        if not rows or not all(readable(row["data"], label_of(*row[:3])) for row in rows):
+            raise self.damaged(f"the numbers of cell {cell_id}")
+        return {row["metric"]: unpack(row["data"], label_of(*row[:3])) for row in rows}
 
     def cell_seconds(self, cell_ids: Iterable[int]) -> dict[int, float]:
         """How long each of these cells took, compiling included."""
@@ -337,20 +348,21 @@ class Store:
         return "" if found == "ok" else str(found)
 
     def unreadable(self) -> int:
-        """How many finished cells have numbers that cannot be read, or none at all."""
+        """How many finished cells have numbers that are not what was written, or none at all."""
         rows = self._rows(
-            "SELECT cells.id, observations.data FROM cells LEFT JOIN observations ON observations.cell = cells.id"
-            " WHERE cells.status = 'done'"
+            "SELECT cells.id, fingerprint, start, metric, data FROM cells LEFT JOIN observations ON cell = cells.id"
+            " WHERE status = 'done'"
         )
-        return len({row["id"] for row in rows if not readable(row["data"])})
+        return len({row["id"] for row in rows if not readable(row["data"], label_of(*row[1:4]))})
 
     def _loads(self, text: str) -> Any:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise self._damaged("a record") from error
+            raise self.damaged("a record") from error
 
-    def _damaged(self, what: str) -> UserError:
+    def damaged(self, what: str) -> UserError:
+        """The error for what is not as it was written."""
         return UserError(f"The store {self.path} is damaged: {what} cannot be read.", REPAIR)
 
 
@@ -369,21 +381,3 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _pack(values: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _unpack(data: bytes) -> np.ndarray:
-    return np.load(io.BytesIO(data), allow_pickle=False)
-
-
-def readable(data: object) -> bool:
-    """Whether an array can be had from what the store keeps of it."""
-    try:
-        return isinstance(data, bytes) and _unpack(data) is not None
-    except (ValueError, EOFError, SyntaxError):
-        return False

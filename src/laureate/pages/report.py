@@ -39,10 +39,14 @@ def write_everything(store: Store, path: Path, explore: bool = False) -> None:
 def _write(path: Path, html: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".html")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(html)
-    os.chmod(scratch, 0o644)
-    os.replace(scratch, path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(html)
+        os.chmod(scratch, 0o644)
+        os.replace(scratch, path)
+    except BaseException:
+        os.unlink(scratch)
+        raise
 
 
 def render_run(store: Store, run: int, explore: bool = False) -> str:
