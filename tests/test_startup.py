@@ -26,6 +26,7 @@ finally:
         ["cite", "pes"],
         ["doctor"],
         ["run", "--help"],
+        ["plan", "--all", "--scale", "full"],
         ["find", "noisy"],
         ["report"],
     ],

@@ -19,6 +19,7 @@ __all__ = ["main"]
 COMMANDS = {
     "find": "find:find",
     "run": "run:run",
+    "plan": "plan:plan",
     "board": "board:board",
     "show": "show:show",
     "compare": "compare:compare",

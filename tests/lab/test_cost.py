@@ -1,0 +1,124 @@
+"""Cost on paper: from what was measured, and said so where it was not."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import toys
+from laureate import claims
+from laureate.cli import cli
+from laureate.lab.claim import Scale
+from laureate.lab.cost import estimate, makespan
+from laureate.lab.plan import plan
+from laureate.lab.worker import Outcome
+
+SCALES = {
+    "smoke": Scale(seeds=10, block=5, cost=2.0, draws=8),
+    "desk": Scale(seeds=20, block=10, cost=30.0, draws=8),
+    "full": Scale(seeds=40, block=10, cost=1200.0, draws=16),
+}
+MIB = 2**20
+
+
+@pytest.fixture
+def paper():
+    return toys.paper(toys.experiment(scales=SCALES))
+
+
+def measure(store, paper, scale, seconds, memory=300 * MIB, arms=("ours", "theirs", "third")):
+    """Every cell of these arms at the scale took so many seconds, a quarter of them to compile."""
+    run = store.start_run("test", scale, 10, "default", {})
+    for cell in plan(toys.selections(paper), scale):
+        if cell.arm in arms:
+            outcome = Outcome({"loss": np.zeros(cell.count)}, 0.75 * seconds, 0.25 * seconds, memory=memory)
+            store.add_cell(run, cell, outcome)
+    store.end_run(run, "finished")
+
+
+def only(store, paper, scale):
+    (found,) = estimate(store, toys.selections(paper), scale)
+    return found
+
+
+def test_nothing_measured_is_what_was_declared(store, paper):
+    found = only(store, paper, "full")
+    assert (found.basis, found.memory, found.kept) == ("declared", None, 0)
+    assert len(found.seconds) == 3 * 4
+    assert found.core_hours == pytest.approx(2 * 1200 / 3600), "declared on two cores"
+
+
+def test_measured_at_the_scale_itself(store, paper):
+    measure(store, paper, "desk", 7.0)
+    found = only(store, paper, "desk")
+    assert (found.basis, found.memory, found.kept) == ("measured", 300 * MIB, 6)
+    assert found.seconds == pytest.approx((7.0,) * 6)
+
+
+def test_extrapolated_by_the_ratio_of_the_declared_costs_from_the_largest_measured_scale(store, paper):
+    measure(store, paper, "smoke", 100.0)
+    measure(store, paper, "desk", 7.0)
+    found = only(store, paper, "full")
+    assert (found.basis, found.basis_scale, found.kept) == ("extrapolated", "desk", 0)
+    assert len(found.seconds) == 12
+    assert sum(found.seconds) == pytest.approx(6 * 7.0 * 1200 / 30)
+    assert found.memory == 300 * MIB
+
+
+def test_an_arm_that_was_never_measured_leaves_the_scale_out(store, paper):
+    measure(store, paper, "smoke", 2.0)
+    measure(store, paper, "desk", 7.0, arms=("ours", "theirs"))
+    assert only(store, paper, "full").basis_scale == "smoke"
+    (some,) = estimate(store, toys.selections(paper, "toy/better"), "full")
+    assert (some.basis_scale, len(some.seconds)) == ("desk", 8)
+
+
+def test_the_newest_computation_of_a_block_counts(store, paper):
+    measure(store, paper, "desk", 70.0)
+    measure(store, paper, "desk", 7.0)
+    assert sum(only(store, paper, "desk").seconds) == pytest.approx(6 * 7.0)
+
+
+def test_failed_cells_and_other_problems_do_not_count(store, paper):
+    run = store.start_run("test", "desk", 10, "default", {})
+    for cell in plan(toys.selections(paper), "desk"):
+        store.add_cell(run, cell, Outcome(error="broken", seconds=1e6))
+    for cell in plan(toys.selections(paper), "desk", problem=f"{toys.TRIALS}:Bowl"):
+        store.add_cell(run, cell, Outcome({"loss": np.zeros(cell.count)}, 1e6))
+    assert only(store, paper, "desk").basis == "declared"
+
+
+def test_a_scale_without_a_declared_cost_cannot_be_extrapolated(store):
+    paper = toys.paper(toys.experiment(scales=SCALES | {"full": Scale(seeds=40, draws=16)}))
+    measure(store, paper, "desk", 7.0)
+    found = only(store, paper, "full")
+    assert (found.basis, found.core_hours) == ("declared", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "workers", "long"),
+    [([1.0] * 6, 1, 6.0), ([1.0] * 6, 2, 3.0), ([1.0] * 6, 100, 1.0), ([5.0, 1, 1, 1, 1, 1], 2, 5.0)],
+)
+def test_how_long(seconds, workers, long):
+    assert makespan(seconds, workers) == long
+
+
+def test_the_command(store, paper, monkeypatch, capsys):
+    monkeypatch.setattr(claims, "paper_ids", lambda: ["toy"])
+    monkeypatch.setattr(claims, "paper", lambda _: paper)
+    monkeypatch.setattr("laureate.lab.executors.cores", lambda: 2)
+    measure(store, paper, "desk", 7.0)
+    cli.main(["plan", "--all", "--scale", "full", "--json"], standalone_mode=False)
+    told = SimpleNamespace(**json.loads(capsys.readouterr().out))
+    (row,) = told.experiments
+    assert (row["id"], row["cells"], row["basis"], row["memory_gib"]) == ("toy/toy", 12, "extrapolated", 0.293)
+    hours = told.total["hours_on_machines"]
+    assert told.total["core_hours"] == pytest.approx(6 * 7.0 * 40 / 3600)
+    assert hours["1"] == pytest.approx(told.total["core_hours"] / 2)
+    assert hours["16"] == hours["256"] == pytest.approx(row["longest_cell_hours"])
+    cli.main(["plan", "toy", "--scale", "full"], standalone_mode=False)
+    said = capsys.readouterr().out
+    assert "12 cells (0 of them are in the store already)" in said
+    assert "measured at desk, times the ratio of the declared costs" in said
+    assert "≥0.29 GiB" in said
