@@ -1,6 +1,7 @@
 """The server's doors: who gets in, and what for."""
 
 import http.client
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -8,11 +9,14 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import toy_site
 from laureate.lab.errors import UserError
 from laureate.lab.home import store_path
 from laureate.lab.store import Store
+from laureate.pages import door
 from laureate.pages.jobs import Jobs
 from laureate.pages.server import make_server
 
@@ -155,6 +159,153 @@ def test_other_verbs_and_large_forms_are_refused(server):
     assert ask(server, "POST", "/run/1", form(server))[0].status == 404
     answer, text = ask(server, "HEAD", "/")
     assert (answer.status, text) == (200, "")
+
+
+def spoken(server, text: bytes, wait: float = 30.0) -> bytes:
+    """What comes back for bytes that need not be HTTP, until the server closes the connection."""
+    with socket.create_connection(server.server_address[:2], timeout=wait) as connection:
+        connection.sendall(text)
+        connection.shutdown(socket.SHUT_WR)
+        said = b""
+        while part := connection.recv(65536):
+            said += part
+    return said
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: [\r\n\r\n", b"421"),
+        (b"GET //[ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
+        (b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nGET /", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
+        (b"POST /start HTTP/1.1\r\nHost: localhost\r\n\r\n", b"413"),
+        (b"POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", b"413"),
+        (b"POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", b"413"),
+        (b"POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nshort", b"403"),
+        (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
+        (b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
+        (b"GET / HTTP/1.1\r\n" + b"X-Many: 1\r\n" * 200 + b"\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\nX-Long: " + b"a" * 70000 + b"\r\n\r\n", b"431"),
+        (b"BREW /pot HTTP/1.1\r\nHost: localhost\r\n\r\n", b"501"),
+        (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", b"505"),
+        (b"\x16\x03\x01 no HTTP at all\r\n\r\n", b"400"),
+    ],
+    ids=lambda value: value.decode() if len(value) == 3 else "",
+)
+def test_whatever_is_sent_is_refused_in_words_with_the_headers_that_guard_it(server, capfd, text, status):
+    said = spoken(server, text)
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.split()[1] == status
+    assert b"Content-Security-Policy: default-src 'none'" in head
+    assert b"X-Content-Type-Options: nosniff" in head
+    assert b"Traceback" not in body
+    assert server.token.encode() not in said
+    assert capfd.readouterr().err == "", "the terminal belongs to the person"
+    assert server.jobs.started == []
+
+
+HOSTILE = (
+    "..", "%2e%2e", "%00", "etc", "passwd", "static", "app.js", "figure", "run", "data", "method", "toy", "paper", "1",
+    "-1", "%", "%zz", "\\", "~", "<script>", "'", "better.csv", "run-1.csv", "%F0%9F%92%A9", "",
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(HOSTILE) | st.text("abc/.%<&?=#[]", max_size=6), max_size=5),
+    st.text("q=&%+<'\"a1", max_size=20),
+)
+def test_no_address_breaks_the_server_or_leads_out_of_it(server, parts, query):
+    address = ("/" + "/".join(parts) + "?" + query).replace(" ", "+").encode("ascii", "ignore")
+    said = spoken(server, b"GET " + address + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert said.split()[1] in (b"200", b"404"), address
+    assert b"root:" not in said
+    assert b"<script>alert" not in said
+
+
+def test_what_is_asked_comes_back_as_text(server):
+    for path in ("/catalogue?q=%3Cscript%3Ealert(1)%3C/script%3E", "/%3Cscript%3Ealert(1)%3C/script%3E"):
+        text = ask(server, "GET", path)[1]
+        assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in ask(server, "GET", "/catalogue?q=%3Cscript%3Ealert(1)%3C/script%3E")[1]
+
+
+def test_slow_clients_are_let_go_and_hold_nobody_up(server, monkeypatch, capfd):
+    """They send a letter now and then and never come to an end; a reader beside them is served at once."""
+    monkeypatch.setattr(door, "SECONDS_IN", 1.0)
+    slow = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(40)]
+    began = time.monotonic()
+    for connection in slow:
+        connection.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+    assert ask(server, "GET", "/static/icon.svg")[0].status == 200
+    gone: list[socket.socket] = []
+    while len(gone) < len(slow):
+        assert time.monotonic() < began + 20, "a letter now and then must not buy more time"
+        time.sleep(0.1)
+        for connection in slow:
+            try:
+                connection.sendall(b"a")
+            except OSError:
+                gone.append(connection) if connection not in gone else None
+    for connection in slow:
+        connection.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_form_that_never_comes_is_let_go(server, monkeypatch, capfd):
+    monkeypatch.setattr(door, "SECONDS_IN", 0.3)
+    with socket.create_connection(server.server_address[:2], timeout=30) as connection:
+        connection.sendall(b"POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntoken=")
+        assert connection.recv(100) == b"", "closed without an answer"
+    assert capfd.readouterr().err == ""
+
+
+def test_readers_who_leave_or_do_not_read_are_no_news(server, monkeypatch, capfd):
+    monkeypatch.setattr(door, "SECONDS_OUT", 0.3)
+    for _ in range(5):
+        connection = socket.create_connection(server.server_address[:2], timeout=30)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close by a reset
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+        connection.close()
+    idle = socket.create_connection(server.server_address[:2], timeout=30)
+    idle.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
+    assert ask(server, "GET", "/static/icon.svg")[0].status == 200
+    time.sleep(0.5)
+    idle.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_hundred_readers_at_once_all_get_their_page(server):
+    """A thousand: benchmarks/pages_load.py."""
+    answers: list[int] = []
+
+    def read():
+        answers.append(ask(server, "GET", "/static/style.css")[0].status)
+
+    threads = [threading.Thread(target=read) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [200] * 100
+
+
+def test_beyond_its_room_a_connection_is_closed_and_there_is_room_again_later(home, monkeypatch):
+    monkeypatch.setattr(door, "MOST_CONNECTIONS", 3)
+    with serving(jobs=FakeJobs()) as server:
+        held = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(4)]
+        assert held[3].recv(10) == b"", "the fourth is turned away"
+        for connection in held:
+            connection.close()
+        wait_for(lambda: server._room._value == 3)
+        assert ask(server, "GET", "/static/icon.svg")[0].status == 200
+
+
+def test_it_listens_on_loopback_unless_told(server):
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.may_run
 
 
 def test_fragments_are_the_same_text_without_the_frame(server):

@@ -1,25 +1,17 @@
 """The second shell: the same pages on this machine's own web address, live while a run goes on.
 
-Python's own server: it serves one person, needs no dependency, and answers in milliseconds. Who may do what:
-
-- It listens on loopback, and answers only requests whose ``Host`` is an address or ``localhost``: a foreign name that
-  is pointed at this machine (DNS rebinding) gets nothing.
-- Only ``POST`` changes anything, only with the token that our own pages carry, and never from another origin.
-- Nothing from outside is a program here: a strict content security policy, and every text is escaped.
+Python's own server: it serves one person, needs no dependency, and answers in milliseconds. Who may come in, and what
+goes back, is the door's affair (:mod:`laureate.pages.door`); here is what is behind it.
 """
 
 import contextlib
 import hashlib
-import hmac
 import ipaddress
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from laureate import claims
 from laureate.catalogue import index
@@ -28,50 +20,15 @@ from laureate.lab.errors import UserError
 from laureate.lab.home import store_path
 from laureate.lab.store import Store
 from laureate.pages import content, papers, render, vega
+from laureate.pages.door import Answer, Door, House, RefusedError
 from laureate.pages.figures import csv_of
 from laureate.pages.jobs import BusyError, Jobs
 from laureate.pages.wording import csv_text
 
 __all__ = ["Server", "make_server"]
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # Not "no-referrer": a browser would then send our own forms with the origin "null".
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
-LARGEST_FORM = 4096
 POLL_MS = {"job": 700, "run": 1500, "board": 3000}
-
-
-class RefusedError(Exception):
-    """An answer other than 200, with words for the person."""
-
-    def __init__(self, status: HTTPStatus, text: str):
-        super().__init__(text)
-        self.status, self.text = status, text
-
-
-class Answer:
-    """What goes back."""
-
-    def __init__(
-        self,
-        body: str | bytes,
-        kind: str = "text/html",
-        status: HTTPStatus = HTTPStatus.OK,
-        headers: dict[str, str] | None = None,
-    ):
-        self.body = body.encode() if isinstance(body, str) else body
-        self.kind, self.status, self.headers = kind, status, headers or {}
 
 
 class SharedCatalogue:
@@ -110,17 +67,13 @@ class SharedCatalogue:
             self._catalogue = None
 
 
-class Server(ThreadingHTTPServer):
+class Server(House):
     """The local web. ``may_run``: its pages may start and stop runs."""
 
-    daemon_threads = True
-    allow_reuse_address = True
-
     def __init__(self, address: tuple[str, int], jobs: Jobs, may_run: bool):
-        self.jobs, self.may_run, self.host = jobs, may_run, address[0]
-        self.token = secrets.token_urlsafe(24)
+        self.jobs = jobs
         self.catalogue = SharedCatalogue()
-        super().__init__(address, Handler)
+        super().__init__(address, Handler, may_run)
 
     @property
     def url(self) -> str:
@@ -151,107 +104,36 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One request: who asks, what for, and the answer."""
+class Handler(Door):
+    """What is at which address."""
 
     server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "laureate", ""
-    timeout = 30
 
-    def do_GET(self) -> None:
-        """A page, a file or a fragment."""
-        self._respond(self._get)
+    def get(self, parts: list[str], query: dict[str, str]) -> Answer:
+        """The page, file or fragment at an address."""
+        first, *rest = parts
+        pages: dict[str, Callable[[list[str], dict[str, str]], Answer]] = {
+            "": self._board,
+            "method": self._method,
+            "runs": self._runs,
+            "run": self._run,
+            "compare": self._compare,
+            "catalogue": self._catalogue,
+            "paper": self._paper,
+            "job": self._job,
+            "figure": self._figure,
+            "data": self._data,
+            "static": self._static,
+        }
+        if first not in pages or (rest and first in ("", "runs", "compare", "catalogue", "job")):
+            raise RefusedError(HTTPStatus.NOT_FOUND, "Perhaps the address was mistyped.")
+        return pages[first](rest, query)
 
-    def do_HEAD(self) -> None:
-        """The same without its text."""
-        self._respond(self._get)
-
-    def do_POST(self) -> None:
-        """Start or stop."""
-        self._respond(self._post)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Quiet: the terminal belongs to the person."""
-
-    # -- the way in and out --------------------------------------------------------------------------------------------
-
-    def _respond(self, handle: Callable[[], Answer]) -> None:
-        try:
-            self._check_host()
-            answer = handle()
-        except RefusedError as refused:
-            answer = self._problem(refused.status, refused.text)
-        except UserError as error:
-            answer = self._problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        except Exception:  # one bad record must not take the page away; the terminal gets the whole story
-            import traceback
-
-            traceback.print_exc()
-            answer = self._problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the terminal says what.")
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._send(answer)
-
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        text = answer.kind.startswith("text/") or answer.kind.endswith(("json", "xml"))
-        self.send_header("Content-Type", f"{answer.kind}; charset=utf-8" if text else answer.kind)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in ({"Cache-Control": "no-store"} | HEADERS | answer.headers).items():
-            self.send_header(name, value)
-        if answer.status >= 400:
-            # What was sent with a refused request is not read; the connection cannot be used again.
-            self.close_connection = True
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
-
-    def _problem(self, status: HTTPStatus, text: str) -> Answer:
-        site = self._site()
-        title = status.phrase if status != HTTPStatus.NOT_FOUND else "There is no such page"
-        page = render.body("problem", site, title=title, text=text)
-        return Answer(render.web_page(site, title, page), status=status)
-
-    # -- who asks ------------------------------------------------------------------------------------------------------
-
-    def _check_host(self) -> None:
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
-        if host in ("localhost", self.server.host):
-            return
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            raise RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "Open this page by its address.") from None
-
-    def _check_sender(self, form: dict[str, str]) -> None:
-        if not self.server.may_run:
-            raise RefusedError(HTTPStatus.FORBIDDEN, "Runs can only be started on the machine itself.")
-        origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site")
-        if origin is not None and origin != f"http://{self.headers.get('Host', '')}":
-            raise RefusedError(HTTPStatus.FORBIDDEN, "This came from another site.")
-        if site not in (None, "same-origin"):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "This came from another site.")
-        if not hmac.compare_digest(form.get("token", "").encode(), self.server.token.encode()):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "This page is of an earlier start of the server; load it again.")
-
-    def _site(self) -> render.Site:
-        server = self.server
-        token = server.token if server.may_run else ""
-        return render.Site(live=True, token=token, running=server.jobs.running, explore=vega.available())
-
-    # -- what for ------------------------------------------------------------------------------------------------------
-
-    def _post(self) -> Answer:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > LARGEST_FORM:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "That form is too large.")
-        form = dict(parse_qsl(self.rfile.read(int(length)).decode("utf-8", "replace")))
-        self._check_sender(form)
-        path = urlsplit(self.path).path
-        if path == "/start":
+    def post(self, parts: list[str], form: dict[str, str]) -> Answer:
+        """Start or stop a run."""
+        if parts == ["start"]:
             self._start(form)
-        elif path == "/stop":
+        elif parts == ["stop"]:
             self.server.jobs.stop()
         else:
             raise RefusedError(HTTPStatus.NOT_FOUND, "Only a run can be started or stopped here.")
@@ -271,26 +153,17 @@ class Handler(BaseHTTPRequestHandler):
         except BusyError as busy:
             raise RefusedError(HTTPStatus.CONFLICT, f"Already running: {busy}. Stop it first, or wait.") from None
 
-    def _get(self) -> Answer:
-        split = urlsplit(self.path)
-        query = dict(parse_qsl(split.query))
-        first, *rest = [unquote(part) for part in split.path.strip("/").split("/")]
-        pages: dict[str, Callable[[list[str], dict[str, str]], Answer]] = {
-            "": self._board,
-            "method": self._method,
-            "runs": self._runs,
-            "run": self._run,
-            "compare": self._compare,
-            "catalogue": self._catalogue,
-            "paper": self._paper,
-            "job": self._job,
-            "figure": self._figure,
-            "data": self._data,
-            "static": self._static,
-        }
-        if first not in pages or (rest and first in ("", "runs", "compare", "catalogue", "job")):
-            raise RefusedError(HTTPStatus.NOT_FOUND, "Perhaps the address was mistyped.")
-        return pages[first](rest, query)
+    def problem(self, status: HTTPStatus, text: str) -> Answer:
+        """A refusal as a page."""
+        site = self._site()
+        title = status.phrase if status != HTTPStatus.NOT_FOUND else "There is no such page"
+        page = render.body("problem", site, title=title, text=text)
+        return Answer(render.web_page(site, title, page), status=status)
+
+    def _site(self) -> render.Site:
+        server = self.server
+        token = server.token if server.may_run else ""
+        return render.Site(live=True, token=token, running=server.jobs.running, explore=vega.available())
 
     def _page(self, page: str, title: str, /, here: str = "-", poll: int = 0, **data: Any) -> Answer:
         site = self._site()
