@@ -28,6 +28,9 @@ def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int 
 )
 @click.option("--seeds", type=click.IntRange(min=2), help="Seeds an arm, instead of the scale's own number.")
 @click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one a core.")
+@click.option(
+    "--on", default="", metavar="ray | ray://HOST:PORT | HOST:PORT", help="On a Ray cluster; ray: one that starts here."
+)
 @click.option("--problem", metavar="FILE.py:NAME", help="Compare on your own problem.")
 @click.option("--fresh", is_flag=True, help="Compute again what the store already has.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -39,6 +42,7 @@ def run(
     scale: str,
     seeds: int | None,
     workers: int | None,
+    on: str,
     problem: str | None,
     fresh: bool,
     quiet: bool,
@@ -68,6 +72,7 @@ def run(
         seeds=seeds,
         problem=chosen_problem,
         workers=workers,
+        on=on,
         fresh=fresh,
         command=shlex.join(["laureate", *sys.argv[1:]]),
         progress=None if quiet else make_progress(),

@@ -15,7 +15,7 @@ from typing import Protocol
 from laureate.lab.plan import Cell
 from laureate.lab.worker import Outcome, compute, prepare
 
-__all__ = ["Executor", "InProcess", "ProcessPool", "cores", "make_executor"]
+__all__ = ["Executor", "InProcess", "ProcessPool", "cores", "make_executor", "next_cell"]
 
 # One thread a worker: cells are what runs in parallel, and the numbers do not depend on how many workers there are.
 SINGLE_THREAD = {
@@ -27,7 +27,12 @@ SINGLE_THREAD = {
 
 
 class Executor(Protocol):
-    """Computes cells, in any order, and gives the outcomes as they come."""
+    """Computes cells, in any order, and gives the outcomes as they come.
+
+    workers: how many at a time.
+    """
+
+    workers: int
 
     def outcomes(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Outcome]]:
         """Each cell once, with what became of it."""
@@ -43,16 +48,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def make_executor(workers: int, compilation_cache: Path) -> Executor:
-    """In this process for one worker, else a pool of processes."""
+def make_executor(workers: int | None, compilation_cache: Path, on: str = "") -> Executor:
+    """In this process for one worker, else a pool of processes; on a Ray cluster if one is named.
+
+    workers: by default one a core. on: as in ``RayCluster``; empty: this machine.
+    """
     for name, value in SINGLE_THREAD.items():
         os.environ.setdefault(name, value)
     compilation_cache.mkdir(parents=True, exist_ok=True)
+    if on:
+        from laureate.lab.ray_executor import RayCluster
+
+        return RayCluster(on, workers, compilation_cache)
+    workers = workers or cores()
     return InProcess(compilation_cache) if workers == 1 else ProcessPool(workers, compilation_cache)
 
 
 class InProcess:
     """One cell after another in this process: the simplest, and the one to debug with."""
+
+    workers = 1
 
     def __init__(self, compilation_cache: Path):
         self._cache = compilation_cache
@@ -75,7 +90,7 @@ class ProcessPool:
     """
 
     def __init__(self, workers: int, compilation_cache: Path):
-        self._workers = workers
+        self.workers = workers
         self._cache = compilation_cache
         self._pool: ProcessPoolExecutor | None = None
 
@@ -85,7 +100,7 @@ class ProcessPool:
         suspects: list[Cell] = []
         while left:
             done: set[tuple[str, int]] = set()
-            for cell, outcome in self._batch(left, self._workers):
+            for cell, outcome in self._batch(left, self.workers):
                 if outcome is None:
                     suspects.append(cell)
                 else:
@@ -108,7 +123,7 @@ class ProcessPool:
         while not broken:
             # No more is handed over than runs, so that a broken pool casts suspicion on few.
             try:
-                while len(running) < workers and (cell := _next(waiting, running.values(), compiled)) is not None:
+                while len(running) < workers and (cell := next_cell(waiting, running.values(), compiled)) is not None:
                     running[self._pool.submit(compute, cell)] = cell
             except BrokenProcessPool:
                 break
@@ -136,7 +151,7 @@ class ProcessPool:
         self._pool = None
 
 
-def _next(waiting: list[Cell], running: Iterable[Cell], compiled: set[str]) -> Cell | None:
+def next_cell(waiting: list[Cell], running: Iterable[Cell], compiled: set[str]) -> Cell | None:
     """Take a cell whose program no other worker is compiling just now: once that is done, the cache has it."""
     compiling = {cell.program for cell in running} - compiled
     for i, cell in enumerate(waiting):

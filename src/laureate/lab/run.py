@@ -13,8 +13,8 @@ import numpy as np
 
 from laureate.lab.environment import environment
 from laureate.lab.errors import UserError
-from laureate.lab.executors import Executor, cores, make_executor
-from laureate.lab.home import compilation_cache
+from laureate.lab.executors import cores, make_executor
+from laureate.lab.home import compilation_cache, mend_compilation_cache
 from laureate.lab.plan import DEFAULT_PROBLEM, Cell, Selection, plan, scale_of
 from laureate.lab.store import Store
 from laureate.lab.verdict import Draft, Verdict, answers, decide, draft, not_run
@@ -74,6 +74,7 @@ def run_claims(
     seeds: int | None = None,
     problem: str = DEFAULT_PROBLEM,
     workers: int | None = None,
+    on: str = "",
     fresh: bool = False,
     command: str = "",
     progress: Progress | None = None,
@@ -82,6 +83,7 @@ def run_claims(
 
     seeds: for every experiment; by default what its scale declares.
     workers: processes; by default one a core, and this process alone where one cell is left.
+    on: a Ray cluster, as in ``RayCluster``; empty: this machine.
     """
     selections, skipped = _fitting(list(selections), scale, problem)
     planned = plan(selections, scale, seeds, problem)
@@ -89,24 +91,28 @@ def run_claims(
     to_compute = _longest_first([cell for cell in planned if cell.key not in found], selections, scale)
     shown_seeds = seeds or max(scale_of(selection.experiment, scale).seeds for selection in selections)
 
+    # First of all, for a cluster may not be there.
+    at_once = max(1, min(workers or cores(), len(to_compute)))
+    executor = make_executor(workers if on else at_once, compilation_cache(), on) if to_compute else None
+    at_once = executor.workers if executor and on else at_once
     facts = environment()
+    if executor and on:
+        facts["machine"] = f"a Ray cluster of {at_once} cores, from {facts['machine']}"
     run = store.start_run(command, scale, shown_seeds, problem, facts)
     failures: list[dict[str, str]] = []
     computed = 0
     status = "interrupted"
-    workers = max(1, min(workers or cores(), len(to_compute)))
-    executor: Executor | None = None
     try:
         store.use_cells(run, found.values())
+        if executor and (store.run(run - 1) or {}).get("status") == "interrupted":
+            mend_compilation_cache()
         if progress:
-            progress.start(to_compute, len(found), workers)
+            progress.start(to_compute, len(found), at_once)
         for cells, elsewhere in _in_turn(store, run, to_compute, fresh, progress):
             for cell, cell_id in elsewhere:
                 found[cell.key] = cell_id
                 if progress:
                     progress.finished(cell, Outcome(seconds=store.cell_seconds([cell_id])[cell_id]))
-            if cells and executor is None:
-                executor = make_executor(workers, compilation_cache())
             for cell, outcome in executor.outcomes(cells) if executor and cells else ():
                 cell_id = store.add_cell(run, cell, outcome)
                 computed += 1
@@ -241,4 +247,6 @@ def _told(verdict: Verdict) -> dict[str, Any]:
 def _observed(store: Store, cell_ids: list[int], seeds: int) -> dict[str, np.ndarray]:
     """The blocks of one arm joined, cut to the seeds that were asked for."""
     blocks = [store.observations(cell_id) for cell_id in cell_ids]
+    if len({frozenset(block) for block in blocks}) > 1:
+        raise store.damaged("a metric of some seeds")
     return {metric: np.concatenate([block[metric] for block in blocks])[:seeds] for metric in blocks[0]}

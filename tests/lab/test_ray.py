@@ -1,0 +1,169 @@
+"""Cells on a Ray cluster: the same numbers as in process, and a node that is lost costs nothing but time."""
+
+import importlib.util
+import socket
+
+import numpy as np
+import pytest
+
+import toys
+from laureate.lab.claim import Arm, Claim, Scale
+from laureate.lab.errors import UserError
+from laureate.lab.executors import make_executor
+from laureate.lab.plan import plan
+from laureate.lab.records import run_observations
+from laureate.lab.run import run_claims
+
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'laureate[ray]'"
+)
+# Ray leaves sockets and files to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+class Watcher:
+    """A progress that calls back after every cell."""
+
+    def __init__(self, call):
+        self.call, self.workers = call, 0
+
+    def start(self, to_compute, cached, workers):
+        self.workers = workers
+
+    def finished(self, cell, outcome):
+        self.call(cell, outcome)
+
+    def waiting(self, cells):
+        pass
+
+    def stop(self):
+        pass
+
+
+def run(store, made=None, **options):
+    return run_claims(store, toys.selections(made or toys.paper()), **{"scale": "smoke"} | options)
+
+
+def deadly(**more):
+    """Three arms, of which the second kills its worker."""
+    arms = (Arm("ours", fails=0), Arm("theirs", fails=1), Arm("third", fails=0))
+    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+    scales = {"smoke": Scale(seeds=2, block=2)}
+    return toys.paper(toys.experiment(trial="deadly", arms=arms, claims=(claim,), over_seeds="loop", scales=scales))
+
+
+@needs_ray
+def test_a_local_cluster_computes_the_same_bits_and_streams_them(store):
+    alone = run_observations(store, run(store, workers=1).run)["toy", "toy"]
+    kept = []
+    watcher = Watcher(lambda cell, outcome: kept.append(store.counts()["cells"]))
+    clustered = run(store, on="ray", workers=2, fresh=True, progress=watcher)
+    assert clustered.cells == {"total": 6, "computed": 6, "cached": 0, "failed": 0}
+    assert kept == [7, 8, 9, 10, 11, 12], "a cell is in the store as soon as it is finished"
+    assert watcher.workers == 2
+    same = run_observations(store, clustered.run)["toy", "toy"]
+    for arm, metrics in alone.items():
+        for metric, values in metrics.items():
+            np.testing.assert_array_equal(values, same[arm][metric])
+    assert store.run(clustered.run)["environment"]["machine"].startswith("a Ray cluster of 2 cores, from ")
+    assert run(store, on="ray").cells["computed"] == 0, "what is cached needs no cluster"
+
+
+@pytest.mark.parametrize(
+    ("on", "told"),
+    [
+        ("ray://nowhere.invalid:10001", "Nothing answers at ray://nowhere.invalid:10001: .*Is the cluster up"),
+        ("slurm", "--on has no 'slurm'. It takes ray, ray://HOST:PORT or HOST:PORT."),
+        ("ray://", "--on has no 'ray://'"),
+        ("127.0.0.1:99999", "Nothing answers at 127.0.0.1:99999"),
+    ],
+)
+@needs_ray
+def test_a_cluster_that_is_not_there(store, on, told):
+    with pytest.raises(UserError, match=told):
+        run(store, on=on)
+    assert store.counts()["runs"] == 0
+
+
+@needs_ray
+def test_a_closed_port(store):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with pytest.raises(UserError, match=f"Nothing answers at 127.0.0.1:{port}: .*refused"):
+        run(store, on=f"127.0.0.1:{port}")
+
+
+def test_without_ray(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(UserError, match=r"Ray is not installed. pip install 'laureate\[ray\]'"):
+        make_executor(None, tmp_path, "ray")
+
+
+@pytest.fixture
+def two_nodes():
+    """A head that computes nothing and two nodes of a core each: (address, nodes, cluster)."""
+    from ray.cluster_utils import Cluster
+
+    small = {"object_store_memory": 100 * 2**20, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0} | small)
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20) for _ in range(2)]
+    cluster.wait_for_nodes()
+    yield cluster.address, nodes, cluster
+    cluster.shutdown()
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_lost_node_costs_no_cell(store, two_nodes):
+    address, nodes, cluster = two_nodes
+    made = toys.paper(
+        toys.experiment(trial="slow", over_seeds="loop", scales={"smoke": Scale(seeds=6, block=1, sleep=1.0)})
+    )
+    finished = []
+
+    def kill_one(cell, outcome):
+        finished.append(cell.key)
+        if len(finished) == 3:  # both nodes compute now
+            cluster.remove_node(nodes[1], allow_graceful=False)
+
+    clustered = run(store, made, on=address, progress=Watcher(kill_one))
+    assert clustered.cells == {"total": 18, "computed": 18, "cached": 0, "failed": 0}
+    assert len(set(finished)) == 18, "each cell once"
+    alone = run_observations(store, run(store, made, workers=1, fresh=True).run)["toy", "toy"]
+    same = run_observations(store, clustered.run)["toy", "toy"]
+    for arm in alone:
+        np.testing.assert_array_equal(alone[arm]["loss"], same[arm]["loss"])
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_cell_that_kills_its_worker_is_found_and_a_users_files_travel(store, two_nodes, tmp_path):
+    address, _, _ = two_nodes
+    summary = run(store, deadly(), on=address)
+    assert summary.cells["failed"] == 1
+    assert summary.failures == [
+        {"cell": "toy/toy · theirs · seeds 0–1", "error": "Its worker or node was lost 3 times."}
+    ]
+    (tmp_path / "mine.py").write_text("from beside import OFFSET\n\nclass Hill:\n    offset = OFFSET\n")
+    (tmp_path / "beside.py").write_text("OFFSET = 3.0\n")
+    own = f"{tmp_path / 'mine.py'}:Hill"
+    cells = plan(toys.selections(toys.paper()), "smoke", problem=own)
+    executor = make_executor(None, tmp_path / "cache", address)
+    try:
+        gone = {name: tmp_path / f"{name}.py" for name in ("mine", "beside")}
+        outcomes = executor.outcomes(cells)
+        first = [next(outcomes)]
+        for path in gone.values():  # a node elsewhere has no such file
+            path.rename(path.with_suffix(".gone"))
+        rest = list(outcomes) if len(cells) <= 2 * executor.workers else []
+    finally:
+        executor.close()
+    for cell, outcome in first + rest:
+        assert not outcome.error, outcome.error
+        assert outcome.metrics["loss"].mean() > 2.0, cell.name
