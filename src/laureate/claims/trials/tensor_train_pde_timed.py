@@ -82,9 +82,13 @@ def _train_backward(key, pde, arm, scale) -> tuple[Any, float]:
         solver = DeepBackward(num_steps=scale.steps, num_updates=jnp.asarray(num_updates))
         return _clock(lambda: value(solver, key, pde))
 
-    _, least, some = (solve(n)[1] for n in (1, 1, 3))  # the first of the first seed compiles
-    pace = max(some - least, 1e-6) / 2  # seconds for one update more a time step, all steps together
-    return solve(1 + max(0, int((scale.budget - least) / pace)))
+    solve(1)  # of the first seed this compiles
+    updates, seconds = 1, solve(1)[1]
+    # Pilots grow until their seconds stand out of the clock's noise: the run is then at most five times a pilot's.
+    while seconds < scale.budget / 5:
+        updates *= 2
+        seconds = solve(updates)[1]
+    return solve(max(1, int(updates * scale.budget / seconds)))
 
 
 def against_networks(key, arm, problem, scale):
