@@ -9,6 +9,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
 from jaxtyping import Array, Key
 
 from laureate._core import Status, require
@@ -59,6 +61,7 @@ def run(
     collect: Callable[[Any, Any], Tree] = _position,
     chunk: int = 1000,
     progress: Callable[[Progress], None] | None = None,
+    mesh: Mesh | None = None,
 ) -> Run:
     """Run one chain for every entry of ``position``'s first axis.
 
@@ -73,6 +76,8 @@ def run(
         collect: from (state, info) to what is kept.
         chunk: steps between calls of ``progress``, about.
         progress: called with a `Progress` after every chunk.
+        mesh: of one axis; the chains are split over its devices, also of several hosts under ``jax.distributed``. Each
+            draws what it would draw without; nothing travels but what is kept, and every host gets all of that.
 
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> kernel = GibbsWithGradients(lambda x: jnp.sum(x), Binary(), lazy=0.1)
@@ -89,13 +94,19 @@ def run(
     if state is None:
         state = _start(kernel, position)
     num_chains = jax.tree.leaves(state)[0].shape[0]
+    if mesh is not None:
+        rule = f"a multiple of the {mesh.size} devices of the mesh"
+        require("run", "number of chains", rule, num_chains, lambda n: n % mesh.size == 0)
+        state = _place(state, mesh)
     kept_per_chunk = max(1, chunk // thin)
     kept, done, began = num_steps // thin, 0, time.perf_counter()
     parts, rates, nans, costs = [], np.zeros(num_chains), np.zeros(num_chains, int), np.zeros(num_chains, int)
     while done < kept:
         length = min(kept_per_chunk, kept - done)
         first = jnp.asarray(first_step + done * thin, jnp.int32)
-        state, (samples, rate, nan, cost) = _advance(key, kernel, collect, state, first, length, thin)
+        work = (collect, state, first, length, thin)
+        done_now = _advance(key, kernel, *work) if mesh is None else _advance_over(key, kernel, *work, mesh)
+        state, (samples, rate, nan, cost) = done_now
         parts.append(jax.tree.map(np.asarray, samples))
         rates += np.asarray(rate)
         nans += np.asarray(nan)
@@ -124,10 +135,57 @@ def _start(kernel: Any, position: Tree) -> Any:
     return state
 
 
+def _place(state: Any, mesh: Mesh) -> Any:
+    """Every device has its own chains only."""
+    sharding = NamedSharding(mesh, Spec(mesh.axis_names[0]))
+
+    def one(leaf):
+        if isinstance(leaf, jax.Array) and leaf.sharding == sharding:
+            return leaf
+        host = np.asarray(leaf)
+        return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+    return jax.tree.map(one, state)
+
+
 @eqx.filter_jit
 def _advance(key: Array, kernel: Any, collect: Callable, state: Any, first: Array, length: int, thin: int) -> Any:
-    chains = jax.tree.leaves(state)[0].shape[0]
-    chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(jnp.arange(chains))
+    numbers = jnp.arange(jax.tree.leaves(state)[0].shape[0])
+    return _chains(key, kernel, collect, state, first, length, thin, numbers)
+
+
+def _advance_over(
+    key: Array, kernel: Any, collect: Callable, state: Any, first: Array, length: int, thin: int, mesh: Mesh
+) -> Any:
+    # What every device knows travels as plain numbers, for a process may only give what lies on its own devices.
+    known = jax.tree.map(np.asarray, (jax.random.key_data(key), eqx.filter(kernel, eqx.is_array), first))
+    rest = eqx.filter(kernel, eqx.is_array, inverse=True)
+    return _split(known, rest, collect, state, length, thin, mesh, jax.random.key_impl(key))
+
+
+@eqx.filter_jit
+def _split(
+    known: Any, rest: Any, collect: Callable, state: Any, length: int, thin: int, mesh: Mesh, implementation: Any
+) -> Any:
+    axis = mesh.axis_names[0]
+
+    def on_device(known, state):
+        key_data, arrays, first = known
+        key = jax.random.wrap_key_data(key_data, impl=implementation)
+        here = jax.tree.leaves(state)[0].shape[0]
+        numbers = jax.lax.axis_index(axis) * here + jnp.arange(here)
+        state, kept = _chains(key, eqx.combine(arrays, rest), collect, state, first, length, thin, numbers)
+        return state, jax.lax.all_gather(kept, axis, tiled=True)
+
+    ins, outs = (Spec(), Spec(axis)), (Spec(axis), Spec())
+    return jax.shard_map(on_device, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=False)(known, state)
+
+
+def _chains(
+    key: Array, kernel: Any, collect: Callable, state: Any, first: Array, length: int, thin: int, numbers: Array
+) -> Any:
+    """The chains of these numbers, all at once; a chain's keys come from its number alone."""
+    chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(numbers)
 
     def chain(key, state):
         def one(carry, step):
