@@ -8,6 +8,7 @@ import pytest
 
 from laureate import cli as package
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
 import toys
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from laureate.catalogue.entry import DECISIONS, Entry, entries, entry_of
 from laureate.catalogue.words import plain
-from laureate.lab.errors import UserError
+from laureate.lab.database import in_words
 from laureate.lab.home import home
 
 __all__ = ["Imported", "add", "all_entries", "library_path", "merge", "revision"]
@@ -45,12 +45,12 @@ def library_path() -> Path:
 
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with contextlib.closing(sqlite3.connect(path, timeout=60.0, isolation_level=None)) as db:
-            db.executescript(SCHEMA)
-            yield db
-    except sqlite3.DatabaseError as error:
-        raise UserError(f"Your library {path} cannot be used: {error}.", "Move it away and import again.") from error
+    with (
+        in_words(path, "Your library", "Move it away and import again."),
+        contextlib.closing(sqlite3.connect(path, timeout=60.0, isolation_level=None)) as db,
+    ):
+        db.executescript(SCHEMA)
+        yield db
 
 
 def revision() -> str:

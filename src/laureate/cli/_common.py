@@ -43,14 +43,20 @@ def find_paper(paper_id: str) -> "Paper":
     return paper(paper_id)
 
 
+def run_number(text: str) -> int | None:
+    """A run's number, if the word is one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 4000 else None
+
+
 def find_run(store: "Store", run: int | None) -> dict[str, Any]:
     """The run of that number, by default the newest; an error where there is none."""
     from laureate.lab.errors import UserError
 
     number = run if run is not None else store.last_run()
-    record = store.run(number) if number is not None else None
+    # SQLite's numbers end there.
+    record = store.run(number) if number is not None and abs(number) < 2**63 else None
     if record is None:
-        wanted = "no run yet" if run is None else f"no run {run}"
+        wanted = "no run yet" if run is None else f"no run {str(run)[:40]}"
         runs = ", ".join(str(row["id"]) for row in store.runs(10))
         raise UserError(f"There is {wanted}.", f"The latest are: {runs}." if runs else "Start one: laureate run pes")
     return record

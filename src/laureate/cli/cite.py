@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.cli._common import emit, find_run, json_option, open_store
+from laureate.cli._common import emit, find_run, json_option, open_store, run_number
 
 if TYPE_CHECKING:
     from laureate.catalogue import Entry
@@ -20,9 +20,10 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
 
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for asked in ids:
-        for paper_id in _papers_of_run(int(asked)) if asked.isdigit() else [asked.partition("/")[0]]:
+        run = run_number(asked)
+        for paper_id in _papers_of_run(run) if run is not None else [asked.partition("/")[0]]:
             entry, written = _entry(paper_id)
-            label = paper_id if asked.isdigit() else asked
+            label = paper_id if run is not None else asked
             found[label] = written or citation.bibtex(entry), citation.csl(entry)
     if as_csl:
         emit([csl for _, csl in found.values()])

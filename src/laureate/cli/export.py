@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from laureate.cli._common import find_run, open_store
+from laureate.cli._common import find_run, open_store, run_number
 
 PAPER_COLUMNS: tuple[str, ...] = (
     "id", "title", "authors", "venue", "decision", "award", "name", "kind", "area", "problem", "does", "demo", "cpu",
@@ -35,8 +35,10 @@ def export(what: str | None, form: str, output: Path | None, figures: Path | Non
     `laureate export papers` gives the catalogue instead, your imports with it.
     """
     from laureate.lab.errors import UserError
+    from laureate.lab.files import written_whole
 
-    if what is not None and what != "papers" and not what.isdigit():
+    run = run_number(what) if what is not None else None
+    if what is not None and what != "papers" and run is None:
         raise UserError(
             f"Neither a run's number nor 'papers': {what!r}.", "For example: laureate export papers --bibtex"
         )
@@ -47,13 +49,13 @@ def export(what: str | None, form: str, output: Path | None, figures: Path | Non
     if figures is not None:
         if what == "papers":
             raise UserError("Papers have no charts.", "For example: laureate export 4 --figures charts")
-        _figures(int(what) if what else None, figures)
+        _figures(run, figures)
         return
-    write = _papers if what == "papers" else _observations(int(what) if what else None)
+    write = _papers if what == "papers" else _observations(run)
     if output is None:
         write(sys.stdout, form)
         return
-    with output.open("w", newline="", encoding="utf-8") as stream:
+    with written_whole(output, newline="") as stream:
         write(stream, form)
 
 

@@ -18,11 +18,11 @@ def import_papers(files: tuple[Path, ...], venue: str, as_json: bool) -> None:
     imported.
     """
     from laureate.catalogue import library
-    from laureate.catalogue.importers import read_file
+    from laureate.catalogue.importers import clean, read_file
     from laureate.catalogue.index import opened
 
     papers = [paper for path in files for paper in read_file(path)]
-    done = library.add(papers, " ".join(venue.split())[:120])
+    done = library.add(papers, clean(venue, 120))
     # Built now, so that the next search does not wait for it.
     opened().close()
     if as_json:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import laureate
-from laureate.lab.references import is_file
+from laureate.lab.errors import UserError
+from laureate.lab.references import is_file, parsed
 
 __all__ = ["fingerprint", "source_files", "versions"]
 
@@ -90,9 +91,13 @@ class _Source(NamedTuple):
 @cache
 def _read(path: Path, modified: int) -> _Source:
     """One file parsed once, and again when it was modified (a web page lives longer than a command)."""
-    tree = ast.parse(path.read_bytes(), filename=str(path))
+    tree = parsed(path)
     imports = tuple(_imports(tree, path))
-    return _Source(imports, hashlib.sha256(_meaning(tree).encode()).hexdigest())
+    try:
+        meaning = _meaning(tree)
+    except RecursionError:
+        raise UserError(f"{path.name} is nested too deep to be read.", f"It lies in {path.parent}.") from None
+    return _Source(imports, hashlib.sha256(meaning.encode("utf-8", "backslashreplace")).hexdigest())
 
 
 def _imports(tree: ast.Module, path: Path) -> Iterator[Path | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from laureate.lab.errors import UserError
 
-__all__ = ["check_file", "is_file", "load"]
+__all__ = ["check_file", "is_file", "load", "parsed"]
 
 
 def is_file(reference: str) -> bool:
@@ -26,14 +26,27 @@ def check_file(reference: str) -> str:
     if not path.is_file():
         raise UserError(f"--problem: there is no file {file!r}.", f"Looked in {path.parent}.")
     try:
-        tree = ast.parse(path.read_bytes(), filename=file)
-    except (SyntaxError, ValueError) as error:
-        raise UserError(f"--problem: {file} does not parse: {error}.") from None
+        tree = parsed(path)
+    except OSError as error:
+        raise UserError(f"--problem: {file} cannot be read: {error.strerror}.") from None
     names = _top_level_names(tree)
     if name not in names:
         public = ", ".join(sorted(n for n in names if not n.startswith("_"))) or "nothing"
         raise UserError(f"--problem: {file} defines no {name!r}.", f"It defines: {public}.")
     return f"{path}:{name}"
+
+
+def parsed(path: Path) -> ast.Module:
+    """The syntax of a file; ``UserError`` where it is not Python."""
+    try:
+        return ast.parse(path.read_bytes(), filename=path.name)
+    except SyntaxError as error:
+        where = f" (line {error.lineno})" if error.lineno else ""
+        raise UserError(f"{path.name} does not parse: {error.msg}{where}.", f"It lies in {path.parent}.") from None
+    except ValueError as error:
+        raise UserError(f"{path.name} does not parse: {error}.", f"It lies in {path.parent}.") from None
+    except (RecursionError, MemoryError):
+        raise UserError(f"{path.name} is nested too deep to be read.", f"It lies in {path.parent}.") from None
 
 
 def _top_level_names(tree: ast.Module) -> set[str]:

@@ -75,7 +75,7 @@ def compute(cell: Cell) -> Outcome:
         return Outcome(metrics, time.perf_counter() - started - compile_seconds, compile_seconds, memory=peak())
     except UserError as error:
         return Outcome(error=str(error), seconds=time.perf_counter() - started)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a user's file may call exit()
         told = f"{type(error).__name__}: {error}".splitlines()[0]
         return Outcome(error=f"{told}\n\n{traceback.format_exc()}", seconds=time.perf_counter() - started)
 

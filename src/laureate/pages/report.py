@@ -1,14 +1,13 @@
 """The first shell: pages in one HTML file that opens from disk, with no network."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laureate.claims import paper as load_paper
 from laureate.claims import paper_ids
+from laureate.lab.files import written_whole
 from laureate.lab.store import Store
 from laureate.pages import content, render
 from laureate.pages.figures import Figure
@@ -37,16 +36,8 @@ def write_everything(store: Store, path: Path, explore: bool = False) -> None:
 
 
 def _write(path: Path, html: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".html")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
+    with written_whole(path) as file:
+        file.write(html)
 
 
 def render_run(store: Store, run: int, explore: bool = False) -> str:

@@ -78,7 +78,7 @@ class Server(House):
     @property
     def url(self) -> str:
         """Where a browser finds it."""
-        host = self.host if self.host not in ("0.0.0.0", "::") else "127.0.0.1"
+        host = self.host if self.host not in ("", "0.0.0.0", "::") else "127.0.0.1"
         return f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}/"
 
     def server_close(self) -> None:
@@ -91,11 +91,11 @@ class Server(House):
 def make_server(host: str = "127.0.0.1", port: int = 8642, jobs: Jobs | None = None) -> Server:
     """A server that listens; ``port`` 0: any free one. Beyond loopback its pages are only for reading."""
     try:
+        host.encode("idna")  # the socket's own complaint about such a name has no type of its own
         return Server((host, port), jobs or Jobs(), may_run=_is_loopback(host))
-    except OSError as error:
-        raise UserError(
-            f"Cannot listen on {host}:{port}: {error.strerror}.", "Try another: laureate web --port 0"
-        ) from error
+    except (OSError, UnicodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "that is no name of a machine"
+        raise UserError(f"Cannot listen on {host}:{port}: {what}.", "Try another: laureate web --port 0") from error
 
 
 def _is_loopback(host: str) -> bool:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from laureate.catalogue.entry import Entry
 from laureate.catalogue.importers import bibtex, listing, openreview, virtual_site
-from laureate.catalogue.importers._clean import Malformed
+from laureate.catalogue.importers._clean import Malformed, clean
 from laureate.lab.errors import UserError
 
-__all__ = ["FORMS", "read_file"]
+__all__ = ["FORMS", "clean", "read_file"]
 
 MOST_BYTES = 1 << 29
 FORMS: dict[str, Callable[[str], list[Entry]]] = {
@@ -31,12 +31,11 @@ def read_file(path: Path) -> list[Entry]:
         UserError: naming file, line and what is wrong; nothing is given then.
     """
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise UserError(
-                f"{path}: {size >> 20} MiB is more than {MOST_BYTES >> 20}.", "Split it and import the parts."
-            )
-        data = path.read_bytes()
+        # By reading and not by its size: a pipe or a device has none, and may never end.
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UserError(f"{path}: more than {MOST_BYTES >> 20} MiB.", "Split it and import the parts.")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}.") from error
     try:
@@ -58,7 +57,7 @@ def _reader(text: str) -> Callable[[str], list[Entry]]:
     if start in ("{", "["):
         # A Markdown link may open a file, too.
         return listing.read if re.match(r"\s*\[[^\]\n]*\]\(", text) else openreview.read
-    if re.search(r"^\s*@\s*[a-zA-Z]+\s*[{(]", text[:1_000_000], re.MULTILINE) and start != "<":
+    if re.search(r"^[ \t]*@\s*[a-zA-Z]+\s*[{(]", text[:1_000_000], re.MULTILINE) and start != "<":
         return bibtex.read
     if re.search(r"^#{1,6} ", text, re.MULTILINE) and start != "<":
         return listing.read

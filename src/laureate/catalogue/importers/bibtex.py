@@ -14,6 +14,8 @@ from laureate.catalogue.importers._clean import (
 
 __all__ = ["fields_of", "read"]
 
+# Names joined to names double their length a line: forty lines would fill any memory.
+MOST_VALUE = 1 << 20
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -36,10 +38,15 @@ def fields_of(text: str) -> list[dict[str, str]]:
 class _Reader:
     def __init__(self, text: str):
         self.text, self.place = text, 0
+        self._counted = (0, 1)
         self.strings = {month: month.capitalize() for month in _MONTHS}
 
     def line(self, place: int | None = None) -> int:
-        return self.text.count("\n", 0, self.place if place is None else place) + 1
+        """The line of a place; counted on from the last one asked for, since entries come in order."""
+        place = self.place if place is None else place
+        start, line = self._counted if self._counted[0] <= place else (0, 1)
+        self._counted = place, line + self.text.count("\n", start, place)
+        return self._counted[1]
 
     def to_entry(self) -> bool:
         """To the next ``@type{``; what stands between entries is comment."""
@@ -92,6 +99,8 @@ class _Reader:
                 if not word:
                     raise self._wrong("a value")
                 parts.append(self.strings.get(word.lower(), word))
+            if sum(map(len, parts)) > MOST_VALUE:
+                raise Malformed(self.line(), "a value of more than a megabyte, by names that stand for one another")
             if self._next() != "#":
                 return "".join(parts)
             self.place += 1

@@ -21,7 +21,7 @@ from laureate.catalogue.importers._clean import (
 
 __all__ = ["read"]
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 _LINK = re.compile(r"\[((?:\\.|[^\[\]\\])*)\]\(\s*([^()\s]*)[^()]*\)")
 
 
@@ -33,7 +33,8 @@ def read(text: str) -> list[Entry]:
     places = [number for number, line in enumerate(lines) if _HEADING.match(line)]
     for number, end in itertools.pairwise([*places, len(lines)]):
         found = _HEADING.match(lines[number])
-        heading = found[2] if found else ""
+        # Hashes may close a heading as they opened it.
+        heading = found[2].rstrip().rstrip("#").rstrip() if found else ""
         items = _items(lines[number + 1 : end])
         if not items:
             if re.search(r"\b(19|20)\d\d\b", heading):

@@ -43,6 +43,8 @@ def _notes(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             raise Malformed(error.lineno, f"not JSON: {error.msg} at column {error.colno}") from None
         yield from _lines(text)
         return
+    except ValueError:
+        raise Malformed(1, "not JSON: a number too long to be one") from None
     if isinstance(loaded, dict):
         loaded = loaded.get("notes", [loaded] if "content" in loaded else None)
     if not isinstance(loaded, list):
@@ -69,13 +71,15 @@ class _Lines:
 
 
 def _lines(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             note = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise Malformed(number, f"not JSON: {getattr(error, 'msg', 'nested too deep')}") from None
+        except (ValueError, RecursionError) as error:
+            raise Malformed(
+                number, f"not JSON: {getattr(error, 'msg', 'nested too deep, or a number too long')}"
+            ) from None
         if not isinstance(note, dict):
             raise Malformed(number, f"a note must be an object; got {line[:40]!r}")
         yield number, note
@@ -95,11 +99,17 @@ def _is_paper(note: dict[str, Any]) -> bool:
     """A paper answers nobody and has a title; a review, comment or decision answers a paper."""
     if note.get("replyto") not in (None, "", note.get("id")):
         return False
-    invitations = [note.get("invitation"), *(note.get("invitations") or [])]
     kinds = r"/-?/?(Official_Review|Official_Comment|Public_Comment|Meta_?Review|Decision|Comment|Rebuttal)\b"
-    if any(isinstance(name, str) and re.search(kinds, name) for name in invitations):
+    if any(re.search(kinds, name) for name in _invitations(note)):
         return False
     return "title" in _content(note)
+
+
+def _invitations(note: dict[str, Any]) -> list[str]:
+    """Under both of its names, whatever else may stand there."""
+    listed = note.get("invitations")
+    found = [note.get("invitation"), *(listed if isinstance(listed, list) else [])]
+    return [name[:500] for name in found if isinstance(name, str)]
 
 
 def _paper(line: int, note: dict[str, Any], decision: str) -> Entry:
@@ -117,10 +127,8 @@ def _paper(line: int, note: dict[str, Any], decision: str) -> Entry:
     told, venue_id = _value(content, "venue"), _value(content, "venueid")
     venue, said = split_venue(told) if isinstance(told, str) else ("", "")
     if not venue:
-        sources = [venue_id, note.get("invitation"), *(note.get("invitations") or [])]
-        found = next(
-            (f for s in sources if isinstance(s, str) if (f := re.match(r"([A-Za-z]+)\.?\w*/(\d{4})/", s))), None
-        )
+        sources = [venue_id if isinstance(venue_id, str) else "", *_invitations(note)]
+        found = next((f for s in sources if (f := re.match(r"([A-Za-z]{1,40})\.?\w{0,40}/(\d{4})/", s))), None)
         venue = f"{found[1]} {found[2]}" if found else ""
     abstract = _value(content, "abstract")
     forum = note.get("forum") or note.get("id")
