@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint types bench mutation clean help
+.PHONY: demo test test-all lint types bench bench-gate faults fuzz mutation clean help
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -29,7 +29,17 @@ types: .venv/ready
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 bench: .venv/ready ## speed side by side with the peers that are installed (benchmarks/README.md)
+	@$(BIN)/laureate bench
 	@$(BIN)/python -m benchmarks
+
+bench-gate: .venv/ready ## fail where a method is slower than at the last `laureate bench` on this machine, beyond noise
+	@$(BIN)/laureate bench --gate
+
+faults: .venv/ready ## kill, starve, fill and damage it, for a quarter of an hour (the ordinary tests have a short version)
+	@$(BIN)/python -m pytest tests/faults tests/lab/test_determinism.py -m "" -n 0
+
+fuzz: .venv/ready ## hand the importers and the command line what nobody would, for some minutes (see scripts/fuzz.py)
+	@$(BIN)/python scripts/fuzz.py
 
 mutation: .venv/ready ## plant faults one at a time and see that the tests notice (an hour for all; see scripts/mutation.py)
 	@$(BIN)/python scripts/mutation.py

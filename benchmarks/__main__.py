@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other: ``python -m benchmarks [NAME...]``."""
+"""Every benchmark, one after the other: ``python -m benchmarks [NAME...]``. Beside peers: ``laureate bench``."""
 
 import importlib
 import pkgutil
@@ -6,7 +6,7 @@ import sys
 
 import benchmarks
 
-HELPERS = {"timing", "__main__"}
+HELPERS = {"timing", "catalogue_terms", "__main__"}
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from laureate.catalogue import Catalogue, entries, index
 QUERIES = Path(__file__).parents[1] / "tests" / "catalogue" / "queries.jsonl"
 
 
-def main(misses: bool) -> None:
+def main(misses: bool = False) -> None:
     db = sqlite3.connect(":memory:", isolation_level=None)
     index.build(db, entries(), "benchmark")
     catalogue = Catalogue(db)

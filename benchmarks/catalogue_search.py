@@ -46,7 +46,7 @@ def papers(count: int) -> Iterator[Entry]:
         )
 
 
-def main(count: int) -> None:
+def main(count: int = 100_000) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "index.sqlite"
         db = sqlite3.connect(path, isolation_level=None)

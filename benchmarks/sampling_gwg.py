@@ -11,7 +11,6 @@ the Hamming distance to a random state; both sides run the same chain law, so th
 import importlib.util
 import sys
 import time
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -29,69 +28,7 @@ from laureate.sampling import (
     mixing,
     run,
 )
-
-SIGMA = 0.2
-
-
-def torch_chains(side: int, chains: int, steps: int) -> Callable[[], object]:
-    """As the authors write it: autograd at both ends, multinomial, a loop over steps."""
-    import torch
-
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    x = torch.bernoulli(torch.full((chains, side, side), 0.5))
-
-    def energy(x):
-        s = 2 * x - 1
-        return 2 * SIGMA * (s * (torch.roll(s, 1, 1) + torch.roll(s, 1, 2))).sum((1, 2))
-
-    def end(x):
-        x = x.detach().requires_grad_()
-        f = energy(x)
-        (gradient,) = torch.autograd.grad(f.sum(), x)
-        logits = (-(2 * x.detach() - 1) * gradient / 2).reshape(chains, -1)
-        return f.detach(), torch.log_softmax(logits, dim=1)
-
-    rows = torch.arange(chains)
-
-    def work():
-        nonlocal x
-        for _ in range(steps):
-            f, forward = end(x)
-            site = torch.multinomial(forward.exp(), 1)[:, 0]
-            proposal = x.reshape(chains, -1).clone()
-            proposal[rows, site] = 1 - proposal[rows, site]
-            proposal = proposal.reshape(x.shape)
-            f_new, reverse = end(proposal)
-            log_ratio = f_new - f + reverse[rows, site] - forward[rows, site]
-            accept = (log_ratio.exp() > torch.rand(chains)).float()[:, None, None]
-            x = accept * proposal + (1 - accept) * x
-        return x.sum().item()
-
-    return work
-
-
-def our_chains(kernel, start, steps: int) -> Callable[[], object]:
-    """All chains in one compiled scan; the state goes on from call to call, as in PyTorch."""
-    chains = len(start)
-    state = jax.jit(jax.vmap(kernel.init))(start)
-
-    @jax.jit
-    def walk(state, key):
-        def one(state, key):
-            return jax.vmap(kernel.step)(jax.random.split(key, chains), state)[0], None
-
-        return jax.lax.scan(one, state, jax.random.split(key, steps))[0]
-
-    calls = 0
-
-    def work():
-        nonlocal state, calls
-        calls += 1
-        state = jax.block_until_ready(walk(state, jax.random.key(calls)))
-        return state.position
-
-    return work
+from laureate.speed.gibbs_with_gradients import SIGMA, our_chains, torch_chains
 
 
 def against_torch(quick: bool) -> list[dict]:
@@ -101,7 +38,7 @@ def against_torch(quick: bool) -> list[dict]:
         lattice = IsingLattice(side, SIGMA)
         start = jax.vmap(lattice.start)(jax.random.split(jax.random.key(0), chains))
         ours = our_chains(GibbsWithGradients(lattice, Binary()), start, steps)
-        found = compare(ours, torch_chains(side, chains, steps), 7)
+        found = compare(ours.run, torch_chains(side, chains, steps).run, 7)
         rows.append(
             {
                 "work": f"Ising {side}x{side}, {chains} chains",
@@ -125,7 +62,7 @@ def incremental(quick: bool) -> list[dict]:
         steps, few = 2000, max(2, 200_000 // side**2)
         ours = our_chains(IncrementalGibbsWithGradients(lattice, Binary()), start, steps)
         peer = our_chains(GibbsWithGradients(lattice, Binary()), start, few)
-        found = compare(ours, peer, 5)
+        found = compare(ours.run, peer.run, 5)
         ours_ms, peer_ms = 1e3 * found["ours_s"] / steps, 1e3 * found["peer_s"] / few
         rows.append(
             {

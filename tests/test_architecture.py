@@ -8,7 +8,7 @@ import pytest
 import laureate
 
 PACKAGE = Path(laureate.__file__).parent
-ROOMS = {"problems", "claims", "lab", "catalogue", "pages", "cli"}
+ROOMS = {"problems", "claims", "lab", "catalogue", "pages", "cli", "speed"}
 AREAS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS
 VOCABULARY = "laureate.lab.claim"
 
@@ -19,7 +19,11 @@ MAY = {
     "lab": ({"laureate"}, set()),
     "catalogue": ({"laureate", "laureate.lab.", "laureate.claims"}, HEAVY),
     "pages": ({"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue."}, HEAVY),
-    "cli": ({"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue.", "laureate.pages."}, HEAVY),
+    "cli": (
+        {"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue.", "laureate.pages.", "laureate.speed"},
+        HEAVY,
+    ),
+    "speed": ({"laureate.problems.", "laureate.lab.memory", *(f"laureate.{area}." for area in AREAS)}, set()),
 }
 
 
@@ -80,6 +84,16 @@ def test_a_room_knows_only_whom_it_may(room):
 def test_only_the_worker_of_the_lab_runs_jax():
     users = {path.name for path in files("lab") if imports(path) & HEAVY}
     assert users == {"worker.py"}
+
+
+def test_a_peer_is_imported_only_where_its_side_is_made_ready():
+    """So that a comparison can be listed, and ours timed, without it."""
+    for path in files("speed"):
+        for node in ast.parse(path.read_text()).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition(".")[0] for name in names} & {"torch", "evosax"}, path
+    assert not imports(PACKAGE / "speed" / "__init__.py") & HEAVY, "listing the methods loads nothing heavy"
 
 
 def test_declarations_are_data_and_trials_know_no_store():

@@ -27,6 +27,7 @@ finally:
         ["doctor"],
         ["run", "--help"],
         ["plan", "--all", "--scale", "full"],
+        ["bench", "--help"],
         ["find", "noisy"],
         ["report"],
     ],

@@ -67,19 +67,20 @@ def test_the_method_page_has_all_its_parts(store):
     assert "It is a toy." in page
 
 
-def test_speed_is_only_what_was_measured(home, store):
+def test_speed_is_only_what_was_measured(store):
     assert "Not measured on this machine" in render.body("method", WEB, **content.method(store, claims.paper("toy")))
-    (home / "speed").mkdir()
-    rows = [
-        {"id": "toy-1", "work": "<b>one</b>", "ours_s": 0.5, "peer": "peer", "peer_s": 1.0, "ratio": 2.0},
-        {"id": "toy-2", "work": "broken", "ours_s": "?", "peer_s": 1.0, "ratio": 2.0},
-        {"id": "other", "work": "other", "ours_s": 0.5, "peer": "p", "peer_s": 1.0, "ratio": 2.0},
-    ]
-    (home / "speed" / "a.json").write_text(json.dumps(rows))
-    (home / "speed" / "b.json").write_text("{broken")
+    facts = {"machine": "an abacus", "versions": {"jax": "0.9", "laureate": "1.0"}}
+    row = {"id": "toy", "work": "<b>one</b>", "ours_s": 0.5, "peer": "p", "peer_s": 1.0, "ratio": 2.0, "low": 1.9}
+    row |= {"high": 2.1, "package": "evosax", "peer_version": "0.3", "note": "A note."}
+    store.add_benchmark(row | {"ratio": 77.0}, facts)
+    store.add_benchmark(row, facts)
+    store.add_benchmark(row | {"work": "alone", "ratio": None, "peer_s": None}, facts)
+    store.add_benchmark(row | {"id": "other", "work": "other"}, facts)
     page = render.body("method", WEB, **content.method(store, claims.paper("toy")))
-    assert "&lt;b&gt;one&lt;/b&gt;" in page
-    assert "broken" not in page
+    for words in ("&lt;b&gt;one&lt;/b&gt;", "an abacus", "laureate 1.0, jax 0.9, evosax 0.3", "A note.", "[1.9, 2.1]"):
+        assert words in page
+    for words in ("77", "alone", ">other<"):
+        assert words not in page
 
 
 def test_a_run_and_a_comparison(store):

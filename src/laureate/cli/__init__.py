@@ -20,6 +20,7 @@ COMMANDS = {
     "find": "find:find",
     "run": "run:run",
     "plan": "plan:plan",
+    "bench": "bench:bench",
     "board": "board:board",
     "show": "show:show",
     "compare": "compare:compare",

@@ -3,14 +3,13 @@
 The rendering functions (:mod:`laureate.pages.render`) take what these return and touch nothing else.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from laureate import claims
+from laureate.lab.bench import latest_rows
 from laureate.lab.claim import Claim, Experiment, Paper
-from laureate.lab.home import home
 from laureate.lab.plan import DEFAULT_PROBLEM
 from laureate.lab.records import board_rows, compare_runs, paper_record, run_observations
 from laureate.lab.store import Store
@@ -76,7 +75,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         "sections": sections,
         "tally": _tally(rows),
         "measured": {record["scale"]: record for record in _measured(store, paper, used)},
-        "speed": speed_rows(paper.id),
+        "speed": speed_rows(store, paper.id),
         "run": run,
     }
 
@@ -143,21 +142,17 @@ def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[dict[
             yield {"scale": record["scale"], "seconds": seconds, "machine": record["environment"]["machine"]}
 
 
-def speed_rows(paper_id: str) -> list[dict[str, Any]]:
-    """Rows that ``python -m benchmarks --json`` printed, where the user kept them under the home's ``speed`` folder."""
+def speed_rows(store: Store, paper_id: str) -> list[dict[str, Any]]:
+    """The newest comparison with each peer that ``laureate bench`` measured, with versions and machine."""
     found = []
-    for path in sorted((home() / "speed").glob("*.json")):
-        try:
-            rows = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            continue
-        for row in rows if isinstance(rows, list) else []:
-            told = str(row.get("id", "")) if isinstance(row, dict) else ""
-            numbers = [row.get(name) for name in ("ours_s", "peer_s", "ratio")] if told else [None]
-            if (told == paper_id or told.startswith((f"{paper_id}-", f"{paper_id}/"))) and all(
-                isinstance(value, int | float) for value in numbers
-            ):
-                found.append(row)
+    for row in latest_rows(store.benchmarks(paper_id)):
+        if isinstance(row.get("ratio"), int | float):
+            facts = row["environment"]
+            versions = facts.get("versions", {})
+            with_what = [f"{name} {versions[name]}" for name in ("laureate", "jax") if name in versions]
+            if row.get("peer_version") and row.get("package"):
+                with_what.append(f"{row['package']} {row['peer_version']}")
+            found.append(dict(row) | {"machine": facts.get("machine", ""), "versions": ", ".join(with_what)})
     return found
 
 

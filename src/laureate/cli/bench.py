@@ -1,0 +1,69 @@
+"""``laureate bench``: speed beside peers, measured and kept."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from laureate.cli._common import emit, json_option, open_store
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--gate", is_flag=True, help="Exit with 3 where something is slower than last time beyond noise.")
+@json_option
+def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
+    """Each method beside its peers that are installed: medians, the ratio with its interval, compile time and memory.
+
+    Both sides run in one process and in turn, on one thread. Results are kept and stand on the method's page. A ratio
+    above 1: ours is faster. With --gate a result that is slower is told and not kept, so that the next is held to the
+    same.
+    """
+    from laureate.lab.bench import bench_rows, last_row, slow_down
+    from laureate.lab.environment import environment
+    from laureate.lab.plan import unknown
+    from laureate.speed import method_ids
+
+    known = method_ids()
+    for wanted in ids:
+        if wanted not in known:
+            raise unknown(wanted, known)
+    store, facts = open_store(), environment()
+    before = store.benchmarks()
+    rows, slower = [], []
+    for row in bench_rows(ids or known):
+        told = slow_down(row, last_row(before, row, facts["machine"])) if gate else ""
+        if told:
+            slower.append({"id": row["id"], "work": row["work"], "slower": told})
+        else:
+            store.add_benchmark(row, facts)
+        rows.append(row | ({"slower": told} if told else {}))
+        if not as_json:
+            _print(row, told)
+    if as_json:
+        emit(rows)
+    return 3 if slower else 0
+
+
+def _print(row: Mapping[str, Any], slower: str) -> None:
+    click.echo(click.style(row["id"], bold=True) + f"  {row['work']}")
+    click.echo(f"  here {_side(row, 'ours')}")
+    if row["ratio"] is None:
+        click.echo(f"  {row['peer']}: not installed; pip install {row['package']}")
+    else:
+        version = f" {row['peer_version']}" if row["peer_version"] else ""
+        click.echo(f"  {row['peer']}{version} {_side(row, 'peer')}")
+        times = f"{row['ratio']:.3g} times as fast [{row['low']:.3g}, {row['high']:.3g}]"
+        click.echo(f"  {click.style(times, bold=True)}, {row['repeats']} repeats in turn")
+    if row["note"]:
+        click.echo(click.style(f"  {row['note']}", dim=True))
+    if slower:
+        click.echo(click.style(f"  slower than last time: {slower}", fg="red"), err=True)
+
+
+def _side(row: Mapping[str, Any], who: str) -> str:
+    memory = row[f"{who}_mb"]
+    grew = "" if memory is None else f", {memory:.0f} MB"
+    seconds = row[f"{who}_s"]
+    shown = f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+    return f"{shown} (first call {row[f'{who}_compile_s']:.2g} s more{grew})"
