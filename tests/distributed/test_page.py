@@ -1,7 +1,6 @@
 """docs/clusters.md: what can be checked without a cluster, and its example on this machine."""
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
@@ -48,9 +47,10 @@ def test_the_example_on_two_processes_is_that_on_one(capsys):
     theta, agree = module.main()
     alone = capsys.readouterr().out.partition(": ")[2]
     first, second = launch([sys.executable, str(EXAMPLE)], 2, timeout=400)
-    assert first.startswith("2 devices: ")
-    assert second == ""
+    assert "devices" not in second
+    there = first.splitlines()[-1]  # gloo says something too
+    assert there.startswith("2 devices: ")
     # To the three digits that are printed; the order of adding moves the sixth.
-    assert json.dumps(first.partition(": ")[2]) == json.dumps(alone)
+    assert there.partition(": ")[2] == alone.strip()
     assert theta > 0.1
     assert 0.6 < agree < 0.85  # ½ (1 + tanh ½) = 0.731

@@ -1,6 +1,6 @@
 """``laureate bench``: speed beside peers, measured and kept."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -31,7 +31,7 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     store, facts = open_store(), environment()
     before = store.benchmarks()
     rows, slower = [], []
-    for row in bench_rows(ids or known):
+    for row in bench_rows(_told(ids or known, as_json)):
         told = slow_down(row, last_row(before, row, facts["machine"])) if gate else ""
         if told:
             slower.append({"id": row["id"], "work": row["work"], "slower": told})
@@ -43,6 +43,14 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     if as_json:
         emit(rows)
     return 3 if slower else 0
+
+
+def _told(methods: Iterable[str], quiet: bool) -> Iterator[str]:
+    """The methods, each told when its turn comes: one may take a minute."""
+    for method in methods:
+        if not quiet:
+            click.echo(click.style(f"{method} …", dim=True), err=True)
+        yield method
 
 
 def _print(row: Mapping[str, Any], slower: str) -> None:

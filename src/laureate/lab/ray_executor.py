@@ -128,9 +128,10 @@ class RayCluster:
         try:
             return self._ray.get(reference)
         except errors.RuntimeEnvSetupError as error:
+            told = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise UserError(
-                f"The nodes could not be given our code and libraries: {_first_line(error)}",
-                "Give the cluster an image with the same versions (docs/clusters.md), or a package index it can reach.",
+                f"The nodes could not be given our code and libraries: {told[-1]}",
+                "Give the cluster an image with our versions (docs/clusters.md), or virtualenv and a package index.",
             ) from error
         except (errors.RayTaskError, errors.TaskCancelledError) as error:
             return Outcome(error=f"{_first_line(error)}\n\n{error}")
