@@ -16,16 +16,17 @@ from laureate import cli as package
 from laureate.catalogue import library
 from laureate.lab import run as run_module
 from laureate.lab.errors import UserError
+from laureate.lab.executors import make_executor
 from laureate.lab.home import store_path
 from laureate.lab.plan import plan
 from laureate.lab.references import check_file
 from laureate.lab.store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-from toy_laureate import Drawn
+from toy_laureate import Drawn  # pyright: ignore[reportMissingImports]
 
 DATA = Path(__file__).parents[1] / "catalogue" / "data"
-FEW = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FEW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,8 @@ def test_any_problem_file(folder, text):
     assert "\n" not in told
 
 
-def test_a_problem_file_that_exits_is_a_failed_cell(toy, laureate, tmp_path):
+def test_a_problem_file_that_exits_is_a_failed_cell(toy, laureate, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "make_executor", make_executor)
     (tmp_path / "mine.py").write_text("import sys\nsys.exit('no')\nbowl = 1\n")
     done = laureate("run", "toy/better", "--scale", "smoke", "--workers", "1", "--problem", f"{tmp_path}/mine.py:bowl")
     assert done.code == 1
@@ -121,6 +123,8 @@ def test_a_problem_file_that_exits_is_a_failed_cell(toy, laureate, tmp_path):
 @example(("notes.json", '[{"id": "a", "content": {"title": "T"}, "invitations": 5}]'))
 @example(("notes.json", f'[{{"id": {"1" * 5000}}}]'))
 @example(("papers.bib", "".join(f"@string{{s{i + 1} = s{i} # s{i}}}" for i in range(60)).replace("s0 ", '"xxxx" ')))
+@example(("page.html", "<html>" + "<![" * 100))
+@example(("page.html", "<html>" + "<!--" * 20_000))
 @example(("blank.bib", "\n" * 200_000))
 @example(("spaces.md", "# a" + " " * 20_000 + "b\n"))
 def test_any_file_for_import(folder, capsys, pair):

@@ -77,6 +77,13 @@ class Notes:
         self.said.append(("stop",))
 
 
+def wait_for(condition):
+    """For a while: a test that is wrong must end, too."""
+    end = time.monotonic() + 20
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def test_what_another_run_has_under_way_is_waited_for_and_taken_over_when_it_dies(home, monkeypatch):
     monkeypatch.setattr(run_module, "make_executor", lambda *_: Drawn(0.0))
     monkeypatch.setattr(run_module, "WAIT_SECONDS", 0.01)
@@ -91,12 +98,10 @@ def test_what_another_run_has_under_way_is_waited_for_and_taken_over_when_it_die
     notes = Notes()
 
     def other_goes_on():
-        while ("waiting", 10) not in notes.said:
-            time.sleep(0.01)
+        wait_for(lambda: ("waiting", 10) in notes.said)
         other_here = Store(store_path())
         other_here.add_cell(run, *outcomes[0])
-        while len([told for told in notes.said if told[0] == "finished"]) < CELLS - 9:
-            time.sleep(0.01)
+        wait_for(lambda: len([told for told in notes.said if told[0] == "finished"]) >= CELLS - 9)
         other._living.pop(run).end()  # as the system does when a process dies
         other_here.close()
 
@@ -110,6 +115,22 @@ def test_what_another_run_has_under_way_is_waited_for_and_taken_over_when_it_die
     harness.kept(home)
     ours.close()
     other.close()
+
+
+def test_a_run_whose_process_died_is_interrupted_by_the_next(home):
+    store = Store(store_path())
+    cells = plan(toys.selections(paper()), "smoke")
+    dead = store.start_run("x", "smoke", 8, "default", {})
+    store.take(dead, cells)
+    assert store.living_runs() == [dead]
+    store._living.pop(dead).end()  # as the system does when a process dies
+    assert (store.living_runs(), store.run(dead)["status"]) == ([], "interrupted")
+    run = store.start_run("x", "smoke", 8, "default", {})
+    assert len(store.take(run, cells)[0]) == CELLS
+    rows = store._db.execute("SELECT id, status FROM runs").fetchall()
+    assert [tuple(row) for row in rows] == [(dead, "interrupted"), (run, "running")]
+    store.end_run(run, "finished")
+    store.close()
 
 
 def test_a_cell_that_failed_elsewhere_is_tried_here(home, monkeypatch):

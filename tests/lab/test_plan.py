@@ -65,3 +65,9 @@ def test_scales_and_problems_are_different_cells():
 def test_a_scale_that_is_not_there():
     with pytest.raises(UserError, match=r"no scale 'full'\. It has: smoke, desk"):
         plan(toys.selections(toys.paper()), "full")
+
+
+@pytest.mark.parametrize(("seeds", "starts"), [(2, [0]), (5, [0]), (6, [0, 5]), (10, [0, 5]), (11, [0, 5, 10])])
+def test_every_seed_that_is_asked_for_lies_in_a_block(seeds, starts):
+    cells = plan(toys.selections(toys.paper(), "toy/better"), "smoke", seeds)
+    assert [cell.start for cell in cells if cell.arm == "ours"] == starts

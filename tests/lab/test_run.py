@@ -54,6 +54,13 @@ def test_more_seeds_and_another_arm_only_run_the_new_cells(store):
     assert more.claims[0]["seeds"] == 14  # the block computes 15; what was asked for decides
 
 
+def test_one_claim_alone_is_judged_as_strictly_as_with_all_others(store):
+    (alone,) = run(store, None, "toy/better").claims
+    together = run(store).claims[0]
+    assert alone["family"] == together["family"] == 2, "the claims of the paper, whichever were asked for"
+    assert alone["p"] == together["p"] == 2 * alone["p_raw"]
+
+
 def test_fresh_computes_again(store):
     first = run(store)
     again = run(store, fresh=True)

@@ -90,3 +90,20 @@ def test_two_writers_wait_for_each_other(store, cell):
         (store, other)[i % 2].add_cell(runs[i % 2], cell, Outcome({"loss": np.ones(5)}))
     assert store.counts()["cells"] == 20
     other.close()
+
+
+def test_numbers_that_are_not_those_that_were_written_are_not_given(store):
+    first, second = plan(toys.selections(toys.paper()), "smoke")[:2]
+    run = start(store)
+    ids = [store.add_cell(run, cell, Outcome({"loss": np.arange(5.0) + i})) for i, cell in enumerate((first, second))]
+    (data,) = store._db.execute("SELECT data FROM observations WHERE cell = ?", (ids[0],)).fetchone()
+    other = store._db.execute("SELECT data FROM observations WHERE cell = ?", (ids[1],)).fetchone()[0]
+    flipped = bytearray(data)
+    flipped[-20] ^= 1
+    for wrong in (bytes(flipped), other, data[:50], b""):
+        store._db.execute("UPDATE observations SET data = ? WHERE cell = ?", (wrong, ids[0]))
+        with pytest.raises(UserError, match=r"is damaged: the numbers of cell 1 cannot be read. `laureate doctor"):
+            store.observations(ids[0])
+        assert store.unreadable() == 1
+    store._db.execute("UPDATE observations SET data = ? WHERE cell = ?", (data, ids[0]))
+    np.testing.assert_array_equal(store.observations(ids[0])["loss"], np.arange(5.0))

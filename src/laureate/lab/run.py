@@ -23,7 +23,7 @@ from laureate.lab.worker import Outcome
 __all__ = ["Progress", "Summary", "run_claims"]
 
 # How often a run looks whether another has finished what both need.
-WAIT_SECONDS = 0.2
+WAIT_SECONDS = 0.5
 
 
 class Progress(Protocol):

@@ -31,11 +31,32 @@ _MATH = re.compile(r"MathJax|MJX|mjx")
 def read(text: str) -> list[Entry]:
     """The papers of the page, a card each; a paper that has two cards comes twice."""
     page = _Page()
-    page.feed(text)
+    page.feed(_without_declarations(text))
     page.close()
     if page.card is not None:
         raise Malformed(page.card["line"], f"the card of {page.card['title'][:60]!r} is cut off")
     return [_paper(card, _venue(text)) for card in page.cards]
+
+
+def _without_declarations(text: str) -> str:
+    """Comments, ``<!...>`` and ``<?...>`` taken out, their line breaks kept.
+
+    Python's parser takes time by the square of their number where they never close, and some it does not survive.
+    """
+    kept, place, closers = [], 0, {"<!--": "-->", "<!": ">", "<?": ">"}
+    never: set[str] = set()
+    for found in re.finditer(r"<!--|<!|<\?", text):
+        if found.start() < place:
+            continue
+        kept.append(text[place : found.start()])
+        place, closer = found.end(), closers[found[0]]
+        end = -1 if closer in never else text.find(closer, place)
+        if end < 0:
+            never.add(closer)  # nor will it for any that opens later
+            continue
+        kept.append("\n" * text.count("\n", place, end))
+        place = end + len(closer)
+    return "".join((*kept, text[place:]))
 
 
 def _venue(text: str) -> str:
