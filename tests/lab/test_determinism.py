@@ -45,15 +45,17 @@ def test_a_cell_compiled_anew_gives_the_same_bits(changes, monkeypatch):
     assert len(set(map(str, first.values()))) == len(cells), "other seeds, other numbers"
 
 
-def test_order_company_and_other_settings_change_nothing():
+def test_order_company_and_other_settings_change_nothing(monkeypatch):
     """Cells of one program run with the numbers of each: none may leak into the next."""
     cells = plan(toys.selections(toys.paper()), "smoke")
     first = computed(cells)
     others = (Arm("ours", shift=7.0), Arm("theirs", shift=8.0), Arm("third", shift=9.0))
     mixed = [*cells, *plan(toys.selections(toys.paper(toys.experiment(arms=others))), "smoke")]
     random.Random(1).shuffle(mixed)
+    monkeypatch.setattr(worker, "_programs", {})
     again = computed(mixed)
     assert {key: again[key] for key in first} == first
+    assert len({str(found) for found in again.values()}) == len(again), "no two cells have the same numbers"
 
 
 def kept(made: Paper, words, folder: Path, **options) -> dict[tuple, bytes]:
