@@ -38,7 +38,7 @@ bench-gate: .venv/ready ## fail where a method is slower than at the last `laure
 faults: .venv/ready ## kill, starve, fill and damage it, for a quarter of an hour (the ordinary tests have a short version)
 	@$(BIN)/python -m pytest tests/faults tests/lab/test_determinism.py -m "" -n 0
 
-fuzz: .venv/ready ## hand the importers and the command line what nobody would, for some minutes (see scripts/fuzz.py)
+fuzz: .venv/ready ## hand the importers, the search and problem files what nobody would, for a minute (see scripts/fuzz.py)
 	@$(BIN)/python scripts/fuzz.py
 
 mutation: .venv/ready ## plant faults one at a time and see that the tests notice (an hour for all; see scripts/mutation.py)
