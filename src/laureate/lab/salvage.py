@@ -93,8 +93,7 @@ def _open(path: Path) -> sqlite3.Connection:
 def _whole(path: Path) -> bool:
     try:
         with contextlib.closing(Store(path)) as store:
-            store._db.execute("PRAGMA foreign_keys = OFF")
-            return store._value("PRAGMA integrity_check(1)") == "ok" and not store.unreadable()
+            return not store.complaint(thorough=True) and not store.unreadable()
     except UserError:
         return False
 

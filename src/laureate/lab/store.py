@@ -342,9 +342,9 @@ class Store:
         rows = self._rows("SELECT id FROM runs WHERE status = 'running'")
         return [row["id"] for row in rows if lives(self._sign(row["id"]))]
 
-    def complaint(self) -> str:
-        """What is wrong with the file; empty where it is whole."""
-        found = self._value("PRAGMA quick_check(1)")
+    def complaint(self, thorough: bool = False) -> str:
+        """What is wrong with the file; empty where it is whole. ``thorough``: compare the indices with their tables."""
+        found = self._value("PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)")
         return "" if found == "ok" else str(found)
 
     def unreadable(self) -> int:

@@ -46,8 +46,8 @@ LONGEST_ADDRESS = 4096
 # Seconds for a whole request to arrive (counted from the one before on the same connection), for an answer to be taken.
 SECONDS_IN, SECONDS_OUT = 15.0, 30.0
 MOST_CONNECTIONS = 2000
-# Python runs one thread at a time: more at work would only mean more open files and less for each.
-AT_WORK = 16
+# Python runs one thread at a time: more at work would only mean more open files, and each later.
+AT_WORK = 4
 
 
 class RefusedError(Exception):
