@@ -75,6 +75,12 @@ def cli() -> None:
     """
 
 
+def _tell(text: str) -> None:
+    """One line; a character that a terminal would obey, as in a file's name, is shown and not sent."""
+    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    click.echo(f"laureate: {shown}", err=True)
+
+
 def main() -> None:
     """Entry point: errors a user can mend are one line, Ctrl-C is 130, a closed pipe is no error."""
     try:
@@ -83,7 +89,7 @@ def main() -> None:
                 raise UserError(f"Not UTF-8 text: {word!r}.", "Name files and words in UTF-8.")
         sys.exit(cli.main(standalone_mode=False))
     except UserError as error:
-        click.echo(f"laureate: {error}", err=True)
+        _tell(str(error))
         sys.exit(2)
     except click.ClickException as error:
         error.show()
@@ -98,5 +104,5 @@ def main() -> None:
     except OSError as error:
         # A full disk, a folder that may not be written, a file that is a folder: theirs to mend, not ours to explain.
         named = f": {error.filename}" if error.filename is not None else ""
-        click.echo(f"laureate: {error.strerror or error}{named}", err=True)
+        _tell(f"{error.strerror or error}{named}")
         sys.exit(2)

@@ -115,7 +115,7 @@ def _invitations(note: dict[str, Any]) -> list[str]:
 def _paper(line: int, note: dict[str, Any], decision: str) -> Entry:
     content = _content(note)
     title = _value(content, "title")
-    if not isinstance(title, str) or not title.strip():
+    if not isinstance(title, str) or not clean(title, MOST_TITLE):
         raise Malformed(line, f"the note {note.get('id')!r} must have a title; got {title!r}")
     authors = _value(content, "authors")
     if isinstance(authors, str):

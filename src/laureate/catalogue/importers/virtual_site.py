@@ -128,7 +128,7 @@ class _Page(HTMLParser):
             self.card[use] += data
 
     def _finish(self, card: dict) -> None:
-        if not card["title"].strip():
+        if not clean(without_tex(card["title"]), MOST_TITLE):
             raise Malformed(card["line"], "a card without a title")
         self.cards.append(card | {"award": self.award})
 
