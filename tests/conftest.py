@@ -3,7 +3,7 @@
 import os
 
 # One thread a process: two pytest workers share two cores, and oversubscription is slower than either.
-# Most of a test's time is compiling, so the compiler is told to be quick (LIGHT_COMPILATION in the lab's worker).
+# Most of a test's time is compiling, so the compiler is told to be quick (COMPILATIONS in the lab's worker).
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false",

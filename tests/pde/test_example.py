@@ -32,10 +32,9 @@ def test_own_pde_is_steered_at_about_its_value():
 @pytest.mark.slow
 def test_the_lab_takes_the_equation_in_place_of_its_own():
     experiment = next(e for e in paper("tensor-train-pde").experiments if e.name == "double-well-interacting")
-    scale = experiment.scales["smoke"]
-    problem = example().oscillators(**scale.problem)
+    problem = example().oscillators(dimension=5)
     assert all(hasattr(problem, name) for name in experiment.accepts)
-    arm, settings = experiment.arms[0].settings, Settings(scale.settings)
+    arm, settings = experiment.arms[0].settings, Settings(experiment.scales["desk"].settings, steps=15, paths=500)
     result = jax.jit(lambda key: interacting(key, arm, problem, settings))(jax.random.key(0))
     # Fifteen time steps, 500 paths: per cents, where a wrong equation or interval would give tens of them.
     assert np.asarray(result["error"]) < 0.05

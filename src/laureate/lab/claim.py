@@ -19,6 +19,7 @@ from typing import Any, Literal
 __all__ = ["Arm", "Claim", "Curve", "Experiment", "Paper", "Scale", "Settings"]
 
 Setting = float | int | str | bool
+Compilation = Literal["lightest", "light", "thorough"]
 Kind = Literal["better", "equal", "trend", "bound", "question"]
 SCALES = ("smoke", "desk", "full")
 
@@ -80,6 +81,8 @@ class Scale:
         only adds cells and never changes a bit of the finished ones.
     cost: expected seconds on two cores for the whole experiment, as measured (``full``: as computed from desk).
     problem: keyword arguments of the default problem at this scale.
+    compilation: how thoroughly programs are compiled. ``"light"`` suits programs of seconds (all scales but ``full``,
+        unless said), ``"lightest"`` those that are compiled for much longer than they run, ``"thorough"`` is XLA's way.
     settings: what the trial reads as ``scale.name``.
     """
 
@@ -87,6 +90,7 @@ class Scale:
     block: int = 10
     cost: float = 0.0
     problem: Settings = field(default_factory=Settings)
+    compilation: Compilation | None = None
     settings: Settings = field(default_factory=Settings)
 
     def __init__(
@@ -95,6 +99,7 @@ class Scale:
         block: int = 10,
         cost: float = 0.0,
         problem: Mapping[str, Setting] | None = None,
+        compilation: Compilation | None = None,
         **settings: Any,
     ):
         if seeds < 1 or block < 1:
@@ -103,6 +108,7 @@ class Scale:
         object.__setattr__(self, "block", block)
         object.__setattr__(self, "cost", cost)
         object.__setattr__(self, "problem", Settings(problem or {}))
+        object.__setattr__(self, "compilation", compilation)
         object.__setattr__(self, "settings", Settings(settings))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from laureate.lab.claim import Claim, Experiment, Paper, Scale
+from laureate.lab.claim import Claim, Compilation, Experiment, Paper, Scale
 from laureate.lab.errors import UserError
 from laureate.lab.fingerprint import fingerprint
 
@@ -55,6 +55,7 @@ class Cell:
     scale_settings: Mapping[str, Any]
     over_seeds: str
     x64: bool
+    compilation: Compilation
     fingerprint: str
 
     @property
@@ -69,7 +70,8 @@ class Cell:
             {name: None if isinstance(value, float) else value for name, value in settings.items()}
             for settings in (self.arm_settings, self.scale_settings)
         ]
-        shape = [self.trial, self.problem_reference, dict(self.problem_settings), self.count, self.x64, static]
+        how = [self.trial, self.count, self.x64, self.compilation]
+        shape = [how, self.problem_reference, dict(self.problem_settings), static]
         return json.dumps(shape, sort_keys=True)
 
     @property
@@ -156,6 +158,7 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, start: 
         "trial": experiment.trial,
         "over_seeds": experiment.over_seeds,
         "x64": experiment.x64,
+        "compilation": scale.compilation or ("thorough" if scale_name == "full" else "light"),
     }
     return Cell(
         paper=selection.paper.id,
@@ -173,5 +176,6 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, start: 
         scale_settings=configuration["scale_settings"],
         over_seeds=experiment.over_seeds,
         x64=experiment.x64,
+        compilation=configuration["compilation"],
         fingerprint=fingerprint(configuration, (experiment.trial, reference)),
     )

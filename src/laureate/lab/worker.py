@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from laureate.lab.claim import Settings
+from laureate.lab.claim import Compilation, Settings
 from laureate.lab.errors import UserError
 from laureate.lab.memory import forget_peak, peak
 from laureate.lab.plan import Cell
@@ -22,12 +22,18 @@ from laureate.lab.references import is_file, load
 
 __all__ = ["Outcome", "compute", "prepare"]
 
-# A program of minutes is compiled for as long as it runs. With these, XLA takes a third of the time to compile it and
-# the program a tenth more to run (benchmarks/lab.py); at full size the compiler may take its time.
-LIGHT_COMPILATION = {
+# A program of minutes is compiled for as long as it runs. "light", XLA takes a third of the time to compile it and the
+# program a tenth more to run (benchmarks/lab.py). "lightest", a fifth is saved again, but loops may run thrice as long:
+# for programs that hardly run at all. "thorough" is XLA's own way, for the largest.
+LIGHT = {
     "xla_backend_optimization_level": 1,
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,  # a worker has one thread, so parts are only overhead
+}
+COMPILATIONS: dict[Compilation, dict[str, Any]] = {
+    "lightest": LIGHT | {"xla_backend_optimization_level": 0},
+    "light": LIGHT,
+    "thorough": {},
 }
 
 
@@ -103,8 +109,8 @@ def _make_problem(reference: str, settings: str, accepts: tuple[str, ...]) -> An
 
 
 @cache
-def _light_compilation() -> dict[str, Any]:
-    """The options of ``LIGHT_COMPILATION`` that this XLA knows: they come and go between its versions."""
+def _compiler_options(compilation: Compilation) -> dict[str, Any]:
+    """The options of ``COMPILATIONS`` that this XLA knows: they come and go between its versions."""
     import jax
 
     def known(option: dict[str, Any]) -> bool:
@@ -114,7 +120,7 @@ def _light_compilation() -> dict[str, Any]:
             return False
         return True
 
-    return {name: value for name, value in LIGHT_COMPILATION.items() if known({name: value})}
+    return {name: value for name, value in COMPILATIONS[compilation].items() if known({name: value})}
 
 
 _programs: dict[str, Callable] = {}
@@ -138,7 +144,7 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
     arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
     started = time.perf_counter()
     if cell.program not in _programs:
-        options = {} if cell.scale == "full" else _light_compilation()
+        options = _compiler_options(cell.compilation)
         _programs[cell.program] = jax.jit(block).lower(*arguments).compile(compiler_options=options)
     compile_seconds = time.perf_counter() - started
     result = _programs[cell.program](*arguments)

@@ -30,7 +30,7 @@ CONSENSUS = Experiment(
         Arm("chebyshev", "Chebyshev gossip", method="chebyshev"),
     ),
     scales={
-        "smoke": Scale(10, block=10, cost=3, sizes=(8, 16, 32), most=8000),
+        "smoke": Scale(10, block=10, compilation="lightest", cost=3, sizes=(8, 16, 32), most=8000),
         "desk": Scale(12, block=12, cost=5, sizes=(8, 16, 32, 64), most=8000),
         "full": Scale(40, cost=30, sizes=(8, 16, 32, 64, 128), most=30_000),
     },

@@ -21,10 +21,9 @@ __all__ = ["against_networks", "dimension"]
 
 
 @functools.cache
-def _compiled(function: Callable, quickly: bool) -> Callable:
-    """``function`` under jit; ``quickly``: compiled in a third of the time, to run a tenth longer, all arms alike."""
-    jit: Any = eqx.filter_jit  # its types leave out what it hands on to jax.jit
-    return jit(function, compiler_options={"xla_backend_optimization_level": 1}) if quickly else jit(function)
+def _compiled(function: Callable) -> Callable:
+    """``function`` under jit, once for all seeds."""
+    return eqx.filter_jit(function)
 
 
 def _value(solver: Any, key, pde: Any) -> Any:
@@ -45,7 +44,7 @@ def _clock(call) -> tuple[Any, float]:
 def dimension(key, arm, problem, scale):
     """log10 of the seconds of a solve after compilation, the least of three, against log10 of d."""
     dimensions = [int(word) for word in scale.dimensions.split()]
-    solver, solve, seconds = solver_of(arm, problem, scale), _compiled(_value, scale.quickly), []
+    solver, solve, seconds = solver_of(arm, problem, scale), _compiled(_value), []
     for pde in map(HJBLog, dimensions):
         laps = [_clock(lambda pde=pde: solve(solver, key, pde))[1] for _ in range(4)]
         seconds.append(min(laps[1:]))  # the first lap of the first seed compiles
@@ -63,8 +62,8 @@ def _bsde_updates(solver: DeepBSDE, key, pde: Any, state: Any) -> Any:
 def _train_bsde(key, pde, arm, scale) -> tuple[Any, float]:
     """V(0, x0) of a deep BSDE solver after ``scale.budget`` seconds of updates, compilation not counted."""
     solver = DeepBSDE(num_steps=scale.steps, learning_rate=arm.learning_rate)
-    updates = _compiled(_bsde_updates, scale.quickly)
-    state = _compiled(_bsde_init, scale.quickly)(solver, key, pde)
+    updates = _compiled(_bsde_updates)
+    state = _compiled(_bsde_init)(solver, key, pde)
     jax.block_until_ready(updates(solver, key, pde, state).update)
     started = time.perf_counter()
     while time.perf_counter() - started < scale.budget:
@@ -75,7 +74,7 @@ def _train_bsde(key, pde, arm, scale) -> tuple[Any, float]:
 
 def _train_backward(key, pde, arm, scale) -> tuple[Any, float]:
     """V(0, x0) of a backward network given as many updates a time step as fit into ``scale.budget`` seconds."""
-    value = _compiled(_value, scale.quickly)
+    value = _compiled(_value)
 
     def solve(num_updates: int):
         # As an array the number is an argument of the program: the pilots and the run are one compilation.
@@ -97,12 +96,12 @@ def against_networks(key, arm, problem, scale):
     A tensor train that is not done within the budget, in the better of two laps, counts as diverged.
     """
     if arm.solver == "tensor-train":
-        solver, solve = solver_of(arm, problem, scale), _compiled(_value, scale.quickly)
+        solver, solve = solver_of(arm, problem, scale), _compiled(_value)
         laps = [_clock(lambda: solve(solver, key, problem)) for _ in range(3)]
         v0, seconds = min(laps[1:], key=lambda lap: lap[1])  # the first lap of the first seed compiles
         v0 = v0 if seconds <= scale.budget else jnp.nan
     else:
         train = _train_bsde if arm.solver == "deep-bsde" else _train_backward
         v0, seconds = train(key, problem, arm, scale)
-    truth = _compiled(_truth, scale.quickly)(problem)
+    truth = _compiled(_truth)(problem)
     return {"error": np.asarray(relative(v0, truth)), "seconds": np.asarray(seconds)}
