@@ -169,6 +169,12 @@ def test_dpsgd_and_uncompressed_choco_are_their_formulas():
         assert_allclose(whole[t + 1], w @ (whole[t] - ALPHA * given[t]), atol=1e-12)
 
 
+def test_all_reduce_is_one_step_along_the_mean_gradient():
+    params, given, _ = trajectory(MAKE["all-reduce"](), 3)
+    for t in range(3):
+        assert_allclose(params[t + 1], params[t] - ALPHA * given[t].mean(0), atol=1e-12)
+
+
 def test_choco_is_its_formulas_with_a_compressor():
     params, given, _ = trajectory(MAKE["choco"](), 8)
     w, x, public = lazy().dense(), START, np.zeros((N, P))

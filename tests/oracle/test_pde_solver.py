@@ -170,6 +170,7 @@ def test_quadratic_hjb_value_gradient_and_control(quadratic):
     pde = quadratic.pde
     exact = float(pde.exact(0.0, pde.x0))
     assert abs(quadratic.v0 / exact - 1) < 0.03
+    assert abs(quadratic.value(0.0, pde.x0) - quadratic.v0) < 1e-9
     points = jax.random.normal(jax.random.key(1), (50, 5)) * 0.7  # where the paths are at t = 0.5
     t = 0.5
     value, gradient = jax.jit(jax.vmap(lambda x: quadratic.value_and_gradient(t, x)))(points)

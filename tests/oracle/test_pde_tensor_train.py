@@ -279,6 +279,13 @@ def test_test_samples_stop_a_fit_that_learns_noise():
     careful, info = start.fit(x, truth(x) + noise[0], method, test=(held_out, truth(held_out) + noise[1]))
     assert error(careful) < error(greedy)
     assert info.cost < 40
+    # However long it goes on learning noise, the best train that it met is the one it gives.
+    scores = []
+    for sweeps in (2, 6, 18):
+        patient = ALS(max_sweeps=sweeps, tolerance=1e-9, patience=30)
+        _, info = start.fit(x, truth(x) + noise[0], patient, test=(held_out, truth(held_out) + noise[1]))
+        scores.append(float(info.test_residual))
+    assert scores == sorted(scores, reverse=True)
 
 
 @pytest.mark.parametrize(
