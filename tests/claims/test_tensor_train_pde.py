@@ -30,6 +30,7 @@ EXPECTED = {
 LONGER = {
     "dimension": Settings(steps=3, paths=200, dimensions="5 20"),
     "networks": Settings(steps=5, paths=200, budget=0.1),
+    "double-well-separable": Settings(steps=10, paths=500),
     "double-well-interacting": Settings(steps=15, paths=500),
 }
 

@@ -5,6 +5,7 @@ Repeating a command resumes it. The parent alone writes to the store, a cell as 
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -166,9 +167,11 @@ def _in_turn(
 
 
 def _longest_first(cells: list[Cell], selections: list[Selection], scale: str) -> list[Cell]:
-    """By the declared cost of their experiments, so that no long one is left to a single worker at the end."""
+    """By the declared cost of a cell, so that no long one is left to a single worker at the end."""
     cost = {(s.paper.id, s.experiment.name): scale_of(s.experiment, scale).cost for s in selections}
-    return sorted(cells, key=lambda cell: -cost[cell.paper, cell.experiment])
+    count = Counter((cell.paper, cell.experiment) for cell in cells)
+    each = {experiment: cost[experiment] / count[experiment] for experiment in count}
+    return sorted(cells, key=lambda cell: -each[cell.paper, cell.experiment])
 
 
 def problem_label(problem: str) -> str:

@@ -22,7 +22,7 @@ UNBIASED = Experiment(
         Arm("truncated-es", "truncated ES", estimator="truncated-es", truncation=2, sigma=0.1),
     ),
     scales={
-        "smoke": Scale(12, block=12, cost=2, pairs=100, episodes=40),
+        "smoke": Scale(10, block=10, cost=2, pairs=100, episodes=40),
         "desk": Scale(20, cost=16, pairs=200, episodes=500),
         "full": Scale(40, cost=1200, pairs=1000, episodes=4000),
     },
@@ -67,7 +67,7 @@ VARIANCE = Experiment(
         Arm("full-es", "full ES", estimator="full-es", sigma=0.1),
     ),
     scales={
-        "smoke": Scale(12, block=12, cost=3, truncations=8, parameters=5, repeats=12_000),
+        "smoke": Scale(10, block=10, cost=3, truncations=8, parameters=5, repeats=12_000),
         "desk": Scale(20, cost=17, truncations=16, parameters=10, repeats=20_000),
         "full": Scale(40, block=1, cost=6400, truncations=64, parameters=50, repeats=50_000),
     },
@@ -124,7 +124,7 @@ CHARACTER_LSTM = Experiment(
     ),
     scales={
         "smoke": Scale(
-            12, block=12, cost=4, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4
+            10, block=10, cost=4, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4
         ),
         "desk": Scale(
             16, block=8, cost=34, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
