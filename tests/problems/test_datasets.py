@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from laureate.problems.datasets import FASHION_MNIST, DatasetError, fashion_mnist
+from laureate.problems.datasets import FASHION_MNIST, DatasetError, fashion_mnist, small_images
 from laureate.problems.images import clothes_or_digits
 
 NAMES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
@@ -67,10 +67,32 @@ def test_binary_images_are_clothes_where_installed_and_digits_elsewhere(monkeypa
     def absent():
         raise DatasetError("not here")
 
-    monkeypatch.setattr("laureate.problems.images.fashion_mnist", absent)
+    monkeypatch.setattr("laureate.problems.datasets.fashion_mnist", absent)
     images = clothes_or_digits(train=30, test=10)
     shapes = [(len(part), part.shape[1:], part.dtype) for part in (images.train, images.test)]
     assert shapes == [(30, (8, 8), bool), (10, (8, 8), bool)]
     # Neither blank nor full, and nothing to learn from is tested on.
     assert 0.2 < float(images.train.mean()) < 0.6
     assert not np.array_equal(images.train[:10], images.test)
+
+
+def test_small_images_say_what_they_are_and_where_they_are_cut(monkeypatch, folder):
+    path, arrays = folder
+    monkeypatch.setattr("laureate.problems.datasets.fashion_mnist", lambda: fashion_mnist(path))
+    clothes = small_images(train=2, test=1)
+    assert clothes.name == "Fashion-MNIST"
+    np.testing.assert_array_equal(clothes.train_images, arrays[0][:2].astype(np.float32) / 255)
+    np.testing.assert_array_equal(clothes.test_labels, [1])
+    assert len(small_images().test_labels) == 0
+    digits = small_images("digits", train=5000, test=297)
+    assert (digits.name, len(digits.train_labels), len(digits.test_labels)) == ("digits", 1500, 297)
+
+    def absent():
+        raise DatasetError("not here")
+
+    monkeypatch.setattr("laureate.problems.datasets.fashion_mnist", absent)
+    assert small_images().name == "digits"
+    with pytest.raises(DatasetError, match="not here"):
+        small_images("fashion-mnist")
+    with pytest.raises(ValueError, match=r"small_images\.data must be"):
+        small_images("cifar")

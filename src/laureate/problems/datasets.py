@@ -13,10 +13,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FASHION_MNIST", "DatasetError", "LabelledImages", "descriptions", "diabetes", "digits", "fashion_mnist"]
+from laureate._core import require
+
+__all__ = [
+    "FASHION_MNIST",
+    "IMAGE_SETS",
+    "DatasetError",
+    "LabelledImages",
+    "SmallImages",
+    "descriptions",
+    "diabetes",
+    "digits",
+    "fashion_mnist",
+    "small_images",
+]
 
 # Where Debian's and Ubuntu's package dataset-fashion-mnist puts it.
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
+# What ``small_images`` may be asked for.
+IMAGE_SETS = ("auto", "digits", "fashion-mnist")
 
 
 class DatasetError(RuntimeError):
@@ -30,6 +45,16 @@ class LabelledImages(NamedTuple):
     train_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
+
+
+class SmallImages(NamedTuple):
+    """Images ``[n, side, side]`` in [0, 1], float32, and labels ``[n]``, int32; ``name`` says what was found."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    name: str
 
 
 @lru_cache(maxsize=1)
@@ -104,6 +129,37 @@ def fashion_mnist(folder: str | Path = FASHION_MNIST) -> LabelledImages:
         )
     images, labels, test_images, test_labels = (_idx(folder / name) for name in names)
     return LabelledImages(images, labels.astype(np.int32), test_images, test_labels.astype(np.int32))
+
+
+def small_images(data: str = "auto", train: int | None = None, test: int = 0) -> SmallImages:
+    """Real images of what this machine has: Fashion-MNIST at 28 x 28 where it is installed, else the 8 x 8 digits.
+
+    data: "auto", or "digits" or "fashion-mnist" to insist; the latter raises `DatasetError` where it is missing.
+    train: how many at most for training, all without a number. test: how many for testing.
+    Of Fashion-MNIST they are the first of its two parts. Of the digits the last ``test``, but at most a fifth of them,
+    are for testing, and the first ``train`` of those before for training.
+
+    >>> found = small_images("digits", train=100, test=20)
+    >>> found.train_images.shape, found.test_labels.shape, found.name
+    ((100, 8, 8), (20,), 'digits')
+    """
+    require("small_images", "data", "'auto', 'digits' or 'fashion-mnist'", data, lambda d: d in IMAGE_SETS)
+    require("small_images", "test", ">= 0", test, lambda t: t >= 0)
+    if data != "digits":
+        try:
+            found = fashion_mnist()
+        except DatasetError:
+            if data == "fashion-mnist":
+                raise
+        else:
+            images = (part.astype(np.float32) / 255 for part in (found.train_images[:train], found.test_images[:test]))
+            return SmallImages(
+                next(images), found.train_labels[:train], next(images), found.test_labels[:test], "Fashion-MNIST"
+            )
+    images, labels = digits()
+    first = len(labels) - min(test, len(labels) // 5)
+    known = slice(min(first, train) if train is not None else first)
+    return SmallImages(images[known], labels[known], images[first:], labels[first:], "digits")
 
 
 def _idx(path: Path) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from laureate._core import require
-from laureate.problems.datasets import DatasetError, digits, fashion_mnist
+from laureate.problems.datasets import small_images
 
 __all__ = ["ImagesOverNodes", "Quadratics"]
 
@@ -177,13 +177,8 @@ class ImagesOverNodes(eqx.Module):
 
 
 def _read(name: str) -> tuple[np.ndarray, np.ndarray, str]:
-    if name == "fashion":
-        try:
-            found = fashion_mnist()
-        except DatasetError:
-            pass
-        else:
-            some = found.train_images[:20_000].astype(np.float32) / 255.0
-            return some.reshape(-1, 14, 2, 14, 2).mean((2, 4)), np.asarray(found.train_labels[:20_000]), "Fashion-MNIST"
-    images, labels = digits()
-    return images, labels, "digits"
+    found = small_images("auto" if name == "fashion" else "digits", train=20_000)
+    images = found.train_images
+    if found.name == "Fashion-MNIST":
+        images = images.reshape(-1, 14, 2, 14, 2).mean((2, 4))
+    return images, found.train_labels, found.name
