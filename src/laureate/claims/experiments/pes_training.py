@@ -172,8 +172,8 @@ TOY_SCHEDULE = Experiment(
         "times the learning rate for it.",
         "RTRL and UORO are left out here.",
         "A run that blows up, or ends more than twice as bad as it began, counts as a reduction of −1.",
-        "smoke: 1,000 updates instead of the paper's 20,000 (first 1,600; cut for its seconds alone, as all of the paper's "
-        "smoke experiments were from 12 seeds to 10).",
+        "smoke: 1,000 updates instead of the paper's 20,000 (first 1,600; cut for its seconds alone, as all smoke "
+        "experiments here were from 12 seeds to 10).",
         "On your own problem its attributes sigma, learning_rate and truncation replace the arms' values; the "
         "truncation is lowered to a divisor of the horizon.",
     ),
