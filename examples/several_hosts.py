@@ -7,6 +7,7 @@ docs/clusters.md starts it on SLURM and on Kubernetes.
 """
 
 import os
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -44,7 +45,8 @@ def main(updates=50, steps=500):
     mesh = jax.make_mesh((jax.device_count(),), ("nodes",)) if alone else connect()
 
     estimator = Sharded(PersistentES(Pendulum(), num_pairs=64, truncation=10, horizon=100, sigma=0.1), mesh, "nodes")
-    optimiser, theta = optax.adam(0.1), jnp.zeros(())
+    optimiser = optax.adam(0.1)
+    theta: Any = jnp.zeros(())
     state, memory = estimator.init(jax.random.key(0), theta), optimiser.init(theta)
     step, losses = eqx.filter_jit(estimator.step), []
     for update in range(updates):
@@ -58,9 +60,8 @@ def main(updates=50, steps=500):
     chains = run(jax.random.key(0), GibbsWithGradients(chain_of_spins, Binary()), start, steps, thin=5, mesh=mesh)
     agree = float(np.mean(chains.samples[..., 1:] == chains.samples[..., :-1]))
     if jax.process_index() == 0:
-        print(
-            f"{mesh.size} devices: brake {float(theta):.3f}, loss {float(info.loss):.3f}, neighbours agree {agree:.3f}"
-        )
+        told = f"brake {float(theta):.3f}, loss {losses[-1]:.3f}, neighbours agree {agree:.3f}"
+        print(f"{mesh.size} devices: {told}")
     return float(theta), agree
 
 
