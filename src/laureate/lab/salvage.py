@@ -6,7 +6,9 @@ and computed again when it is next asked for.
 """
 
 import contextlib
+import itertools
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -120,15 +122,14 @@ def _move(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[dict[
     environments = {row["id"]: row for row in found["environments"].rows if _is_json(row["data"])}
     runs = {row["id"]: row for row in found["runs"].rows}
     cells = {row["id"]: row for row in found["cells"].rows}
-    doubtful = _doubtful(found["observations"])
+    doubtful = _doubtful(found["observations"], cells)
     numbers: dict[int, list[dict[str, Any]]] = {}
     for row in found["observations"].rows:
         numbers.setdefault(row["cell"], []).append(row)
     whole = {
         number: row
         for number, row in cells.items()
-        if row["status"] == "failed"
-        or (row["status"] == "done" and number not in doubtful and _all_readable(row, numbers.get(number, [])))
+        if row["status"] == "failed" or (row["status"] == "done" and number not in doubtful and number in numbers)
     }
     target.execute("PRAGMA foreign_keys = OFF")
     known = {row["run"] for row in whole.values()} | {row["run"] for row in found["verdicts"].rows}
@@ -186,24 +187,24 @@ def _until_error(db: sqlite3.Connection, question: str) -> Iterator[tuple[int, d
             yield row.pop("_number", 0), row
 
 
-def _doubtful(observations: _Found) -> set[int]:
-    """Cells that may have lost a number: a cell's rows lie together, so those at the edges of a gap are in doubt."""
-    doubtful: set[int] = set()
-    before = 0
-    for place, number in enumerate(observations.numbers):
-        if number != before + 1:
-            doubtful.add(observations.rows[place]["cell"])
-            if place:
-                doubtful.add(observations.rows[place - 1]["cell"])
-        before = number
-    if observations.rows and not observations.complete_end:
-        doubtful.add(observations.rows[-1]["cell"])
+def _doubtful(observations: _Found, cells: dict[int, dict[str, Any]]) -> set[int]:
+    """Cells that may have lost a number, or gained one that is not theirs.
+
+    A cell's rows lie together. So where rows are missing, or one is not what was written under its name, it was theirs
+    who stand before and after it.
+    """
+    sound, doubtful = [], set()
+    for number, row in zip(observations.numbers, observations.rows, strict=True):
+        cell = cells.get(row["cell"])
+        if cell and readable(row["data"], label_of(cell["fingerprint"], cell["start"], row["metric"])):
+            sound.append((number, row["cell"]))
+        else:
+            doubtful.add(row["cell"])
+    end = observations.numbers[-1] + 1 if observations.numbers and observations.complete_end else math.inf
+    for (before, first), (after, second) in itertools.pairwise([(0, -1), *sound, (end, -1)]):
+        if after != before + 1:
+            doubtful |= {first, second}
     return doubtful
-
-
-def _all_readable(cell: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
-    key = cell["fingerprint"], cell["start"]
-    return bool(rows) and all(readable(row["data"], label_of(*key, row["metric"])) for row in rows)
 
 
 def _is_json(text: Any) -> bool:
