@@ -42,7 +42,11 @@ def test_every_scale_gives_the_settings_the_tiny_one_has(name):
         assert set(scale.settings) == set(TINY[name][1])
 
 
-@pytest.mark.parametrize("name", TINY)
+# Programs of one kind have one here; the others are among the slow.
+OFTEN = ("consensus", "lower-bound")
+
+
+@pytest.mark.parametrize("name", [*OFTEN, *(pytest.param(n, marks=pytest.mark.slow) for n in TINY if n not in OFTEN)])
 def test_each_trial_runs_and_reports_what_its_claims_read(name):
     experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
     arms = (

@@ -211,6 +211,7 @@ def test_a_problems_own_settings_replace_the_arms():
         trials.settings_of(arm, Bare(horizon=None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [e.name for e in PAPER.experiments if e.accepts])
 def test_the_comparisons_run_on_an_unroll_of_ones_own(name):
     experiment, (_, scale) = EXPERIMENTS[name], TINY[name]

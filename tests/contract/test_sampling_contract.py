@@ -145,6 +145,7 @@ def test_double_precision(kernel):
     assert floats == {jnp.dtype("float64")}
 
 
+@pytest.mark.slow
 def test_adaptation_freezes_a_length_that_accepts_as_wanted():
     kernel = PathAuxiliary(IsingLattice(6, 0.1), Binary(), path_length=2.0, max_length=30)
     start = IsingLattice(6).start(jax.random.key(0))

@@ -24,7 +24,8 @@ def here():
     return module.found(None)
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
 def test_many_processes_are_one(here, processes):
     outputs = launch([sys.executable, str(SCRIPT)], processes, environment={"JAX_PLATFORMS": "cpu"}, timeout=400)
     told = [json.loads(output.splitlines()[-1]) for output in outputs]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # four devices compile for half a minute
 SCRIPT = Path(__file__).with_name("on_four_devices.py")
 
 

@@ -70,6 +70,7 @@ def test_parts_are_the_whole(whole):
     assert_array_equal(history.recorded[0], whole[1].recorded[2])
 
 
+@pytest.mark.slow
 def test_vmap_over_keys_is_a_loop():
     run = lambda key: train(key, ESTIMATOR, ADAM, THETA, 10)[0]["a"]  # noqa: E731
     keys = jax.random.split(jax.random.key(1), 3)

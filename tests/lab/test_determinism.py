@@ -33,6 +33,7 @@ def no_programs(monkeypatch):
     monkeypatch.setattr(worker, "_programs", {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{}, {"x64": True}, {"over_seeds": "loop"}], ids=["vmapped", "double precision", "one by one"]
 )

@@ -57,6 +57,7 @@ def deadly():
     return toys.paper(toys.experiment(trial="deadly", arms=arms, claims=(claim,), over_seeds="loop", scales=scales))
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_local_cluster_computes_the_same_bits_and_streams_them(store):
     alone = run_observations(store, run(store, workers=1).run)["toy", "toy"]

@@ -126,6 +126,7 @@ def test_explicit_scheme_is_right_within_its_noise():
     assert 0.2 * noise < np.std(found) < 3 * noise
 
 
+@pytest.mark.slow
 def test_a_control_of_the_paths_does_not_change_the_solution():
     pde, push = affine(), Push(jnp.array([1.0, -2.0, 0.5]))
     solution = run(affine_solver("implicit"), jax.random.key(0), pde, push)
@@ -242,6 +243,7 @@ def test_equations_with_a_closed_form(case):
     assert abs(run(solver, jax.random.key(0), pde).v0 / pde.exact(0.0, pde.x0) - 1) < tolerance
 
 
+@pytest.mark.slow
 def test_bond_price_agrees_with_feynman_and_kac():
     pde = pdes.CIRBond(5)
     solver = TensorTrainSolver(Polynomials(0.0, 4.0, 2), 1, 40, 1000, use_terminal=False, tolerance=1e-4)
@@ -289,6 +291,7 @@ def test_monte_carlo_discounts():
     assert abs(found.v0 - call.exact(0.0, call.x0)) < 4 * found.standard_error
 
 
+@pytest.mark.slow
 def test_deep_bsde_has_no_loss_at_the_solution():
     """Driver's sign, martingale's sign, times, the last point: with the true V(0, x0) and Z the path of Y ends at g."""
     pde, solver = affine(), DeepBSDE(num_steps=8, batch=16, width=4)

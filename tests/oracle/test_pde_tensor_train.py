@@ -176,6 +176,7 @@ def test_als_recovers_a_random_train_to_rounding():
     assert (train - truth).norm() < 1e-9 * truth.norm()
 
 
+@pytest.mark.slow
 def test_als_recovers_a_train_of_rank_three_in_twenty_dimensions():
     """Interactions of all orders, each weaker than the one before: see ``fit`` for what cannot be found."""
     basis = Polynomials(-1.0, 1.0, 3)
@@ -190,6 +191,7 @@ def test_als_recovers_a_train_of_rank_three_in_twenty_dimensions():
     assert (train - truth).norm() < 1e-9 * truth.norm()
 
 
+@pytest.mark.slow
 def test_residual_never_rises_from_sweep_to_sweep_without_regularisation():
     x, y = additive(jax.random.key(3), 6, 400)
     y = y + jnp.sin(3 * x[:, 2] * x[:, 4])
@@ -242,6 +244,7 @@ def test_salsa_grows_the_rank_it_needs():
     assert jnp.all(train.ranks(1e-5) >= 2)
 
 
+@pytest.mark.slow
 def test_salsa_keeps_unneeded_slots_out():
     """Rank one and noise of a thousandth, in which each slot more would find something to learn."""
     keys = jax.random.split(jax.random.key(0), 5)

@@ -200,6 +200,7 @@ def test_step_draws_what_the_matrix_says(name, target):
     assert chi < cells.sum() + 6 * np.sqrt(2 * cells.sum())
 
 
+@pytest.mark.slow
 def test_gaps_are_those_measured_before():
     """The gradient's proposal mixes as well as the exact one where f is multilinear, and better than Gibbs."""
     pairs, bias = numbers(3, 6, 6), numbers(4, 6)

@@ -69,6 +69,7 @@ def test_lattice_and_dense_ising_follow_one_convention():
     np.testing.assert_allclose(jax.grad(diagonal)(x.reshape(-1)), gradient, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_local_differences_are_the_energies_differences():
     ising, potts = IsingLattice(4, 0.2, 0.3), PottsLattice(4, 3, 0.6)
     x = ising.start(jax.random.key(0)).reshape(-1)
@@ -95,6 +96,7 @@ def test_dense_potts_ignores_a_coupling_of_a_site_to_itself():
     assert float(eqx.tree_at(lambda m: m.couplings, model, model.couplings + own)(x)) == pytest.approx(float(model(x)))
 
 
+@pytest.mark.slow
 def test_rbm_partition_and_hmm_evidence_agree_with_enumeration():
     rbm = random_rbm(jax.random.key(0), visible=8, hidden=5)
     assert float(rbm.log_partition()) == pytest.approx(log_sum_over(rbm, (8,)), rel=1e-5)
@@ -104,6 +106,7 @@ def test_rbm_partition_and_hmm_evidence_agree_with_enumeration():
         random_rbm(jax.random.key(0)).log_partition()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("energy", "values", "shape"),
     [
@@ -136,6 +139,7 @@ def test_sweeps_of_the_energies_own_samplers_draw_from_them(energy, values, shap
     assert chi < cells.sum() + 6 * np.sqrt(2 * cells.sum())
 
 
+@pytest.mark.slow
 def test_convolutional_energy_is_base_plus_two_convolutions():
     """Against XLA's own convolution; at first the model is nearly its base, whose density is normalised."""
     images = jax.random.bernoulli(jax.random.key(1), 0.3, (50, 6, 6)).astype(float)

@@ -200,6 +200,7 @@ def test_lstm_starts_with_an_almost_uniform_prediction():
     np.testing.assert_allclose(mean, np.log(problem.num_characters), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_learned_optimiser_starts_as_a_slow_adam_and_learns_a_little():
     for hidden in (0, 8):
         problem = unrolls.LearnedOptimiser(horizon=150, batch=16, hidden=hidden)

@@ -17,6 +17,7 @@ def load(name):
     return module
 
 
+@pytest.mark.slow
 def test_switches_and_weights_with_blackjax_nuts(capsys):
     inclusion = load("mixed_nuts").main(num_steps=300)
     assert (inclusion[:3] > 0.9).all()

@@ -29,6 +29,7 @@ def test_the_difference_is_halved_once():
     np.testing.assert_allclose(kernel.log_weights(kernel.layout(state.position), state.differences), [0.5, -1.0, -0.25])
 
 
+@pytest.mark.slow
 def test_spins_and_bits_do_not_differ_by_a_factor_of_two():
     """For a multilinear energy the gradient's difference is the exact one; a mix-up of ∂f/∂s and ∂f/∂x doubles it."""
     for energy, domain in ((IsingLattice(4, 0.2, 0.1), Binary()), (PottsLattice(3, 3, 0.7), Categorical(3))):
