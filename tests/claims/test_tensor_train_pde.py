@@ -28,6 +28,7 @@ EXPECTED = {
 
 # What does not fit the half minute that smoke has for all, and as small as can be tried here.
 LONGER = {
+    "terminal": Settings(steps=10, paths=500),
     "dimension": Settings(steps=3, paths=200, dimensions="5 20"),
     "networks": Settings(steps=5, paths=200, budget=0.1),
     "double-well-separable": Settings(steps=10, paths=500),

@@ -103,7 +103,7 @@ QUADRATICS = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=50,
+            cost=45,
             problem={"nodes": 32, "dimension": 10},
             rounds=4000,
             rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
@@ -210,7 +210,7 @@ LOWER_BOUND = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=30,
+            cost=18,
             problem={"nodes": 16, "dimension": 5},
             rounds=12_000,
             kappas=(1.0, 0.3, 0.1, 0.03, 0.01),

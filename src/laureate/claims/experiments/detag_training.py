@@ -29,7 +29,7 @@ SORTED_IMAGES = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=60,
+            cost=15,
             problem={"nodes": 8, "per_node": 200},
             rounds=800,
             points=8,
@@ -132,7 +132,7 @@ CONV_NET = Experiment(
         "desk": Scale(
             12,
             block=6,
-            cost=90,
+            cost=33,
             problem={"nodes": 8, "per_node": 200, "model": "conv", "channels": 4, "images": "fashion"},
             rounds=600,
             points=6,
@@ -184,7 +184,7 @@ REAL_PROCESSES = Experiment(
         Arm("one-process", "one process", processes=1),
     ),
     scales={
-        "desk": Scale(12, block=12, cost=15, rounds=1200, rate=0.1),
+        "desk": Scale(12, block=12, cost=21, rounds=1200, rate=0.1),
         "full": Scale(40, block=20, cost=60, rounds=12_000, rate=0.1),
     },
     claims=(

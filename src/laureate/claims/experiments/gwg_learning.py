@@ -34,7 +34,7 @@ LEARN_ISING = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=27.5,
+            cost=31,
             side=10,
             sigma=0.15,
             data=2000,
@@ -90,7 +90,7 @@ LEARN_POTTS = Experiment(
     scales={
         "desk": Scale(
             10,
-            cost=23,
+            cost=19,
             side=6,
             kinds=3,
             coupling=0.6,
@@ -153,7 +153,7 @@ DEEP = Experiment(
     scales={
         "desk": Scale(
             10,
-            cost=56,
+            cost=47,
             channels=8,
             chains=32,
             batch=32,

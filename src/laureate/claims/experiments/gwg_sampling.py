@@ -34,8 +34,8 @@ EXACT = Experiment(
         Arm("uncorrected", "without the proposals' ratio", corrected=0.0),
     ),
     scales={
-        "smoke": Scale(10, compilation="lightest", cost=2, bits=4, kinds=3, thorough=False),
-        "desk": Scale(20, cost=5, bits=6, kinds=4, thorough=True),
+        "smoke": Scale(10, compilation="lightest", cost=1.7, bits=4, kinds=3, thorough=False),
+        "desk": Scale(20, cost=5.5, bits=6, kinds=4, thorough=True),
         "full": Scale(50, cost=30, bits=8, kinds=4, thorough=True),
     },
     claims=(
@@ -75,8 +75,8 @@ GAP = Experiment(
     trial=f"{TRIALS}:gaps",
     arms=(GWG, GIBBS, Arm("exact", "exact locally-informed proposal", sampler="exact")),
     scales={
-        "smoke": Scale(10, compilation="lightest", cost=3, bits=5),
-        "desk": Scale(20, cost=3, bits=6),
+        "smoke": Scale(10, compilation="lightest", cost=1.5, bits=5),
+        "desk": Scale(20, cost=4, bits=6),
         "full": Scale(50, cost=15, bits=8),
     },
     claims=(
@@ -121,9 +121,9 @@ ISING = Experiment(
     arms=(GWG, GIBBS, DMALA, PATH),
     scales={
         "smoke": Scale(
-            10, compilation="lightest", cost=6, chains=4, steps=2000, thin=10, problem={"side": 6, "sigma": 0.15}
+            10, compilation="lightest", cost=6.7, chains=4, steps=2000, thin=10, problem={"side": 6, "sigma": 0.15}
         ),
-        "desk": Scale(10, cost=21, chains=20, steps=10_000, thin=10, problem={"side": 10, "sigma": 0.2}),
+        "desk": Scale(10, cost=32, chains=20, steps=10_000, thin=10, problem={"side": 10, "sigma": 0.2}),
         "full": Scale(20, cost=1600, chains=100, steps=100_000, thin=10, problem={"side": 10, "sigma": 0.2}),
     },
     claims=(
@@ -157,9 +157,9 @@ POTTS = Experiment(
     arms=(GWG, GIBBS),
     scales={
         "smoke": Scale(
-            10, compilation="lightest", cost=3, chains=4, steps=2000, thin=10, problem={"side": 5, "coupling": 0.6}
+            10, compilation="lightest", cost=1.7, chains=4, steps=2000, thin=10, problem={"side": 5, "coupling": 0.6}
         ),
-        "desk": Scale(10, cost=6, chains=20, steps=10_000, thin=10, problem={"side": 8, "coupling": 0.8}),
+        "desk": Scale(10, cost=9, chains=20, steps=10_000, thin=10, problem={"side": 8, "coupling": 0.8}),
         "full": Scale(20, cost=650, chains=100, steps=100_000, thin=10, problem={"side": 10, "coupling": 0.8}),
     },
     claims=(
@@ -187,9 +187,9 @@ RBM = Experiment(
     arms=(GWG, GIBBS),
     scales={
         "smoke": Scale(
-            10, compilation="lightest", cost=3.5, visible=40, hidden=10, chains=50, steps=100, reference=200, sweeps=200
+            10, compilation="lightest", cost=2.9, visible=40, hidden=10, chains=50, steps=100, reference=200, sweeps=200
         ),
-        "desk": Scale(10, cost=5, visible=100, hidden=25, chains=100, steps=250, reference=500, sweeps=300),
+        "desk": Scale(10, cost=6.5, visible=100, hidden=25, chains=100, steps=250, reference=500, sweeps=300),
         "full": Scale(20, cost=17_500, visible=784, hidden=500, chains=100, steps=5000, reference=500, sweeps=10_000),
     },
     claims=(
@@ -219,7 +219,7 @@ FHMM = Experiment(
     trial=f"{TRIALS}:to_posterior",
     arms=(GWG, GIBBS),
     scales={
-        "smoke": Scale(10, compilation="lightest", cost=3, hidden_chains=5, length=20, chains=4, steps=500),
+        "smoke": Scale(10, compilation="lightest", cost=1.2, hidden_chains=5, length=20, chains=4, steps=500),
         "desk": Scale(10, cost=6.5, hidden_chains=10, length=100, chains=4, steps=5000),
         "full": Scale(20, cost=3200, hidden_chains=10, length=1000, chains=100, steps=10_000),
     },
@@ -249,7 +249,7 @@ SECONDS = Experiment(
     arms=(GWG, GIBBS),
     scales={
         "desk": Scale(
-            10, cost=58.5, side=10, visible=100, hidden=25, hidden_chains=5, length=20, chains=8, steps=20_000, thin=10
+            10, cost=69, side=10, visible=100, hidden=25, hidden_chains=5, length=20, chains=8, steps=20_000, thin=10
         ),
         "full": Scale(
             20,

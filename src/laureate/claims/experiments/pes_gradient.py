@@ -23,7 +23,7 @@ UNBIASED = Experiment(
     ),
     scales={
         "smoke": Scale(10, block=10, cost=2, pairs=100, episodes=40),
-        "desk": Scale(20, cost=16, pairs=200, episodes=500),
+        "desk": Scale(20, cost=14, pairs=200, episodes=500),
         "full": Scale(40, cost=1200, pairs=1000, episodes=4000),
     },
     claims=(
@@ -68,7 +68,7 @@ VARIANCE = Experiment(
     ),
     scales={
         "smoke": Scale(10, block=10, cost=3, truncations=8, parameters=5, repeats=12_000),
-        "desk": Scale(20, cost=17, truncations=16, parameters=10, repeats=20_000),
+        "desk": Scale(20, cost=18, truncations=16, parameters=10, repeats=20_000),
         "full": Scale(40, block=1, cost=6400, truncations=64, parameters=50, repeats=50_000),
     },
     claims=(
@@ -127,7 +127,7 @@ CHARACTER_LSTM = Experiment(
             10, block=10, cost=4, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4
         ),
         "desk": Scale(
-            16, block=8, cost=34, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
+            16, block=8, cost=20, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
         ),
         "full": Scale(
             20,

@@ -42,7 +42,7 @@ INFLUENCE_BALANCING = Experiment(
     ),
     scales={
         "smoke": Scale(10, block=10, cost=5, pairs=500, updates=1500, points=50),
-        "desk": Scale(20, cost=8, pairs=500, updates=3000, points=50),
+        "desk": Scale(20, cost=7.5, pairs=500, updates=3000, points=50),
         "full": Scale(40, cost=16, pairs=500, updates=3000, points=50),
     },
     claims=(
@@ -127,7 +127,7 @@ TOY_SCHEDULE = Experiment(
     ),
     scales={
         "smoke": Scale(10, block=10, cost=4, pairs=50, updates=1000, points=20, evaluations=2),
-        "desk": Scale(16, block=8, cost=36, pairs=50, updates=20_000, points=50, evaluations=2),
+        "desk": Scale(16, block=8, cost=37, pairs=50, updates=20_000, points=50, evaluations=2),
         "full": Scale(50, cost=120, pairs=50, updates=20_000, points=50, evaluations=2),
     },
     claims=(
@@ -206,7 +206,7 @@ L2_COEFFICIENT = Experiment(
     ),
     scales={
         "smoke": Scale(10, block=10, cost=3, pairs=2, updates=10_000, points=20),
-        "desk": Scale(20, cost=12, pairs=2, updates=50_000, points=50),
+        "desk": Scale(20, cost=9.5, pairs=2, updates=50_000, points=50),
         "full": Scale(40, cost=24, pairs=2, updates=50_000, points=50),
     },
     claims=(
@@ -271,7 +271,7 @@ LEARNED_OPTIMISER = Experiment(
             points=4,
             evaluations=8,
         ),
-        "desk": Scale(16, block=8, cost=50, problem={"horizon": 100}, pairs=5, updates=400, points=10, evaluations=8),
+        "desk": Scale(16, block=8, cost=48, problem={"horizon": 100}, pairs=5, updates=400, points=10, evaluations=8),
         "full": Scale(
             20,
             block=1,

@@ -30,7 +30,7 @@ HJB = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=24,
+            cost=16.5,
             block=2,
             problem={"dimension": 100},
             steps=100,
@@ -97,7 +97,7 @@ ALLEN_CAHN = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=5,
+            cost=6,
             block=5,
             problem={"dimension": 100},
             steps=30,
@@ -146,7 +146,7 @@ DOUBLE_WELL_50 = Experiment(
     scales={
         "desk": Scale(
             10,
-            cost=31,
+            cost=35,
             block=5,
             problem={"dimension": 50},
             steps=10,
@@ -202,7 +202,7 @@ DOUBLE_WELL_20 = Experiment(
     scales={
         "desk": Scale(
             10,
-            cost=18,
+            cost=15.5,
             block=5,
             problem={"dimension": 20},
             steps=30,
@@ -272,7 +272,7 @@ CIR = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=17,
+            cost=31,
             block=5,
             problem={"dimension": 100},
             steps=10,
