@@ -124,7 +124,8 @@ class ProcessPool:
             # No more is handed over than runs, so that a broken pool casts suspicion on few.
             try:
                 while len(running) < workers and (cell := next_cell(waiting, running.values(), compiled)) is not None:
-                    running[self._pool.submit(compute, cell)] = cell
+                    with _interrupts_held():
+                        running[self._pool.submit(compute, cell)] = cell
             except BrokenProcessPool:
                 break
             if not running:
@@ -158,6 +159,19 @@ def next_cell(waiting: list[Cell], running: Iterable[Cell], compiled: set[str]) 
         if cell.program not in compiling:
             return waiting.pop(i)
     return None
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits while a worker is started, and the worker inherits that: half started, it would tell a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_worker(compilation_cache: str) -> None:
