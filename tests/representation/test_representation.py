@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 from laureate.representation import (
@@ -26,6 +27,7 @@ from laureate.representation import (
     TimeMask,
     TimeShift,
     VICReg,
+    accuracy,
     collapse_report,
     fine_tune,
     linear_probe,
@@ -120,6 +122,26 @@ def test_fine_tuning_learns_what_a_random_network_does_not_know():
     assert float(tune(300).value) > 0.85
 
 
+@pytest.mark.slow
+def test_fine_tuning_trains_the_encoder_too():
+    """The features are blind to the second entry, which alone tells the classes: a new last layer cannot help it."""
+    x = jax.random.normal(KEY, (400, 2))
+    y = (x[:, 1] > 0).astype(int)
+    blind = eqx.tree_at(lambda m: m.weight, eqx.nn.Linear(2, 2, key=KEY), jnp.array([[1.0, 0.0], [0.5, 0.0]]))
+    frozen = linear_probe(jax.vmap(blind)(x[:200]), y[:200], jax.vmap(blind)(x[200:]), y[200:], 2)
+    tuned = fine_tune(
+        KEY, blind, x[:200], y[:200], x[200:], y[200:], 2, optimiser=optax.adam(0.05), steps=100, batch=64
+    )
+    assert float(frozen.value) < 0.65 < 0.9 < float(tuned.value)
+
+
+def test_the_interval_is_wilsons():
+    for right, n in ((0, 10), (3, 10), (10, 10), (70, 80)):
+        found = accuracy(jnp.ones(n, int), (jnp.arange(n) < right).astype(int))
+        wilson = binomtest(right, n).proportion_ci(0.95, method="wilson")
+        np.testing.assert_allclose([found.low, found.high], [wilson.low, wilson.high], atol=1e-5)
+
+
 def train(predictor, steps=400, floor=0.0, **settings):
     """A linear network on views that share three directions of eight; the outputs of fresh examples.
 
@@ -162,6 +184,7 @@ def test_without_predictor_or_stop_gradient_it_collapses_and_the_monitor_says_so
     assert size(through) < 0.1 * size(alive)
     constant = jnp.ones((100, 4)) + 1e-6 * jax.random.normal(KEY, (100, 4))
     assert bool(collapse_report(constant).collapsed)
+    assert float(collapse_report(constant).effective_rank) < 1.01  # centred it would be four
     assert not bool(collapse_report(alive).collapsed)
 
 

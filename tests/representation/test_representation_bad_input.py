@@ -17,6 +17,7 @@ from laureate.representation import (
     Siamese,
     SimCLR,
     collapse_report,
+    fine_tune,
     knn_probe,
 )
 
@@ -116,5 +117,9 @@ def test_other_settings():
         collapse_report(jnp.zeros(3))
     with pytest.raises(ValueError, match=r"knn_probe\.k"):
         knn_probe(Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, k=9)
+    tune = {"optimiser": optax.sgd(0.1), "steps": 1, "batch": 2}
+    for wrong in ({"steps": -1}, {"batch": 0}):
+        with pytest.raises(ValueError, match=rf"fine_tune\.{next(iter(wrong))} must be >="):
+            fine_tune(KEY, lambda x: x, Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, **(tune | wrong))
     with pytest.raises(ValueError, match=r"must both be \[n, n\]"):
         LinearDynamics(jnp.eye(3), jnp.eye(2))

@@ -124,8 +124,25 @@ def fine_tune(
 ) -> Accuracy:
     """The whole encoder and a new linear layer trained on the labels; accuracy on the test set after the last step.
 
+    Not the best step's: that would be chosen on the test set. The batches come from ``key`` and the step's number.
+
     model: an Equinox encoder from one example to a vector. apply: as for ``Siamese``.
+    optimiser: any of Optax. steps, batch: how many updates, from how many labelled examples each, drawn with repeats.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp, optax
+    >>> key = jax.random.key(0)
+    >>> x = jax.random.normal(key, (200, 2))
+    >>> y = (x[:, 0] * x[:, 1] > 0).astype(int)  # no line tells them apart: the encoder itself must learn
+    >>> encoder = eqx.nn.MLP(2, 8, 16, 1, key=key)
+    >>> found = fine_tune(
+    ...     key, encoder, x[:100], y[:100], x[100:], y[100:], 2, optimiser=optax.adam(0.02), steps=100, batch=32
+    ... )
+    >>> bool(found.low > 0.5), bool(found.low < found.value < found.high)
+    (True, True)
     """
+    require("fine_tune", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
+    require("fine_tune", "steps", ">= 0", steps, lambda n: n >= 0)
+    require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
     run = apply if apply is not None else (lambda model, x: jax.vmap(model)(x))
     width = jax.eval_shape(lambda x: run(model, x), train[:1]).shape[1]
     head = jnp.zeros((width, num_classes)), jnp.zeros(num_classes)
