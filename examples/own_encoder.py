@@ -118,7 +118,7 @@ def probe(key, encoder, labelled, test):
     return {
         "linear probe": linear_probe(known, y, asked, test_y, CLASSES),
         "nearest neighbours": knn_probe(known, y, asked, test_y, CLASSES, k=5),
-        "fine-tuned": fine_tune(key, encoder, *labelled, *test, CLASSES, **settings),
+        "fine-tuned": fine_tune(key, encoder, x, y, test_x, test_y, CLASSES, **settings),
     }
 
 

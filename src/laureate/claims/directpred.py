@@ -1,6 +1,7 @@
 """Tian, Chen & Ganguli (ICML 2021): self-supervision without negatives, and a predictor set directly."""
 
 from laureate.claims.experiments.directpred import COLLAPSE, IMAGES, INVARIANT_SUBSPACE, MODES
+from laureate.claims.experiments.directpred_accuracy import ACCURACY
 from laureate.lab.claim import Paper
 
 __all__ = ["PAPER"]
@@ -50,5 +51,5 @@ PAPER = Paper(
         "  publisher = {PMLR}\n"
         "}"
     ),
-    experiments=(MODES, INVARIANT_SUBSPACE, COLLAPSE, IMAGES),
+    experiments=(MODES, INVARIANT_SUBSPACE, COLLAPSE, IMAGES, ACCURACY),
 )

@@ -48,8 +48,8 @@ def convolve(images: Float[Array, "b h w i"], kernel: Float[Array, "s s i o"]) -
     if side == 1:
         return images @ kernel[0, 0]
     if inputs == 1:
-        shifted = _neighbours(images, side)
-        return sum((x * k[0] for x, k in zip(shifted, kernel.reshape(side * side, 1, 1, 1, 1, -1), strict=True)), 0.0)
+        pairs = zip(_neighbours(images, side), kernel.reshape(side * side, 1, 1, 1, -1), strict=True)
+        return jax.tree.reduce(jnp.add, [x * k for x, k in pairs])
     return jax.lax.conv_general_dilated(images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
@@ -71,9 +71,9 @@ def _backward(saved: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
         rows = jnp.concatenate(list(_neighbours(some, side)), axis=-1).reshape(-1, side * side * inputs)
         return total + rows.T @ their_slope.reshape(-1, outputs), None
 
-    parts = (x.reshape(batch // block, block, *x.shape[1:]) for x in (images, slope))
+    cut = lambda x: x.reshape(batch // block, block, *x.shape[1:])  # noqa: E731
     start = jnp.zeros((side * side * inputs, outputs), kernel.dtype)
-    for_kernel, _ = jax.lax.scan(add, start, tuple(parts))
+    for_kernel, _ = jax.lax.scan(add, start, (cut(images), cut(slope)))
     return for_images, for_kernel.reshape(kernel.shape)
 
 

@@ -21,9 +21,11 @@ from laureate.representation import (
     alignment,
     collapse_report,
     effective_rank,
+    knn_probe,
+    linear_probe,
 )
 
-__all__ = ["collapse", "modes", "pairs", "shared_directions"]
+__all__ = ["accuracy", "collapse", "modes", "pairs", "shared_directions"]
 
 
 def modes(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
@@ -105,9 +107,44 @@ def pairs(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     }
 
 
+def accuracy(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """What the frozen features know of labels that training never saw, on plain and on augmented test images.
+
+    The same few labelled images, test images and views for every arm of a seed; the random encoder is the one that
+    training starts from.
+    """
+    if arm.predictor == "random":
+        model = problem.model0(jax.random.fold_in(key, 0))
+    else:
+        model, _, _ = _train(key, arm, problem, scale)
+    features = lambda images: problem.features(model, images)  # noqa: E731
+    few = problem.few(jax.random.fold_in(key, 4), scale.per_class)
+    bank = problem.few(jax.random.fold_in(key, 5), scale.bank_per_class)
+    tests = jnp.stack(
+        [
+            features(problem.test_images),
+            features(problem.augmented(jax.random.fold_in(key, 6), problem.test_images)),
+        ]
+    )
+
+    def both(probe: Any, chosen: Array, **settings: Any) -> Array:
+        known, labels = features(problem.images[chosen]), problem.labels[chosen]
+        judge = lambda test: probe(known, labels, test, problem.test_labels, problem.classes, **settings).value  # noqa: E731
+        return jax.vmap(judge)(tests)
+
+    few_label, neighbours = both(linear_probe, few), both(knn_probe, bank, k=20)
+    return {
+        "few_label": few_label[0],
+        "few_label_augmented": few_label[1],
+        "neighbours": neighbours[0],
+        "neighbours_augmented": neighbours[1],
+    }
+
+
 def _train(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[Any, Any, Array]:
     """The trained model, the predictor's last state, and the spread at every step."""
-    optimiser = optax.chain(optax.add_decayed_weights(arm.decay), optax.sgd(arm.learning_rate))
+    descent = optax.sgd(arm.learning_rate, momentum=arm.get("heavy_ball"))
+    optimiser = optax.chain(optax.add_decayed_weights(arm.decay), descent)
     siamese = Siamese(
         _predictor(arm, problem.dim),
         optimiser,
