@@ -43,8 +43,8 @@ def their_side() -> Side:
     """The same in PyTorch: autograd, SGD, ``linalg.eigh`` at every step."""
     import copy
 
-    import torch
-    from torch import nn
+    import torch  # pyright: ignore[reportMissingImports]  (a peer, not a dependency)
+    from torch import nn  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -19,7 +19,7 @@ SIGMA = 0.2
 
 def torch_chains(side: int, chains: int, steps: int) -> Side:
     """As the authors write it: autograd at both ends, multinomial, a loop over steps."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]  (a peer, not a dependency)
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -92,7 +92,7 @@ def our_side(work: Work):
 
 def their_side(work: Work):
     """The same with evosax: ask, unroll the particles, tell; the caller keeps and resets the inner states."""
-    from evosax.algorithms import PersistentES as TheirPES
+    from evosax.algorithms import PersistentES as TheirPES  # pyright: ignore[reportMissingImports]
 
     unroll = TrainMLP(work)
     theta = unroll.theta()
