@@ -1,6 +1,12 @@
 """Strict by default: an accidental promotion of rank or type in a method is an error here."""
 
 import os
+import signal
+import threading
+
+# A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One thread a process: two pytest workers share two cores, and oversubscription is slower than either.
 # Most of a test's time is compiling, so the compiler is told to be quick (COMPILATIONS in the lab's worker).
