@@ -29,7 +29,9 @@ def web(port: int, host: str, open_browser: bool, as_json: bool) -> None:
 
         webbrowser.open(server.url)
     # `kill` ends it as Ctrl-C does: a run that was started from the page is stopped, not orphaned.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A server that a script put into the background ignores Ctrl-C, as then would its runs: no button could stop one.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
