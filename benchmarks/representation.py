@@ -122,7 +122,7 @@ def torch_step(torch, model, first, second):
             memory["matrix"] = (vectors * ((values / values[-1]).sqrt() + EPS)) @ vectors.T
             torch._foreach_mul_(slow, EMA)
             torch._foreach_add_(slow, [p.detach() for p in params], alpha=1 - EMA)
-        return float(loss)
+        return loss.item()
 
     return step
 

@@ -108,7 +108,7 @@ def test_pairs_of_ones_own_run():
 class Blobs:
     """Three classes of vectors, told apart by their length alone; the model is a number that says which features."""
 
-    dim, classes = 2, 3
+    dim, classes, least = 2, 3, 20
 
     def __init__(self):
         draw = np.random.default_rng(0)
@@ -158,6 +158,8 @@ def test_labels_are_drawn_from_every_class_alike_and_anew_for_every_seed():
         assert len(set(chosen.tolist())) == 50
         np.testing.assert_array_equal(np.bincount(np.asarray(problem.labels)[chosen]), np.full(10, 5))
     assert set(first.tolist()) != set(second.tolist())
+    everything = np.asarray(problem.few(jax.random.key(0), 1000))
+    assert len(set(everything.tolist())) == len(everything) == 10 * np.bincount(problem.labels).min()
 
 
 def test_an_augmented_image_resembles_its_own_original_most():

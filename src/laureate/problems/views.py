@@ -187,6 +187,7 @@ class LabelledPairs(eqx.Module):
     hidden: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
     classes: int = eqx.field(static=True)
+    least: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -213,7 +214,8 @@ class LabelledPairs(eqx.Module):
         self.images, self.test_images = (jnp.asarray((part - mean) / deviation, jnp.float32) for part in parts)
         self.labels, self.test_labels = jnp.asarray(found.train_labels), jnp.asarray(found.test_labels)
         self.channels, self.blocks, self.hidden, self.dim = tuple(channels), blocks, hidden, dim
-        self.classes = int(found.train_labels.max()) + 1
+        counts = np.bincount(found.train_labels)
+        self.classes, self.least = len(counts), int(counts.min())
 
     def model0(self, key: Array) -> ConvolutionalNetwork:
         """He's initialisation: normal with variance 2/inputs."""
@@ -240,10 +242,10 @@ class LabelledPairs(eqx.Module):
         return jostled(drawn, jax.random.normal(jax.random.fold_in(key, 1), images.shape), images)
 
     def few(self, key: Array, per_class: int) -> Int[Array, " k"]:
-        """Which training images are labelled: ``per_class`` random ones of every class."""
+        """Which training images are labelled: ``per_class`` random ones of each, or as many as the rarest class has."""
         score = jax.random.uniform(key, self.labels.shape)
         own = self.labels[None, :] == jnp.arange(self.classes)[:, None]
-        return jax.lax.top_k(jnp.where(own, score[None, :], -1.0), per_class)[1].ravel()
+        return jax.lax.top_k(jnp.where(own, score[None, :], -1.0), min(per_class, self.least))[1].ravel()
 
 
 def project(features: Float[Array, "b f"], first: Float[Array, "f h"], last: Float[Array, "h d"]) -> Array:

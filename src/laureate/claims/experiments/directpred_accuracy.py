@@ -7,7 +7,7 @@ __all__ = ["ACCURACY"]
 
 # The settings of the authors' code, where they are not those of all other arms here.
 AUTHORS = {"learning_rate": 0.03, "heavy_ball": 0.9, "decay": 4e-4}
-MARGIN = 0.01  # the paper's own differences: 0.7 points on CIFAR-10, 2.5 to 5 on ImageNet
+MARGIN = 0.01  # the paper's abstract speaks of 2.5 points on ImageNet after 300 epochs and of 5 after 60
 
 PROBES = {
     "": ("few_label", "logistic regression on ten labels a class, plain test images"),
@@ -93,8 +93,8 @@ ACCURACY = Experiment(
         "arms, tuned for none.",
         "Few labels and nearest neighbours instead of a linear layer trained on all labels; weight decay of the "
         "regression fixed beforehand at 0.001, accuracy after its last step.",
-        "Margin and test were written down before the first run: one point, between the paper's smallest difference "
-        "(CIFAR-10) and its largest (ImageNet).",
+        "Margin and test were written down before the first run: one point; the paper's abstract speaks of 2.5 points "
+        "on ImageNet after 300 epochs and of 5 after 60.",
         "full: a residual network on all 60,000 images at 28 × 28, 60 epochs; never run by us.",
     ),
 )
