@@ -29,6 +29,7 @@ TOLD = {
     "SQLITE_PERM": ("cannot be opened: {error}", "Change its permissions, or set LAUREATE_HOME to another folder."),
     "SQLITE_CORRUPT": ("is damaged: {error}", "{repair}"),
     "SQLITE_NOTADB": ("is damaged: {error}", "{repair}"),
+    "SQLITE_CONSTRAINT": ("contradicts itself: {error}", "{repair}"),
     "SQLITE_ERROR": ("cannot be used: {error}", "{repair}"),
 }
 

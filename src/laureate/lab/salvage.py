@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ def _free_name(path: Path) -> Path:
 
 def _move(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[dict[str, int], int]:
     """Every row that is sound and whose belongings are there too."""
-    found = {table: _rows(source, table) for table in TABLES}
+    found = {table: _rows(source, table, _fitting(target, table)) for table in TABLES}
     environments = {row["id"]: row for row in found["environments"].rows if _is_json(row["data"])}
     runs = {row["id"]: row for row in found["runs"].rows}
     cells = {row["id"]: row for row in found["cells"].rows}
@@ -166,7 +166,20 @@ class _Found:
         return (self.numbers[-1] - len(self.numbers)) if self.numbers else 0
 
 
-def _rows(db: sqlite3.Connection, table: str) -> _Found:
+def _fitting(db: sqlite3.Connection, table: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether a row has what the table's columns must hold: a damaged page may give anything."""
+    kinds = {"INTEGER": int, "REAL": int | float, "TEXT": str, "BLOB": bytes}
+    columns = [(name, kinds[kind], bool(must)) for _, name, kind, must, *_ in db.execute(f"PRAGMA table_info({table})")]
+
+    def fits(row: dict[str, Any]) -> bool:
+        return all(
+            isinstance(row.get(name), kind) or (row.get(name) is None and not must) for name, kind, must in columns
+        )
+
+    return fits
+
+
+def _rows(db: sqlite3.Connection, table: str, fits: Callable[[dict[str, Any]], bool]) -> _Found:
     """Forwards to the first bad page, backwards to the last, and one by one between them."""
     ahead = dict(_until_error(db, f"SELECT rowid AS _number, * FROM {table} ORDER BY rowid"))
     back = dict(_until_error(db, f"SELECT rowid AS _number, * FROM {table} ORDER BY rowid DESC"))
@@ -174,8 +187,10 @@ def _rows(db: sqlite3.Connection, table: str) -> _Found:
     if ahead and back:
         for number in range(max(ahead) + 1, min(back)):
             found.update(_until_error(db, f"SELECT rowid AS _number, * FROM {table} WHERE rowid = {number}"))
-    numbers = sorted(found)
-    return _Found(numbers, [found[number] for number in numbers], bool(back))
+    numbers = sorted(number for number, row in found.items() if number > 0 and fits(row))
+    # The last row of a file that was cut off may be read as zeros.
+    whole_end = bool(back) and next(iter(back)) in numbers
+    return _Found(numbers, [found[number] for number in numbers], whole_end)
 
 
 def _until_error(db: sqlite3.Connection, question: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -224,8 +239,8 @@ def _run_cells(source: sqlite3.Connection, runs: Iterable[int], cells: dict[int,
     """Which run used which cell; a run always used those that it computed."""
     found = {(row["run"], number): {"run": row["run"], "cell": number, "cached": 0} for number, row in cells.items()}
     for run in runs:
-        for _, row in _until_error(source, f"SELECT run, cell, cached FROM run_cells WHERE run = {int(run)}"):
-            if row["cell"] in cells:
+        for _, row in _until_error(source, f"SELECT run, cell, cached FROM run_cells WHERE run = {run}"):
+            if row["cell"] in cells and row["cached"] in (0, 1):
                 found[row["run"], row["cell"]] = row
     return list(found.values())
 
