@@ -44,13 +44,14 @@ fuzz: .venv/ready ## hand the importers, the search and problem files what nobod
 mutation: .venv/ready ## plant faults one at a time and see that the tests notice (an hour for all; see scripts/mutation.py)
 	@$(BIN)/python scripts/mutation.py
 
-# uv installs in seconds what takes pip minutes; pip does where uv cannot be had.
+# uv installs in seconds what takes pip minutes; pip does where uv cannot be had. Bytecode is made now: where Python may
+# not write it later (PYTHONDONTWRITEBYTECODE, as in many containers), every process would spend 2 s on compiling jax.
 .venv/ready: pyproject.toml
 	@echo "== setting up .venv (once; about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "laureate needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@{ $(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
-	  && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; } \
+	  && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'; } \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 

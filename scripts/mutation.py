@@ -1,9 +1,10 @@
 """Plant faults, one at a time, and see that the tests notice: ``make mutation``, or this script with parts of ids.
 
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
-one must then fail are the table's, or the row's own. It is planted in a copy of the repository, so the working tree is
-never touched. Exit code 1 where a fault goes unnoticed, or where its text is no longer found: a table that has gone
-stale proves nothing.
+one must then fail are the table's, or the row's own. Where a row names a ``claim``, its verdict at smoke must also turn
+away from ``supported``, which it must be without the fault. A fault is planted in a copy of the repository, so the
+working tree is never touched. Exit code 1 where a fault goes unnoticed, or where its text is no longer found: a table
+that has gone stale proves nothing.
 """
 
 import argparse
@@ -44,28 +45,51 @@ def run_tests(folder: Path, tests: list[str]) -> tuple[int, str]:
     return done.returncode, failed[0] if failed else ""
 
 
-def plant(folder: Path, fault: dict[str, Any]) -> tuple[str, str]:
-    """What became of one fault, and by which test it was noticed."""
+def verdict_of(folder: Path, claim: str) -> str:
+    """The verdict on a claim at smoke by the sources of the copy, whatever an earlier run of it found."""
+    command = [sys.executable, "-m", "laureate", "run", claim, "--scale", "smoke", "--fresh", "--quiet", "--json"]
+    environment = os.environ | {
+        "PYTHONPATH": str(folder / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LAUREATE_HOME": str(folder / "home"),
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    try:
+        (found,) = json.loads(done.stdout)["claims"]
+    except ValueError:
+        return f"no verdict, left with {done.returncode}"
+    return found["verdict"]
+
+
+def plant(folder: Path, fault: dict[str, Any], *, test: bool) -> dict[str, str]:
+    """What became of one fault, by which test it was noticed and what its claim then says."""
     path = folder / fault["file"]
     source = path.read_text(encoding="utf-8")
     if source.count(fault["replace"]) != 1:
-        return STALE, f"found {source.count(fault['replace'])} times in {fault['file']}"
+        return {"outcome": STALE, "by_test": f"found {source.count(fault['replace'])} times in {fault['file']}"}
     path.write_text(source.replace(fault["replace"], fault["by"]), encoding="utf-8")
     try:
-        code, failed = run_tests(folder, fault["tests"])
+        code, failed = run_tests(folder, fault["tests"]) if test else (1, "")
+        verdict = verdict_of(folder, fault["claim"]) if "claim" in fault else ""
     finally:
         path.write_text(source, encoding="utf-8")
     # 1: tests failed; 2: the fault kept a module from being imported, which is a fault badly planted.
-    return {0: (UNNOTICED, ""), 1: (NOTICED, failed)}.get(code, (BROKEN, f"pytest left with {code} {failed}"))
+    outcome = {0: UNNOTICED, 1: NOTICED}.get(code, BROKEN)
+    if outcome == NOTICED and verdict.startswith(("supported", "no verdict")):
+        outcome = UNNOTICED
+    return {"outcome": outcome, "by_test": failed, "verdict": verdict}
 
 
 def main() -> None:
     """The table, and 1 where a fault goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only faults whose id contains one of these")
+    parser.add_argument("--claims", action="store_true", help="only the verdicts of the claims, without the tests")
     parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
     options = parser.parse_args()
-    rows = faults(options.words)
+    rows = [row for row in faults(options.words) if "claim" in row or not options.claims]
     if not rows:
         sys.exit(f"No fault matches {' '.join(options.words)!r}.")
     with tempfile.TemporaryDirectory() as temporary:
@@ -73,12 +97,21 @@ def main() -> None:
         for name in COPIED:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, folder / name)
+        sound = {}
         for row in rows:
             started = time.perf_counter()
-            row["outcome"], row["by_test"] = plant(folder, row)
+            claim = row.get("claim")
+            if claim and claim not in sound:
+                sound[claim] = verdict_of(folder, claim)
+            row |= plant(folder, row, test=not options.claims)
+            if claim:
+                row["verdict"] = f"{claim}: {sound[claim]} -> {row['verdict']}"
+                if sound[claim] != "supported":
+                    row["outcome"] = STALE
             row["seconds"] = round(time.perf_counter() - started, 1)
             if not options.json:
-                print(f"{row['outcome']:10} {row['id']:46} {row['seconds']:6.1f} s  {row['by_test']}", flush=True)
+                noticed_by = "  ".join(filter(None, (row["by_test"], row.get("verdict"))))
+                print(f"{row['outcome']:10} {row['id']:46} {row['seconds']:6.1f} s  {noticed_by}", flush=True)
     if options.json:
         print(json.dumps(rows, indent=1))
     missed = [row for row in rows if row["outcome"] != NOTICED]

@@ -67,6 +67,7 @@ def test_each_trial_runs_and_reports_what_its_claims_read(name):
             assert metrics[curve.x].shape == metrics[curve.y].shape
 
 
+@pytest.mark.slow
 def test_bytes_are_equal_where_they_are_said_to_be():
     """Methods of two vectors are read off at half the rounds, others at the end."""
     scale = {"rounds": 40, "rates": (0.2,)}

@@ -54,6 +54,7 @@ def test_trials_report_what_their_claims_read(name, arm):
     check_metrics(experiment, metrics)
 
 
+@pytest.mark.slow
 def test_the_collapse_trial_predicts_the_rate_it_measures():
     """A wrong factor in the prediction, or a loss of one direction instead of two, would show."""
     experiment = EXPERIMENTS["collapse"]

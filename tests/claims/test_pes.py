@@ -182,6 +182,7 @@ def test_l2_coefficient_measures_from_the_best_of_the_division_it_trains_on():
         np.testing.assert_allclose(metrics["worst_distance"][seed], expected.max(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_character_lstm_measures_the_variance_of_one_pair():
     """With one truncation PES is full ES, and for small σ its one-pair variance is (P + 1) ‖g‖²."""
     problem = CharacterLSTM(horizon=4, hidden=2)

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from laureate.decentralized import Network, complete, ring, star
@@ -9,6 +10,7 @@ from laureate.decentralized import Network, complete, ring, star
 KEY = jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_without_chance_it_is_a_sum():
     network = Network(compute=0.01, latency=0.002, bandwidth=1e6)
     times = network.rounds(KEY, ring(8), message=5000, num_rounds=4)

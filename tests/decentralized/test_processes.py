@@ -35,6 +35,7 @@ def report():
     return json.loads(outputs[0].splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_four_processes_are_one(report):
     assert report["processes"] == 4
     module = load(SCRIPT)
@@ -67,6 +68,7 @@ def test_launch_from_the_command_line(tmp_path):
     assert "LAUREATE_COORDINATOR=FIRST_HOST:7777 LAUREATE_NODES=2 LAUREATE_NODE=i python" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_example_in_one_process(capsys):
     losses = load(EXAMPLE).main(rounds=300)
     assert losses["DeTAG"] < losses["D-PSGD"]

@@ -47,6 +47,7 @@ def test_many_processes_are_one(here, processes):
         assert there["nodes"] is None
 
 
+@pytest.mark.slow
 def test_what_is_compared_is_not_empty(here):
     samples = np.asarray(here["chains"]["samples"])
     assert samples.shape == (8, 30, 6)

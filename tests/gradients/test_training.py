@@ -127,6 +127,7 @@ def test_it_warns_once_where_the_two_signs_end_apart():
     assert len(warned) == 1
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_learns(capsys):
     before, after = runpy.run_path(str(EXAMPLE))["main"](num_updates=120)
     assert after < before / 2

@@ -244,7 +244,7 @@ def test_equal_nodes_stay_equal(name):
     assert np.abs(params[-1] - params[0]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("name", [n if n in ("detag", "d2") else pytest.param(n, marks=pytest.mark.slow) for n in MAKE])
 def test_one_process_stacked_or_by_name_and_in_parts(name):
     optimiser = MAKE[name](Gossip(ring(N), kappa=0.5))
     tree = {"a": jnp.asarray(START), "b": jnp.asarray(START[:, 0])}

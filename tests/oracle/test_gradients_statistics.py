@@ -117,7 +117,8 @@ class Mortal(eqx.Module):
 
 
 @pytest.mark.parametrize(
-    ("make", "restart"), [(PersistentES, "inside"), (PersistentES, "border"), (NoiseReuseES, "inside")]
+    ("make", "restart"),
+    [(PersistentES, "inside"), (PersistentES, "border"), pytest.param(NoiseReuseES, "inside", marks=pytest.mark.slow)],
 )
 def test_ends_that_depend_on_theta_do_not_bias(make, restart):
     """Whoever dies of its noise must not hand it on: the next episode inside the truncation gets noise of its own.
@@ -235,6 +236,7 @@ class Influence:
         return state, 0.5 * (state[0] - 1.0) ** 2
 
 
+@pytest.mark.slow
 def test_influence_balancing():
     """x_∞[1] = 2θ(2p − n), so θ* = −1/6: PES and NRES get there by steps of one, truncated methods run away."""
     task, theta = Influence(), jnp.asarray(0.5)

@@ -217,6 +217,7 @@ def test_times_are_checked(quadratic):
         quadratic.interval(jax.random.key(0), level=1.0)
 
 
+@pytest.mark.slow
 def test_black_scholes_call_in_one_dimension():
     pde = pdes.BlackScholesBasket(1)
     solver = TensorTrainSolver(Polynomials(0.2, 2.5, 5), num_steps=20, num_samples=4000, use_terminal=False)
@@ -232,9 +233,13 @@ EQUATIONS = [
     # Scatter over six seeds 1.3 %, of which four, and no bias to be seen between 20 and 40 steps.
     ("unbounded-sine", lambda: pdes.UnboundedSine(2), Polynomials(-4.0, 5.0, 3), True, 0.06),
 ]
+SLOW_EQUATIONS = ("linear-quadratic", "basket", "unbounded-sine")
 
 
-@pytest.mark.parametrize("case", EQUATIONS, ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case[0], marks=pytest.mark.slow if case[0] in SLOW_EQUATIONS else ()) for case in EQUATIONS],
+)
 def test_equations_with_a_closed_form(case):
     _, make, basis, use_terminal, tolerance = case
     pde = make()

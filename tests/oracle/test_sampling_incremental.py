@@ -79,7 +79,13 @@ def test_masks_are_those_of_the_plain_kernel():
         np.testing.assert_allclose(matrix[inside], expected[inside], atol=1e-13)
 
 
-@pytest.mark.parametrize("lattice", [IsingLattice(7, 0.2), PottsLattice(5, 3, 0.7)], ids=["ising", "potts"])
+@pytest.mark.parametrize(
+    "lattice",
+    [
+        pytest.param(IsingLattice(7, 0.2), id="ising", marks=pytest.mark.slow),
+        pytest.param(PottsLattice(5, 3, 0.7), id="potts"),
+    ],
+)
 def test_the_tree_that_is_kept_is_the_tree_one_would_build(lattice):
     domain = Binary() if isinstance(lattice, IsingLattice) else Categorical(3)
     kernel = IncrementalGibbsWithGradients(lattice, domain, arity=4)
@@ -101,6 +107,7 @@ def test_the_tree_that_is_kept_is_the_tree_one_would_build(lattice):
     assert float(jnp.abs(drift).max()) < 2e-3
 
 
+@pytest.mark.slow
 def test_step_draws_what_the_matrix_says():
     lattice = IsingLattice(3, 0.25, 0.3)
     kernel = IncrementalGibbsWithGradients(lattice, Binary(), arity=2)

@@ -212,6 +212,7 @@ def _edge_energy(state, info):
     return IsingLattice(6).edge_energy(state.position)
 
 
+@pytest.mark.slow
 def test_parallel_tempering_swaps_by_the_right_ratio_and_crosses_a_valley():
     """Two modes that a single cold chain does not leave; the hot replicas do. Both modes must get their weight."""
 
@@ -276,6 +277,7 @@ def test_contrastive_divergence_finds_the_maximum_likelihood_and_resumes_from_it
     np.testing.assert_allclose(biases[-50:].mean(axis=0), exact, atol=0.15)
 
 
+@pytest.mark.slow
 def test_replay_buffer_moves_only_the_chosen_chains_and_restarts_some():
     trainer = PersistentContrastiveDivergence(
         _gwg, optax.sgd(0.0), num_steps=1, num_chains=4, restart=1.0, sample_start=lambda key: jnp.ones(4, bool)

@@ -22,6 +22,7 @@ def example():
     return module
 
 
+@pytest.mark.slow
 def test_own_pde_is_steered_at_about_its_value():
     value, steered, idle = example().main(dimension=6, num_samples=500)
     # The saving is a large part; steering by the learned gradient costs the value and a little more (10 time steps).

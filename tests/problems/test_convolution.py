@@ -65,6 +65,7 @@ def test_gradients_by_finite_differences():
     np.testing.assert_allclose(along, (ends[0] - ends[1]) / (2 * step), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_another_kernel_for_every_seed():
     """Under vmap, as the lab runs a block of seeds, values and gradients are those of a loop."""
     images, kernels = drawn(3, 4, 5, 5, 2), drawn(3, 3, 3, 2, 4, seed=1)

@@ -188,6 +188,7 @@ def test_without_predictor_or_stop_gradient_it_collapses_and_the_monitor_says_so
     assert not bool(collapse_report(alive).collapsed)
 
 
+@pytest.mark.slow
 def test_direct_pred_keeps_more_directions_than_no_predictor():
     direct, _ = train(DirectPred(4, rho=0.5), apply=apply, momentum=0.99, steps=3000)
     none, _ = train(Identity(4), apply=apply, momentum=0.99, steps=3000)

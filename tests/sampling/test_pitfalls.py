@@ -39,6 +39,7 @@ def test_spins_and_bits_do_not_differ_by_a_factor_of_two():
         np.testing.assert_allclose(estimate, exact, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_energy_that_is_not_multilinear_has_other_differences_and_is_still_sampled_exactly():
     position = RBM.start(jax.random.key(0))
     estimate = GibbsWithGradients(RBM, Binary()).init(position).differences
@@ -78,6 +79,7 @@ def test_large_energies_neither_overflow_nor_stall():
     np.testing.assert_array_equal(result.samples[:, 15], np.broadcast_to(np.asarray(steep > 0), (3, 20)))
 
 
+@pytest.mark.slow
 def test_adding_a_constant_changes_nothing():
     with jax.enable_x64(True):
         runs = [
@@ -101,6 +103,7 @@ def test_chains_do_not_see_each_other():
             np.testing.assert_array_equal(state.position, together[chain, number])
 
 
+@pytest.mark.slow
 def test_a_mask_samples_the_conditional():
     """Clamped sites: the same chain as on the smaller energy in which they are constants."""
     clamped = np.array([1, 0, 1], bool)
