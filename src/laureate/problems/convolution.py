@@ -66,14 +66,14 @@ def _backward(saved: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
     block = _divisor(batch, BLOCK // (height * width * side * side * inputs))
 
     # ∂/∂K = patches(x)ᵀ slope, block by block: all patches at once are s² times the images, and do not fit any cache.
-    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
-        some, their_slope = part
+    # They are sliced out inside the loop: images reshaped to blocks XLA would compute anew from the layer before.
+    def add(total: Array, start: Array) -> tuple[Array, None]:
+        some, their_slope = (jax.lax.dynamic_slice_in_dim(x, start, block) for x in (images, slope))
         rows = jnp.concatenate(list(_neighbours(some, side)), axis=-1).reshape(-1, side * side * inputs)
         return total + rows.T @ their_slope.reshape(-1, outputs), None
 
-    cut = lambda x: x.reshape(batch // block, block, *x.shape[1:])  # noqa: E731
-    start = jnp.zeros((side * side * inputs, outputs), kernel.dtype)
-    for_kernel, _ = jax.lax.scan(add, start, (cut(images), cut(slope)))
+    nothing = jnp.zeros((side * side * inputs, outputs), kernel.dtype)
+    for_kernel, _ = jax.lax.scan(add, nothing, jnp.arange(0, batch, block))
     return for_images, for_kernel.reshape(kernel.shape)
 
 
