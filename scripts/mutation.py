@@ -57,10 +57,9 @@ def verdict_of(folder: Path, claim: str) -> str:
         command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
     )
     try:
-        (found,) = json.loads(done.stdout)["claims"]
-    except ValueError:
+        return {found["id"]: found["verdict"] for found in json.loads(done.stdout)["claims"]}[claim]
+    except (ValueError, KeyError):
         return f"no verdict, left with {done.returncode}"
-    return found["verdict"]
 
 
 def plant(folder: Path, fault: dict[str, Any], *, test: bool) -> dict[str, str]:
