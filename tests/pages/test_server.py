@@ -360,6 +360,7 @@ def test_a_run_is_watched_and_stopped(home):
     store = Store(store_path())
     run = store.run_after(2, state["command"])
     assert store.run(run)["status"] == "interrupted"
+    assert store.run(run)["finished"], "it was told to stop and closed its books itself"
     assert 1 <= len(store.run_cells(run)) < 30
     store.close()
     assert not jobs.stop()

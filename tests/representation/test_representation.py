@@ -104,6 +104,7 @@ def blobs(key, n=300):
 def test_the_linear_probe_is_logistic_regression():
     x, y = blobs(KEY)
     test_x, test_y = blobs(jax.random.key(1))
+    x, test_x = 50 + 3 * x, 50 + 3 * test_x  # features come as they are: the probe standardises both by the known ones
     found = jax.jit(lambda: linear_probe(x, y, test_x, test_y, 3, decay=1e-2))()
     mean, std = np.asarray(x).mean(0), np.asarray(x).std(0)
     peer = LogisticRegression(C=1 / (1e-2 * len(x)), max_iter=1000).fit((np.asarray(x) - mean) / std, y)

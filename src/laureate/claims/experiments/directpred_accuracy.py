@@ -59,7 +59,17 @@ ACCURACY = Experiment(
         Arm("random", "random encoder", predictor="random"),
     ),
     scales={
-        "desk": Scale(12, block=1, cost=140, problem={}, steps=200, batch=128, per_class=10, bank_per_class=200),
+        "desk": Scale(
+            12,
+            block=1,
+            cost=140,
+            compilation="thorough",
+            problem={},
+            steps=200,
+            batch=128,
+            per_class=10,
+            bank_per_class=200,
+        ),
         "full": Scale(
             12,
             block=1,

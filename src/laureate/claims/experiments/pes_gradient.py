@@ -127,7 +127,14 @@ CHARACTER_LSTM = Experiment(
             10, block=10, cost=4, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4
         ),
         "desk": Scale(
-            16, block=8, cost=20, problem={"horizon": 500}, truncation_lengths=(1, 5, 25, 125, 500), pairs=8, repeats=8
+            16,
+            block=8,
+            cost=20,
+            compilation="thorough",
+            problem={"horizon": 500},
+            truncation_lengths=(1, 5, 25, 125, 500),
+            pairs=8,
+            repeats=8,
         ),
         "full": Scale(
             20,
