@@ -90,7 +90,7 @@ INVARIANT_SUBSPACE = Experiment(
     ),
     scales={
         "smoke": Scale(12, block=12, cost=8, steps=1500, batch=64),
-        "desk": Scale(20, cost=115, compilation="thorough", steps=6000, batch=256),
+        "desk": Scale(20, cost=100, compilation="thorough", steps=6000, batch=256),
         "full": Scale(40, cost=600, steps=20_000, batch=256),
     },
     claims=(
@@ -264,17 +264,7 @@ IMAGES = Experiment(
             points=10,
             judged=512,
         ),
-        "desk": Scale(
-            12,
-            block=6,
-            cost=180,
-            compilation="thorough",
-            problem={},
-            steps=1000,
-            batch=128,
-            points=20,
-            judged=1024,
-        ),
+        "desk": Scale(12, block=6, cost=180, problem={}, steps=1000, batch=128, points=20, judged=1024),
         "full": Scale(
             20,
             block=2,

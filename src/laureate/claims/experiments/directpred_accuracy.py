@@ -62,7 +62,7 @@ ACCURACY = Experiment(
         "desk": Scale(
             12,
             block=1,
-            cost=140,
+            cost=116,
             compilation="thorough",
             problem={},
             steps=200,

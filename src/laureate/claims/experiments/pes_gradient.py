@@ -129,7 +129,7 @@ CHARACTER_LSTM = Experiment(
         "desk": Scale(
             16,
             block=8,
-            cost=20,
+            cost=15,
             compilation="thorough",
             problem={"horizon": 500},
             truncation_lengths=(1, 5, 25, 125, 500),

@@ -271,17 +271,7 @@ LEARNED_OPTIMISER = Experiment(
             points=4,
             evaluations=8,
         ),
-        "desk": Scale(
-            16,
-            block=8,
-            cost=48,
-            compilation="thorough",
-            problem={"horizon": 100},
-            pairs=5,
-            updates=400,
-            points=10,
-            evaluations=8,
-        ),
+        "desk": Scale(16, block=8, cost=48, problem={"horizon": 100}, pairs=5, updates=400, points=10, evaluations=8),
         "full": Scale(
             20,
             block=1,
