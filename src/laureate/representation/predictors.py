@@ -68,7 +68,8 @@ class DirectPred(eqx.Module):
     scale: "max" or "none". An l2 loss needs "none": "max" fixes the size of what is predicted.
     zero_mean: use the covariance F − μμᵀ instead of the correlation (the authors' option; off as theirs).
     trainable: an optimiser trains W_p in between settings (only of use with freq > 1).
-    root: "eigh", or "newton-schulz" for power 1/2: products of matrices only, for large D.
+    root: "eigh", or "newton-schulz" for power 1/2: products of matrices only, for devices without a
+        good eigen-decomposition; on CPUs it is slower at every width.
     axis_name: of a surrounding ``shard_map`` or ``vmap``: F is the mean over all its devices.
 
     >>> import jax, jax.numpy as jnp
