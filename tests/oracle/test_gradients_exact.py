@@ -231,6 +231,15 @@ def test_the_two_forms_of_telescoping_differ_by_the_old_level_times_the_new_nois
     assert_allclose(products[0], differences[0], rtol=ROUNDING)
 
 
+def test_telescoping_begins_every_episode_from_zero():
+    """An episode a step: Σ_k (L_k − L_{k−1}) is its own last level, and not that minus the last episode's."""
+    estimator = PersistentES(Tank(), num_pairs=3, truncation=4, horizon=4, sigma=SIGMA, telescope=True)
+    _, state, infos = run_steps(estimator, THETA, 3)
+    level = state.pairs.episode.previous
+    assert_allclose(infos.difference[-1], level[:, 0] - level[:, 1], rtol=1e-11)
+    assert np.abs(level[:, 0] - level[:, 1]).min() > 0
+
+
 @pytest.mark.parametrize("telescope", [False, True])
 @pytest.mark.parametrize(("horizon", "truncation"), [(6, 2), (7, 3)])
 def test_rtrl_is_exact(horizon, truncation, telescope):
