@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from laureate.speed.pes import TrainMLP, Work, our_side, their_side
+from laureate.papers.pes.speed import TrainMLP, Work, our_side, their_side
 
 
 def compiled(side: Any, work: Work):

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import print_rows
-from laureate.claims import paper, paper_ids
-from laureate.lab.executors import make_executor
-from laureate.lab.home import compilation_cache
-from laureate.lab.plan import plan, select
-from laureate.lab.store import Store
+from laureate.lab.running.executors import make_executor
+from laureate.lab.running.plan import plan, select
+from laureate.lab.storing.home import compilation_cache
+from laureate.lab.storing.store import Store
+from laureate.papers import paper, paper_ids
 
 LAUREATE = Path(sys.executable).with_name("laureate")
 

@@ -21,7 +21,7 @@ from collections import Counter
 from typing import Any
 
 from benchmarks import pages_server
-from laureate.lab.home import store_path
+from laureate.lab.storing.home import store_path
 
 # Name -> address, and how often each reader asks for it.
 PAGES = {

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.catalogue_search import QUERIES, papers
 from laureate.catalogue import Entry, index
 from laureate.catalogue.library import add
-from laureate.lab.home import store_path
+from laureate.lab.storing.home import store_path
 
 RUNS, CELLS, PAPERS = 500, 100, 100_000
 ASKED = 15
@@ -33,9 +33,9 @@ ASKED = 15
 
 def fill_store(path: Path) -> int:
     """Runs as the lab writes them, by its own tables and in one transaction."""
-    from laureate.claims import all_papers
-    from laureate.lab.arrays import pack
-    from laureate.lab.store import Store
+    from laureate.lab.storing.arrays import pack
+    from laureate.lab.storing.store import Store
+    from laureate.papers import all_papers
 
     draw = np.random.default_rng(0)
     store = Store(path)

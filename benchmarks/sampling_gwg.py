@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.timing import compare, print_rows
+from laureate.papers.gibbs_with_gradients.speed import SIGMA, our_chains, torch_chains
 from laureate.problems.energies import IsingLattice
 from laureate.sampling import (
     Binary,
@@ -28,7 +29,6 @@ from laureate.sampling import (
     mixing,
     run,
 )
-from laureate.speed.gibbs_with_gradients import SIGMA, our_chains, torch_chains
 
 
 def against_torch(quick: bool) -> list[dict]:

@@ -1,11 +1,11 @@
-"""How we time (``laureate.speed.timing``), and how rows are printed."""
+"""How we time (``laureate.lab.running.timing``), and how rows are printed."""
 
 import json
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from laureate.speed.timing import compare, seconds_of
+from laureate.lab.running.timing import compare, seconds_of
 
 __all__ = ["compare", "print_rows", "seconds_of"]
 

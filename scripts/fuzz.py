@@ -78,8 +78,8 @@ def reader(target: str) -> Callable[[bytes], None]:
             catalogue.search(data.decode("utf-8", "replace"), limit=3)
 
     else:
-        from laureate.lab.fingerprint import fingerprint
-        from laureate.lab.references import check_file
+        from laureate.lab.running.fingerprint import fingerprint
+        from laureate.lab.running.references import check_file
 
         def read(data: bytes) -> None:
             (folder / "input.py").write_bytes(data)

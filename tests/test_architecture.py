@@ -8,7 +8,7 @@ import pytest
 import laureate
 
 PACKAGE = Path(laureate.__file__).parent
-ROOMS = {"problems", "claims", "lab", "catalogue", "pages", "cli", "speed"}
+ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli"}
 AREAS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS
 VOCABULARY = "laureate.lab.claim"
 
@@ -17,13 +17,13 @@ HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
 MAY = {
     "problems": ({"laureate._core"}, set()),
     "lab": ({"laureate"}, set()),
-    "catalogue": ({"laureate", "laureate.lab.", "laureate.claims"}, HEAVY),
-    "pages": ({"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue."}, HEAVY),
+    "catalogue": ({"laureate", "laureate.lab.", "laureate.papers"}, HEAVY),
+    "pages": ({"laureate", "laureate.lab.", "laureate.papers", "laureate.catalogue."}, HEAVY),
     "cli": (
-        {"laureate", "laureate.lab.", "laureate.claims", "laureate.catalogue.", "laureate.pages.", "laureate.speed"},
+        {"laureate", "laureate.lab.", "laureate.papers", "laureate.catalogue.", "laureate.pages."},
         HEAVY,
     ),
-    "speed": ({"laureate.problems.", "laureate.lab.memory", *(f"laureate.{area}." for area in AREAS)}, set()),
+    "speed": ({"laureate.problems.", "laureate.lab.running.memory", *(f"laureate.{area}." for area in AREAS)}, set()),
 }
 
 
@@ -78,33 +78,41 @@ def test_an_area_knows_only_itself(area):
 @pytest.mark.parametrize("room", sorted(MAY))
 def test_a_room_knows_only_whom_it_may(room):
     allowed, forbidden = MAY[room]
-    assert not [w for path in files(room) for w in check(path, allowed, forbidden) if path.name != "worker.py"]
+    assert not [w for path in files(room) for w in check(path, allowed, forbidden)]
 
 
-def test_only_the_worker_of_the_lab_runs_jax():
+def test_only_the_worker_of_the_lab_and_its_clock_run_jax():
     users = {path.name for path in files("lab") if imports(path) & HEAVY}
-    assert users == {"worker.py"}
+    assert users == {"worker.py", "timing.py"}
+
+
+METHODS = {"laureate._core", "laureate.problems.", *(f"laureate.{area}." for area in AREAS)}
 
 
 def test_a_peer_is_imported_only_where_its_side_is_made_ready():
     """So that a comparison can be listed, and ours timed, without it."""
-    for path in files("speed"):
+    for path in (PACKAGE / "papers").glob("*/speed.py"):
         for node in ast.parse(path.read_text()).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {name.partition(".")[0] for name in names} & {"torch", "evosax"}, path
-    assert not imports(PACKAGE / "speed" / "__init__.py") & HEAVY, "listing the methods loads nothing heavy"
 
 
 def test_declarations_are_data_and_trials_know_no_store():
-    for path in files("claims"):
-        if path.parent.name == "trials":
-            allowed = {"laureate._core", VOCABULARY, "laureate.problems.", *(f"laureate.{area}." for area in AREAS)}
-            allowed |= {f"laureate.{area}" for area in AREAS} | {"laureate.problems"}
-            assert not check(path, allowed, set())
-        else:
-            assert not any(module.startswith("laureate.claims.trials") for module in imports(path)), path
-            assert not check(path, {VOCABULARY}, HEAVY | {"numpy"}), path
+    for folder in (PACKAGE / "papers").iterdir():
+        if not (folder / "about.py").is_file():
+            continue
+        own = f"laureate.papers.{folder.name}."
+        for path in folder.glob("*.py"):
+            if path.name.startswith("trials"):
+                wrong = check(path, METHODS | {VOCABULARY}, set())
+            elif path.name.startswith("speed"):
+                wrong = check(path, METHODS | {"laureate.lab.running.comparison", "laureate.lab.running.memory"}, set())
+            else:
+                assert not any(module.startswith(f"{own}trials") for module in imports(path)), path
+                wrong = check(path, {VOCABULARY}, HEAVY | {"numpy"})
+            others = [m for m in imports(path) if m.startswith("laureate.papers.") and not m.startswith(own)]
+            assert not wrong + others, path
 
 
 PURE = ("render.py", "charts.py", "figures.py", "mathml.py", "wording.py")
@@ -112,7 +120,7 @@ PURE = ("render.py", "charts.py", "figures.py", "mathml.py", "wording.py")
 
 def test_rendering_reads_nothing():
     """Data in, HTML out: no store, no home, no catalogue, no network, no clock."""
-    allowed = {VOCABULARY, "laureate.lab.evidence"}
+    allowed = {VOCABULARY, "laureate.lab.judging.evidence"}
     for name in PURE:
         path = PACKAGE / "pages" / name
         wrong = [

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from laureate.lab.home import store_path
-from laureate.lab.store import Store
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 
 PAGES = ("/", "/method/toy", "/runs", "/run/1", "/compare?first=1&second=2", "/catalogue", "/paper/rnd", "/job")
 

@@ -18,10 +18,10 @@ def toy(tmp_path, monkeypatch):
     """A home with one paper, ``toy``; change ``toy.paper`` to have another."""
     holder = SimpleNamespace(paper=toys.paper())
     monkeypatch.setenv("LAUREATE_HOME", str(tmp_path / "home"))
-    for module in ("laureate.claims", "laureate.pages.report"):
+    for module in ("laureate.papers", "laureate.pages.report"):
         imported = __import__(module, fromlist=["x"])
         monkeypatch.setattr(imported, "paper_ids", lambda: ["toy"])
-    monkeypatch.setattr("laureate.claims.paper", lambda _: holder.paper)
+    monkeypatch.setattr("laureate.papers.paper", lambda _: holder.paper)
     monkeypatch.setattr("laureate.pages.report.load_paper", lambda _: holder.paper)
     return holder
 

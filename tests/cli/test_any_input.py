@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 import toys
 from laureate import cli as package
 from laureate.catalogue import library
-from laureate.lab import run as run_module
 from laureate.lab.errors import UserError
-from laureate.lab.executors import make_executor
-from laureate.lab.home import store_path
-from laureate.lab.plan import plan
-from laureate.lab.references import check_file
-from laureate.lab.store import Store
+from laureate.lab.running import run as run_module
+from laureate.lab.running.executors import make_executor
+from laureate.lab.running.plan import plan
+from laureate.lab.running.references import check_file
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from toy_laureate import Drawn  # pyright: ignore[reportMissingImports]
@@ -38,9 +38,9 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setenv("LAUREATE_HOME", str(place / "home"))
-        for module in ("laureate.claims", "laureate.pages.report"):
+        for module in ("laureate.papers", "laureate.pages.report"):
             patch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: ["toy"])
-        patch.setattr("laureate.claims.paper", lambda _: toys.paper())
+        patch.setattr("laureate.papers.paper", lambda _: toys.paper())
         patch.setattr("laureate.pages.report.load_paper", lambda _: toys.paper())
         patch.setattr(run_module, "make_executor", lambda *_: Drawn(0.0))
         yield place

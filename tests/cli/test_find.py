@@ -5,10 +5,12 @@ import io
 import json
 from pathlib import Path
 
+from laureate.catalogue import Entry
+from laureate.catalogue.library import add
 from laureate.catalogue.running import claims_of, latest_verdicts
-from laureate.lab.home import store_path
 from laureate.lab.records import board_rows
-from laureate.lab.store import Store
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 
 DATA = Path(__file__).parents[1] / "catalogue" / "data"
 
@@ -65,8 +67,9 @@ def test_cite(laureate):
     told = json.loads(laureate("cite", "fno", "detag", "--csl").out)
     assert [item["id"] for item in told] == ["fno", "detag"]
     assert "Did you mean fno" in laureate("cite", "fnoo").err
+    add([Entry("toy", "A Paper on Toys", ("Ada Lovelace",), "ICML 2030")])
     laureate("run", "toy", "--scale", "smoke")
-    assert laureate("cite", "1").out == "@misc{toy}\n"
+    assert laureate("cite", "1").out.startswith("@inproceedings{lovelace2030a,")
     assert "There is no run 99." in laureate("cite", "99").err
 
 

@@ -10,12 +10,12 @@ import pytest
 from toy_laureate import CELLS, Drawn, paper
 
 import toys
-from laureate.lab import home as home_module
-from laureate.lab import run as run_module
 from laureate.lab.errors import UserError
-from laureate.lab.home import store_path
-from laureate.lab.run import run_claims
-from laureate.lab.store import Store
+from laureate.lab.running import run as run_module
+from laureate.lab.running.run import run_claims
+from laureate.lab.storing import home as home_module
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 from laureate.pages.report import _write
 
 

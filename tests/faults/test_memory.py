@@ -4,9 +4,9 @@ import pytest
 
 import toys
 from laureate.lab.claim import Arm, Claim, Scale
-from laureate.lab.home import store_path
-from laureate.lab.run import run_claims
-from laureate.lab.store import Store
+from laureate.lab.running.run import run_claims
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 
 ARMS = (Arm("ours", how="not"), Arm("theirs", how="killed"), Arm("third", how="refused"))
 CLAIM = Claim("better", "s", metric="loss", method="ours", baseline="theirs")

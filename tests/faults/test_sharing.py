@@ -10,11 +10,11 @@ import pytest
 from toy_laureate import CELLS, Drawn, paper
 
 import toys
-from laureate.lab import run as run_module
-from laureate.lab.home import store_path
-from laureate.lab.plan import plan
-from laureate.lab.run import run_claims
-from laureate.lab.store import Store
+from laureate.lab.running import run as run_module
+from laureate.lab.running.plan import plan
+from laureate.lab.running.run import run_claims
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 
 
 @pytest.mark.parametrize("executor", ["numpy", pytest.param("jax", marks=pytest.mark.slow)])
@@ -134,7 +134,7 @@ def test_a_run_whose_process_died_is_interrupted_by_the_next(home):
 
 
 def test_a_cell_that_failed_elsewhere_is_tried_here(home, monkeypatch):
-    from laureate.lab.worker import Outcome
+    from laureate.lab.running.worker import Outcome
 
     monkeypatch.setattr(run_module, "make_executor", lambda *_: Drawn(0.0))
     other, ours = Store(store_path()), Store(store_path())

@@ -12,16 +12,16 @@ import pytest
 from toy_laureate import CELLS, Drawn, paper
 
 import toys
-from laureate.lab import run as run_module
-from laureate.lab import schema
-from laureate.lab import store as store_module
-from laureate.lab.arrays import pack
 from laureate.lab.errors import UserError
-from laureate.lab.home import store_path
 from laureate.lab.records import run_observations
-from laureate.lab.run import run_claims
-from laureate.lab.salvage import repair
-from laureate.lab.store import Store
+from laureate.lab.running import run as run_module
+from laureate.lab.running.run import run_claims
+from laureate.lab.storing import schema
+from laureate.lab.storing import store as store_module
+from laureate.lab.storing.arrays import pack
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.salvage import repair
+from laureate.lab.storing.store import Store
 
 OLD = Path(__file__).with_name("schema_1.sql")
 

@@ -34,7 +34,7 @@ class Drawn:
         self._pause = pause
 
     def outcomes(self, cells: Any) -> Any:
-        from laureate.lab.worker import Outcome
+        from laureate.lab.running.worker import Outcome
 
         shifts = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
         for cell in cells:
@@ -48,12 +48,12 @@ class Drawn:
 
 
 if __name__ == "__main__":
-    from laureate import claims, cli
-    from laureate.lab import run
+    from laureate import cli, papers
+    from laureate.lab.running import run
     from laureate.pages import report
 
-    claims.paper_ids = report.paper_ids = lambda: ["toy"]  # pyright: ignore
-    claims.paper = report.load_paper = lambda _: paper()  # pyright: ignore
+    papers.paper_ids = report.paper_ids = lambda: ["toy"]  # pyright: ignore
+    papers.paper = report.load_paper = lambda _: paper()  # pyright: ignore
     if os.environ.get("TOY_EXECUTOR") == "numpy":
         run.make_executor = lambda *_: Drawn()  # pyright: ignore
     cli.main()

@@ -1,7 +1,7 @@
 import pytest
 
-from laureate.lab.home import store_path
-from laureate.lab.store import Store
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import toys
-from laureate import claims
+from laureate import papers
 from laureate.cli import cli
 from laureate.lab.claim import Scale
-from laureate.lab.cost import estimate, makespan
-from laureate.lab.plan import plan
-from laureate.lab.worker import Outcome
+from laureate.lab.running.cost import estimate, makespan
+from laureate.lab.running.plan import plan
+from laureate.lab.running.worker import Outcome
 
 SCALES = {
     "smoke": Scale(seeds=10, block=5, cost=2.0, draws=8),
@@ -105,9 +105,9 @@ def test_how_long(seconds, workers, long):
 
 
 def test_the_command(store, paper, monkeypatch, capsys):
-    monkeypatch.setattr(claims, "paper_ids", lambda: ["toy"])
-    monkeypatch.setattr(claims, "paper", lambda _: paper)
-    monkeypatch.setattr("laureate.lab.executors.cores", lambda: 2)
+    monkeypatch.setattr(papers, "paper_ids", lambda: ["toy"])
+    monkeypatch.setattr(papers, "paper", lambda _: paper)
+    monkeypatch.setattr("laureate.lab.running.executors.cores", lambda: 2)
     measure(store, paper, "desk", 7.0)
     cli.main(["plan", "--all", "--scale", "full", "--json"], standalone_mode=False)
     told = SimpleNamespace(**json.loads(capsys.readouterr().out))

@@ -8,12 +8,12 @@ import jax
 import pytest
 
 import toys
-from laureate import claims
-from laureate.lab import worker
+from laureate import papers
 from laureate.lab.claim import Arm, Experiment, Paper
-from laureate.lab.plan import plan, select
-from laureate.lab.run import run_claims
-from laureate.lab.store import Store
+from laureate.lab.running import worker
+from laureate.lab.running.plan import plan, select
+from laureate.lab.running.run import run_claims
+from laureate.lab.storing.store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 import harness  # pyright: ignore[reportMissingImports]
@@ -83,9 +83,9 @@ def cheapest(paper: Paper) -> Experiment:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper_id", claims.paper_ids())
+@pytest.mark.parametrize("paper_id", papers.paper_ids())
 def test_an_experiment_of_every_paper_in_one_process_and_in_two(paper_id, tmp_path):
-    paper = claims.paper(paper_id)
+    paper = papers.paper(paper_id)
     words = [f"{paper_id}/{cheapest(paper).name}"]
     first = kept(paper, words, tmp_path / "one", workers=1)
     assert first == kept(paper, words, tmp_path / "two", workers=2)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import laureate
-from laureate.lab import fingerprint as module
-from laureate.lab.fingerprint import fingerprint, source_files
+from laureate.lab.running import fingerprint as module
+from laureate.lab.running.fingerprint import fingerprint, source_files
 
 MINE = '''
 """A problem."""
@@ -52,6 +52,6 @@ def test_versions_do(tmp_path, monkeypatch):
 
 def test_imports_are_followed_through_the_package():
     package = Path(laureate.__file__).parent
-    found = {path.relative_to(package).as_posix() for path in source_files(("laureate.lab.plan:plan",))}
-    assert {"lab/plan.py", "lab/claim.py", "lab/errors.py", "lab/fingerprint.py", "lab/references.py"} <= found
+    found = {path.relative_to(package).as_posix() for path in source_files(("laureate.lab.running.plan:plan",))}
+    assert {"lab/running/plan.py", "lab/claim.py", "lab/errors.py", "lab/running/fingerprint.py"} <= found
     assert not any(name.startswith(("cli/", "pages/")) for name in found)

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 from laureate.lab.claim import Claim
-from laureate.lab.verdict import decide, simulate
+from laureate.lab.judging.verdict import decide, simulate
 
 BETTER = Claim("better", "a beats b", "loss", "a", "b")
 RUNS = 1_000

@@ -2,7 +2,7 @@ import pytest
 
 import toys
 from laureate.lab.errors import UserError
-from laureate.lab.plan import plan, select
+from laureate.lab.running.plan import plan, select
 
 
 def keys(cells):

@@ -10,9 +10,9 @@ import pytest
 import toys
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError
-from laureate.lab.executors import make_executor
 from laureate.lab.records import run_observations
-from laureate.lab.run import run_claims
+from laureate.lab.running.executors import make_executor
+from laureate.lab.running.run import run_claims
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'laureate[ray]'"
@@ -127,7 +127,7 @@ def two_nodes():
 def test_a_lost_node_costs_no_cell(store, two_nodes, monkeypatch):
     import ray
 
-    from laureate.lab.ray_executor import RayCluster
+    from laureate.lab.running.ray_executor import RayCluster
 
     cluster, nodes, _ = two_nodes
     made = toys.paper(

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import toys
-from laureate.lab import worker
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError
-from laureate.lab.plan import plan
 from laureate.lab.records import board_rows, compare_runs, observation_rows, run_observations
-from laureate.lab.run import run_claims
+from laureate.lab.running import worker
+from laureate.lab.running.plan import plan
+from laureate.lab.running.run import run_claims
 
 
 def run(store, made=None, *words, **options):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from laureate.lab import statistics
+from laureate.lab.judging import statistics
 
 
 def brute_force_sign_flip(x):

@@ -5,9 +5,9 @@ import pytest
 
 import toys
 from laureate.lab.errors import UserError
-from laureate.lab.plan import plan
-from laureate.lab.store import Store
-from laureate.lab.worker import Outcome
+from laureate.lab.running.plan import plan
+from laureate.lab.running.worker import Outcome
+from laureate.lab.storing.store import Store
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from laureate.lab.claim import Claim
-from laureate.lab.verdict import Verdict, answers, decide, draft, not_run, simulate
+from laureate.lab.judging.verdict import Verdict, answers, decide, draft, not_run, simulate
 
 BETTER = Claim("better", "a beats b", "loss", "a", "b")
 
@@ -309,7 +309,7 @@ class TestRecords:
             Verdict.from_json(not_run(BETTER, "").to_json() | {"verdict": "perhaps"})
 
     def test_loads_neither_scipy_nor_jax(self):
-        code = "import sys, laureate.lab.verdict; print([m for m in ('scipy', 'jax') if m in sys.modules])"
+        code = "import sys, laureate.lab.judging.verdict; print([m for m in ('scipy', 'jax') if m in sys.modules])"
         assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

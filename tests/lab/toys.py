@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Paper, Scale
-from laureate.lab.plan import Selection, select
+from laureate.lab.running.plan import Selection, select
 
 TRIALS = Path(__file__).with_name("toy_trials.py")
 ARMS = (Arm("ours", shift=0.0), Arm("theirs", shift=2.0), Arm("third", shift=4.0))
@@ -40,7 +40,6 @@ def paper(*experiments: Experiment) -> Paper:
         idea="i",
         equation="e",
         example="x",
-        bibtex="@misc{toy}",
         experiments=experiments or (experiment(),),
     )
 

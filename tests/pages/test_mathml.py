@@ -2,8 +2,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from laureate.claims import all_papers
 from laureate.pages.mathml import mathml
+from laureate.papers import all_papers
 
 
 def parsed(equation: str) -> ElementTree.Element:

@@ -10,12 +10,12 @@ import re
 import pytest
 
 import toy_site
-from laureate import claims
+from laureate import papers
 from laureate.catalogue import Catalogue, Entry
 from laureate.catalogue.library import add
-from laureate.lab.home import store_path
-from laureate.lab.store import Store
-from laureate.pages import content, papers, render, report, vega
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
+from laureate.pages import browse, content, render, report, vega
 from laureate.pages.charts import treemap
 from laureate.pages.figures import CurveFigure, IntervalFigure, csv_of
 from laureate.pages.wording import csv_text, duration, number
@@ -32,7 +32,7 @@ WEB = render.Site(live=True, token="secret-token")
 
 
 def test_the_board_has_every_claim_with_word_and_interval(store):
-    page = render.body("board", WEB, **content.board(store, claims.all_papers()))
+    page = render.body("board", WEB, **content.board(store, papers.all_papers()))
     for claim in ("better", "worse", "close", "small"):
         assert f'data-claim="toy/{claim}"' in page
     assert re.search(r'class="chip supported"><span aria-hidden="true">✔</span> supported', page)
@@ -44,17 +44,17 @@ def test_the_board_has_every_claim_with_word_and_interval(store):
 def test_what_was_not_run_says_how(home, tmp_path, monkeypatch):
     monkeypatch.setenv("LAUREATE_HOME", str(tmp_path / "empty"))
     empty = Store(store_path())
-    page = render.body("board", WEB, **content.board(empty, claims.all_papers()))
+    page = render.body("board", WEB, **content.board(empty, papers.all_papers()))
     assert 'data-copy="laureate run toy/better"' in page
     assert "none measured here yet" in page
-    method = render.body("method", WEB, **content.method(empty, claims.paper("toy")))
+    method = render.body("method", WEB, **content.method(empty, papers.paper("toy")))
     assert 'data-copy="laureate run toy/worse"' in method
     assert "Not measured yet" in method
     empty.close()
 
 
 def test_the_method_page_has_all_its_parts(store):
-    told = content.method(store, claims.paper("toy"))
+    told = content.method(store, papers.paper("toy"))
     page = render.body("method", WEB, **told)
     for words in ("The problem", "The idea", "In your code", "What differs from the paper", "Speed against peers"):
         assert words in page
@@ -68,7 +68,7 @@ def test_the_method_page_has_all_its_parts(store):
 
 
 def test_speed_is_only_what_was_measured(store):
-    assert "Not measured on this machine" in render.body("method", WEB, **content.method(store, claims.paper("toy")))
+    assert "Not measured on this machine" in render.body("method", WEB, **content.method(store, papers.paper("toy")))
     facts = {"machine": "an abacus", "versions": {"jax": "0.9", "laureate": "1.0"}}
     row = {"id": "toy", "work": "<b>one</b>", "ours_s": 0.5, "peer": "p", "peer_s": 1.0, "ratio": 2.0, "low": 1.9}
     row |= {"high": 2.1, "package": "evosax", "peer_version": "0.3", "note": "A note."}
@@ -76,7 +76,7 @@ def test_speed_is_only_what_was_measured(store):
     store.add_benchmark(row, facts)
     store.add_benchmark(row | {"work": "alone", "ratio": None, "peer_s": None}, facts)
     store.add_benchmark(row | {"id": "other", "work": "other"}, facts)
-    page = render.body("method", WEB, **content.method(store, claims.paper("toy")))
+    page = render.body("method", WEB, **content.method(store, papers.paper("toy")))
     for words in ("&lt;b&gt;one&lt;/b&gt;", "an abacus", "laureate 1.0, jax 0.9, evosax 0.3", "A note.", "[1.9, 2.1]"):
         assert words in page
     for words in ("77", "alone", ">other<"):
@@ -101,14 +101,14 @@ def test_runs_of_an_older_declaration_can_still_be_compared(store, monkeypatch):
     assert rows["toy/better"]["change"] is None
     assert rows["toy/better"]["first"]["verdict"] == "supported"
     assert rows["toy/worse"]["change"] == 0
-    page = render.body("method", WEB, **content.method(store, claims.paper("toy")))
+    page = render.body("method", WEB, **content.method(store, papers.paper("toy")))
     assert page.count("<figure") == 4, "three claims and a curve; the renamed one has no picture any more"
 
 
 def test_a_failed_cell_is_shown_with_its_traceback(home, store):
     import toys
-    from laureate.lab.plan import plan
-    from laureate.lab.worker import Outcome
+    from laureate.lab.running.plan import plan
+    from laureate.lab.running.worker import Outcome
 
     run = store.start_run("laureate run toy", "smoke", 10, "default", store.run(1)["environment"])
     cell = plan(toys.selections(toy_site.paper()), "smoke", None, "default")[0]
@@ -120,14 +120,14 @@ def test_a_failed_cell_is_shown_with_its_traceback(home, store):
 def test_nothing_from_outside_is_markup(home, store):
     add([Entry("x", f"A {toy_site.PAYLOAD} title", ("<i>Author</i>",), "Venue 2030", abstract=toy_site.PAYLOAD)])
     with Catalogue(running=["toy"]) as catalogue:
-        query = papers.Query.of({"q": "<script>alert(1)</script> window hacked"})
-        found = papers.search(catalogue, query)
+        query = browse.Query.of({"q": "<script>alert(1)</script> window hacked"})
+        found = browse.search(catalogue, query)
         pages = [render.body("results", WEB, **found)]
-        listing = papers.listing(catalogue)
+        listing = browse.listing(catalogue)
         pages.append(render.body("catalogue", WEB, **listing, query=query, results=pages[0]))
-        pages.append(render.body("entry", WEB, **(papers.entry(catalogue, found["papers"][0]["id"]) or {})))
-    pages.append(render.body("board", WEB, **content.board(store, claims.all_papers())))
-    pages.append(render.body("method", WEB, **content.method(store, claims.paper("toy"))))
+        pages.append(render.body("entry", WEB, **(browse.entry(catalogue, found["papers"][0]["id"]) or {})))
+    pages.append(render.body("board", WEB, **content.board(store, papers.all_papers())))
+    pages.append(render.body("method", WEB, **content.method(store, papers.paper("toy"))))
     pages.append(render.web_page(WEB, toy_site.PAYLOAD, "", "-"))
     for page in pages:
         assert "<img" not in page
@@ -158,7 +158,7 @@ def test_a_large_library_does_not_make_a_large_file(home, store, monkeypatch):
 
 
 def test_the_shaded_side_is_where_the_claim_holds(store):
-    told = content.method(store, claims.paper("toy"))
+    told = content.method(store, papers.paper("toy"))
     holds = {claim["name"]: claim["figure"].holds for claim in told["sections"][0]["claims"]}
     infinity = float("inf")
     assert holds == {
@@ -197,24 +197,24 @@ def test_a_chart_without_vega_is_a_file_too(store):
 
 
 def test_a_query_survives_the_address():
-    query = papers.Query.of({"q": " a b ", "area": "VISION", "kind": "nonsense", "page": "3", "runs": "1"})
-    assert query == papers.Query(q="a b", area="vision", runs=True, page=3)
-    assert papers.Query.of(query.address(page=3)) == query
+    query = browse.Query.of({"q": " a b ", "area": "VISION", "kind": "nonsense", "page": "3", "runs": "1"})
+    assert query == browse.Query(q="a b", area="vision", runs=True, page=3)
+    assert browse.Query.of(query.address(page=3)) == query
     assert query.address(area="audio") == {"q": "a b", "area": "audio", "runs": "1"}
-    assert papers.Query.of({"page": "٣", "q": "x"}).page == 3
-    assert papers.Query.of({"page": "-1"}).page == 1
+    assert browse.Query.of({"page": "٣", "q": "x"}).page == 3
+    assert browse.Query.of({"page": "-1"}).page == 1
 
 
 def test_paging_goes_through_all_papers_once(shared):
     with Catalogue() as catalogue:
         seen = []
-        for page in range(1, papers.search(catalogue, papers.Query(area="audio"))["pages"] + 1):
-            seen += [paper["id"] for paper in papers.search(catalogue, papers.Query(area="audio", page=page))["papers"]]
-        assert len(seen) == len(set(seen)) == papers.listing(catalogue)["facets"]["area"]["audio"]
-        first = [paper["id"] for paper in papers.search(catalogue, papers.Query("noisy labels"))["papers"]]
-        second = [paper["id"] for paper in papers.search(catalogue, papers.Query("noisy labels", page=2))["papers"]]
+        for page in range(1, browse.search(catalogue, browse.Query(area="audio"))["pages"] + 1):
+            seen += [paper["id"] for paper in browse.search(catalogue, browse.Query(area="audio", page=page))["papers"]]
+        assert len(seen) == len(set(seen)) == browse.listing(catalogue)["facets"]["area"]["audio"]
+        first = [paper["id"] for paper in browse.search(catalogue, browse.Query("noisy labels"))["papers"]]
+        second = [paper["id"] for paper in browse.search(catalogue, browse.Query("noisy labels", page=2))["papers"]]
         assert not set(first) & set(second)
-        assert papers.search(catalogue, papers.Query())["total"] == catalogue.size
+        assert browse.search(catalogue, browse.Query())["total"] == catalogue.size
 
 
 def test_a_map_fills_its_space():

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import toy_site
 from laureate.lab.errors import UserError
-from laureate.lab.home import store_path
-from laureate.lab.store import Store
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
 from laureate.pages import door
 from laureate.pages.jobs import Jobs
 from laureate.pages.server import make_server

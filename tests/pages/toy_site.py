@@ -33,7 +33,7 @@ class Remembered:
     """An executor that computes nothing: the numbers of a toy, without jax."""
 
     def outcomes(self, cells: Any) -> Any:
-        from laureate.lab.worker import Outcome
+        from laureate.lab.running.worker import Outcome
 
         shifts = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
         for cell in cells:
@@ -49,21 +49,21 @@ class Remembered:
 
 def install(monkeypatch: Any) -> None:
     """One paper runs here: the toy."""
-    for module in ("laureate.claims", "laureate.pages.report"):
+    for module in ("laureate.papers", "laureate.pages.report"):
         monkeypatch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: ["toy"])
-    monkeypatch.setattr("laureate.claims.paper", lambda _: paper())
+    monkeypatch.setattr("laureate.papers.paper", lambda _: paper())
     monkeypatch.setattr("laureate.pages.report.load_paper", lambda _: paper())
 
 
 def measure(monkeypatch: Any, runs: int = 1) -> None:
     """Fill the store of today's home with finished runs of the toy."""
-    import laureate.lab.run
-    from laureate.lab.home import store_path
-    from laureate.lab.run import run_claims
-    from laureate.lab.store import Store
+    import laureate.lab.running.run
+    from laureate.lab.running.run import run_claims
+    from laureate.lab.storing.home import store_path
+    from laureate.lab.storing.store import Store
 
     with monkeypatch.context() as patch:
-        patch.setattr(laureate.lab.run, "make_executor", lambda *_: Remembered())
+        patch.setattr(laureate.lab.running.run, "make_executor", lambda *_: Remembered())
         store = Store(store_path())
         for _ in range(runs):
             run_claims(store, toys.selections(paper()), scale="smoke", command="laureate run toy", fresh=True)
@@ -71,9 +71,9 @@ def measure(monkeypatch: Any, runs: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    from laureate import claims, cli
+    from laureate import cli, papers
     from laureate.pages import report
 
-    claims.paper_ids = report.paper_ids = lambda: ["toy"]  # pyright: ignore
-    claims.paper = report.load_paper = lambda _: paper()  # pyright: ignore
+    papers.paper_ids = report.paper_ids = lambda: ["toy"]  # pyright: ignore
+    papers.paper = report.load_paper = lambda _: paper()  # pyright: ignore
     cli.main()

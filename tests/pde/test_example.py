@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from laureate.claims import paper
-from laureate.claims.trials.tensor_train_pde import interacting
 from laureate.lab.claim import Settings
+from laureate.papers import paper
+from laureate.papers.tensor_train_pde.trials import interacting
 
 
 def example():

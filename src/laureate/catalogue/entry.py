@@ -10,7 +10,18 @@ from typing import Any
 
 from laureate.catalogue.words import compact, plain
 
-__all__ = ["AREAS", "COSTS", "DECISIONS", "KINDS", "SHIPPED", "Entry", "entries", "entry_of", "problems_of"]
+__all__ = [
+    "AREAS",
+    "COSTS",
+    "DECISIONS",
+    "KINDS",
+    "SHIPPED",
+    "Entry",
+    "entries",
+    "entry_by_id",
+    "entry_of",
+    "problems_of",
+]
 
 SHIPPED = Path(__file__).with_name("papers.jsonl")
 
@@ -38,7 +49,9 @@ class Entry:
     cpu: what the demonstration would cost on two cores: ``minutes``, ``hours``, or ``no``.
     fit: 0 to 3, how well it would fit as a component of this package.
     terms: words that are frequent in the paper's abstract and rare elsewhere, in alphabetical order.
-    abstract, url: only of papers the user imported.
+    symptoms: what people see when they have the problem, in plain words.
+    also: abbreviations, and the field's own name of the problem.
+    url: where the paper is. abstract: only of papers the user imported.
     """
 
     id: str
@@ -58,6 +71,8 @@ class Entry:
     fit: int = 0
     asks: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     abstract: str = ""
     url: str = ""
 
@@ -82,7 +97,7 @@ class Entry:
 
 
 _FIELDS = {field.name: field for field in fields(Entry)}
-_LISTS = ("authors", "asks", "terms")
+_LISTS = ("authors", "asks", "terms", "symptoms", "also")
 
 
 def entry_of(record: dict[str, Any]) -> Entry:
@@ -99,6 +114,16 @@ def entries() -> tuple[Entry, ...]:
     return tuple(_read())
 
 
+def entry_by_id(paper_id: str) -> Entry:
+    """The paper of that id among those that ship; ``KeyError`` where there is none."""
+    with SHIPPED.open(encoding="utf-8") as lines:
+        # The id stands first in a line: one record is read, not all.
+        for line in lines:
+            if line.startswith(f'{{"id": "{paper_id}",'):
+                return entry_of(json.loads(line))
+    raise KeyError(paper_id)
+
+
 def _read() -> Iterator[Entry]:
     with SHIPPED.open(encoding="utf-8") as lines:
         for line in lines:
@@ -109,7 +134,7 @@ def problems_of(record: dict[str, Any]) -> list[str]:
     """What is wrong with a record of ``papers.jsonl``, in words; empty where nothing is."""
     wrong = []
     for name, field in _FIELDS.items():
-        if name in ("abstract", "url"):
+        if name == "abstract":
             continue
         value = record.get(name)
         if name in _LISTS:

@@ -26,7 +26,7 @@ from laureate.catalogue import library
 from laureate.catalogue.entry import SHIPPED, Entry
 from laureate.catalogue.synonyms import analysed
 from laureate.catalogue.words import compact, raw_words
-from laureate.lab.home import home
+from laureate.lab.storing.home import home
 
 __all__ = ["READY", "build", "fingerprint", "index_path", "opened", "profile", "write"]
 

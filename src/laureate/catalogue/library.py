@@ -13,12 +13,12 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from laureate.catalogue.entry import DECISIONS, Entry, entries, entry_of
+from laureate.catalogue.entry import DECISIONS, Entry, entries, entry_by_id, entry_of
 from laureate.catalogue.words import plain
-from laureate.lab.database import in_words
-from laureate.lab.home import home
+from laureate.lab.storing.database import in_words
+from laureate.lab.storing.home import home
 
-__all__ = ["Imported", "add", "all_entries", "library_path", "merge", "revision"]
+__all__ = ["Imported", "add", "all_entries", "by_id", "library_path", "merge", "revision"]
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS papers (
@@ -81,8 +81,25 @@ def all_entries() -> Iterator[Entry]:
     yield from own.values()
 
 
+def by_id(paper_id: str) -> Entry | None:
+    """One paper, with what imports added; None where there is none of that id."""
+    try:
+        shipped = entry_by_id(paper_id)
+    except KeyError:
+        shipped = None
+    path, own = library_path(), None
+    if path.exists():
+        with _open(path) as db:
+            row = db.execute("SELECT data FROM papers WHERE id = ?", (paper_id,)).fetchone()
+        own = entry_of(json.loads(row[0])) if row else None
+    return merge(shipped, own) if shipped and own else shipped or own
+
+
 def add(papers: Iterable[Entry], venue: str = "") -> Imported:
-    """Put papers into the library, all or none. ``venue``: for those whose list does not say."""
+    """Put papers into the library, all or none; one without an id, or with one that is taken, gets a new one.
+
+    venue: for those whose list does not say.
+    """
     shipped: dict[str, list[Entry]] = {}
     for entry in entries():
         shipped.setdefault(entry.title_key(), []).append(entry)
@@ -169,6 +186,7 @@ def _free_id(db: sqlite3.Connection, paper: Entry, taken: set[str]) -> str:
     base = "-".join(words[:6])[:80].strip("-") or "paper"
     if paper.year:
         base += f"-{paper.year}"
+    base = paper.id or base
     number, found = 1, base
     while found in taken or db.execute("SELECT 1 FROM papers WHERE id = ?", (found,)).fetchone():
         number += 1

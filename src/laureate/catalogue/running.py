@@ -9,8 +9,8 @@ import json
 import sqlite3
 from typing import Any
 
-from laureate import claims
-from laureate.lab.home import store_path
+from laureate import papers
+from laureate.lab.storing.home import store_path
 
 __all__ = ["claims_of", "latest_verdicts", "running_ids"]
 
@@ -24,7 +24,7 @@ SELECT v.claim, v.data, v.run FROM
 
 def running_ids() -> list[str]:
     """Ids of the papers whose claims can be measured here."""
-    return claims.paper_ids()
+    return papers.paper_ids()
 
 
 def latest_verdicts() -> dict[str, dict[str, Any]]:
@@ -41,10 +41,10 @@ def latest_verdicts() -> dict[str, dict[str, Any]]:
 
 def claims_of(paper_id: str, verdicts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The claims of a paper that runs here, each with its verdict; questions left out."""
-    if paper_id not in claims.paper_ids():
+    if paper_id not in papers.paper_ids():
         return []
     found = []
-    for claim in claims.paper(paper_id).claims:
+    for claim in papers.paper(paper_id).claims:
         if claim.kind != "question":
             claim_id = f"{paper_id}/{claim.name}"
             told = verdicts.get(claim_id, {})

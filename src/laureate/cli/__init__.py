@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            from laureate.lab.plan import unknown
+            from laureate.lab.running.plan import unknown
 
             raise unknown(args[0], list(COMMANDS)) from None
 

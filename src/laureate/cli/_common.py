@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from laureate.lab.claim import Paper
-    from laureate.lab.store import Store
+    from laureate.lab.storing.store import Store
 
 STYLES = {"supported": "green", "refuted": "red", "inconclusive": "yellow", "not run": "bright_black"}
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
@@ -27,16 +27,16 @@ def emit(value: Any) -> None:
 
 def open_store() -> "Store":
     """The user's store."""
-    from laureate.lab.home import store_path
-    from laureate.lab.store import Store
+    from laureate.lab.storing.home import store_path
+    from laureate.lab.storing.store import Store
 
     return Store(store_path())
 
 
 def find_paper(paper_id: str) -> "Paper":
     """The paper of that id, or an error that names the nearest."""
-    from laureate.claims import paper, paper_ids
-    from laureate.lab.plan import unknown
+    from laureate.lab.running.plan import unknown
+    from laureate.papers import paper, paper_ids
 
     if paper_id not in paper_ids():
         raise unknown(paper_id, paper_ids())

@@ -19,12 +19,12 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     above 1: ours is faster. With --gate a result that is slower is told and not kept, so that the next is held to the
     same.
     """
-    from laureate.lab.bench import bench_rows, last_row, slow_down
-    from laureate.lab.environment import environment
-    from laureate.lab.plan import unknown
-    from laureate.speed import method_ids
+    from laureate.lab.running.bench import bench_rows, last_row, slow_down
+    from laureate.lab.running.environment import environment
+    from laureate.lab.running.plan import unknown
+    from laureate.papers import paper_ids
 
-    known = method_ids()
+    known = paper_ids()
     for wanted in ids:
         if wanted not in known:
             raise unknown(wanted, known)

@@ -9,8 +9,8 @@ from laureate.cli._common import emit, json_option, open_store, verdict_line
 @json_option
 def board(as_json: bool) -> None:
     """All claims with their last verdicts on this machine."""
-    from laureate.claims import all_papers
     from laureate.lab.records import board_rows
+    from laureate.papers import all_papers
 
     rows = board_rows(open_store(), all_papers())
     if as_json:

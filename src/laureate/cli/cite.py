@@ -22,9 +22,9 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
     for asked in ids:
         run = run_number(asked)
         for paper_id in _papers_of_run(run) if run is not None else [asked.partition("/")[0]]:
-            entry, written = _entry(paper_id)
+            entry = _entry(paper_id)
             label = paper_id if run is not None else asked
-            found[label] = written or citation.bibtex(entry), citation.csl(entry)
+            found[label] = citation.bibtex(entry), citation.csl(entry)
     if as_csl:
         emit([csl for _, csl in found.values()])
     elif as_json:
@@ -41,21 +41,13 @@ def _papers_of_run(number: int) -> list[str]:
     return list(dict.fromkeys(papers))
 
 
-def _entry(paper_id: str) -> tuple["Entry", str]:
-    """The catalogue's entry, and the BibTeX of the claim file where the paper runs here."""
-    from laureate.catalogue import Entry
-    from laureate.catalogue.library import all_entries
-    from laureate.claims import paper, paper_ids
+def _entry(paper_id: str) -> "Entry":
+    from laureate.catalogue.library import all_entries, by_id
+    from laureate.lab.running.plan import unknown
+    from laureate.papers import paper_ids
 
-    known = {entry.id: entry for entry in all_entries()}
-    written, entry = "", known.get(paper_id)
-    if paper_id in paper_ids():
-        runs = paper(paper_id)
-        written = runs.bibtex.strip()
-        entry = entry or Entry(runs.id, runs.title, tuple(runs.authors), f"{runs.venue} {runs.year}")
-    if entry is None:
-        from laureate.lab.plan import unknown
-
+    if (entry := by_id(paper_id)) is None:
         near = unknown(paper_id, paper_ids())
-        raise near if "Did you mean" in near.remedy else unknown(paper_id, [*paper_ids(), *known])
-    return entry, written
+        known = [*paper_ids(), *(entry.id for entry in all_entries())]
+        raise near if "Did you mean" in near.remedy else unknown(paper_id, known)
+    return entry

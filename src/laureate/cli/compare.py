@@ -11,8 +11,8 @@ from laureate.cli._common import MARKS, STYLES, emit, find_run, interval, json_o
 @json_option
 def compare(first: int, second: int, as_json: bool) -> None:
     """Two runs side by side: verdicts, effects, and the change of each effect with its interval."""
-    from laureate.claims import all_papers
     from laureate.lab.records import compare_runs
+    from laureate.papers import all_papers
 
     store = open_store()
     runs = [find_run(store, number) for number in (first, second)]

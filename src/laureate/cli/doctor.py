@@ -13,7 +13,7 @@ def doctor(mend: bool, as_json: bool) -> None:
     if mend:
         _repair(as_json)
         return
-    from laureate.lab.diagnosis import diagnose
+    from laureate.lab.running.diagnosis import diagnose
 
     found = diagnose(open_store())
     if as_json:
@@ -26,8 +26,8 @@ def doctor(mend: bool, as_json: bool) -> None:
 
 
 def _repair(as_json: bool) -> None:
-    from laureate.lab.home import store_path
-    from laureate.lab.salvage import repair
+    from laureate.lab.storing.home import store_path
+    from laureate.lab.storing.salvage import repair
 
     done = repair(store_path())
     if as_json:

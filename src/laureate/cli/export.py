@@ -35,7 +35,7 @@ def export(what: str | None, form: str, output: Path | None, figures: Path | Non
     `laureate export papers` gives the catalogue instead, your imports with it.
     """
     from laureate.lab.errors import UserError
-    from laureate.lab.files import written_whole
+    from laureate.lab.storing.files import written_whole
 
     run = run_number(what) if what is not None else None
     if what is not None and what != "papers" and run is None:
@@ -79,9 +79,9 @@ def _observations(run: int | None) -> Callable[[TextIO, str], None]:
 
 
 def _figures(run: int | None, folder: Path) -> None:
-    from laureate.claims import paper_ids
     from laureate.pages import content, vega
     from laureate.pages.figures import csv_of
+    from laureate.papers import paper_ids
 
     store = open_store()
     number = find_run(store, run)["id"]

@@ -60,7 +60,7 @@ def find(
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
     if value and value.lower() not in map(str.lower, allowed):
-        from laureate.lab.plan import unknown
+        from laureate.lab.running.plan import unknown
 
         error = unknown(value, [name.lower() for name in allowed])
         error.message = f"{option} has no {value!r}."

@@ -7,7 +7,7 @@ import click
 from laureate.cli._common import duration, emit, json_option, open_store
 
 if TYPE_CHECKING:
-    from laureate.lab.cost import Estimate
+    from laureate.lab.running.cost import Estimate
 
 MACHINES = (1, 16, 256)
 BASES = {
@@ -30,11 +30,11 @@ def plan(ids: tuple[str, ...], everything: bool, scale: str, as_json: bool) -> N
     From cells that this store has measured: at the same scale where it can be, else extrapolated by the ratio of the
     declared costs, else the declaration's own guess; each line says which.
     """
-    from laureate.claims import paper, paper_ids
-    from laureate.lab.cost import estimate, makespan
     from laureate.lab.errors import UserError
-    from laureate.lab.executors import cores
-    from laureate.lab.plan import select
+    from laureate.lab.running.cost import estimate, makespan
+    from laureate.lab.running.executors import cores
+    from laureate.lab.running.plan import select
+    from laureate.papers import paper, paper_ids
 
     found = estimate(open_store(), select(ids, paper_ids(), paper, everything), scale)
     if not found:

@@ -18,7 +18,7 @@ def report(run: int | None, output: Path | None, explore: bool, as_json: bool) -
     With a RUN its page; without one everything: the board, the methods, the runs behind it, and the catalogue with its
     search.
     """
-    from laureate.lab.home import reports
+    from laureate.lab.storing.home import reports
     from laureate.pages.report import write_everything, write_report
 
     store = open_store()

@@ -54,13 +54,13 @@ def run(
     Finished work is kept: repeating a command resumes it. Exit codes: 0 done, 1 some cells failed, 2 wrong words,
     3 the gate did not hold, 130 stopped.
     """
-    from laureate.claims import paper, paper_ids
     from laureate.cli._progress import make_progress
-    from laureate.lab.home import reports
-    from laureate.lab.plan import DEFAULT_PROBLEM, select
-    from laureate.lab.references import check_file
-    from laureate.lab.run import run_claims
+    from laureate.lab.running.plan import DEFAULT_PROBLEM, select
+    from laureate.lab.running.references import check_file
+    from laureate.lab.running.run import run_claims
+    from laureate.lab.storing.home import reports
     from laureate.pages.report import write_report
+    from laureate.papers import paper, paper_ids
 
     selections = select(ids, paper_ids(), paper, everything)
     chosen_problem = check_file(problem) if problem else DEFAULT_PROBLEM

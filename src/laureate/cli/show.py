@@ -12,8 +12,8 @@ from laureate.cli._common import duration, emit, find_paper, json_option, open_s
 @json_option
 def show(id: str, as_json: bool) -> None:
     """The problem, the equation, a five-line example, the claims, the cost and the verdicts of one paper."""
-    from laureate.lab.plan import select
     from laureate.lab.records import board_rows, paper_record
+    from laureate.lab.running.plan import select
 
     paper_id = id.partition("/")[0]
     paper = find_paper(paper_id)

@@ -217,6 +217,9 @@ class Experiment:
 class Paper:
     """A celebrated paper: what a person wants to know before, and the experiments that re-measure its claims.
 
+    id: as in the catalogue, which has the facts of the paper (title, authors, venue, award): they are filled in by
+        ``laureate.papers`` and never written a second time.
+    area: the package in which its methods live, ``laureate.<area>``.
     problem: the reader's problem, in the reader's words.
     idea: how the paper solves it, in a few sentences.
     equation: the heart of it, in plain Unicode, a line each.
@@ -224,18 +227,17 @@ class Paper:
     """
 
     id: str
-    title: str
-    authors: tuple[str, ...]
-    venue: str
-    year: int
-    award: str
     area: str
     problem: str
     idea: str
     equation: str
     example: str
-    bibtex: str
     experiments: tuple[Experiment, ...] = field(default=())
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    venue: str = ""
+    year: int | None = None
+    award: str = ""
 
     def __post_init__(self) -> None:
         names = [claim.name for claim in self.claims]

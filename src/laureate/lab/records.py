@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from laureate.lab import statistics
 from laureate.lab.claim import Claim, Experiment, Paper
-from laureate.lab.evidence import effects
-from laureate.lab.plan import DEFAULT_PROBLEM
-from laureate.lab.store import Store
+from laureate.lab.judging import statistics
+from laureate.lab.judging.evidence import effects
+from laureate.lab.running.plan import DEFAULT_PROBLEM
+from laureate.lab.storing.store import Store
 
 __all__ = ["OBSERVATION_COLUMNS", "board_rows", "compare_runs", "observation_rows", "paper_record", "run_observations"]
 
@@ -86,7 +86,6 @@ def paper_record(paper: Paper) -> dict[str, Any]:
         "idea",
         "equation",
         "example",
-        "bibtex",
     )
     deviations = {e.name: list(e.deviations) for e in paper.experiments if e.deviations}
     return {name: getattr(paper, name) for name in facts} | {"cost": cost, "deviations": deviations}

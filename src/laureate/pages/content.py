@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from laureate import claims
-from laureate.lab.bench import latest_rows
+from laureate import papers
+from laureate.catalogue.citation import bibtex
+from laureate.catalogue.library import by_id
 from laureate.lab.claim import Claim, Experiment, Paper
-from laureate.lab.plan import DEFAULT_PROBLEM
 from laureate.lab.records import board_rows, compare_runs, paper_record, run_observations
-from laureate.lab.store import Store
+from laureate.lab.running.bench import latest_rows
+from laureate.lab.running.plan import DEFAULT_PROBLEM
+from laureate.lab.storing.store import Store
 from laureate.pages.figures import Figure, claim_figure, curve_figures, row_strip
 
 __all__ = ["board", "compare", "figure", "method", "run", "runs"]
@@ -21,16 +23,16 @@ CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
 
 
-def board(store: Store, papers: Iterable[Paper]) -> dict[str, Any]:
+def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
     """Every claim with its last verdict, by area and paper."""
-    papers = list(papers)
-    declared = {f"{paper.id}/{claim.name}": claim for paper in papers for claim in paper.claims}
-    costs = {paper.id: paper_record(paper)["cost"] for paper in papers}
+    shown = list(shown)
+    declared = {f"{paper.id}/{claim.name}": claim for paper in shown for claim in paper.claims}
+    costs = {paper.id: paper_record(paper)["cost"] for paper in shown}
     rows: dict[str, list[dict[str, Any]]] = {}
-    for row in board_rows(store, papers):
+    for row in board_rows(store, shown):
         rows.setdefault(row["paper"], []).append(row | {"strip": row_strip(declared[row["id"]], row)})
     groups: dict[str, list[dict[str, Any]]] = {}
-    for paper in papers:
+    for paper in shown:
         mine = rows.get(paper.id, [])
         groups.setdefault(paper.area, []).append(_facts(paper, costs) | {"rows": mine, "tally": _tally(mine)})
     # What was measured comes first.
@@ -41,7 +43,7 @@ def board(store: Store, papers: Iterable[Paper]) -> dict[str, Any]:
         "areas": groups,
         "tally": _tally(everything),
         "claims": len(everything),
-        "papers": len(papers),
+        "papers": len(shown),
         "machines": sorted({row["machine"] for row in everything if row.get("machine")}),
     }
 
@@ -71,7 +73,9 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         if (section := _section(paper, experiment, verdicts, observed, everything=run is None))
     ]
     rows = [claim for section in sections for claim in section["claims"]]
+    entry = by_id(paper.id)
     return paper_record(paper) | {
+        "bibtex": bibtex(entry) if entry else "",
         "sections": sections,
         "tally": _tally(rows),
         "measured": {record["scale"]: record for record in _measured(store, paper, used)},
@@ -177,7 +181,7 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
     verdicts = store.verdicts(number)
     cells = store.run_cells(number)
     failed = [cell for cell in cells if cell["status"] == "failed"]
-    known = claims.paper_ids()
+    known = papers.paper_ids()
     rows = []
     for verdict in verdicts:
         if "verdict" in verdict:
@@ -204,7 +208,7 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
 
 def _claim(verdict: dict[str, Any]) -> Claim | None:
     name = verdict["id"].partition("/")[2]
-    return next((claim for claim in claims.paper(verdict["paper"]).claims if claim.name == name), None)
+    return next((claim for claim in papers.paper(verdict["paper"]).claims if claim.name == name), None)
 
 
 def compare(store: Store, first: int | None, second: int | None) -> dict[str, Any]:
@@ -213,7 +217,7 @@ def compare(store: Store, first: int | None, second: int | None) -> dict[str, An
     told: dict[str, Any] = {"choice": store.runs(200), "first": sides[0], "second": sides[1], "rows": None}
     if first is None or second is None or sides[0] is None or sides[1] is None:
         return told
-    rows = compare_runs(store, claims.all_papers(), first, second)
+    rows = compare_runs(store, papers.all_papers(), first, second)
     for row in rows:
         row["differs"] = row["low"] is not None and not row["low"] <= 0 <= row["high"]
     facts = [_environment(side) for side in sides]
@@ -231,7 +235,7 @@ def _environment(record: Any) -> dict[str, str]:
 def figure(store: Store, number: int, name: str) -> Figure | None:
     """One picture of a run by its name: ``paper/claim`` or ``paper/experiment/number``."""
     paper_id = name.partition("/")[0]
-    if paper_id not in claims.paper_ids():
+    if paper_id not in papers.paper_ids():
         return None
     return next((one for one in figures(store, number, [paper_id]) if one.name == name), None)
 
@@ -240,7 +244,7 @@ def figures(store: Store, number: int, paper_ids: Iterable[str]) -> list[Figure]
     """Every picture of these papers in a run."""
     found: list[Figure] = []
     for paper_id in paper_ids:
-        for section in method(store, claims.paper(paper_id), number)["sections"]:
+        for section in method(store, papers.paper(paper_id), number)["sections"]:
             found.extend(claim["figure"] for claim in section["claims"] if claim["figure"])
             found.extend(section["curves"])
     return found

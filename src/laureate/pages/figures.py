@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from laureate.lab.claim import Claim, Curve, Experiment
-from laureate.lab.evidence import effects
+from laureate.lab.judging.evidence import effects
 from laureate.pages.charts import Region, Series, curve_chart, interval_chart, label, strip
 from laureate.pages.wording import csv_text, number
 

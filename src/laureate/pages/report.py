@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laureate.claims import paper as load_paper
-from laureate.claims import paper_ids
-from laureate.lab.files import written_whole
-from laureate.lab.store import Store
+from laureate.lab.storing.files import written_whole
+from laureate.lab.storing.store import Store
 from laureate.pages import content, render
 from laureate.pages.figures import Figure
+from laureate.papers import paper as load_paper
+from laureate.papers import paper_ids
 
 if TYPE_CHECKING:
     from laureate.catalogue import Entry
@@ -60,7 +60,7 @@ def render_everything(store: Store, explore: bool = False) -> str:
     """All that there is, in one file."""
     from laureate.catalogue.library import all_entries
     from laureate.catalogue.search import Catalogue
-    from laureate.pages import papers as catalogue_pages
+    from laureate.pages import browse
 
     ids = paper_ids()
     board = content.board(store, [load_paper(paper_id) for paper_id in ids])
@@ -70,7 +70,7 @@ def render_everything(store: Store, explore: bool = False) -> str:
     names = ("", "catalogue", "paper", *(f"method/{name}" for name in ids), *(f"run/{number}" for number in runs))
     site = _site(frozenset(names), [(method, None) for method in methods.values()], explore)
     with Catalogue(running=ids) as catalogue:
-        listing = catalogue_pages.listing(catalogue)
+        listing = browse.listing(catalogue)
     entries = _entries(all_entries(), ids)
     listing["left_out"] = listing["size"] - len(entries)
     bodies = {"": render.body("board", site, **board)}

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
-from laureate import claims
+from laureate import papers
 from laureate.catalogue import index
 from laureate.catalogue.search import Catalogue
 from laureate.lab.errors import UserError
-from laureate.lab.home import store_path
-from laureate.lab.store import Store
-from laureate.pages import content, papers, render, vega
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
+from laureate.pages import browse, content, render, vega
 from laureate.pages.door import Answer, Door, House, RefusedError
 from laureate.pages.figures import csv_of
 from laureate.pages.jobs import BusyError, Jobs
@@ -51,8 +51,8 @@ class SharedCatalogue:
                 mark = index.fingerprint()
                 if self._catalogue is None or mark != self._mark:
                     self._close()
-                    self._catalogue = Catalogue(running=claims.paper_ids())
-                    self._listing, self._mark = papers.listing(self._catalogue), mark
+                    self._catalogue = Catalogue(running=papers.paper_ids())
+                    self._listing, self._mark = browse.listing(self._catalogue), mark
                 self._looked = now
             yield self._catalogue, self._listing
 
@@ -142,9 +142,9 @@ class Handler(Door):
     def _start(self, form: dict[str, str]) -> None:
         claim_id, scale = form.get("id", ""), form.get("scale", "")
         paper_id, _, name = claim_id.partition("/")
-        if paper_id not in claims.paper_ids() or scale not in ("smoke", "desk"):
+        if paper_id not in papers.paper_ids() or scale not in ("smoke", "desk"):
             raise RefusedError(HTTPStatus.BAD_REQUEST, "Say which paper, and smoke or desk.")
-        if name and name not in {claim.name for claim in claims.paper(paper_id).claims}:
+        if name and name not in {claim.name for claim in papers.paper(paper_id).claims}:
             raise RefusedError(HTTPStatus.BAD_REQUEST, f"The paper {paper_id} has no claim of that name.")
         with _store() as store:
             newest = store.last_run() or 0
@@ -176,18 +176,18 @@ class Handler(Door):
 
     def _board(self, rest: list[str], query: dict[str, str]) -> Answer:
         with _store() as store:
-            told = content.board(store, claims.all_papers())
+            told = content.board(store, papers.all_papers())
         poll = POLL_MS["board"] if self.server.jobs.running else 0
         return self._page("board", "The board", here="", poll=poll, **told)
 
     def _method(self, rest: list[str], query: dict[str, str]) -> Answer:
-        if len(rest) != 1 or rest[0] not in claims.paper_ids():
+        if len(rest) != 1 or rest[0] not in papers.paper_ids():
             raise RefusedError(HTTPStatus.NOT_FOUND, "No method of that name runs here; look in the catalogue.")
         run = _number(query.get("run"))
         with _store() as store:
             if run is not None and store.run(run) is None:
                 raise RefusedError(HTTPStatus.NOT_FOUND, f"There is no run {run}.")
-            told = content.method(store, claims.paper(rest[0]), run)
+            told = content.method(store, papers.paper(rest[0]), run)
         return self._page("method", told["title"], **told)
 
     def _runs(self, rest: list[str], query: dict[str, str]) -> Answer:
@@ -210,10 +210,10 @@ class Handler(Door):
         return self._page("compare", "Compare", here="compare", **told)
 
     def _catalogue(self, rest: list[str], query: dict[str, str]) -> Answer:
-        asked = papers.Query.of(query)
+        asked = browse.Query.of(query)
         fragment = self.headers.get("X-Fragment") == "results"
         with self.server.catalogue.opened() as (catalogue, listing):
-            found = papers.search(catalogue, asked, as_typed=fragment)
+            found = browse.search(catalogue, asked, as_typed=fragment)
         results = render.body("results", self._site(), **found)
         if fragment:
             return Answer(results)
@@ -222,7 +222,7 @@ class Handler(Door):
 
     def _paper(self, rest: list[str], query: dict[str, str]) -> Answer:
         with self.server.catalogue.opened() as (catalogue, _):
-            told = papers.entry(catalogue, rest[0]) if len(rest) == 1 else None
+            told = browse.entry(catalogue, rest[0]) if len(rest) == 1 else None
         if told is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "The catalogue has no paper of that name.")
         return self._page("entry", told["paper"]["title"], **told)

@@ -89,7 +89,7 @@ def library() -> str:
     _needed()
     import vl_convert
 
-    from laureate.lab.home import home
+    from laureate.lab.storing.home import home
 
     kept = home() / "cache" / f"vega-{vl_convert.get_vega_version()}-{vl_convert.get_vegalite_versions()[-1]}.js"
     if not kept.exists():

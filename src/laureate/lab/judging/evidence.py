@@ -1,0 +1,295 @@
+"""What the observations of an experiment say about one claim of it.
+
+Every kind of claim comes down to one or two *sides*: numbers, one a seed, whose mean must be above 0 for the claim to
+hold. With x the reported effect of a seed and m the margin:
+
+==================  ==============================================  ==========================
+kind                x                                               sides
+==================  ==============================================  ==========================
+better              baseline - method (lower) or method - baseline  x - m
+equal               as for better                                   x + m and m - x
+trend               slope (higher) or -slope (lower)                x - m
+trend with bounds   slope                                           x - at_least, at_most - x
+bound               the method's metric                             x - at_least, at_most - x
+==================  ==============================================  ==========================
+
+Two arms that are the same method can be exchanged within a seed, so for ``better`` without a margin the sign-flip
+test of a side keeps its level exactly, whatever the distribution. With a margin, a bound or a trend it takes the seeds
+to lie symmetrically around their mean: every test of a mean from few seeds must assume something. For skewed numbers it
+is approximate: of log-normal ones (σ = 1) whose mean is just the bound, "at most" is supported in some 15 % of runs of
+ten seeds and 10 % with twenty. Take their logarithm.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from laureate.lab.claim import Claim
+from laureate.lab.judging import statistics
+from laureate.lab.judging.statistics import Floats
+
+__all__ = ["Draft", "answers", "draft", "simulate"]
+
+Arms = Mapping[str, Mapping[str, Any]]
+
+LEVEL = 0.95
+EQUAL_LEVEL = 0.90  # two one-sided tests at 5 % are one interval at 90 %
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the observations say about one claim, before the other claims of the paper are looked at.
+
+    supports, refutes: the p-values of the claim and of its opposite.
+    inside, outside: whether the interval lies wholly on the claim's side, or wholly on the other.
+    edge: what an interval that is neither includes, in words.
+    fault: why nothing can be decided, in words; empty if it can.
+    """
+
+    claim: Claim
+    seeds: int
+    test: str
+    effect: float = math.nan
+    low: float = -math.inf
+    high: float = math.inf
+    supports: float = 1.0
+    refutes: float = 1.0
+    inside: bool = False
+    outside: bool = False
+    effect_size: float = math.nan
+    improvement: float = math.nan
+    edge: str = ""
+    fault: str = ""
+
+
+def draft(claim: Claim, arms: Arms) -> Draft:
+    """Weigh one claim (not a question) by its arms: arm -> metric -> array with the seeds on the first axis."""
+    return simulate(claim, [arms])[0]
+
+
+def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:
+    """``draft`` of one claim in many experiments with equally many seeds, vectorised over them.
+
+    For simulations: how often is the claim supported if nothing is there? How many seeds find an effect of this size?
+    """
+    terms = [_terms(claim, arms) for arms in experiments]
+    faults = [_fault(claim, arms, t) for arms, t in zip(experiments, terms, strict=True)]
+    sound = np.array([not fault for fault in faults])
+    x = np.stack([t.x for t in terms])  # [experiments, seeds]
+    sides = np.stack([t.sides for t in terms])  # [experiments, 1 or 2, seeds]
+    x, sides = np.where(sound[:, None], x, 0.0), np.where(sound[:, None, None], sides, 0.0)
+    number, seeds = sides.shape[1:]
+
+    level = EQUAL_LEVEL if claim.kind == "equal" else LEVEL
+    low, high = statistics.interval(x, LEVEL)
+    shared = number == 1 and np.array_equal(sides[:, 0], x)  # no margin: the side is the effect
+    near, far = (low[:, None], high[:, None]) if shared else statistics.interval(sides, LEVEL)
+    if level != LEVEL:
+        near, _ = statistics.interval(sides, level)
+    supports = statistics.sign_flip(sides).max(-1)
+    refutes = np.minimum(1.0, number * statistics.sign_flip(sides, "less").min(-1))
+    if claim.at_least is None and claim.at_most is None:
+        size, improvement = statistics.effect_size(x), statistics.probability_of_improvement(x)
+    else:
+        size, improvement = statistics.effect_size(sides).min(-1), (sides >= 0).all(1).mean(-1)
+    effect = statistics.mean(x)
+
+    how = f"all 2^{seeds}" if seeds <= statistics.EXACT else f"{statistics.PATTERNS:,} random"
+    test = (
+        f"{terms[0].shown}: one-sided sign-flip test{'s' * (number > 1)} by seed ({how} patterns) and "
+        f"{100 * level:.0f} % BCa bootstrap interval"
+    )
+    return [
+        Draft(claim, seeds, test, fault=fault)
+        if fault
+        else Draft(
+            claim,
+            seeds,
+            test,
+            effect=float(effect[i]),
+            low=float(low[i]),
+            high=float(high[i]),
+            supports=float(supports[i]),
+            refutes=float(refutes[i]),
+            inside=bool((near[i] > 0).all()),
+            outside=bool((far[i] < 0).any()),
+            effect_size=float(size[i]),
+            improvement=float(improvement[i]),
+            edge=_edge(terms[i], level, near[i], far[i]),
+        )
+        for i, fault in enumerate(faults)
+    ]
+
+
+def answers(claim: Claim, arms: Arms) -> dict[str, dict[str, Any]]:
+    """The table that answers a question: arm -> mean, low and high (95 % BCa), seeds; a reason where there is no mean.
+
+    A vector metric gives lists, an entry a component. Ready for ``json``: None stands for what is not finite.
+    """
+    table = {}
+    for arm in arms:
+        values = _metric(claim, arms, arm, claim.metric)
+        broken = int(_broken(values).sum())
+        components = np.moveaxis(values, 0, -1)
+        low, high = statistics.interval(components, LEVEL)
+        with np.errstate(invalid="ignore"):
+            mean = statistics.mean(components)
+        table[arm] = {
+            "mean": _or_none(mean.tolist()),
+            "low": _or_none(low.tolist()),
+            "high": _or_none(high.tolist()),
+            "seeds": len(values),
+            "reason": f"{broken} of {len(values)} seeds not finite" if broken else "",
+        }
+    return table
+
+
+def effects(claim: Claim, arms: Arms) -> Floats:
+    """The effect of each seed, whose mean the verdict reports."""
+    return _terms(claim, arms).x
+
+
+class _Terms(NamedTuple):
+    """A claim in numbers: effects and sides by seed, what lies at each side's 0, and the hypothesis in symbols."""
+
+    x: Floats
+    sides: list[Floats]
+    edges: list[str]
+    shown: str
+
+
+def _terms(claim: Claim, arms: Arms) -> _Terms:
+    if claim.kind == "question":
+        raise ValueError(f"Claim {claim.name!r} is a question and gets no verdict; use answers().")
+    if claim.relative and claim.kind not in ("better", "equal"):
+        raise ValueError(
+            f"Claim {claim.name!r}.relative must be False for kind {claim.kind!r}, which has no baseline; got True."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # _fault() finds what is not finite and says so
+        if claim.kind in ("better", "equal"):
+            return _compared(claim, arms)
+        name = f"{claim.metric} of {claim.method}"
+        if claim.kind == "bound":
+            return _bounded(claim, _scalar(claim, arms, claim.method), name)
+        x, name = _slopes(claim, arms), f"slope of {name} against {claim.against}"
+        if claim.at_least is not None or claim.at_most is not None:
+            return _bounded(claim, x, name)
+        if claim.better == "lower":
+            x, name = -x, f"-({name})"
+        return _Terms(x, [x - claim.margin], [_beyond(claim)], f"{name} > {claim.margin:.3g}")
+
+
+def _compared(claim: Claim, arms: Arms) -> _Terms:
+    method, baseline = _scalar(claim, arms, claim.method), _scalar(claim, arms, claim.baseline)
+    if method.shape != baseline.shape:
+        raise ValueError(
+            f"Claim {claim.name!r} is paired by seed; arm {claim.method!r} has {len(method)} seeds and "
+            f"{claim.baseline!r} has {len(baseline)}."
+        )
+    x = baseline - method if claim.better == "lower" else method - baseline
+    first, second = (claim.baseline, claim.method) if claim.better == "lower" else (claim.method, claim.baseline)
+    shown = f"{claim.metric} of {first} - {claim.metric} of {second}"
+    margin = np.full_like(x, claim.margin)
+    if claim.relative:
+        # m_i = share · b_i, up to sign, has the mean share · |b̄|. The number share · |b̄| itself would be taken as
+        # known though it is measured on the same seeds, and the claim supported too often.
+        margin = claim.margin * np.copysign(1.0, baseline.mean()) * baseline
+    if claim.kind == "equal":
+        return _Terms(
+            x, [x + margin, margin - x], [f"the margin -{_size(claim)}", _beyond(claim)], f"|{shown}| < {_size(claim)}"
+        )
+    return _Terms(x, [x - margin], [_beyond(claim)], f"{shown} > {_size(claim)}")
+
+
+def _bounded(claim: Claim, x: Floats, name: str) -> _Terms:
+    sides, edges, shown = [], [], name
+    if claim.at_least is not None:
+        sides.append(x - claim.at_least)
+        edges.append(f"the bound {claim.at_least:.3g}")
+        shown = f"{claim.at_least:.3g} < {shown}"
+    if claim.at_most is not None:
+        sides.append(claim.at_most - x)
+        edges.append(f"the bound {claim.at_most:.3g}")
+        shown = f"{shown} < {claim.at_most:.3g}"
+    return _Terms(x, sides, edges, shown)
+
+
+def _size(claim: Claim) -> str:
+    return f"{claim.margin:.3g}" + f" |{claim.metric} of {claim.baseline}|" * claim.relative
+
+
+def _beyond(claim: Claim) -> str:
+    return f"the margin {_size(claim)}" if claim.margin else "0"
+
+
+def _metric(claim: Claim, arms: Arms, arm: str, metric: str) -> Floats:
+    if arm not in arms:
+        raise ValueError(f"Claim {claim.name!r} needs the arm {arm!r}; there are: {', '.join(arms) or 'none'}.")
+    if metric not in arms[arm]:
+        there = ", ".join(sorted(arms[arm])) or "none"
+        raise ValueError(f"Claim {claim.name!r} needs the metric {metric!r}; arm {arm!r} has: {there}.")
+    values = np.asarray(arms[arm][metric], np.float64)
+    if values.ndim < 1 or len(values) < 1:
+        raise ValueError(
+            f"Claim {claim.name!r}: metric {metric!r} of arm {arm!r} must have at least 1 seed on its first axis; "
+            f"got shape {values.shape}."
+        )
+    return values
+
+
+def _scalar(claim: Claim, arms: Arms, arm: str) -> Floats:
+    values = _metric(claim, arms, arm, claim.metric)
+    if values.ndim != 1:
+        raise ValueError(
+            f"Claim {claim.name!r} of kind {claim.kind!r} needs one number a seed; metric {claim.metric!r} of arm "
+            f"{arm!r} has shape {values.shape}, seeds first."
+        )
+    return values
+
+
+def _slopes(claim: Claim, arms: Arms) -> Floats:
+    y, x = (_metric(claim, arms, claim.method, metric) for metric in (claim.metric, claim.against))
+    if y.ndim != 2 or y.shape != x.shape or y.shape[1] < 2:
+        raise ValueError(
+            f"Claim {claim.name!r} of kind 'trend' needs two vectors of one length, at least 2, a seed; in arm "
+            f"{claim.method!r} metric {claim.metric!r} has shape {y.shape} and {claim.against!r} has {x.shape}."
+        )
+    return statistics.slopes(y, x)
+
+
+def _broken(values: Floats) -> Any:
+    """Which seeds have an entry that is not finite."""
+    return ~np.isfinite(values.reshape(len(values), -1)).all(-1)
+
+
+def _fault(claim: Claim, arms: Arms, terms: _Terms) -> str:
+    """Why nothing can be decided. A seed that is not finite is never dropped: it may be the method's own failure."""
+    faults = []
+    metrics = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
+    for arm in [claim.method, claim.baseline] if claim.kind in ("better", "equal") else [claim.method]:
+        broken = np.any([_broken(_metric(claim, arms, arm, metric)) for metric in metrics], axis=0)
+        if broken.any():
+            faults.append(f"{broken.sum()} of {len(broken)} seeds not finite in arm {arm}")
+    undefined = _broken(np.stack([terms.x, *terms.sides], -1))
+    if undefined.any() and not faults:
+        what = f"slope against {claim.against}" if claim.kind == "trend" else "effect"
+        faults.append(f"the {what} is not finite in {undefined.sum()} of {len(undefined)} seeds")
+    return "; ".join(faults)
+
+
+def _edge(terms: _Terms, level: float, near: Floats, far: Floats) -> str:
+    for edge, side in zip(terms.edges, terms.sides, strict=True):
+        if not side.any():
+            return f"every seed lies exactly at {edge}, neither beyond nor short of it"
+    crossed = [edge for edge, low, high in zip(terms.edges, near, far, strict=True) if low <= 0 <= high]
+    return f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
+
+
+def _or_none(values: Any) -> Any:
+    """For json: nested lists, None where a number is not finite."""
+    if isinstance(values, list):
+        return [_or_none(value) for value in values]
+    return values if math.isfinite(values) else None

@@ -1,0 +1,139 @@
+"""From evidence to verdicts: supported, refuted, inconclusive or not run, each with its reason in words.
+
+A claim says that the mean of each of its sides is above 0 (see ``laureate.lab.judging.evidence``).
+
+*Supported*: the sign-flip test rejects "mean <= 0" for every side with p < 0.05 after Holm over the paper's claims, and
+the 95 % BCa interval of every side lies above 0 (90 % for ``equal``: two one-sided tests). *Refuted*: the same evidence
+for the opposite, that some side's mean is below 0 (p doubled where there are two sides to choose from; Holm over the
+opposites). Otherwise *inconclusive*.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from laureate.lab.claim import Claim
+from laureate.lab.judging import statistics
+from laureate.lab.judging.evidence import Draft, answers, draft, simulate
+
+__all__ = ["ALPHA", "Draft", "Verdict", "Word", "answers", "decide", "draft", "not_run", "simulate"]
+
+Word = Literal["supported", "refuted", "inconclusive", "not run"]
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run says about one claim.
+
+    effect, low, high: the mean over seeds and its 95 % interval. For ``better``, ``equal`` and a trend with a direction
+        it is signed so that positive means the paper is right; with bounds it is the metric (or slope) itself.
+    p: of the claim's own direction, after Holm over the ``family`` claims of the paper; ``p_raw``: before. A refuted
+        claim has a large p; its reason names the p of the opposite.
+    effect_size: the effect in standard deviations over seeds (with bounds: how far the mean is inside the nearer one).
+    improvement: the share of seeds with a positive effect, ties half (with bounds: of seeds inside them).
+    test: what was tested, in words.
+    """
+
+    claim: str
+    statement: str
+    kind: str
+    verdict: Word
+    metric: str
+    method: str
+    baseline: str
+    seeds: int = 0
+    effect: float = math.nan
+    low: float = -math.inf
+    high: float = math.inf
+    p: float = math.nan
+    p_raw: float = math.nan
+    effect_size: float = math.nan
+    improvement: float = math.nan
+    family: int = 1
+    test: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in get_args(Word):
+            raise ValueError(f"Verdict.verdict must be one of {get_args(Word)}; got {self.verdict!r}.")
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary for ``json``; what is not finite becomes None."""
+        entries = asdict(self).items()
+        return {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in entries}
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> "Verdict":
+        """The verdict that ``to_json`` told; entries it does not know are left out, None is a field's default again."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in entries.items() if name in known and value is not None})
+
+
+def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
+    """The verdicts, with Holm in each direction over the ``family`` claims of the paper; those not given are p = 1."""
+    supports = statistics.holm([d.supports for d in drafts], family).tolist()
+    refutes = statistics.holm([d.refutes for d in drafts], family).tolist()
+    verdicts = []
+    for d, p, opposite in zip(drafts, supports, refutes, strict=True):
+        word, reason = _decide(d, p, opposite, family)
+        verdicts.append(
+            _verdict(
+                d.claim,
+                word,
+                reason,
+                seeds=d.seeds,
+                effect=d.effect,
+                low=d.low,
+                high=d.high,
+                p=p,
+                p_raw=d.supports,
+                effect_size=d.effect_size,
+                improvement=d.improvement,
+                family=family,
+                test=d.test,
+            )
+        )
+    return verdicts
+
+
+def not_run(claim: Claim, reason: str) -> Verdict:
+    """The verdict on a claim of which there are no observations, and why."""
+    return _verdict(claim, "not run", reason)
+
+
+def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str]:
+    after = f"after Holm over {family} claims" if family > 1 else "with one claim in the paper"
+    if d.fault:
+        return "inconclusive", d.fault
+    if d.inside and p < ALPHA:
+        return "supported", f"the interval lies on the claim's side, p = {p:.2g} {after}"
+    if d.outside and opposite < ALPHA:
+        return "refuted", f"the interval lies on the other side, p = {opposite:.2g} of the opposite {after}"
+    reasons = [] if d.inside or d.outside else [d.edge]
+    least = statistics.smallest_p(d.seeds)
+    if least * family >= ALPHA:
+        enough = math.floor(math.log2(family / ALPHA)) + 1
+        reasons.append(
+            f"needs more seeds: the smallest p that {d.seeds} seeds can give is {least:.3g} before Holm; it takes at "
+            f"least {enough} with {family} claim{'s' * (family > 1)} in the paper"
+        )
+    elif d.inside or d.outside:
+        reasons.append(f"p = {p if d.inside else opposite:.2g} {after}")
+    return "inconclusive", "; ".join(reasons)
+
+
+def _verdict(claim: Claim, word: Word, reason: str, **entries: Any) -> Verdict:
+    return Verdict(
+        claim=claim.name,
+        statement=claim.statement,
+        kind=claim.kind,
+        verdict=word,
+        metric=claim.metric,
+        method=claim.method,
+        baseline=claim.baseline,
+        reason=reason,
+        **entries,
+    )

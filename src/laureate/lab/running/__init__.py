@@ -1,0 +1,1 @@
+"""From a declaration to numbers: plan, cells, workers, and what a run costs."""

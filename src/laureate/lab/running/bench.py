@@ -1,0 +1,74 @@
+"""Speed, measured and kept: comparisons with peers, each method in a process of its own, and a gate against slow-downs.
+
+The lab knows no method by name: a paper's ``speed.py`` does, and is loaded in a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from laureate.lab.errors import UserError
+from laureate.lab.running.executors import SINGLE_THREAD
+
+__all__ = ["bench_rows", "last_row", "latest_rows", "slow_down"]
+
+MEASURE = "from laureate.lab.running.timing import main; main()"
+# An interval tells how sure one process is of its own mean; another process, another day, differs by more than that.
+BETWEEN_PROCESSES = 0.10
+
+
+def bench_rows(methods: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The comparisons of each method as they are measured, on one thread, as the lab's workers run."""
+    environment = os.environ | {name: os.environ.get(name, value) for name, value in SINGLE_THREAD.items()}
+    for method in methods:
+        command = [sys.executable, "-c", MEASURE, method]
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            said, complaint = process.communicate()
+        if process.returncode:
+            told = (complaint.strip().splitlines() or ["it said nothing"])[-1]
+            raise UserError(f"The benchmark of {method} failed: {told}", "Is the peer's version one that it knows?")
+        yield from (json.loads(line) for line in said.splitlines() if line.startswith("{"))
+
+
+def last_row(rows: Iterable[Mapping[str, Any]], row: Mapping[str, Any], machine: str) -> Mapping[str, Any] | None:
+    """The newest of the stored rows (oldest first) for the same work, peer and machine."""
+    same = ("id", "work", "peer")
+    found = None
+    for old in rows:
+        if old["environment"].get("machine") == machine and all(old.get(name) == row.get(name) for name in same):
+            found = old
+    return found
+
+
+def latest_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The newest of the stored rows (oldest first) for each work and peer."""
+    return list({(row.get("id"), row.get("work"), row.get("peer")): row for row in rows}.values())
+
+
+def slow_down(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
+    """What became slower beyond noise, in words; empty where nothing did, or where there is nothing to compare with.
+
+    Against the same version of the same peer the ratio is compared, as a busy machine slows both sides down; else our
+    own seconds. The intervals must lie apart, and by more than processes differ among themselves.
+    """
+    if old is None:
+        return ""
+    apart = 1 + BETWEEN_PROCESSES
+    both = new.get("ratio") is not None and old.get("ratio") is not None
+    if both and new.get("peer_version") == old.get("peer_version"):
+        if new["high"] * apart < old["low"]:
+            return (
+                f"{new['ratio']:.3g} times as fast as {new['peer']} [{new['low']:.3g}, {new['high']:.3g}],"
+                f" before {old['ratio']:.3g} [{old['low']:.3g}, {old['high']:.3g}]"
+            )
+    elif new["ours_low"] > old["ours_high"] * apart:
+        return (
+            f"{new['ours_s']:.3g} s [{new['ours_low']:.3g}, {new['ours_high']:.3g}],"
+            f" before {old['ours_s']:.3g} s [{old['ours_low']:.3g}, {old['ours_high']:.3g}]"
+        )
+    return ""

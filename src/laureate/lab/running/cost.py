@@ -1,0 +1,107 @@
+"""Cost on paper: what a run would take, from cells that were measured here, before anybody pays for it."""
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from laureate.lab.claim import SCALES
+from laureate.lab.running.plan import Cell, Selection, plan, scale_of
+from laureate.lab.storing.store import Store
+
+__all__ = ["Estimate", "estimate", "makespan"]
+
+# A declaration's cost is in seconds on so many cores (``Scale.cost``).
+DECLARED_CORES = 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One experiment at one scale.
+
+    seconds: of each cell, on one core. kept: cells that the store already has.
+    memory: bytes that a worker holds at most; None where no cell was measured. At another scale it is a lower bound.
+    basis: ``measured`` (all arms, at this scale), ``extrapolated`` (measured at ``basis_scale``, times the ratio of the
+        declared costs) or ``declared`` (the declaration's own guess, never measured here).
+    """
+
+    id: str
+    scale: str
+    seconds: tuple[float, ...]
+    kept: int
+    memory: int | None
+    basis: str
+    basis_scale: str
+
+    @property
+    def core_hours(self) -> float:
+        """All cells, one after the other."""
+        return sum(self.seconds) / 3600
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``laureate plan --json`` prints for it."""
+        gib = None if self.memory is None else round(self.memory / 2**30, 3)
+        told = {"id": self.id, "scale": self.scale, "cells": len(self.seconds), "kept": self.kept}
+        told |= {"core_hours": self.core_hours, "longest_cell_hours": max(self.seconds) / 3600, "memory_gib": gib}
+        return told | {"basis": self.basis, "basis_scale": self.basis_scale}
+
+
+def estimate(store: Store, selections: Iterable[Selection], scale: str) -> list[Estimate]:
+    """An estimate for every selected experiment that has the scale."""
+    measured: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+    for row in store.measured_cells():
+        at = measured.setdefault((row["paper"], row["experiment"], row["scale"]), {})
+        at.setdefault(row["arm"], []).append(row)
+    return [
+        _estimate(store, selection, scale, measured) for selection in selections if scale in selection.experiment.scales
+    ]
+
+
+def _estimate(store: Store, selection: Selection, scale: str, measured: dict) -> Estimate:
+    experiment = selection.experiment
+    cells = plan([selection], scale)
+    kept = sum(store.finished_cell(cell) is not None for cell in cells)
+    declared = scale_of(experiment, scale).cost
+    # At this scale if it can be; else from the largest below, whose small cells are least of what it extrapolates.
+    larger_first = [name for name in reversed(SCALES) if name in experiment.scales and name != scale]
+    for basis in (scale, *larger_first):
+        arms = measured.get((selection.paper.id, experiment.name, basis), {})
+        ratio = 1.0 if basis == scale else _ratio(declared, scale_of(experiment, basis).cost)
+        if not arms or ratio is None or set(selection.arms()) - set(arms):
+            continue
+        rows = [row for arm in selection.arms() for row in arms[arm]]
+        seconds = _seconds(cells, arms, ratio, scale_of(experiment, basis).seeds, scale_of(experiment, scale).seeds)
+        memory = max((row["memory"] for row in rows if row["memory"]), default=None)
+        word = "measured" if basis == scale else "extrapolated"
+        return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, memory, word, basis)
+    each = declared * DECLARED_CORES / len(cells)
+    seconds = (each,) * len(cells)
+    return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, None, "declared", scale)
+
+
+def _ratio(declared: float, other: float) -> float | None:
+    """How many times the whole experiment costs at the one scale what it costs at the other, as declared."""
+    return declared / other if declared > 0 and other > 0 else None
+
+
+def _seconds(
+    cells: list[Cell], arms: dict[str, list[dict[str, Any]]], ratio: float, seeds_measured: int, seeds: int
+) -> tuple[float, ...]:
+    """Each cell: what a seed of its arm took, times the ratio that is not due to there being more seeds."""
+    a_seed = {
+        arm: sum(row["seconds"] for row in rows) / sum(row["count"] for row in rows) for arm, rows in arms.items()
+    }
+    per_seed = ratio * seeds_measured / seeds
+    return tuple(a_seed[cell.arm] * cell.count * per_seed for cell in cells)
+
+
+def makespan(seconds: Iterable[float], workers: int) -> float:
+    """How long so many workers take for these cells, the longest first to whoever is free.
+
+    >>> makespan([3.0, 2.0, 2.0], 2)
+    4.0
+    """
+    free = [0.0] * workers
+    for duration in sorted(seconds, reverse=True):
+        heapq.heappush(free, heapq.heappop(free) + duration)
+    return max(free)

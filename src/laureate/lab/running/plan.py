@@ -1,0 +1,181 @@
+"""From words on the command line to cells of work: which claims, which arms, which seeds.
+
+Cell = (experiment, arm, problem, scale, block of seeds). Blocks are whole and aligned: cell k of an arm always computes
+the seeds [k*block, (k+1)*block), so more seeds only add cells, and no bit of a result depends on how many were asked
+for.
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from laureate.lab.claim import Claim, Compilation, Experiment, Paper, Scale
+from laureate.lab.errors import UserError
+from laureate.lab.running.fingerprint import fingerprint
+
+__all__ = ["Cell", "Selection", "plan", "select"]
+
+DEFAULT_PROBLEM = "default"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Claims of one experiment that are to be decided."""
+
+    paper: Paper
+    experiment: Experiment
+    claims: tuple[Claim, ...]
+
+    def arms(self) -> tuple[str, ...]:
+        """The arms these claims need, in declared order; all of them where the whole experiment is asked for."""
+        if self.claims == self.experiment.claims or any(claim.kind == "question" for claim in self.claims):
+            return tuple(arm.name for arm in self.experiment.arms)
+        needed = {name for claim in self.claims for name in (claim.method, claim.baseline)}
+        return tuple(arm.name for arm in self.experiment.arms if arm.name in needed)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A unit of work: all that a worker on another machine needs, in plain values."""
+
+    paper: str
+    experiment: str
+    arm: str
+    problem: str
+    scale: str
+    start: int
+    count: int
+    trial: str
+    problem_reference: str
+    problem_settings: Mapping[str, Any]
+    accepts: tuple[str, ...]
+    arm_settings: Mapping[str, Any]
+    scale_settings: Mapping[str, Any]
+    over_seeds: str
+    x64: bool
+    compilation: Compilation
+    fingerprint: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from all others, in the plan and in the store."""
+        return self.fingerprint, self.start
+
+    @property
+    def program(self) -> str:
+        """What must be compiled for it: blocks of one arm, and arms that differ in floats alone, are one program."""
+        static = [
+            {name: None if isinstance(value, float) else value for name, value in settings.items()}
+            for settings in (self.arm_settings, self.scale_settings)
+        ]
+        how = [self.trial, self.count, self.x64, self.compilation]
+        shape = [how, self.problem_reference, dict(self.problem_settings), static]
+        return json.dumps(shape, sort_keys=True)
+
+    @property
+    def name(self) -> str:
+        """How a person refers to it."""
+        return f"{self.paper}/{self.experiment} · {self.arm} · seeds {self.start}–{self.start + self.count - 1}"
+
+
+def select(
+    words: Iterable[str], paper_ids: list[str], load_paper: Callable[[str], Paper], everything: bool = False
+) -> list[Selection]:
+    """What ``pes``, ``pes/variance`` (an experiment or a claim) or ``--all`` stand for, each claim once."""
+    words = list(words)
+    if everything:
+        words = paper_ids
+    if not words:
+        raise UserError("Say what to run: a paper, a claim, or --all.", f"There are: {', '.join(paper_ids)}.")
+    chosen: dict[tuple[str, str], tuple[Paper, Experiment, set[str]]] = {}
+    for word in words:
+        paper_id, _, name = word.partition("/")
+        if paper_id not in paper_ids:
+            raise unknown(word, paper_ids)
+        paper = load_paper(paper_id)
+        matches = [
+            (experiment, claim)
+            for experiment in paper.experiments
+            for claim in experiment.claims
+            if name in ("", experiment.name, claim.name)
+        ]
+        if not matches:
+            raise unknown(name, [claim.name for claim in paper.claims], within=f"{paper_id}/")
+        for experiment, claim in matches:
+            chosen.setdefault((paper_id, experiment.name), (paper, experiment, set()))[2].add(claim.name)
+    return [
+        Selection(paper, experiment, tuple(claim for claim in experiment.claims if claim.name in names))
+        for paper, experiment, names in chosen.values()
+    ]
+
+
+def unknown(word: str, known: list[str], within: str = "") -> UserError:
+    """The error for an id that is not there, with the nearest that are."""
+    near = difflib.get_close_matches(word, known, n=3) or [name for name in known if word and word in name]
+    listed = [f"{within}{name}" for name in near or known]
+    remedy = f"Did you mean {' or '.join(listed)}?" if near else f"There are: {', '.join(listed)}."
+    return UserError(f"There is no {within + word!r}.", remedy)
+
+
+def plan(
+    selections: Iterable[Selection], scale: str, seeds: int | None = None, problem: str = DEFAULT_PROBLEM
+) -> list[Cell]:
+    """All cells that the selected claims need, done or not."""
+    cells = []
+    for selection in selections:
+        chosen = scale_of(selection.experiment, scale)
+        total = seeds or chosen.seeds
+        for arm in selection.arms():
+            for start in range(0, total, chosen.block):
+                cells.append(_cell(selection, arm, scale, chosen, start, problem))
+    return cells
+
+
+def scale_of(experiment: Experiment, scale: str) -> Scale:
+    """The experiment's scale of that name."""
+    if scale not in experiment.scales:
+        raise UserError(
+            f"Experiment {experiment.name!r} has no scale {scale!r}.", f"It has: {', '.join(experiment.scales)}."
+        )
+    return experiment.scales[scale]
+
+
+def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, start: int, problem: str) -> Cell:
+    experiment = selection.experiment
+    own = problem == DEFAULT_PROBLEM
+    reference = experiment.problem if own else problem
+    configuration = {
+        "paper": selection.paper.id,
+        "experiment": experiment.name,
+        "arm": arm,
+        "arm_settings": dict(experiment.arm(arm).settings),
+        "problem": reference if own else reference.rpartition(":")[2],
+        "problem_settings": dict(scale.problem) if own else {},
+        "scale_settings": dict(scale.settings),
+        "block": scale.block,
+        "trial": experiment.trial,
+        "over_seeds": experiment.over_seeds,
+        "x64": experiment.x64,
+        "compilation": scale.compilation or ("thorough" if scale_name == "full" else "light"),
+    }
+    return Cell(
+        paper=selection.paper.id,
+        experiment=experiment.name,
+        arm=arm,
+        problem=problem,
+        scale=scale_name,
+        start=start,
+        count=scale.block,
+        trial=experiment.trial,
+        problem_reference=reference,
+        problem_settings=configuration["problem_settings"],
+        accepts=experiment.accepts,
+        arm_settings=configuration["arm_settings"],
+        scale_settings=configuration["scale_settings"],
+        over_seeds=experiment.over_seeds,
+        x64=experiment.x64,
+        compilation=configuration["compilation"],
+        fingerprint=fingerprint(configuration, (experiment.trial, reference)),
+    )

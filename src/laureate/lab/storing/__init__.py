@@ -1,0 +1,1 @@
+"""What was measured, kept on this machine: one SQLite file, and where it lies."""

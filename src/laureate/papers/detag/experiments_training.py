@@ -1,0 +1,221 @@
+"""Training on images sorted by label over the nodes, and DeTAG over real processes.
+
+Tests, margins and settings were written down before anything was run; what was changed afterwards says so in
+``deviations``.
+"""
+
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+from laureate.papers.detag.experiments_quadratics import LAZY, PEERS, RIVALS, ROUNDS, SAME_GRID, TRIALS
+
+__all__ = ["CONV_NET", "REAL_PROCESSES", "SORTED_IMAGES"]
+
+SORTED_IMAGES = Experiment(
+    name="sorted-images",
+    title="Softmax regression on images sorted by label over the nodes, and shuffled",
+    trial=f"{TRIALS}:images",
+    problem=f"{PEERS}:ImagesOverNodes",
+    arms=RIVALS,
+    scales={
+        "smoke": Scale(
+            10,
+            block=10,
+            cost=6,
+            problem={"nodes": 8, "per_node": 100, "pool": 2},
+            rounds=320,
+            points=4,
+            cases=2,
+            rates=(0.1, 0.3, 1.0, 3.0),
+        ),
+        "desk": Scale(
+            12,
+            block=12,
+            cost=15,
+            problem={"nodes": 8, "per_node": 200},
+            rounds=800,
+            points=8,
+            cases=2,
+            rates=(0.1, 0.3, 1.0, 3.0),
+        ),
+        "full": Scale(
+            40,
+            cost=3000,
+            problem={"nodes": 8, "per_node": 2500, "images": "fashion"},
+            rounds=10_000,
+            points=50,
+            cases=2,
+            rates=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
+        ),
+    },
+    claims=(
+        Claim(
+            "unshuffled",
+            "With images sorted by label over the nodes of a sparse ring (κ = 0.1), the models that DeTAG's nodes hold "
+            "have a loss on everybody's images at least 10 % below that of D-PSGD's, for the same rounds.",
+            metric="sorted_loss",
+            method="detag",
+            baseline="d-psgd",
+            margin=0.1,
+            relative=True,
+            unit="mean loss of the nodes' models",
+            source="experiments on unshuffled data",
+        ),
+        Claim(
+            "unshuffled-bytes",
+            "The same with half the rounds for DeTAG, that is for the same bytes: its loss is lower.",
+            metric="sorted_loss_bytes",
+            method="detag",
+            baseline="d-psgd",
+            unit="mean loss of the nodes' models",
+            source="experiments on unshuffled data; equal bytes are ours",
+        ),
+        Claim(
+            "equal-on-shuffled",
+            "With shuffled images on the ring as it is (κ = 1), DeTAG and D-PSGD differ by less than 10 % of D-PSGD's "
+            "loss, for the same rounds.",
+            metric="shuffled_loss",
+            method="detag",
+            baseline="d-psgd",
+            kind="equal",
+            margin=0.1,
+            relative=True,
+            unit="mean loss of the nodes' models",
+            source="experiments on shuffled data",
+        ),
+        Claim(
+            "unshuffled-d2",
+            "There DeTAG's nodes have a lower loss than D²'s too, for the same rounds.",
+            metric="sorted_loss",
+            method="detag",
+            baseline="d2",
+            unit="mean loss of the nodes' models",
+            source="experiments on unshuffled data",
+        ),
+        Claim(
+            "unshuffled-mean-model",
+            "And the average of all nodes' models, which no node has: what is its loss on sorted images?",
+            metric="sorted_mean_model_loss",
+            method="detag",
+            kind="question",
+            unit="loss of the mean model",
+        ),
+    ),
+    deviations=(
+        SAME_GRID,
+        LAZY,
+        ROUNDS,
+        "Softmax regression on scikit-learn's digits (smoke: averaged to 4 × 4; full: Fashion-MNIST where it is "
+        "installed) instead of a deep network on CIFAR-10, which comes with no package.",
+        "A loss that is not finite, or above 10, counts as 10.",
+        "Changed after the first run: the grid ended at a rate of 1, DeTAG's best, and equal-on-shuffled was refuted "
+        "(DeTAG's loss was 30 % higher at smoke); it now goes to 3 for every arm. Making one step in R rounds, DeTAG "
+        "needs larger ones. The claim against D² was added when that run showed D² ahead. For its seconds alone smoke "
+        "was cut from 400 rounds.",
+    ),
+    curves=(
+        Curve(
+            "sorted_curve",
+            "rounds",
+            "Images sorted by label on a sparse ring: loss of the nodes' models",
+            x_label="rounds",
+            y_label="mean loss",
+        ),
+    ),
+)
+
+CONV_NET = Experiment(
+    name="conv-net",
+    title="A small convolutional network on images sorted by label",
+    trial=f"{TRIALS}:images",
+    problem=f"{PEERS}:ImagesOverNodes",
+    arms=RIVALS[:2],
+    scales={
+        "desk": Scale(
+            12,
+            block=6,
+            cost=33,
+            problem={"nodes": 8, "per_node": 200, "model": "conv", "channels": 4, "images": "fashion"},
+            rounds=600,
+            points=6,
+            cases=1,
+            rates=(0.1, 0.3, 1.0),
+        ),
+        "full": Scale(
+            20,
+            block=1,
+            cost=40_000,
+            problem={"nodes": 8, "per_node": 2500, "model": "conv", "channels": 16, "images": "fashion"},
+            rounds=20_000,
+            points=50,
+            cases=1,
+            rates=(0.01, 0.03, 0.1, 0.3, 1.0),
+        ),
+    },
+    claims=(
+        Claim(
+            "unshuffled-network",
+            "With images sorted by label over a sparse ring, the convolutional networks that DeTAG's nodes hold have a "
+            "loss at least 10 % below that of D-PSGD's, for the same rounds.",
+            metric="sorted_loss",
+            method="detag",
+            baseline="d-psgd",
+            margin=0.1,
+            relative=True,
+            unit="mean loss of the nodes' models",
+            source="experiments on unshuffled data",
+        ),
+    ),
+    deviations=(
+        SAME_GRID,
+        LAZY,
+        ROUNDS,
+        "One 3 × 3 convolution of 4 (full: 16) channels, maxima of 2 × 2, softmax; Fashion-MNIST at 14 × 14 where it "
+        "is installed and digits otherwise. The paper trains deep networks on CIFAR-10.",
+        "A loss that is not finite, or above 10, counts as 10.",
+        "Not at smoke, for its seconds alone; its shuffled case was cut for the same reason.",
+    ),
+)
+
+REAL_PROCESSES = Experiment(
+    name="real-processes",
+    title="Four processes over real sockets: the same numbers, the same verdict",
+    trial=f"{TRIALS}_processes:real_processes",
+    arms=(
+        Arm("four-processes", "four processes, gloo over TCP", processes=4),
+        Arm("one-process", "one process", processes=1),
+    ),
+    scales={
+        "desk": Scale(12, block=12, cost=21, rounds=1200, rate=0.1),
+        "full": Scale(40, block=20, cost=60, rounds=12_000, rate=0.1),
+    },
+    claims=(
+        Claim(
+            "real-processes",
+            "Over four processes that talk along a ring's edges alone, DeTAG ends more than a decade nearer to the "
+            "optimum of different quadratics than D-PSGD, as it does in one process.",
+            metric="advantage",
+            method="four-processes",
+            kind="bound",
+            at_least=1.0,
+            unit="decades of squared distance, D-PSGD's less DeTAG's",
+            source="ours: the simulated networks are not simulations",
+        ),
+        Claim(
+            "real-processes-agree",
+            "The parameters after all rounds are those of one process: DeTAG's squared distance differs by less than a "
+            "hundredth of a decade.",
+            metric="log_error",
+            method="four-processes",
+            baseline="one-process",
+            kind="equal",
+            margin=0.01,
+            unit="decades of squared distance",
+            source="ours: the simulated networks are not simulations",
+        ),
+    ),
+    deviations=(
+        "Four local processes over the loopback device: real sockets, no real distance. Not at smoke: to start them "
+        "takes half of that scale's seconds.",
+        "Quadratics of dimension 5 with noise 0.1, a ring of four with κ = 0.1, R as everywhere, rate 0.1.",
+    ),
+    over_seeds="loop",
+)

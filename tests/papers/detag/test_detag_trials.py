@@ -1,0 +1,134 @@
+"""The claims of DeTAG: declared soundly, computed by trials that run and measure what they say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trial_runner import problem_of, run
+
+from laureate.lab.claim import Settings
+from laureate.lab.running.references import load
+from laureate.papers.detag import trials
+from laureate.papers.detag import trials_processes as detag_processes
+from laureate.papers.detag.about import PAPER
+from laureate.problems.peers import ImagesOverNodes, Quadratics
+
+EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
+# As small as a trial can be made: what is tested here is that it runs and reports what its claims read.
+TINY = {
+    "consensus": ({}, {"sizes": (4, 6), "most": 40}),
+    "quadratics": ({"nodes": 4, "dimension": 2}, {"rounds": 20, "rates": (0.1, 0.2)}),
+    "lower-bound": ({"nodes": 4, "dimension": 2}, {"rounds": 20, "kappas": (1.0, 0.5), "rates": (0.1, 0.2)}),
+    "sorted-images": (
+        {"nodes": 4, "per_node": 20, "pool": 4},
+        {"rounds": 8, "points": 2, "cases": 2, "rates": (0.1, 0.2)},
+    ),
+    "conv-net": (
+        {"nodes": 4, "per_node": 20, "model": "conv", "channels": 1, "batch": 2},
+        {"rounds": 8, "points": 2, "cases": 1, "rates": (0.1, 0.2)},
+    ),
+}
+
+
+def test_the_ids_are_the_ones_promised():
+    promised = {"unshuffled", "sparse", "lower-bound", "equal-on-shuffled", "consensus", "real-processes"}
+    assert promised <= {claim.name for claim in PAPER.claims}
+    assert PAPER.id == "detag"
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_every_scale_gives_the_settings_the_tiny_one_has(name):
+    for scale in EXPERIMENTS[name].scales.values():
+        assert set(scale.settings) == set(TINY[name][1])
+
+
+# Programs of one kind have one here; the others are among the slow.
+OFTEN = ("consensus", "lower-bound")
+
+
+@pytest.mark.parametrize("name", [*OFTEN, *(pytest.param(n, marks=pytest.mark.slow) for n in TINY if n not in OFTEN)])
+def test_each_trial_runs_and_reports_what_its_claims_read(name):
+    experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
+    arms = (
+        experiment.arms if name in ("consensus", "quadratics") else experiment.arms[:2]
+    )  # the rest differ by name only
+    for arm in arms:
+        metrics = run(
+            load(experiment.trial), arm.settings, problem_of(experiment, **problem), scale, x64=experiment.x64
+        )
+        for metric, values in metrics.items():
+            assert values.shape[0] == 2, metric
+            assert np.isfinite(values).all(), (arm.name, metric)
+        for claim in experiment.claims:
+            wanted = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
+            for metric in wanted:
+                assert metrics[metric].ndim == (2 if claim.kind == "trend" else 1), claim.name
+        for curve in experiment.curves:
+            assert metrics[curve.x].shape == metrics[curve.y].shape
+
+
+@pytest.mark.slow
+def test_bytes_are_equal_where_they_are_said_to_be():
+    """Methods of two vectors are read off at half the rounds, others at the end."""
+    scale = {"rounds": 40, "rates": (0.2,)}
+    problem = Quadratics(4, 2)
+    for name in ("detag", "d2"):
+        found = run(trials.quadratics, {"optimiser": name}, problem, scale, x64=True)
+        half = run(trials.quadratics, {"optimiser": name}, problem, scale | {"rounds": 20}, x64=True)
+        # Rounds 16…20 of 40 (a tenth is 4) against 18…20 of 20 (a tenth is 2): the noiseless error falls steadily.
+        two = name in trials.TWO_VECTORS
+        assert np.allclose(found["dense_noiseless"], found["dense_noiseless_bytes"]) != two
+        if two:
+            assert np.abs(found["dense_noiseless_bytes"] - half["dense_noiseless"]).max() < 0.35
+
+
+def test_the_optimisers_of_the_trials_are_those_of_their_names_and_send_what_is_said():
+    params = jnp.zeros((8, 3))
+    one = trials.optimiser("d-psgd", trials.lazy(8, 0.1), 0.1, 4).sent(params)
+    for name in ("detag", "gradient-tracking", "d2"):
+        made = trials.optimiser(name, trials.lazy(8, 0.1), 0.1, 4)
+        assert type(made).__name__.lower() == name.replace("-", "")
+        assert made.sent(params) == one * (2 if name in trials.TWO_VECTORS else 1)
+
+
+def test_phases_have_the_theorys_rounds():
+    """Lazy ring of 16: λ_2 = (1 + 1/3 + 2/3 cos(2π/16))/2, gap κ (1 − λ_2)."""
+    gap = (1 - (1 / 3 + 2 / 3 * np.cos(np.pi / 8))) / 2
+    assert trials.phase_rounds(16, (1.0, 0.1)).tolist() == [int(np.ceil(gap**-0.5)), int(np.ceil((0.1 * gap) ** -0.5))]
+
+
+def test_shuffling_keeps_every_image_and_sorted_parts_have_few_labels():
+    problem = ImagesOverNodes(nodes=5, per_node=100)
+    whole = np.sort(np.asarray(problem.labels))
+    for shuffle, most, least in ((0.0, 4, 1), (1.0, 10, 8), (0.5, 10, 4)):
+        images, labels = problem.parts(jax.random.key(0), shuffle)
+        np.testing.assert_array_equal(np.sort(np.asarray(labels).ravel()), whole)
+        kinds = [len(set(part.tolist())) for part in np.asarray(labels)]
+        assert least <= min(kinds) <= max(kinds) <= most, shuffle
+        total = np.asarray(images, np.float64).sum()
+        np.testing.assert_allclose(total, np.asarray(problem.images, np.float64).sum(), rtol=1e-9)
+    assert (
+        0.4 < np.mean(np.asarray(problem.parts(jax.random.key(1), 0.5)[1]).ravel() == np.asarray(problem.labels)) < 0.7
+    )
+
+
+def test_the_convolution_is_a_convolution():
+    problem = ImagesOverNodes(nodes=2, per_node=5, model="conv", channels=3)
+    params = problem.theta0(jax.random.key(0))
+    images = problem.images[:4]
+    kernel = params["kernel"].reshape(3, 3, 1, 3)
+    hidden = jax.lax.conv_general_dilated(
+        images.reshape(4, 8, 8, 1), kernel, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    pooled = jax.nn.relu(hidden + params["shift"]).reshape(4, 3, 2, 3, 2, 3).max((2, 4)).reshape(4, -1)
+    expected = pooled @ params["weights"] + params["bias"]
+    np.testing.assert_allclose(problem.logits(params, images), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_one_process_trial_of_the_processes_experiment():
+    experiment = EXPERIMENTS["real-processes"]
+    arm, scale = experiment.arm("one-process").settings, Settings(rounds=24, rate=0.1)
+    for seed in (0, 3):
+        metrics = detag_processes.real_processes(jax.random.key(seed), arm, None, scale)
+        assert all(np.isfinite(value) for value in metrics.values())
+        assert {claim.metric for claim in experiment.claims} <= set(metrics)

@@ -1,0 +1,51 @@
+"""What holds for the claims of every paper: declared as data, decidable, in time, with an example that runs."""
+
+import subprocess
+import sys
+
+import pytest
+
+from laureate.lab.judging.statistics import smallest_p
+from laureate.lab.judging.verdict import ALPHA
+from laureate.papers import all_papers, paper_ids
+
+PAPERS = {paper.id: paper for paper in all_papers()}
+# Seconds on two cores for a whole paper. DirectPred trains networks on real images, for which its issue allows more.
+LIMITS = {"smoke": 30, "desk": 300}
+LONGER = {("directpred", "desk"): 480}
+
+
+def test_declarations_load_without_jax():
+    names = ", ".join(f"laureate.papers.{name.replace('-', '_')}.about" for name in paper_ids())
+    code = f"import sys, {names}; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_enough_seeds_to_decide_every_claim_after_holm(paper):
+    family = sum(claim.kind != "question" for claim in PAPERS[paper].claims)
+    for experiment in PAPERS[paper].experiments:
+        for name, scale in experiment.scales.items():
+            if any(claim.kind != "question" for claim in experiment.claims):
+                assert smallest_p(scale.seeds) * family < ALPHA, (experiment.name, name)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_scale_says_what_it_costs_and_the_paper_fits_its_time(paper):
+    for scale, limit in LIMITS.items():
+        costs = [
+            experiment.scales[scale].cost for experiment in PAPERS[paper].experiments if scale in experiment.scales
+        ]
+        assert min(costs) > 0
+        assert sum(costs) <= LONGER.get((paper, scale), limit)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_example_runs(paper):
+    exec(PAPERS[paper].example, {})  # the page's own text
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_differs_from_the_paper_is_said(paper):
+    for experiment in PAPERS[paper].experiments:
+        assert experiment.deviations, experiment.name
