@@ -16,12 +16,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Arm", "Claim", "Curve", "Experiment", "Paper", "Scale", "Settings"]
+__all__ = ["Arm", "Claim", "Curve", "Experiment", "Guard", "Paper", "Scale", "Settings"]
 
 Setting = float | int | str | bool
 Compilation = Literal["lightest", "light", "thorough"]
 Kind = Literal["better", "equal", "trend", "bound", "question"]
-SCALES = ("smoke", "desk", "full")
+Role = Literal["headline", "stand-in", "extension", "check"]
+ROLES: dict[str, str] = {
+    "headline": "the paper's own claim, at its size",
+    "stand-in": "the paper's claim at our size",
+    "extension": "our own question",
+    "check": "a check of our own code",
+}
+# "tiny" is for the tests: as small as a trial can be made. A person chooses among the others.
+SCALES = ("tiny", "smoke", "desk", "full")
 
 
 class Settings(Mapping[str, Any]):
@@ -124,8 +132,13 @@ class Claim:
         the slope lies within these.
         ``bound``: the mean of the method's metric lies within ``at_least`` and ``at_most``.
         ``question``: no verdict; the table of all arms is the answer.
+    role: ``headline``: the paper says it and we measure it at its size. ``stand-in``: the same at a size that fits here.
+        ``extension``: a question of ours or of a reviewer. ``check``: it holds by mathematics, and tests our code.
     margin: in the metric's own unit, or as a share of the baseline's mean with ``relative=True``.
+    trivial: the arm that does nothing clever (predicts the mean, guesses, stays put); a method that does not beat it is
+        never supported.
     source: where in the paper the sentence stands.
+    reported: the paper's own number with its unit, where it gives one.
     """
 
     name: str
@@ -142,9 +155,14 @@ class Claim:
     at_most: float | None = None
     unit: str = ""
     source: str = ""
+    role: Role = "stand-in"
+    trivial: str = ""
+    reported: str = ""
 
     def __post_init__(self) -> None:
         where = f"Claim {self.name!r}"
+        if self.role not in ROLES:
+            raise ValueError(f"{where}.role must be one of {', '.join(ROLES)}; got {self.role!r}.")
         if self.kind in ("better", "equal") and not self.baseline:
             raise ValueError(f"{where}.baseline must be the name of an arm for kind {self.kind!r}; got ''.")
         if self.kind == "equal" and self.margin <= 0:
@@ -155,6 +173,32 @@ class Claim:
             raise ValueError(f"{where}.against must name the metric the trend is taken against; got ''.")
         if self.margin < 0:
             raise ValueError(f"{where}.margin must be >= 0; got {self.margin}.")
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What must hold of an arm's numbers before a claim that uses them may be called supported.
+
+    kind: ``limit``: ``metric`` is clipped, floored or capped at ``low`` or ``high``; no seed of any arm may lie there.
+        ``grid``: ``metric`` is the value that a tuned arm chose, and ``low`` and ``high`` are the ends of its grid; no
+        arm may have chosen an end, by the median over seeds. ``effective``: ``metric`` is a number of effective
+        samples, and must be at least ``low`` in every seed.
+    arms: the arms it speaks of; empty: all that report the metric.
+    claims: the claims it guards; empty: all claims of the experiment that use one of the arms.
+    """
+
+    kind: Literal["limit", "grid", "effective"]
+    metric: str
+    low: float | None = None
+    high: float | None = None
+    arms: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.low is None and self.high is None:
+            raise ValueError(f"Guard of {self.metric!r} must set low or high; got neither.")
+        if self.kind == "effective" and (self.low is None or self.high is not None):
+            raise ValueError(f"Guard of {self.metric!r} of kind 'effective' must set low alone.")
 
 
 @dataclass(frozen=True)
@@ -180,6 +224,10 @@ class Experiment:
     over_seeds: ``"vmap"`` compiles one program for a block of seeds; ``"loop"`` calls the trial once a seed, for
         trials that read a clock or start processes.
     x64: compute in double precision.
+    data: the data sets it reads, by name (``laureate.problems.datasets``), the same on every machine; where one is
+        missing the experiment is not run, and says how to install it.
+    over: what the intervals are over: ``"seeds"``, or ``"data sets"`` where the trial draws a new one for every seed.
+    guards: what must hold before a claim may be called supported.
     """
 
     name: str
@@ -194,13 +242,21 @@ class Experiment:
     curves: tuple[Curve, ...] = ()
     over_seeds: Literal["vmap", "loop"] = "vmap"
     x64: bool = False
+    data: tuple[str, ...] = ()
+    over: Literal["seeds", "data sets"] = "seeds"
+    guards: tuple[Guard, ...] = ()
 
     def __post_init__(self) -> None:
         names = [arm.name for arm in self.arms]
+        for guard in self.guards:
+            if unknown := set(guard.arms) - set(names):
+                raise ValueError(f"Guard of {guard.metric!r} names the arms {sorted(unknown)}; there are {names}.")
+            if unknown := set(guard.claims) - {claim.name for claim in self.claims}:
+                raise ValueError(f"Guard of {guard.metric!r} names the claims {sorted(unknown)}, which are not there.")
         if len(set(names)) != len(names):
             raise ValueError(f"Experiment {self.name!r}.arms must have distinct names; got {names}.")
         for claim in self.claims:
-            for arm in filter(None, (claim.method, claim.baseline)):
+            for arm in filter(None, (claim.method, claim.baseline, claim.trivial)):
                 if arm not in names:
                     raise ValueError(
                         f"Claim {claim.name!r} names the arm {arm!r}; experiment {self.name!r} has {names}."
@@ -224,6 +280,7 @@ class Paper:
     idea: how the paper solves it, in a few sentences.
     equation: the heart of it, in plain Unicode, a line each.
     example: the code a user would write, about five lines; it runs as a test.
+    meaning: one sentence that says what the verdicts mean for the reader; written after they are known.
     """
 
     id: str
@@ -233,6 +290,7 @@ class Paper:
     equation: str
     example: str
     experiments: tuple[Experiment, ...] = field(default=())
+    meaning: str = ""
     title: str = ""
     authors: tuple[str, ...] = ()
     venue: str = ""

@@ -32,7 +32,7 @@ class Selection:
         """The arms these claims need, in declared order; all of them where the whole experiment is asked for."""
         if self.claims == self.experiment.claims or any(claim.kind == "question" for claim in self.claims):
             return tuple(arm.name for arm in self.experiment.arms)
-        needed = {name for claim in self.claims for name in (claim.method, claim.baseline)}
+        needed = {name for claim in self.claims for name in (claim.method, claim.baseline, claim.trivial)}
         return tuple(arm.name for arm in self.experiment.arms if arm.name in needed)
 
 
