@@ -132,7 +132,7 @@ class Claim:
         the slope lies within these.
         ``bound``: the mean of the method's metric lies within ``at_least`` and ``at_most``.
         ``question``: no verdict; the table of all arms is the answer.
-    role: ``headline``: the paper says it and we measure it at its size. ``stand-in``: the same at a size that fits here.
+    role: ``headline``: the paper says it and we measure it at its size. ``stand-in``: the same at a size that fits us.
         ``extension``: a question of ours or of a reviewer. ``check``: it holds by mathematics, and tests our code.
     margin: in the metric's own unit, or as a share of the baseline's mean with ``relative=True``.
     trivial: the arm that does nothing clever (predicts the mean, guesses, stays put); a method that does not beat it is
