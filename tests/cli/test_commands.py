@@ -48,7 +48,7 @@ def test_the_gate(laureate, claim, code):
 
 def test_a_failing_cell_makes_the_command_fail(laureate, toy):
     arms = (Arm("ours", shift=0.0, fails=0), Arm("theirs", shift=2.0, fails=1))
-    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs", role="extension")
     toy.paper = toys.paper(toys.experiment(trial="broken", arms=arms, claims=(claim,)))
     done = laureate("run", "toy", *SMOKE)
     assert done.code == 1

@@ -9,7 +9,7 @@ from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 
 ARMS = (Arm("ours", how="not"), Arm("theirs", how="killed"), Arm("third", how="refused"))
-CLAIM = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+CLAIM = Claim("better", "s", metric="loss", method="ours", baseline="theirs", role="extension")
 
 
 def run(arms, workers):

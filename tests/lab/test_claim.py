@@ -17,11 +17,14 @@ def test_settings_are_attributes_and_frozen():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Claim("c", "s", "m", method="a"), "baseline must be the name of an arm"),
-        (lambda: Claim("c", "s", "m", method="a", baseline="b", kind="equal"), "margin must be > 0"),
-        (lambda: Claim("c", "s", "m", method="a", kind="bound"), "must set at_least or at_most"),
-        (lambda: Claim("c", "s", "m", method="a", kind="trend"), "against must name the metric"),
-        (lambda: Claim("c", "s", "m", method="a", baseline="b", margin=-1.0), "margin must be >= 0; got -1.0"),
+        (lambda: Claim("c", "s", "m", method="a", role="extension"), "baseline must be the name of an arm"),
+        (lambda: Claim("c", "s", "m", method="a", baseline="b", kind="equal", role="extension"), "margin must be > 0"),
+        (lambda: Claim("c", "s", "m", method="a", kind="bound", role="extension"), "must set at_least or at_most"),
+        (lambda: Claim("c", "s", "m", method="a", kind="trend", role="extension"), "against must name the metric"),
+        (
+            lambda: Claim("c", "s", "m", method="a", baseline="b", margin=-1.0, role="extension"),
+            "margin must be >= 0; got -1.0",
+        ),
         (lambda: Scale(seeds=0), "seeds and Scale.block must be >= 1"),
         (lambda: toys.experiment(arms=(Arm("ours"), Arm("ours"))), "distinct names"),
         (lambda: toys.experiment(arms=(Arm("ours"), Arm("theirs"))), "names the arm 'third'"),

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from laureate.lab.claim import Claim
 from laureate.lab.judging.verdict import decide, simulate
 
-BETTER = Claim("better", "a beats b", "loss", "a", "b")
+BETTER = Claim("better", "a beats b", "loss", "a", "b", role="extension")
 RUNS = 1_000
 
 
@@ -85,19 +85,19 @@ class TestNothingIsNotSomething:
     @pytest.mark.parametrize("seeds", [5, 20])
     def test_a_difference_of_just_the_margin_is_not_equality(self, seeds):
         draw = np.random.default_rng(seeds)
-        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=1.0)
+        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=1.0, role="extension")
         for sign in (1, -1):
             a, b = np.zeros((RUNS, seeds)), draw.normal(sign * 1.0, 1.0, (RUNS, seeds))
             assert_at_most_five_percent(np.sum(verdicts(claim, two_arms(a, b)) == "supported"))
 
     def test_equality_at_the_margin_is_not_refuted_either(self):
-        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=0.01)
+        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=0.01, role="extension")
         a, b = np.random.default_rng(2).standard_normal((2, RUNS, 20))
         assert_at_most_five_percent(np.sum(verdicts(claim, two_arms(a, b)) == "refuted"))
 
     def test_a_gain_of_just_the_margin_is_not_more(self):
         a, b = np.random.default_rng(3).standard_normal((2, RUNS, 20))
-        found = verdicts(Claim("more", "", "loss", "a", "b", margin=0.7), two_arms(a, b + 0.7))
+        found = verdicts(Claim("more", "", "loss", "a", "b", margin=0.7, role="extension"), two_arms(a, b + 0.7))
         assert_at_most_five_percent(np.sum(found == "supported"))
         assert_at_most_five_percent(np.sum(found == "refuted"))
 
@@ -107,7 +107,7 @@ class TestNothingIsNotSomething:
         # fixed at a tenth of the mean of b would forget that this mean is measured, and support some 10 %.
         draw = np.random.default_rng(4)
         b, gain = draw.normal(10, 5, (RUNS, 20)), draw.normal(1.0, 0.5, (RUNS, 20))
-        claim = Claim("tenth", "", "loss", "a", "b", kind=kind, margin=0.1, relative=True)
+        claim = Claim("tenth", "", "loss", "a", "b", kind=kind, margin=0.1, relative=True, role="extension")
         found = verdicts(claim, two_arms(b - gain, b))
         assert_at_most_five_percent(np.sum(found == "supported"))
         assert_at_most_five_percent(np.sum(found == "refuted"))
@@ -116,7 +116,7 @@ class TestNothingIsNotSomething:
     @pytest.mark.parametrize("bounds", [{"at_least": 2.0}, {"at_most": 2.0}, {"at_least": 2.0, "at_most": 2.1}])
     def test_a_mean_just_at_its_bound(self, bounds, seeds):
         x = np.random.default_rng([seeds, len(bounds)]).normal(2.0, 1.0, (RUNS, seeds))
-        found = verdicts(Claim("bound", "", "loss", "a", kind="bound", **bounds), one_arm(x))
+        found = verdicts(Claim("bound", "", "loss", "a", kind="bound", **bounds, role="extension"), one_arm(x))
         assert_at_most_five_percent(np.sum(found == "supported"))
         assert_at_most_five_percent(np.sum(found == "refuted"))
 
@@ -124,9 +124,11 @@ class TestNothingIsNotSomething:
         # No test of a mean from ten seeds holds for every skewed distribution. Of log-normal numbers (σ = 1) ours
         # supports "at most" in about 15 % where the mean is just the bound, as the docstring says. Logarithms are safe.
         x = np.random.default_rng(6).standard_normal((RUNS, 10))
-        skewed = verdicts(Claim("b", "", "loss", "a", kind="bound", at_most=math.exp(0.5)), one_arm(np.exp(x)))
+        skewed = verdicts(
+            Claim("b", "", "loss", "a", kind="bound", at_most=math.exp(0.5), role="extension"), one_arm(np.exp(x))
+        )
         assert 0.08 < np.mean(skewed == "supported") < 0.22
-        logarithm = verdicts(Claim("b", "", "loss", "a", kind="bound", at_most=0.0), one_arm(x))
+        logarithm = verdicts(Claim("b", "", "loss", "a", kind="bound", at_most=0.0, role="extension"), one_arm(x))
         assert_at_most_five_percent(np.sum(logarithm == "supported"))
 
     @pytest.mark.parametrize("better", ["lower", "higher"])
@@ -134,7 +136,7 @@ class TestNothingIsNotSomething:
     def test_no_trend(self, better, seeds):
         draw = np.random.default_rng(seeds)
         x = np.tile(np.arange(6.0), (seeds, 1))
-        claim = Claim("trend", "", "loss", "a", kind="trend", against="x", better=better)
+        claim = Claim("trend", "", "loss", "a", kind="trend", against="x", better=better, role="extension")
         found = verdicts(claim, [{"a": {"loss": y, "x": x}} for y in draw.standard_normal((RUNS, seeds, 6))])
         assert_at_most_five_percent(np.sum(found == "supported"))
         assert_at_most_five_percent(np.sum(found == "refuted"))
@@ -189,13 +191,13 @@ class TestSomethingIsFound:
 
         theory = float(integrate.quad(density, 0, 3)[0])
         assert theory == pytest.approx(stated, abs=1e-3)
-        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=margin)
+        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=margin, role="extension")
         d = np.random.default_rng(4).standard_normal((runs, n))
         found = verdicts(claim, two_arms(np.zeros_like(d), d))
         assert_near(np.mean(found == "supported"), theory, runs, loss=0.03)
 
     def test_arms_beyond_the_margin_are_not_equal(self):
-        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=0.5)
+        claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=0.5, role="extension")
         d = np.random.default_rng(5).normal(1.5, 1.0, (300, self.SEEDS))
         for sign in (1, -1):
             found = verdicts(claim, two_arms(np.zeros_like(d), sign * d))
@@ -205,7 +207,7 @@ class TestSomethingIsFound:
     @pytest.mark.parametrize("bounds", [{"at_least": 2.0}, {"at_most": 4.0}, {"at_least": 2.0, "at_most": 9.0}])
     def test_bounds(self, bounds):
         runs, n = 500, self.SEEDS
-        claim = Claim("bound", "", "loss", "a", kind="bound", **bounds)
+        claim = Claim("bound", "", "loss", "a", kind="bound", **bounds, role="extension")
         x = np.random.default_rng(6).normal(3.0, 2.0, (runs, n))  # half a standard deviation from 2 and from 4
         theory = self.power(self.interval_level, 0.5)
         assert_near(np.mean(verdicts(claim, one_arm(x)) == "supported"), theory, runs, loss=0.03)
@@ -224,10 +226,14 @@ class TestSomethingIsFound:
             for sign in (1, -1):
                 y = sign * (0.5 * deviation + margin) * x + noise
                 better = "higher" if sign > 0 else "lower"
-                claim = Claim("trend", "", "loss", "a", kind="trend", against="x", better=better, margin=margin)
+                claim = Claim(
+                    "trend", "", "loss", "a", kind="trend", against="x", better=better, margin=margin, role="extension"
+                )
                 found = verdicts(claim, [{"a": {"loss": v, "x": abscissa}} for v in y])
                 assert_near(np.mean(found == "supported"), theory, runs, loss=0.03)
-        within = Claim("rate", "", "loss", "a", kind="trend", against="x", at_least=-1.2, at_most=-0.8)
+        within = Claim(
+            "rate", "", "loss", "a", kind="trend", against="x", at_least=-1.2, at_most=-0.8, role="extension"
+        )
         for slope, word in ((-1.0, "supported"), (-2.0, "refuted"), (0.0, "refuted")):
             experiments = [{"a": {"loss": slope * x + v / 4, "x": abscissa}} for v in noise[:50]]
             assert set(verdicts(within, experiments)) == {word}

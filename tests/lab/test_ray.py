@@ -52,7 +52,7 @@ def run(store, made=None, **options):
 def deadly():
     """Three arms, of which the second kills its worker."""
     arms = (Arm("ours", fails=0), Arm("theirs", fails=1), Arm("third", fails=0))
-    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs", role="extension")
     scales = {"smoke": Scale(seeds=2, block=2)}
     return toys.paper(toys.experiment(trial="deadly", arms=arms, claims=(claim,), over_seeds="loop", scales=scales))
 

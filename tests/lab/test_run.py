@@ -109,7 +109,7 @@ def test_a_failing_cell_is_shown_and_the_others_go_on(store):
 
 def test_a_worker_that_dies_is_found_and_the_others_are_not_blamed(store):
     arms = (Arm("ours", fails=0), Arm("theirs", fails=1), Arm("third", fails=0))
-    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs")
+    claim = Claim("better", "s", metric="loss", method="ours", baseline="theirs", role="extension")
     made = toys.paper(
         toys.experiment(
             trial="deadly", arms=arms, claims=(claim,), over_seeds="loop", scales={"smoke": Scale(seeds=2, block=2)}
@@ -152,7 +152,9 @@ def test_a_users_problem(store, tmp_path):
 
 def test_an_experiment_that_takes_no_problem_is_skipped_or_refused(store, tmp_path):
     (tmp_path / "mine.py").write_text("class Hill:\n    offset = 3.0\n")
-    closed = toys.experiment("closed", accepts=(), claims=(Claim("other", "s", "loss", "ours", "theirs"),))
+    closed = toys.experiment(
+        "closed", accepts=(), claims=(Claim("other", "s", "loss", "ours", "theirs", role="extension"),)
+    )
     own = f"{tmp_path / 'mine.py'}:Hill"
     assert run(store, toys.paper(toys.experiment(), closed), problem=own).skipped == [
         "toy/closed has a problem of its own"
@@ -193,7 +195,9 @@ def test_compare_tells_a_change_from_noise(store):
 
 def test_an_experiment_without_the_scale_is_skipped_with_the_reason(store):
     only_desk = toys.experiment(
-        "large", claims=(Claim("other", "s", "loss", "ours", "theirs"),), scales={"desk": Scale(10, draws=8)}
+        "large",
+        claims=(Claim("other", "s", "loss", "ours", "theirs", role="extension"),),
+        scales={"desk": Scale(10, draws=8)},
     )
     summary = run(store, toys.paper(toys.experiment(), only_desk))
     assert summary.skipped == ["toy/large has no scale smoke, only desk"]

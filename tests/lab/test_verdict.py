@@ -11,7 +11,7 @@ import pytest
 from laureate.lab.claim import Claim
 from laureate.lab.judging.verdict import Verdict, answers, decide, draft, not_run, simulate
 
-BETTER = Claim("better", "a beats b", "loss", "a", "b")
+BETTER = Claim("better", "a beats b", "loss", "a", "b", role="extension")
 
 
 class TestRules:
@@ -45,7 +45,7 @@ class TestRules:
 
     @pytest.mark.parametrize(("better", "word"), [("lower", "supported"), ("higher", "refuted")])
     def test_which_way_is_better(self, better, word):
-        claim = Claim("c", "", "loss", "a", "b", better=better)
+        claim = Claim("c", "", "loss", "a", "b", better=better, role="extension")
         v = self.judge(claim, 0 * self.d, self.d)
         assert v.verdict == word
         assert np.sign(v.effect) == (1 if word == "supported" else -1)
@@ -62,61 +62,72 @@ class TestRules:
 
     def test_the_margin_moves_the_test_and_not_the_effect(self):
         for margin, word in ((0.5, "supported"), (1.0, "inconclusive"), (1.5, "refuted")):
-            v = self.judge(Claim("c", "", "loss", "a", "b", margin=margin), 0 * self.d, self.d)
+            v = self.judge(Claim("c", "", "loss", "a", "b", margin=margin, role="extension"), 0 * self.d, self.d)
             assert v.verdict == word
             assert v.effect == pytest.approx(self.d.mean())
-        assert self.judge(Claim("c", "", "loss", "a", "b", margin=1.0), 0 * self.d, self.d).reason == (
-            "the 95 % interval includes the margin 1"
-        )
+        assert self.judge(
+            Claim("c", "", "loss", "a", "b", margin=1.0, role="extension"), 0 * self.d, self.d
+        ).reason == ("the 95 % interval includes the margin 1")
 
     @pytest.mark.parametrize("sign", [1, -1])
     def test_a_relative_margin_is_a_share_of_the_size_of_the_baseline(self, sign):
         b = sign * (10 + self.d)
         for share, word in ((0.05, "supported"), (0.2, "refuted")):
-            claim = Claim("c", "", "loss", "a", "b", margin=share, relative=True)
+            claim = Claim("c", "", "loss", "a", "b", margin=share, relative=True, role="extension")
             assert self.judge(claim, b - self.d, b).verdict == word
-        v = self.judge(Claim("c", "", "loss", "a", "b", kind="equal", margin=0.2, relative=True), b - self.d, b)
+        v = self.judge(
+            Claim("c", "", "loss", "a", "b", kind="equal", margin=0.2, relative=True, role="extension"), b - self.d, b
+        )
         assert v.verdict == "supported"
         assert v.test.startswith("|loss of b - loss of a| < 0.2 |loss of b|: one-sided sign-flip tests")
 
     def test_equal(self):
         for margin, word in ((2.0, "supported"), (1.0, "inconclusive"), (0.5, "refuted")):
-            claim = Claim("c", "", "loss", "a", "b", kind="equal", margin=margin)
+            claim = Claim("c", "", "loss", "a", "b", kind="equal", margin=margin, role="extension")
             for a, b in ((0 * self.d, self.d), (self.d, 0 * self.d)):
                 assert self.judge(claim, a, b).verdict == word
-        v = self.judge(Claim("c", "", "loss", "a", "b", kind="equal", margin=1.0), 0 * self.d, self.d)
+        v = self.judge(Claim("c", "", "loss", "a", "b", kind="equal", margin=1.0, role="extension"), 0 * self.d, self.d)
         assert v.reason == "the 90 % interval includes the margin 1"
 
     def test_refuting_on_either_of_two_sides_costs_a_factor_of_two(self):
         five = np.array([1.0, 1.1, 0.9, 1.2, 0.8])
-        claim = Claim("c", "", "loss", "a", "b", kind="equal", margin=0.1)
+        claim = Claim("c", "", "loss", "a", "b", kind="equal", margin=0.1, role="extension")
         for sign in (1, -1):
             assert draft(claim, {"a": {"loss": 0 * five}, "b": {"loss": sign * five}}).refutes == 2 * 2**-5
             v = self.judge(claim, 0 * five, sign * five)
             assert (v.verdict, v.reason) == ("inconclusive", "p = 0.062 with one claim in the paper")
 
     def test_a_bound_shows_the_metric_itself(self):
-        v = self.judge(Claim("c", "", "loss", "a", kind="bound", at_least=0.5, at_most=3.0), self.d)
+        v = self.judge(Claim("c", "", "loss", "a", kind="bound", at_least=0.5, at_most=3.0, role="extension"), self.d)
         assert v.verdict == "supported"
         assert v.effect == pytest.approx(self.d.mean())
         assert v.improvement == 1.0
         assert v.effect_size == pytest.approx((self.d.mean() - 0.5) / self.d.std(ddof=1))  # to the nearer bound
         assert v.test.startswith("0.5 < loss of a < 3: one-sided sign-flip tests by seed")
-        assert self.judge(Claim("c", "", "loss", "a", kind="bound", at_least=0.5, at_most=1.0), self.d).reason == (
-            "the 95 % interval includes the bound 1"
-        )
+        assert self.judge(
+            Claim("c", "", "loss", "a", kind="bound", at_least=0.5, at_most=1.0, role="extension"), self.d
+        ).reason == ("the 95 % interval includes the bound 1")
 
     def test_a_bound_at_zero_beside_another(self):
         for d, word in ((self.d, "supported"), (self.d + 2, "refuted"), (-self.d, "refuted")):
-            assert self.judge(Claim("c", "", "loss", "a", kind="bound", at_least=0.0, at_most=2.0), d).verdict == word
+            assert (
+                self.judge(
+                    Claim("c", "", "loss", "a", kind="bound", at_least=0.0, at_most=2.0, role="extension"), d
+                ).verdict
+                == word
+            )
 
     def test_a_trend_shows_the_slope(self):
         x = np.tile([1.0, 2.0, 4.0], (10, 1))
         arms = {"a": {"loss": -self.d[:, None] * x, "x": x}}
-        v = decide([draft(Claim("c", "", "loss", "a", kind="trend", against="x", better="lower"), arms)], 1)[0]
+        v = decide(
+            [draft(Claim("c", "", "loss", "a", kind="trend", against="x", better="lower", role="extension"), arms)], 1
+        )[0]
         assert (v.verdict, v.effect) == ("supported", pytest.approx(self.d.mean()))  # positive: the paper is right
         assert v.test.startswith("-(slope of loss of a against x) > 0: ")
-        v = decide([draft(Claim("c", "", "loss", "a", kind="trend", against="x", at_most=-0.5), arms)], 1)[0]
+        v = decide(
+            [draft(Claim("c", "", "loss", "a", kind="trend", against="x", at_most=-0.5, role="extension"), arms)], 1
+        )[0]
         assert (v.verdict, v.effect) == ("supported", pytest.approx(-self.d.mean()))  # the slope, as measured
 
     def test_units_and_the_order_of_seeds_change_nothing(self):
@@ -168,13 +179,15 @@ class TestRules:
         )
         assert v.reason == "every seed lies exactly at 0, neither beyond nor short of it"
         assert (
-            self.judge(Claim("c", "", "loss", "a", "b", kind="equal", margin=0.1), self.d, self.d).verdict
+            self.judge(
+                Claim("c", "", "loss", "a", "b", kind="equal", margin=0.1, role="extension"), self.d, self.d
+            ).verdict
             == "supported"
         )
 
     def test_claims_are_corrected_together_and_never_milder_alone(self):
         draw = np.random.default_rng(1)
-        claims = [Claim(f"c{i}", "", f"m{i}", "a", "b") for i in range(5)]
+        claims = [Claim(f"c{i}", "", f"m{i}", "a", "b", role="extension") for i in range(5)]
         arms = {
             "a": {f"m{i}": draw.standard_normal(10) for i in range(5)},
             "b": {f"m{i}": draw.standard_normal(10) + 0.4 * i for i in range(5)},
@@ -222,12 +235,12 @@ class TestBrokenSeeds:
     def test_in_the_other_kinds(self):
         arms = self.arms(a=(2, np.nan))
         for claim in (
-            Claim("c", "", "loss", "a", kind="bound", at_most=1.0),
-            Claim("c", "", "loss", "a", "b", kind="equal", margin=2.0),
+            Claim("c", "", "loss", "a", kind="bound", at_most=1.0, role="extension"),
+            Claim("c", "", "loss", "a", "b", kind="equal", margin=2.0, role="extension"),
         ):
             assert draft(claim, arms).fault == "2 of 10 seeds not finite in arm a"
         x = np.tile([0.0, 1.0, 2.0], (10, 1))
-        trend = Claim("c", "", "loss", "a", kind="trend", against="x")
+        trend = Claim("c", "", "loss", "a", kind="trend", against="x", role="extension")
         y = x.copy()
         y[4, 1] = np.nan
         assert draft(trend, {"a": {"loss": y, "x": x}}).fault == "1 of 10 seeds not finite in arm a"
@@ -254,35 +267,45 @@ class TestErrors:
     def test_vectors_where_numbers_are_needed(self):
         vectors = {"a": {"loss": np.zeros((5, 3))}, "b": {"loss": np.zeros((5, 3))}}
         for claim in (
-            Claim("c", "", "loss", "a", "b"),
-            Claim("c", "", "loss", "a", "b", kind="equal", margin=1.0),
-            Claim("c", "", "loss", "a", kind="bound", at_most=1.0),
+            Claim("c", "", "loss", "a", "b", role="extension"),
+            Claim("c", "", "loss", "a", "b", kind="equal", margin=1.0, role="extension"),
+            Claim("c", "", "loss", "a", kind="bound", at_most=1.0, role="extension"),
         ):
             self.refuses(claim, vectors, claim.kind, "'loss'", "(5, 3)")
 
     def test_what_is_missing(self):
         arms = {"a": {"loss": np.zeros(5), "cost": np.zeros(5)}, "b": {"loss": np.zeros(5)}}
-        self.refuses(Claim("c", "", "bias", "a", "b"), arms, "'bias'", "cost, loss")
-        self.refuses(Claim("c", "", "loss", "a", "z"), arms, "'z'", "a, b")
-        self.refuses(Claim("c", "", "loss", "a", kind="trend", against="steps"), arms, "'steps'", "cost, loss")
+        self.refuses(Claim("c", "", "bias", "a", "b", role="extension"), arms, "'bias'", "cost, loss")
+        self.refuses(Claim("c", "", "loss", "a", "z", role="extension"), arms, "'z'", "a, b")
+        self.refuses(
+            Claim("c", "", "loss", "a", kind="trend", against="steps", role="extension"), arms, "'steps'", "cost, loss"
+        )
 
     def test_seeds_that_do_not_pair(self):
         arms = {"a": {"loss": np.zeros(5)}, "b": {"loss": np.zeros(6)}}
-        self.refuses(Claim("c", "", "loss", "a", "b"), arms, "paired by seed", "5", "6")
-        self.refuses(Claim("c", "", "loss", "a", "b"), {"a": {"loss": np.zeros(0)}, "b": arms["b"]}, "at least 1 seed")
+        self.refuses(Claim("c", "", "loss", "a", "b", role="extension"), arms, "paired by seed", "5", "6")
         self.refuses(
-            Claim("c", "", "loss", "a", "b"), {"a": {"loss": np.float64(1)}, "b": arms["b"]}, "at least 1 seed"
+            Claim("c", "", "loss", "a", "b", role="extension"),
+            {"a": {"loss": np.zeros(0)}, "b": arms["b"]},
+            "at least 1 seed",
+        )
+        self.refuses(
+            Claim("c", "", "loss", "a", "b", role="extension"),
+            {"a": {"loss": np.float64(1)}, "b": arms["b"]},
+            "at least 1 seed",
         )
 
     def test_trends_without_vectors(self):
-        claim = Claim("c", "", "loss", "a", kind="trend", against="x")
+        claim = Claim("c", "", "loss", "a", kind="trend", against="x", role="extension")
         for y, x in (((5,), (5,)), ((5, 3), (5, 4)), ((5, 1), (5, 1)), ((5, 3), (3,)), ((5, 3, 2), (5, 3, 2))):
             self.refuses(claim, {"a": {"loss": np.zeros(y), "x": np.zeros(x)}}, str(y), str(x))
 
     def test_claims_that_make_no_sense(self):
         arms = {"a": {"loss": np.zeros(5)}}
-        self.refuses(Claim("c", "", "loss", "a", kind="question"), arms, "answers()")
-        self.refuses(Claim("c", "", "loss", "a", kind="bound", at_most=1.0, relative=True), arms, "relative")
+        self.refuses(Claim("c", "", "loss", "a", kind="question", role="extension"), arms, "answers()")
+        self.refuses(
+            Claim("c", "", "loss", "a", kind="bound", at_most=1.0, relative=True, role="extension"), arms, "relative"
+        )
 
 
 class TestRecords:
@@ -314,7 +337,7 @@ class TestRecords:
 
 
 class TestAnswers:
-    question = Claim("why", "", "loss", "a", kind="question")
+    question = Claim("why", "", "loss", "a", kind="question", role="extension")
 
     def test_a_row_an_arm(self):
         x = np.random.default_rng(0).standard_normal(12)
@@ -346,8 +369,8 @@ def test_one_experiment_among_many_is_the_experiment_alone():
     experiments[2]["a"]["loss"][0] = np.nan
     for claim in (
         BETTER,
-        Claim("c", "", "loss", "a", "b", margin=0.1),
-        Claim("c", "", "loss", "a", "b", kind="equal", margin=0.5),
+        Claim("c", "", "loss", "a", "b", margin=0.1, role="extension"),
+        Claim("c", "", "loss", "a", "b", kind="equal", margin=0.5, role="extension"),
     ):
         for alone, arms in zip(simulate(claim, experiments), experiments, strict=True):
             expected = draft(claim, arms)

@@ -7,9 +7,11 @@ from laureate.lab.running.plan import Selection, select
 
 TRIALS = Path(__file__).with_name("toy_trials.py")
 ARMS = (Arm("ours", shift=0.0), Arm("theirs", shift=2.0), Arm("third", shift=4.0))
-BETTER = Claim("better", "ours is lower than theirs", metric="loss", method="ours", baseline="theirs", margin=0.5)
-WORSE = Claim("worse", "the third is lower than ours", metric="loss", method="third", baseline="ours")
-QUESTION = Claim("which", "how do all compare?", metric="loss", method="ours", kind="question")
+BETTER = Claim(
+    "better", "ours is lower than theirs", metric="loss", method="ours", baseline="theirs", margin=0.5, role="extension"
+)
+WORSE = Claim("worse", "the third is lower than ours", metric="loss", method="third", baseline="ours", role="extension")
+QUESTION = Claim("which", "how do all compare?", metric="loss", method="ours", kind="question", role="extension")
 
 
 def experiment(name: str = "toy", trial: str = "trial", **changes) -> Experiment:

@@ -17,8 +17,8 @@ PAYLOAD = "<script>window.hacked = 1</script><img src=x onerror='window.hacked =
 CLAIMS = (
     toys.BETTER,
     toys.WORSE,
-    Claim("close", "the third is near theirs", "loss", "third", "theirs", kind="equal", margin=5.0),
-    Claim("small", "ours is small", "loss", "ours", kind="bound", at_most=100.0),
+    Claim("close", "the third is near theirs", "loss", "third", "theirs", kind="equal", margin=5.0, role="extension"),
+    Claim("small", "ours is small", "loss", "ours", kind="bound", at_most=100.0, role="extension"),
     toys.QUESTION,
 )
 

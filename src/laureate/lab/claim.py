@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Arm", "Claim", "Curve", "Experiment", "Guard", "Paper", "Scale", "Settings"]
+__all__ = ["Arm", "Claim", "Curve", "Experiment", "Guard", "Paper", "Role", "Scale", "Settings"]
 
 Setting = float | int | str | bool
 Compilation = Literal["lightest", "light", "thorough"]
@@ -132,8 +132,9 @@ class Claim:
         the slope lies within these.
         ``bound``: the mean of the method's metric lies within ``at_least`` and ``at_most``.
         ``question``: no verdict; the table of all arms is the answer.
-    role: ``headline``: the paper says it and we measure it at its size. ``stand-in``: the same at a size that fits us.
-        ``extension``: a question of ours or of a reviewer. ``check``: it holds by mathematics, and tests our code.
+    role: ``headline``: the paper says it and we measure it at its size (desk; smoke is always smaller).
+        ``stand-in``: the same at a size that fits us. ``extension``: a question of ours or of a reviewer. ``check``: it
+        holds by mathematics or by construction, and tests our code.
     margin: in the metric's own unit, or as a share of the baseline's mean with ``relative=True``.
     trivial: the arm that does nothing clever (predicts the mean, guesses, stays put); a method that does not beat it is
         never supported.
@@ -155,7 +156,7 @@ class Claim:
     at_most: float | None = None
     unit: str = ""
     source: str = ""
-    role: Role = "stand-in"
+    role: Role = field(kw_only=True)
     trivial: str = ""
     reported: str = ""
 

@@ -47,6 +47,7 @@ CONSENSUS = Experiment(
             at_most=-0.4,
             unit="decades of rounds a decade of gap",
             source="section on accelerated gossip",
+            role="check",
         ),
         Claim(
             "consensus-plain",
@@ -59,6 +60,7 @@ CONSENSUS = Experiment(
             at_most=-0.9,
             unit="decades of rounds a decade of gap",
             source="section on accelerated gossip",
+            role="check",
         ),
         Claim(
             "consensus-bound",
@@ -70,6 +72,7 @@ CONSENSUS = Experiment(
             at_most=1e-6,
             unit="relative",
             source="classical: no polynomial of W does better",
+            role="check",
         ),
     ),
     deviations=(
@@ -127,6 +130,7 @@ QUADRATICS = Experiment(
             margin=1.0,
             unit="decades of squared distance",
             source="experiments on sparse networks",
+            role="stand-in",
         ),
         Claim(
             "sparse-tracking",
@@ -137,6 +141,7 @@ QUADRATICS = Experiment(
             margin=2.0,
             unit="decades of squared distance",
             source="experiments on sparse networks",
+            role="stand-in",
         ),
         Claim(
             "sparse-d2",
@@ -147,6 +152,7 @@ QUADRATICS = Experiment(
             margin=0.301,
             unit="decades of squared distance",
             source="experiments on sparse networks",
+            role="stand-in",
         ),
         Claim(
             "sparse-bytes",
@@ -156,6 +162,7 @@ QUADRATICS = Experiment(
             baseline="d2",
             unit="decades of squared distance",
             source="experiments on sparse networks; equal bytes are ours",
+            role="extension",
         ),
         Claim(
             "dense-noiseless",
@@ -168,6 +175,7 @@ QUADRATICS = Experiment(
             margin=0.5,
             unit="decades of squared distance, cut at 10⁻¹⁰",
             source="ours: where not to expect an advantage",
+            role="extension",
         ),
         Claim(
             "every-case",
@@ -176,6 +184,7 @@ QUADRATICS = Experiment(
             method="detag",
             kind="question",
             unit="log10 of the squared distance",
+            role="extension",
         ),
     ),
     deviations=(
@@ -238,6 +247,7 @@ LOWER_BOUND = Experiment(
             at_most=-0.3,
             unit="decades of rounds a decade of gap",
             source="theorems on the lower bound and on DeTAG",
+            role="stand-in",
         ),
         Claim(
             "sparse-trend",
@@ -249,6 +259,7 @@ LOWER_BOUND = Experiment(
             margin=0.2,
             unit="exponent of 1/(1 − λ)",
             source="table of rates",
+            role="stand-in",
         ),
         Claim(
             "sparse-rounds",
@@ -259,6 +270,7 @@ LOWER_BOUND = Experiment(
             margin=0.477,
             unit="decades of rounds",
             source="table of rates",
+            role="stand-in",
         ),
         Claim(
             "exponents",
@@ -267,6 +279,7 @@ LOWER_BOUND = Experiment(
             method="detag",
             kind="question",
             unit="exponent of 1/(1 − λ)",
+            role="extension",
         ),
         Claim(
             "smallest-gap",
@@ -275,6 +288,7 @@ LOWER_BOUND = Experiment(
             method="detag",
             kind="question",
             unit="log10 of the rounds",
+            role="extension",
         ),
     ),
     deviations=(

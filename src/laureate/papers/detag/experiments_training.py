@@ -58,6 +58,7 @@ SORTED_IMAGES = Experiment(
             relative=True,
             unit="mean loss of the nodes' models",
             source="experiments on unshuffled data",
+            role="stand-in",
         ),
         Claim(
             "unshuffled-bytes",
@@ -67,6 +68,7 @@ SORTED_IMAGES = Experiment(
             baseline="d-psgd",
             unit="mean loss of the nodes' models",
             source="experiments on unshuffled data; equal bytes are ours",
+            role="extension",
         ),
         Claim(
             "equal-on-shuffled",
@@ -80,6 +82,7 @@ SORTED_IMAGES = Experiment(
             relative=True,
             unit="mean loss of the nodes' models",
             source="experiments on shuffled data",
+            role="stand-in",
         ),
         Claim(
             "unshuffled-d2",
@@ -89,6 +92,7 @@ SORTED_IMAGES = Experiment(
             baseline="d2",
             unit="mean loss of the nodes' models",
             source="experiments on unshuffled data",
+            role="stand-in",
         ),
         Claim(
             "unshuffled-mean-model",
@@ -97,6 +101,7 @@ SORTED_IMAGES = Experiment(
             method="detag",
             kind="question",
             unit="loss of the mean model",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -162,6 +167,7 @@ CONV_NET = Experiment(
             relative=True,
             unit="mean loss of the nodes' models",
             source="experiments on unshuffled data",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -198,6 +204,7 @@ REAL_PROCESSES = Experiment(
             at_least=1.0,
             unit="decades of squared distance, D-PSGD's less DeTAG's",
             source="ours: the simulated networks are not simulations",
+            role="check",
         ),
         Claim(
             "real-processes-agree",
@@ -210,6 +217,7 @@ REAL_PROCESSES = Experiment(
             margin=0.01,
             unit="decades of squared distance",
             source="ours: the simulated networks are not simulations",
+            role="check",
         ),
     ),
     deviations=(

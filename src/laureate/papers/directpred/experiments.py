@@ -46,6 +46,7 @@ MODES = Experiment(
             at_most=1e-3,
             unit="largest error of p and s",
             source="section 3, decoupled dynamics",
+            role="check",
         ),
         Claim(
             "modes-basin",
@@ -56,6 +57,7 @@ MODES = Experiment(
             at_least=0.99,
             unit="share of starts",
             source="section 3, fixed points",
+            role="check",
         ),
         Claim(
             "modes-alignment",
@@ -67,6 +69,7 @@ MODES = Experiment(
             at_most=0.01,
             unit="‖[F, W_p]‖/(2‖F‖‖W_p‖)",
             source="section 3, eigenspace alignment",
+            role="check",
         ),
     ),
     deviations=(
@@ -103,6 +106,7 @@ INVARIANT_SUBSPACE = Experiment(
             at_least=7.9,
             unit="of 8",
             source="section 4",
+            role="stand-in",
         ),
         Claim(
             "invariant-subspace-energy",
@@ -113,6 +117,7 @@ INVARIANT_SUBSPACE = Experiment(
             at_least=0.95,
             unit="share of ‖W‖²",
             source="section 4",
+            role="stand-in",
         ),
         Claim(
             "invariant-subspace-linear",
@@ -125,6 +130,7 @@ INVARIANT_SUBSPACE = Experiment(
             margin=0.1,
             unit="share of ‖W‖²",
             source="section 4",
+            role="stand-in",
         ),
         Claim(
             "invariant-subspace-none",
@@ -137,6 +143,7 @@ INVARIANT_SUBSPACE = Experiment(
             margin=0.5,
             unit="of 8",
             source="section 4",
+            role="stand-in",
         ),
         Claim(
             "weight-decay",
@@ -149,6 +156,7 @@ INVARIANT_SUBSPACE = Experiment(
             margin=0.1,
             unit="share of ‖W‖²",
             source="section 3, the role of weight decay",
+            role="stand-in",
         ),
         Claim(
             "direct-copy",
@@ -157,6 +165,7 @@ INVARIANT_SUBSPACE = Experiment(
             method="direct-copy",
             kind="question",
             unit="of 8",
+            role="extension",
         ),
     ),
     deviations=(
@@ -207,6 +216,7 @@ COLLAPSE = Experiment(
             margin=2.0,
             unit="decades of E‖z‖²",
             source="section 3.1",
+            role="check",
         ),
         Claim(
             "collapse-stop-gradient",
@@ -218,6 +228,7 @@ COLLAPSE = Experiment(
             margin=2.0,
             unit="decades of E‖z‖²",
             source="section 3.1",
+            role="check",
         ),
         Claim(
             "collapse-rate",
@@ -229,6 +240,7 @@ COLLAPSE = Experiment(
             at_most=1.05,
             unit="measured over predicted exponent",
             source="section 3.1",
+            role="check",
         ),
     ),
     deviations=(
@@ -287,6 +299,7 @@ IMAGES = Experiment(
             margin=0.30103,
             unit="log10 of the effective rank, uncentred",
             source="section 5; the notes' own runs",
+            role="extension",
         ),
         Claim(
             "rank-none",
@@ -297,6 +310,7 @@ IMAGES = Experiment(
             better="higher",
             unit="log10 of the effective rank, uncentred",
             source="section 3.1",
+            role="extension",
         ),
         Claim(
             "alignment",
@@ -308,6 +322,7 @@ IMAGES = Experiment(
             better="lower",
             unit="‖[F, W_p]‖/(2‖F‖‖W_p‖)",
             source="section 4",
+            role="check",
         ),
         Claim(
             "ema",
@@ -318,6 +333,7 @@ IMAGES = Experiment(
             better="higher",
             unit="log10 of the effective rank, uncentred",
             source="section 3, the role of the moving average",
+            role="stand-in",
         ),
         Claim(
             "eigen-floor",
@@ -328,6 +344,7 @@ IMAGES = Experiment(
             better="higher",
             unit="log10 of the effective rank, uncentred",
             source="section 4, ablation of ε",
+            role="stand-in",
         ),
         Claim(
             "frequency",
@@ -338,6 +355,7 @@ IMAGES = Experiment(
             better="higher",
             unit="log10 of the effective rank, uncentred",
             source="section 4, ablation of the frequency",
+            role="stand-in",
         ),
         Claim(
             "rank-table",
@@ -346,6 +364,7 @@ IMAGES = Experiment(
             method="direct-pred",
             kind="question",
             unit="effective rank, uncentred",
+            role="extension",
         ),
     ),
     deviations=(

@@ -71,6 +71,7 @@ LEARN_ISING = Experiment(
             baseline="gibbs",
             unit="nats",
             source="training Ising models",
+            role="stand-in",
         ),
     ),
     curves=(Curve("curve", "updates", "Error of the couplings", "updates", "log RMSE"),),
@@ -130,6 +131,7 @@ LEARN_POTTS = Experiment(
             baseline="gibbs",
             unit="nats",
             source="Potts models of proteins",
+            role="stand-in",
         ),
     ),
     curves=(Curve("curve", "updates", "Error of the couplings", "updates", "log RMSE"),),
@@ -189,6 +191,7 @@ DEEP = Experiment(
             better="higher",
             unit="nats an image",
             source="deep energy-based models",
+            role="stand-in",
         ),
     ),
     deviations=(

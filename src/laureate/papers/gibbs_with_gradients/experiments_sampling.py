@@ -49,6 +49,7 @@ EXACT = Experiment(
             at_most=-12.0,
             unit="log10",
             source="the Metropolis-Hastings step",
+            role="check",
         ),
         Claim(
             "exact-correction",
@@ -60,6 +61,7 @@ EXACT = Experiment(
             margin=6.0,
             unit="log10",
             source="the Metropolis-Hastings step",
+            role="check",
         ),
     ),
     deviations=(
@@ -91,6 +93,7 @@ GAP = Experiment(
             margin=log(1.5),
             unit="nats",
             source="efficiency of the sampler",
+            role="extension",
         ),
         Claim(
             "near-optimal",
@@ -103,6 +106,7 @@ GAP = Experiment(
             margin=0.1,
             unit="nats",
             source="theorem on the relative efficiency of the gradient approximation",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -139,6 +143,7 @@ ISING = Experiment(
             margin=log(1.5),
             unit="nats",
             source="Ising models",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -175,6 +180,7 @@ POTTS = Experiment(
             margin=log(1.5),
             unit="nats",
             source="Potts models",
+            role="stand-in",
         ),
     ),
     deviations=(*ONE_EVALUATION, "A Gibbs step with K categories evaluates the other K - 1, so it counts as two here."),
@@ -202,6 +208,7 @@ RBM = Experiment(
             baseline="gibbs",
             unit="nats",
             source="restricted Boltzmann machines",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -234,6 +241,7 @@ FHMM = Experiment(
             better="higher",
             unit="nats a variable",
             source="factorial hidden Markov models",
+            role="stand-in",
         ),
     ),
     curves=(Curve("curve", "evaluations", "Log joint density along the run", "evaluations", "nats a variable"),),
@@ -275,6 +283,7 @@ SECONDS = Experiment(
             better="higher",
             unit="nats",
             source="comparison at equal run time",
+            role="stand-in",
         )
         for name, what in (
             ("ising", "an Ising lattice"),

@@ -37,6 +37,7 @@ UNBIASED = Experiment(
             at_most=0.01,
             unit="of ‖∇L‖²",
             source="the theorem that PES is unbiased (for losses quadratic in θ)",
+            role="check",
         ),
         Claim(
             "unbiased-truncated",
@@ -48,6 +49,7 @@ UNBIASED = Experiment(
             margin=0.04,
             unit="of ‖∇L‖²",
             source="section on truncation bias",
+            role="check",
         ),
     ),
     deviations=(
@@ -83,6 +85,7 @@ VARIANCE = Experiment(
             at_most=1.03,
             unit="measured / formula",
             source="section and appendix on the variance of PES",
+            role="check",
         ),
         Claim(
             "variance-agreeing",
@@ -93,6 +96,7 @@ VARIANCE = Experiment(
             margin=0.1,
             unit="decades of tr cov / ‖g‖²",
             source="section on the variance of PES: identical gradients",
+            role="check",
         ),
         Claim(
             "variance-cancelling",
@@ -104,6 +108,7 @@ VARIANCE = Experiment(
             margin=0.1,
             unit="decades of tr cov / ‖g‖²",
             source="section on the variance of PES: independent gradients",
+            role="check",
         ),
     ),
     deviations=(
@@ -156,6 +161,7 @@ CHARACTER_LSTM = Experiment(
             baseline="random",
             unit="decades of variance a decade of truncations",
             source="experiment measuring variance with a small LSTM",
+            role="stand-in",
         ),
         Claim(
             "character-lstm-random",
@@ -167,6 +173,7 @@ CHARACTER_LSTM = Experiment(
             better="higher",
             unit="decades of variance a decade of truncations",
             source="experiment measuring variance with a small LSTM",
+            role="stand-in",
         ),
         Claim(
             "character-lstm-repeated",
@@ -179,6 +186,7 @@ CHARACTER_LSTM = Experiment(
             at_most=0.1,
             unit="decades of variance a decade of truncations",
             source="experiment measuring variance with a small LSTM",
+            role="stand-in",
         ),
     ),
     deviations=(

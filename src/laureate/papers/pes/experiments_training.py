@@ -55,6 +55,7 @@ INFLUENCE_BALANCING = Experiment(
             margin=6.0,
             unit="decades of loss",
             source="experiment on influence balancing",
+            role="headline",
         ),
         Claim(
             "influence-balancing-rtrl",
@@ -67,6 +68,7 @@ INFLUENCE_BALANCING = Experiment(
             margin=0.5,
             unit="decades of loss",
             source="experiment on influence balancing",
+            role="headline",
         ),
         Claim(
             "influence-balancing-backprop",
@@ -77,6 +79,7 @@ INFLUENCE_BALANCING = Experiment(
             margin=6.0,
             unit="decades of loss",
             source="experiment on influence balancing",
+            role="headline",
         ),
         Claim(
             "noise-reuse",
@@ -85,6 +88,7 @@ INFLUENCE_BALANCING = Experiment(
             method="noise-reuse",
             kind="question",
             unit="decades of loss, mean over the training",
+            role="extension",
         ),
     ),
     deviations=(
@@ -142,6 +146,7 @@ TOY_SCHEDULE = Experiment(
             margin=0.05,
             unit="of the first loss",
             source="experiment on the 2-D toy regression",
+            role="headline",
         ),
         Claim(
             "toy-schedule-backprop",
@@ -154,6 +159,7 @@ TOY_SCHEDULE = Experiment(
             margin=0.05,
             unit="of the first loss",
             source="experiment on the 2-D toy regression",
+            role="headline",
         ),
         Claim(
             "toy-schedule-full-es",
@@ -165,6 +171,7 @@ TOY_SCHEDULE = Experiment(
             better="higher",
             unit="of the first loss, mean over the training",
             source="introduction: PES allows rapid updates, full-unroll ES one an episode",
+            role="extension",
         ),
     ),
     deviations=(
@@ -218,6 +225,7 @@ L2_COEFFICIENT = Experiment(
             baseline="truncated-es",
             unit="|log λ − log λ*|, mean of six starts",
             source="experiment on the L2 coefficient (UCI Yacht)",
+            role="stand-in",
         ),
         Claim(
             "l2-coefficient-optimum",
@@ -228,6 +236,7 @@ L2_COEFFICIENT = Experiment(
             at_most=0.3,
             unit="|log λ − log λ*|, mean of six starts",
             source="experiment on the L2 coefficient (UCI Yacht)",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -293,6 +302,7 @@ LEARNED_OPTIMISER = Experiment(
             better="higher",
             unit="of the first loss",
             source="experiment on learned optimisers",
+            role="stand-in",
         ),
         Claim(
             "learned-optimiser-backprop",
@@ -304,6 +314,7 @@ LEARNED_OPTIMISER = Experiment(
             better="higher",
             unit="of the first loss",
             source="experiment on learned optimisers",
+            role="stand-in",
         ),
     ),
     deviations=(

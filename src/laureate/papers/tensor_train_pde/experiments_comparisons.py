@@ -48,6 +48,7 @@ RANK = Experiment(
             margin=0.8,
             relative=True,
             source="section 3.1: the rank of the solution",
+            role="check",
         ),
         Claim(
             "rank-enough",
@@ -58,6 +59,7 @@ RANK = Experiment(
             kind="equal",
             margin=0.01,
             source="section 3.1",
+            role="check",
         ),
     ),
     deviations=(
@@ -96,6 +98,7 @@ TERMINAL = Experiment(
             method="train-and-g",
             baseline="train",
             source="section 3.1 and 4.1",
+            role="stand-in",
         ),
         Claim(
             "terminal-alone",
@@ -104,6 +107,7 @@ TERMINAL = Experiment(
             method="g",
             kind="question",
             source="premade settings of the authors' code: degree 0",
+            role="stand-in",
         ),
     ),
     deviations=(OURS, "Not at smoke, for its seconds alone: three programs to compile."),
@@ -143,6 +147,7 @@ DIMENSION = Experiment(
             at_most=1.3,
             unit="exponent of d",
             source="section 3.1: linear in d at fixed rank",
+            role="stand-in",
         ),
     ),
     deviations=(
@@ -189,6 +194,7 @@ NETWORKS = Experiment(
             method="tensor-train",
             baseline="deep-bsde",
             source="section 4.1, table 1",
+            role="extension",
         ),
         Claim(
             "against-backward-network",
@@ -197,6 +203,7 @@ NETWORKS = Experiment(
             method="tensor-train",
             baseline="deep-backward",
             source="section 4.1, table 1",
+            role="stand-in",
         ),
     ),
     deviations=(
