@@ -26,7 +26,7 @@ def test_enough_seeds_to_decide_every_claim_after_holm(paper):
     family = sum(claim.kind != "question" for claim in PAPERS[paper].claims)
     for experiment in PAPERS[paper].experiments:
         for name, scale in experiment.scales.items():
-            if any(claim.kind != "question" for claim in experiment.claims):
+            if name != "tiny" and any(claim.kind != "question" for claim in experiment.claims):
                 assert smallest_p(scale.seeds) * family < ALPHA, (experiment.name, name)
 
 

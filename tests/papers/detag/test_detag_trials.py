@@ -4,67 +4,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trial_runner import problem_of, run
+from trial_runner import run
 
 from laureate.lab.claim import Settings
-from laureate.lab.running.references import load
 from laureate.papers.detag import trials
 from laureate.papers.detag import trials_processes as detag_processes
 from laureate.papers.detag.about import PAPER
 from laureate.problems.peers import ImagesOverNodes, Quadratics
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
-# As small as a trial can be made: what is tested here is that it runs and reports what its claims read.
-TINY = {
-    "consensus": ({}, {"sizes": (4, 6), "most": 40}),
-    "quadratics": ({"nodes": 4, "dimension": 2}, {"rounds": 20, "rates": (0.1, 0.2)}),
-    "lower-bound": ({"nodes": 4, "dimension": 2}, {"rounds": 20, "kappas": (1.0, 0.5), "rates": (0.1, 0.2)}),
-    "sorted-images": (
-        {"nodes": 4, "per_node": 20, "pool": 4},
-        {"rounds": 8, "points": 2, "cases": 2, "rates": (0.1, 0.2)},
-    ),
-    "conv-net": (
-        {"nodes": 4, "per_node": 20, "model": "conv", "channels": 1, "batch": 2},
-        {"rounds": 8, "points": 2, "cases": 1, "rates": (0.1, 0.2)},
-    ),
-}
 
 
 def test_the_ids_are_the_ones_promised():
     promised = {"unshuffled", "sparse", "lower-bound", "equal-on-shuffled", "consensus", "real-processes"}
     assert promised <= {claim.name for claim in PAPER.claims}
     assert PAPER.id == "detag"
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_every_scale_gives_the_settings_the_tiny_one_has(name):
-    for scale in EXPERIMENTS[name].scales.values():
-        assert set(scale.settings) == set(TINY[name][1])
-
-
-# Programs of one kind have one here; the others are among the slow.
-OFTEN = ("consensus", "lower-bound")
-
-
-@pytest.mark.parametrize("name", [*OFTEN, *(pytest.param(n, marks=pytest.mark.slow) for n in TINY if n not in OFTEN)])
-def test_each_trial_runs_and_reports_what_its_claims_read(name):
-    experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
-    arms = (
-        experiment.arms if name in ("consensus", "quadratics") else experiment.arms[:2]
-    )  # the rest differ by name only
-    for arm in arms:
-        metrics = run(
-            load(experiment.trial), arm.settings, problem_of(experiment, **problem), scale, x64=experiment.x64
-        )
-        for metric, values in metrics.items():
-            assert values.shape[0] == 2, metric
-            assert np.isfinite(values).all(), (arm.name, metric)
-        for claim in experiment.claims:
-            wanted = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
-            for metric in wanted:
-                assert metrics[metric].ndim == (2 if claim.kind == "trend" else 1), claim.name
-        for curve in experiment.curves:
-            assert metrics[curve.x].shape == metrics[curve.y].shape
 
 
 @pytest.mark.slow

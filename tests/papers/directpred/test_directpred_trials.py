@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trial_runner import check_metrics, problem_of, run
+from trial_runner import run
 
 from laureate.lab.claim import Settings
 from laureate.lab.running.references import load
@@ -12,20 +12,6 @@ from laureate.papers.directpred.about import PAPER
 from laureate.problems.views import ImagePairs, LabelledPairs, SharedDirections
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
-VECTORS = {"inputs": 6, "shared": 3, "dim": 4, "floor": 0.5}
-TINY = {
-    "modes": ({}, {"size": 2, "steps": 40}),
-    "invariant-subspace": (VECTORS, {"steps": 4, "batch": 8}),
-    "collapse": (VECTORS, {"steps": 4, "batch": 8}),
-    "rank": (
-        {"data": "digits", "pool": 2, "hidden": 8, "dim": 4},
-        {"steps": 4, "batch": 8, "points": 2, "judged": 16},
-    ),
-    "accuracy": (
-        {"data": "digits", "side": 8, "blocks": 1, "hidden": 8, "dim": 4, "train": 300, "test": 50},
-        {"steps": 3, "batch": 8, "per_class": 2, "bank_per_class": 4},
-    ),
-}
 
 
 def test_the_ids_are_the_ones_promised():
@@ -34,31 +20,11 @@ def test_the_ids_are_the_ones_promised():
     assert promised <= {claim.name for claim in PAPER.claims}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_scale_gives_the_settings_the_tiny_one_has(name):
-    problem, settings = TINY[name]
-    for scale in EXPERIMENTS[name].scales.values():
-        assert set(scale.settings) == set(settings)
-        assert set(scale.problem) <= set(problem)
-
-
-@pytest.mark.parametrize(
-    ("name", "arm"),
-    [("modes", "theory"), ("invariant-subspace", "direct-copy"), ("rank", "direct-pred-freq-20")]
-    + [("collapse", arm.name) for arm in EXPERIMENTS["collapse"].arms]
-    + [pytest.param("accuracy", "direct-pred", marks=pytest.mark.slow)],
-)
-def test_trials_report_what_their_claims_read(name, arm):
-    experiment, (problem, scale) = EXPERIMENTS[name], TINY[name]
-    metrics = run(load(experiment.trial), experiment.arm(arm).settings, problem_of(experiment, **problem), scale)
-    check_metrics(experiment, metrics)
-
-
 @pytest.mark.slow
 def test_the_collapse_trial_predicts_the_rate_it_measures():
     """A wrong factor in the prediction, or a loss of one direction instead of two, would show."""
     experiment = EXPERIMENTS["collapse"]
-    problem = problem_of(experiment, **experiment.scales["smoke"].problem)
+    problem = SharedDirections(**experiment.scales["smoke"].problem)
     arm = experiment.arm("no-predictor").settings
     metrics = run(load(experiment.trial), arm, problem, {"steps": 300, "batch": 512}, seeds=4)
     np.testing.assert_allclose(metrics["rate_ratio"].mean(), 1.0, atol=0.04)
@@ -101,7 +67,7 @@ def test_pairs_of_ones_own_run():
     experiment = EXPERIMENTS["rank"]
     assert all(hasattr(Own, name) for name in experiment.accepts)
     metrics = load(experiment.trial)(
-        jax.random.key(0), experiment.arm("direct-pred").settings, Own(), Settings(TINY["rank"][1])
+        jax.random.key(0), experiment.arm("direct-pred").settings, Own(), experiment.scales["tiny"].settings
     )
     assert np.isfinite(metrics["rank"])
 
@@ -140,7 +106,7 @@ class Blobs:
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", ["random", "linear"])
 def test_accuracy_is_one_where_the_features_tell_and_chance_where_the_views_hide(arm):
-    experiment, scale = EXPERIMENTS["accuracy"], TINY["accuracy"][1]
+    experiment, scale = EXPERIMENTS["accuracy"], EXPERIMENTS["accuracy"].scales["tiny"].settings
     problem = Blobs()
     assert all(hasattr(problem, name) for name in experiment.accepts)
     settings = {"batch": 16, "steps": 2, "per_class": 7, "bank_per_class": 20}

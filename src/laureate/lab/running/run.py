@@ -186,7 +186,8 @@ def _fitting(selections: list[Selection], scale: str, problem: str) -> tuple[lis
         experiment = selection.experiment
         name = f"{selection.paper.id}/{experiment.name}"
         if scale not in experiment.scales:
-            skipped.append(f"{name} has no scale {scale}, only {' and '.join(experiment.scales)}")
+            offered = [one for one in experiment.scales if one != "tiny"]
+            skipped.append(f"{name} has no scale {scale}, only {' and '.join(offered)}")
         elif problem != DEFAULT_PROBLEM and not experiment.accepts:
             skipped.append(f"{name} has a problem of its own")
         else:

@@ -30,6 +30,7 @@ CONSENSUS = Experiment(
         Arm("chebyshev", "Chebyshev gossip", method="chebyshev"),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", sizes=(4, 6), most=40),
         "smoke": Scale(10, block=10, compilation="lightest", cost=3, sizes=(8, 16, 32), most=8000),
         "desk": Scale(12, block=12, cost=5, sizes=(8, 16, 32, 64), most=8000),
         "full": Scale(40, cost=30, sizes=(8, 16, 32, 64, 128), most=30_000),
@@ -100,6 +101,9 @@ QUADRATICS = Experiment(
     problem=f"{PEERS}:Quadratics",
     arms=RIVALS,
     scales={
+        "tiny": Scale(
+            2, block=2, compilation="lightest", problem={"nodes": 4, "dimension": 2}, rounds=20, rates=(0.1, 0.2)
+        ),
         "smoke": Scale(
             10, block=10, cost=5, problem={"nodes": 16, "dimension": 5}, rounds=1200, rates=(0.01, 0.03, 0.1, 0.3)
         ),
@@ -207,6 +211,15 @@ LOWER_BOUND = Experiment(
     problem=f"{PEERS}:Quadratics",
     arms=(RIVALS[0], *RIVALS[2:]),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"nodes": 4, "dimension": 2},
+            rounds=20,
+            kappas=(1.0, 0.5),
+            rates=(0.1, 0.2),
+        ),
         "smoke": Scale(
             10,
             block=10,

@@ -16,6 +16,16 @@ SORTED_IMAGES = Experiment(
     problem=f"{PEERS}:ImagesOverNodes",
     arms=RIVALS,
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"nodes": 4, "per_node": 20, "pool": 4},
+            rounds=8,
+            points=2,
+            cases=2,
+            rates=(0.1, 0.2),
+        ),
         "smoke": Scale(
             10,
             block=10,
@@ -134,6 +144,16 @@ CONV_NET = Experiment(
     problem=f"{PEERS}:ImagesOverNodes",
     arms=RIVALS[:2],
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"nodes": 4, "per_node": 20, "model": "conv", "channels": 1, "batch": 2},
+            rounds=8,
+            points=2,
+            cases=1,
+            rates=(0.1, 0.2),
+        ),
         "desk": Scale(
             12,
             block=6,
@@ -190,6 +210,7 @@ REAL_PROCESSES = Experiment(
         Arm("one-process", "one process", processes=1),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", rounds=24, rate=0.1),
         "desk": Scale(12, block=12, cost=21, rounds=1200, rate=0.1),
         "full": Scale(40, block=20, cost=60, rounds=12_000, rate=0.1),
     },

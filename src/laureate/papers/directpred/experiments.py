@@ -6,6 +6,7 @@ __all__ = ["COLLAPSE", "IMAGES", "INVARIANT_SUBSPACE", "MODES", "PROBLEMS", "TRI
 
 TRIALS = "laureate.papers.directpred.trials"
 PROBLEMS = "laureate.problems.views"
+TINY_VECTORS = {"inputs": 6, "shared": 3, "dim": 4, "floor": 0.5}
 
 
 def trained_arm(name: str, label: str, predictor: str, **changed: float | int | str | bool) -> Arm:
@@ -31,6 +32,7 @@ MODES = Experiment(
     problem="",
     arms=(Arm("theory", "matrix flow against the modes"),),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", size=2, steps=40),
         "smoke": Scale(12, block=12, cost=2, size=4, steps=300),
         "desk": Scale(20, cost=4, size=8, steps=1000),
         "full": Scale(40, cost=10, size=16, steps=2000),
@@ -92,6 +94,7 @@ INVARIANT_SUBSPACE = Experiment(
         trained_arm("none", "no predictor", "none"),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", problem=TINY_VECTORS, steps=4, batch=8),
         "smoke": Scale(12, block=12, cost=8, steps=1500, batch=64),
         "desk": Scale(20, cost=100, compilation="thorough", steps=6000, batch=256),
         "full": Scale(40, cost=600, steps=20_000, batch=256),
@@ -195,6 +198,9 @@ COLLAPSE = Experiment(
         ),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", problem=TINY_VECTORS, steps=4, batch=8),
+    }
+    | {
         name: Scale(
             seeds,
             block=block,
@@ -266,6 +272,16 @@ IMAGES = Experiment(
         trained_arm("direct-pred-freq-20", "DirectPred, set every 20 steps", "direct-pred", freq=20),
     ),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"data": "digits", "pool": 2, "hidden": 8, "dim": 4},
+            steps=4,
+            batch=8,
+            points=2,
+            judged=16,
+        ),
         "smoke": Scale(
             12,
             block=12,

@@ -61,6 +61,25 @@ ACCURACY = Experiment(
         Arm("random", "random encoder", predictor="random"),
     ),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={
+                "data": "digits",
+                "side": 8,
+                "channels": (4,),
+                "blocks": 1,
+                "hidden": 8,
+                "dim": 4,
+                "train": 300,
+                "test": 50,
+            },
+            steps=3,
+            batch=8,
+            per_class=2,
+            bank_per_class=4,
+        ),
         "desk": Scale(
             12,
             block=1,

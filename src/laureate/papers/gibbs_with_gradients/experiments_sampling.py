@@ -34,6 +34,7 @@ EXACT = Experiment(
         Arm("uncorrected", "without the proposals' ratio", corrected=0.0),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", bits=3, kinds=2, thorough=False),
         "smoke": Scale(10, compilation="lightest", cost=1.7, bits=4, kinds=3, thorough=False),
         "desk": Scale(20, cost=5.5, bits=6, kinds=4, thorough=True),
         "full": Scale(50, cost=30, bits=8, kinds=4, thorough=True),
@@ -77,6 +78,7 @@ GAP = Experiment(
     trial=f"{TRIALS}:gaps",
     arms=(GWG, GIBBS, Arm("exact", "exact locally-informed proposal", sampler="exact")),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", bits=3),
         "smoke": Scale(10, compilation="lightest", cost=1.5, bits=5),
         "desk": Scale(20, cost=4, bits=6),
         "full": Scale(50, cost=15, bits=8),
@@ -124,6 +126,9 @@ ISING = Experiment(
     accepts=("start", "__call__"),
     arms=(GWG, GIBBS, DMALA, PATH),
     scales={
+        "tiny": Scale(
+            2, block=2, compilation="lightest", chains=2, steps=200, thin=10, problem={"side": 4, "sigma": 0.1}
+        ),
         "smoke": Scale(
             10, compilation="lightest", cost=6.7, chains=4, steps=2000, thin=10, problem={"side": 6, "sigma": 0.15}
         ),
@@ -161,6 +166,9 @@ POTTS = Experiment(
     accepts=("start", "__call__", "num_categories"),
     arms=(GWG, GIBBS),
     scales={
+        "tiny": Scale(
+            2, block=2, compilation="lightest", chains=2, steps=200, thin=10, problem={"side": 3, "coupling": 0.3}
+        ),
         "smoke": Scale(
             10, compilation="lightest", cost=1.7, chains=4, steps=2000, thin=10, problem={"side": 5, "coupling": 0.6}
         ),
@@ -192,6 +200,9 @@ RBM = Experiment(
     trial=f"{TRIALS}:to_reference",
     arms=(GWG, GIBBS),
     scales={
+        "tiny": Scale(
+            2, block=2, compilation="lightest", visible=8, hidden=3, chains=4, steps=10, reference=6, sweeps=5
+        ),
         "smoke": Scale(
             10, compilation="lightest", cost=2.9, visible=40, hidden=10, chains=50, steps=100, reference=200, sweeps=200
         ),
@@ -226,6 +237,7 @@ FHMM = Experiment(
     trial=f"{TRIALS}:to_posterior",
     arms=(GWG, GIBBS),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", hidden_chains=2, length=5, chains=2, steps=50),
         "smoke": Scale(10, compilation="lightest", cost=1.2, hidden_chains=5, length=20, chains=4, steps=500),
         "desk": Scale(10, cost=6.5, hidden_chains=10, length=100, chains=4, steps=5000),
         "full": Scale(20, cost=3200, hidden_chains=10, length=1000, chains=100, steps=10_000),
@@ -256,6 +268,19 @@ SECONDS = Experiment(
     trial=f"{TRIALS}:seconds",
     arms=(GWG, GIBBS),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            side=3,
+            visible=6,
+            hidden=2,
+            hidden_chains=2,
+            length=4,
+            chains=2,
+            steps=100,
+            thin=5,
+        ),
         "desk": Scale(
             10, cost=69, side=10, visible=100, hidden=25, hidden_chains=5, length=20, chains=8, steps=20_000, thin=10
         ),

@@ -22,6 +22,7 @@ UNBIASED = Experiment(
         Arm("truncated-es", "truncated ES", estimator="truncated-es", truncation=2, sigma=0.1),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", problem={"horizon": 4}, pairs=2, episodes=2),
         "smoke": Scale(10, block=10, cost=2, pairs=100, episodes=40),
         "desk": Scale(20, cost=14, pairs=200, episodes=500),
         "full": Scale(40, cost=1200, pairs=1000, episodes=4000),
@@ -69,6 +70,7 @@ VARIANCE = Experiment(
         Arm("full-es", "full ES", estimator="full-es", sigma=0.1),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", truncations=2, parameters=2, repeats=3),
         "smoke": Scale(10, block=10, cost=3, truncations=8, parameters=5, repeats=12_000),
         "desk": Scale(20, cost=18, truncations=16, parameters=10, repeats=20_000),
         "full": Scale(40, block=1, cost=6400, truncations=64, parameters=50, repeats=50_000),
@@ -128,6 +130,15 @@ CHARACTER_LSTM = Experiment(
         Arm("repeated", "one character repeated", stride=0.0, randomness=0.0, sigma=1e-3),
     ),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"horizon": 4, "hidden": 2},
+            truncation_lengths=(1, 2, 4),
+            pairs=2,
+            repeats=2,
+        ),
         "smoke": Scale(
             10, block=10, cost=4, problem={"horizon": 64}, truncation_lengths=(1, 4, 16, 64), pairs=8, repeats=4
         ),

@@ -41,6 +41,7 @@ INFLUENCE_BALANCING = Experiment(
         ),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", pairs=2, updates=4, points=2),
         "smoke": Scale(10, block=10, cost=5, pairs=500, updates=1500, points=50),
         "desk": Scale(20, cost=7.5, pairs=500, updates=3000, points=50),
         "full": Scale(40, cost=16, pairs=500, updates=3000, points=50),
@@ -130,6 +131,9 @@ TOY_SCHEDULE = Experiment(
         _trained("full-es", "full ES", "full-es", sigma=0.3, momentum=0.99, speedup=5.0),
     ),
     scales={
+        "tiny": Scale(
+            2, block=2, compilation="lightest", problem={"horizon": 20}, pairs=2, updates=4, points=2, evaluations=2
+        ),
         "smoke": Scale(10, block=10, cost=4, pairs=50, updates=1000, points=20, evaluations=2),
         "desk": Scale(16, block=8, cost=37, pairs=50, updates=20_000, points=50, evaluations=2),
         "full": Scale(50, cost=120, pairs=50, updates=20_000, points=50, evaluations=2),
@@ -212,6 +216,7 @@ L2_COEFFICIENT = Experiment(
         ),
     ),
     scales={
+        "tiny": Scale(2, block=2, compilation="lightest", problem={"size": 2}, pairs=1, updates=4, points=2),
         "smoke": Scale(10, block=10, cost=3, pairs=2, updates=10_000, points=20),
         "desk": Scale(20, cost=9.5, pairs=2, updates=50_000, points=50),
         "full": Scale(40, cost=24, pairs=2, updates=50_000, points=50),
@@ -270,6 +275,16 @@ LEARNED_OPTIMISER = Experiment(
         _trained("truncated-backprop", "truncated backprop", "truncated-backprop", sigma=0.05, momentum=0.9),
     ),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"horizon": 4, "truncation": 2, "hidden": 0, "pool": 4, "batch": 2, "units": 2},
+            pairs=1,
+            updates=4,
+            points=2,
+            evaluations=1,
+        ),
         "smoke": Scale(
             10,
             block=10,

@@ -25,6 +25,20 @@ RANK = Experiment(
     accepts=OFFERS,
     arms=(Arm("rank-1", rank=1), Arm("rank-2", rank=2), Arm("rank-3", rank=3)),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 2},
+            steps=3,
+            paths=60,
+            degree=2,
+            use_terminal=False,
+            scheme="implicit",
+            **GAUSSIAN,
+        ),
+    }
+    | {
         name: Scale(
             seeds,
             cost={"smoke": 10, "desk": 12.5, "full": 26}[name],
@@ -83,6 +97,16 @@ TERMINAL = Experiment(
         Arm("g", "a constant and g: two unknowns", degree=0, rank=1, use_terminal=True),
     ),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 3},
+            steps=3,
+            paths=60,
+            scheme="implicit",
+            **GAUSSIAN,
+        ),
         "desk": Scale(
             10, cost=26, block=5, problem={"dimension": 100}, steps=20, paths=1000, scheme="implicit", **GAUSSIAN
         ),
@@ -120,6 +144,20 @@ DIMENSION = Experiment(
     trial=f"{TIMED}:dimension",
     arms=(Arm("explicit", scheme="explicit"),),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            steps=3,
+            paths=60,
+            dimensions="2 3",
+            degree=1,
+            rank=1,
+            use_terminal=True,
+            **GAUSSIAN,
+        ),
+    }
+    | {
         name: Scale(
             10,
             cost={"desk": 23, "full": 60}[name],
@@ -171,6 +209,22 @@ NETWORKS = Experiment(
         Arm("deep-backward", "backward network", solver="deep-backward"),
     ),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 3},
+            steps=3,
+            paths=60,
+            degree=0,
+            rank=1,
+            use_terminal=True,
+            scheme="implicit",
+            budget=0.1,
+            **GAUSSIAN,
+        ),
+    }
+    | {
         name: Scale(
             10,
             cost={"desk": 78, "full": 110000}[name],

@@ -25,6 +25,18 @@ HJB = Experiment(
     accepts=OFFERS,
     arms=(Arm("implicit", scheme="implicit"), Arm("explicit", scheme="explicit")),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 3},
+            steps=3,
+            paths=60,
+            degree=0,
+            rank=1,
+            use_terminal=True,
+            **GAUSSIAN,
+        ),
         "smoke": Scale(
             10, cost=3, problem={"dimension": 100}, steps=20, paths=500, degree=0, rank=1, use_terminal=True, **GAUSSIAN
         ),
@@ -95,6 +107,18 @@ ALLEN_CAHN = Experiment(
     accepts=OFFERS,
     arms=(Arm("implicit", scheme="implicit"), Arm("explicit", scheme="explicit")),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 3},
+            steps=3,
+            paths=60,
+            degree=0,
+            rank=1,
+            use_terminal=True,
+            **GAUSSIAN,
+        ),
         "smoke": Scale(
             10, cost=3, problem={"dimension": 100}, steps=15, paths=500, degree=0, rank=1, use_terminal=True, **GAUSSIAN
         ),
@@ -148,6 +172,19 @@ DOUBLE_WELL_50 = Experiment(
     accepts=OFFERS,
     arms=(Arm("implicit", scheme="implicit"),),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 2},
+            steps=3,
+            paths=60,
+            degree=3,
+            rank=2,
+            use_terminal=False,
+            low=-3,
+            high=3,
+        ),
         "desk": Scale(
             10,
             cost=35,
@@ -205,6 +242,20 @@ DOUBLE_WELL_20 = Experiment(
     accepts=OFFERS[:-1],
     arms=(Arm("implicit", scheme="implicit"),),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 2},
+            steps=3,
+            paths=60,
+            degree=3,
+            rank=2,
+            use_terminal=True,
+            low=-8,
+            high=2,
+            reference_paths=50,
+        ),
         "desk": Scale(
             10,
             cost=15.5,
@@ -264,6 +315,19 @@ CIR = Experiment(
     accepts=OFFERS[:-1],
     arms=(Arm("implicit", scheme="implicit"),),
     scales={
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"dimension": 2},
+            steps=4,
+            paths=60,
+            rank=1,
+            use_terminal=False,
+            low=0,
+            high=6,
+            reference_paths=50,
+        ),
         "smoke": Scale(
             10,
             cost=5,

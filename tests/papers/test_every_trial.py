@@ -1,0 +1,58 @@
+"""Every trial of every paper at its ``tiny`` scale, through the lab's own worker: it runs and reports what is read.
+
+A trial is a program, and compiling it is all that this costs: one arm of each runs in ``make test``, the other arms and
+experiments, and the trials that read a clock or start processes, in ``make test-all``.
+"""
+
+import numpy as np
+import pytest
+
+from laureate.lab.claim import SCALES
+from laureate.lab.running.plan import Selection, plan
+from laureate.lab.running.worker import compute
+from laureate.papers import all_papers
+
+# Trials whose smallest program takes more than three seconds to compile, where another of the paper's runs anyway.
+LONG = {"deep", "bond", "interacting", "trajectories", "accuracy"}
+EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in all_papers() for one in paper.experiments}
+
+
+def cells():
+    """A row for each arm of each experiment; the first arm of each trial is not slow."""
+    rows, seen = [], set()
+    for name, (_, experiment) in EXPERIMENTS.items():
+        for arm in experiment.arms:
+            long = experiment.over_seeds == "loop" or experiment.trial.partition(":")[2] in LONG
+            slow = long or experiment.trial in seen
+            seen.add(experiment.trial)
+            rows.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}", marks=[pytest.mark.slow] if slow else []))
+    return rows
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_all_scales_are_declared_in_order_with_the_same_settings_and_the_first_is_tiny(name):
+    _, experiment = EXPERIMENTS[name]
+    scales = list(experiment.scales)
+    assert scales[0] == "tiny", f"{name} declares no tiny scale: give it the smallest sizes that its trial accepts"
+    assert scales == [scale for scale in SCALES if scale in scales]
+    assert len({frozenset(scale.settings) for scale in experiment.scales.values()}) == 1
+
+
+@pytest.mark.parametrize(("name", "arm"), cells())
+def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
+    paper, experiment = EXPERIMENTS[name]
+    selection = Selection(paper, experiment, experiment.claims)
+    (cell,) = [cell for cell in plan([selection], "tiny") if cell.arm == arm]
+    outcome = compute(cell)
+    assert not outcome.error, outcome.error
+    for metric, values in outcome.metrics.items():
+        assert len(values) == cell.count, metric
+        assert np.isfinite(values).all(), metric
+    for claim in experiment.claims:
+        if claim.kind != "question" and arm not in (claim.method, claim.baseline, claim.trivial):
+            continue
+        wanted = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
+        for metric in wanted:
+            assert outcome.metrics[metric].ndim == (2 if claim.kind == "trend" else 1), (claim.name, metric)
+    for curve in experiment.curves:
+        assert outcome.metrics[curve.x].shape == outcome.metrics[curve.y].shape, curve
