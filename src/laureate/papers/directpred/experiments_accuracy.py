@@ -68,7 +68,6 @@ ACCURACY = Experiment(
             problem={
                 "data": "digits",
                 "side": 8,
-                "channels": (4,),
                 "blocks": 1,
                 "hidden": 8,
                 "dim": 4,
