@@ -21,7 +21,7 @@ import numpy as np
 import optax
 
 from benchmarks.timing import compare, print_rows, seconds_of
-from laureate.problems.convolution import ResNet
+from laureate.layers import ResNet
 from laureate.problems.views import ConvolutionalNetwork, project
 from laureate.representation import DirectCopy, DirectPred, Linear, Siamese
 

@@ -8,14 +8,17 @@ import pytest
 import laureate
 
 PACKAGE = Path(laureate.__file__).parent
-ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli"}
+SHARED = {"layers", "loops"}  # what areas and problems may share
+ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli"} | SHARED
 AREAS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS
 VOCABULARY = "laureate.lab.claim"
+COMMON = {"laureate._core", *(f"laureate.{room}." for room in SHARED)}
 
 # What a room may import of Laureate beside itself (a trailing dot: the whole room), and which libraries it must not.
 HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
 MAY = {
-    "problems": ({"laureate._core"}, set()),
+    "problems": (COMMON, set()),
+    **{room: ({"laureate._core"}, {"scipy", "sklearn", "click", "rich"}) for room in SHARED},
     "lab": ({"laureate"}, set()),
     "catalogue": ({"laureate", "laureate.lab.", "laureate.papers"}, HEAVY),
     "pages": ({"laureate", "laureate.lab.", "laureate.papers", "laureate.catalogue."}, HEAVY),
@@ -72,7 +75,7 @@ def test_there_are_areas():
 
 @pytest.mark.parametrize("area", sorted(AREAS))
 def test_an_area_knows_only_itself(area):
-    assert not [w for path in files(area) for w in check(path, {"laureate._core"}, {"scipy.stats", "click", "rich"})]
+    assert not [w for path in files(area) for w in check(path, COMMON, {"scipy.stats", "click", "rich"})]
 
 
 @pytest.mark.parametrize("room", sorted(MAY))
@@ -86,7 +89,7 @@ def test_only_the_worker_of_the_lab_and_its_clock_run_jax():
     assert users == {"worker.py", "timing.py"}
 
 
-METHODS = {"laureate._core", "laureate.problems.", *(f"laureate.{area}." for area in AREAS)}
+METHODS = {*COMMON, "laureate.problems.", *(f"laureate.{area}." for area in AREAS)}
 
 
 def test_a_peer_is_imported_only_where_its_side_is_made_ready():

@@ -16,7 +16,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from laureate._core import require
-from laureate.problems.convolution import ResNet
+from laureate.layers import ResNet
 from laureate.problems.datasets import IMAGE_SETS, small_images
 
 __all__ = ["ConvolutionalNetwork", "ImageNetwork", "ImagePairs", "LabelledPairs", "SharedDirections"]

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.problems import convolution
-from laureate.problems.convolution import Convolution, GroupNorm, ResidualBlock, ResNet, convolve, max_pool
+from laureate.layers import Convolution, GroupNorm, ResidualBlock, ResNet, convolution, convolve, max_pool
 
 KEY = jax.random.key(0)
 

@@ -1,0 +1,70 @@
+"""Spectral normalisation against NumPy's singular values and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from laureate.layers import SpectralNorm
+
+KEY = jax.random.key(0)
+WEIGHT = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (4, 7), (3, 3, 2, 5)])
+def test_the_largest_singular_value_becomes_one(shape):
+    weight = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    norm = SpectralNorm(iterations=60)
+    scaled, _, info = norm(jnp.asarray(weight), norm.init(KEY, weight))
+    singular = np.linalg.svd(weight.reshape(-1, shape[-1]), compute_uv=False)
+    assert_allclose(info.sigma, singular[0], rtol=1e-4)
+    assert_allclose(np.linalg.norm(np.asarray(scaled).reshape(-1, shape[-1]), 2), 1.0, rtol=1e-4)
+    assert info.residual < 1e-2
+
+
+def test_one_iteration_a_call_converges_and_says_how_far_it_is():
+    norm, weight = SpectralNorm(), jnp.asarray(WEIGHT)
+    largest = np.linalg.svd(WEIGHT, compute_uv=False)
+    state, sigmas = norm.init(KEY, weight), []
+    for _ in range(60):
+        _, state, info = norm(weight, state)
+        sigmas.append(float(info.sigma))
+        # some singular value lies within residual × σ of the estimate
+        assert np.abs(largest - info.sigma).min() <= float(info.residual * info.sigma) + 1e-5
+    assert np.all(np.diff(sigmas) > -1e-5)
+    assert sigmas[-1] <= largest[0] * (1 + 1e-5)
+    assert_allclose(sigmas[-1], largest[0], rtol=1e-4)
+
+
+def test_without_iterations_the_state_stays():
+    norm, weight = SpectralNorm(iterations=0), jnp.asarray(WEIGHT)
+    state = norm.init(KEY, weight)
+    assert_array_equal(norm(weight, state)[1].right, state.right)
+
+
+def test_the_gradient_is_that_of_the_exact_norm():
+    with jax.enable_x64(True):
+        weight, toward = WEIGHT.astype(float), np.random.default_rng(2).normal(size=WEIGHT.shape)
+        norm = SpectralNorm(iterations=200)
+        state = norm.init(KEY, weight)
+        slope = jnp.vdot(jax.grad(lambda w: jnp.sum(jnp.sin(norm(w, state)[0])))(jnp.asarray(weight)), toward)
+        exact = lambda w: np.sum(np.sin(w / np.linalg.norm(w, 2)))  # noqa: E731
+        step = 1e-6
+        expected = (exact(weight + step * toward) - exact(weight - step * toward)) / (2 * step)
+        assert_allclose(slope, expected, rtol=1e-6)
+
+
+def test_a_weight_of_zeros_stays_one():
+    norm, weight = SpectralNorm(), jnp.zeros((3, 2))
+    scaled, state, info = norm(weight, norm.init(KEY, weight))
+    assert_array_equal(scaled, 0.0)
+    assert np.isfinite(state.right).all()
+    assert float(info.sigma) == 0.0
+
+
+def test_wrong_settings_raise():
+    with pytest.raises(ValueError, match=r"SpectralNorm\.iterations must be an integer >= 0; got -1"):
+        SpectralNorm(-1)
+    with pytest.raises(ValueError, match=r"SpectralNorm\.weight must be of two axes at least; got \(3,\)"):
+        SpectralNorm().init(KEY, jnp.zeros(3))

@@ -1,0 +1,144 @@
+"""Running statistics and batch normalisation against NumPy on all rows at once, in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from laureate.layers import BatchNorm, RunningStatistics
+
+RNG = np.random.default_rng(0)
+
+
+def of_parts(rows, cuts):
+    statistics = RunningStatistics.empty(rows.shape[1:])
+    for part in np.split(rows, cuts):
+        statistics = statistics.update(jnp.asarray(part))
+    return statistics
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [1, 2, 40], [0, 50, 50]])
+def test_parts_give_the_statistics_of_the_whole(cuts):
+    rows = (1000.0 + RNG.normal(size=(60, 3))).astype(np.float32)
+    statistics = of_parts(rows, cuts)
+    assert int(statistics.count) == 60
+    assert_allclose(statistics.mean, rows.astype(float).mean(0), rtol=1e-6)
+    assert_allclose(statistics.variance(), rows.astype(float).var(0), rtol=1e-3)  # a difference of squares loses it all
+    assert_allclose(statistics.variance(ddof=1), rows.astype(float).var(0, ddof=1), rtol=1e-3)
+
+
+def test_merging_is_exact_where_the_numbers_are():
+    """Small integers with counts that are powers of two: no operation rounds, so both orders give the same bits."""
+    a, b = RNG.integers(-8, 8, (8, 2)).astype(np.float32), RNG.integers(-8, 8, (8, 2)).astype(np.float32)
+    one, two = (RunningStatistics.of(jnp.asarray(rows)) for rows in (a, b))
+    both = np.concatenate([a, b])
+    for merged in (one.merge(two), two.merge(one)):
+        assert_array_equal(merged.mean, both.mean(0))
+        assert_array_equal(merged.squares, ((both - both.mean(0)) ** 2).sum(0))
+    for nothing in (one.merge(RunningStatistics.empty((2,))), RunningStatistics.empty((2,)).merge(one)):
+        assert_array_equal(nothing.mean, one.mean)
+        assert_array_equal(nothing.squares, one.squares)
+
+
+def test_a_mask_leaves_rows_out_even_nan():
+    rows = RNG.normal(size=(10, 2)).astype(np.float32)
+    mask = RNG.random(10) < 0.5
+    spoiled = np.where(mask[:, None], rows, np.nan)
+    statistics = RunningStatistics.of(jnp.asarray(spoiled), jnp.asarray(mask))
+    assert int(statistics.count) == mask.sum()
+    assert_allclose(statistics.variance(), rows[mask].var(0), rtol=1e-5)
+    nobody = RunningStatistics.of(jnp.asarray(spoiled), jnp.zeros(10, bool))
+    assert np.isfinite(nobody.mean).all()
+    assert int(nobody.count) == 0
+
+
+def test_float64_keeps_its_digits_and_float16_is_summed_in_float32():
+    with jax.enable_x64(True):
+        rows = 1e8 + RNG.normal(size=(50, 1))
+        statistics = RunningStatistics.empty((1,), jnp.float64).update(rows[:20]).update(rows[20:])
+        assert statistics.mean.dtype == np.float64
+        assert_allclose(statistics.variance(), rows.var(0), rtol=1e-6)
+    half = jnp.full((4096, 1), 100.0, jnp.float16)  # the sum is beyond float16's largest number
+    assert_allclose(RunningStatistics.of(half).mean, 100.0)
+
+
+def test_the_count_stops_at_its_largest_number():
+    most = np.iinfo(np.int32).max
+    full = RunningStatistics(jnp.asarray(most - 1, jnp.int32), jnp.zeros(1), jnp.ones(1))
+    assert int(full.update(jnp.ones((8, 1))).count) == most
+    assert int(full.average(RunningStatistics.of(jnp.ones((8, 1))), 0.5).count) == most
+
+
+def test_normalise_and_restore():
+    rows = jnp.asarray(3 + 2 * RNG.normal(size=(100, 4)), jnp.float32)
+    statistics = RunningStatistics.of(rows)
+    scaled = statistics.normalise(rows)
+    assert_allclose(scaled.mean(0), 0.0, atol=1e-5)
+    assert_allclose(scaled.std(0), 1.0, rtol=1e-4)
+    assert_allclose(statistics.restore(scaled), rows, rtol=1e-4)
+    assert float(jnp.abs(statistics.normalise(rows, clip=0.5)).max()) == 0.5
+
+
+def reference(x, mean, variance, epsilon=1e-5):
+    return (x - mean) / np.sqrt(variance + epsilon)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (4, 5, 2, 3)])
+def test_batch_normalisation_is_the_textbooks(shape):
+    x = (2 + 3 * RNG.normal(size=shape)).astype(np.float32)
+    rows = x.reshape(-1, 3).astype(float)
+    result, batch = BatchNorm(3)(jnp.asarray(x))
+    assert_allclose(result, reference(x, rows.mean(0), rows.var(0)), atol=1e-5)
+    assert_allclose(batch.variance(), rows.var(0), rtol=1e-5)
+
+
+def test_standing_statistics_are_those_of_all_batches_and_are_used_as_given():
+    norm = BatchNorm(2)
+    batches = (1 + RNG.normal(size=(3, 8, 2))).astype(np.float32)
+    standing = norm.init()
+    for batch in batches:
+        standing = standing.merge(norm(jnp.asarray(batch))[1])
+    rows = batches.reshape(-1, 2)
+    one = jnp.asarray(rows[:1])
+    result, used = norm(one, standing)
+    assert_allclose(result, reference(rows[:1], rows.mean(0), rows.var(0)), atol=1e-5)
+    assert used is not standing
+    assert int(used.count) == 24
+
+
+def test_an_exponential_average_begins_with_the_first_batch():
+    first, second = (RunningStatistics.of(jnp.asarray(RNG.normal(size=(9, 2)), jnp.float32)) for _ in range(2))
+    running = RunningStatistics.empty((2,)).average(first, 0.9)
+    assert_allclose(running.mean, first.mean)
+    running = running.average(second, 0.9)
+    assert_allclose(running.mean, 0.9 * first.mean + 0.1 * second.mean, rtol=1e-5)
+    assert_allclose(running.variance(), 0.9 * first.variance() + 0.1 * second.variance(), rtol=1e-5)
+
+
+def test_conditional_scale_and_shift_are_a_row_an_example():
+    norm = BatchNorm(3, affine=False)
+    x = jnp.asarray(RNG.normal(size=(4, 2, 2, 3)), jnp.float32)
+    scale, shift = (jnp.asarray(RNG.normal(size=(4, 3)), jnp.float32) for _ in range(2))
+    plain, _ = norm(x)
+    expected = plain * scale[:, None, None, :] + shift[:, None, None, :]
+    assert_allclose(norm(x, scale=scale, shift=shift)[0], expected, atol=1e-6)
+
+
+def test_the_gradient_of_batch_normalisation_by_finite_differences():
+    norm = BatchNorm(2)
+    with jax.enable_x64(True):
+        x, toward = RNG.normal(size=(5, 2)), RNG.normal(size=(5, 2))
+        loss = lambda x: jnp.sum(jnp.sin(norm(x)[0]))  # noqa: E731
+        slope = jnp.vdot(jax.grad(loss)(jnp.asarray(x)), toward)
+        step = 1e-6
+        assert_allclose(slope, (loss(x + step * toward) - loss(x - step * toward)) / (2 * step), rtol=1e-6)
+
+
+def test_wrong_settings_raise():
+    with pytest.raises(ValueError, match=r"BatchNorm\.channels must be >= 1; got 0"):
+        BatchNorm(0)
+    with pytest.raises(ValueError, match=r"BatchNorm\.x must be of 3 channels in the last axis; got \(4, 2\)"):
+        BatchNorm(3)(jnp.zeros((4, 2)))
+    with pytest.raises(ValueError, match=r"RunningStatistics\.momentum must be in \[0, 1\); got 1\.0"):
+        BatchNorm(3).init().average(BatchNorm(3).init(), 1.0)
