@@ -54,6 +54,14 @@ def test_more_seeds_and_another_arm_only_run_the_new_cells(store):
     assert more.claims[0]["seeds"] == 14  # the block computes 15; what was asked for decides
 
 
+def test_asking_for_more_seeds_after_a_verdict_is_recorded(store):
+    assert run(store).claims[0]["looks"] == []
+    assert run(store).claims[0]["looks"] == [], "the same command again is no new look"
+    assert run(store, seeds=14).claims[0]["looks"] == [10]
+    assert run(store, seeds=20).claims[0]["looks"] == [10, 14]
+    assert run(store, scale="desk").claims[0]["looks"] == [], "another scale is another experiment"
+
+
 def test_one_claim_alone_is_judged_as_strictly_as_with_all_others(store):
     (alone,) = run(store, None, "toy/better").claims
     together = run(store).claims[0]

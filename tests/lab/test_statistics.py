@@ -28,12 +28,12 @@ class TestInterval:
             (x,), np.mean, confidence_level=level, n_resamples=10_000, method="BCa", rng=np.random.default_rng(0)
         ).confidence_interval
         # Where the two middle means tie, one ulp of Φ can move the interpolation; nothing else differs.
-        np.testing.assert_allclose(statistics.interval(x, level), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(statistics.interval(x, level, expanded=False), expected, rtol=1e-9, atol=1e-9)
 
     def test_is_scipys_bca_on_continuous_numbers(self):
         x = np.random.default_rng(3).gamma(2.0, size=20)
         expected = stats.bootstrap((x,), np.mean, n_resamples=10_000, rng=np.random.default_rng(5)).confidence_interval
-        np.testing.assert_allclose(statistics.interval(x, seed=5), expected, rtol=1e-12)
+        np.testing.assert_allclose(statistics.interval(x, seed=5, expanded=False), expected, rtol=1e-12)
 
     def test_same_seed_same_bits_and_another_seed_others(self):
         x = np.random.default_rng(0).standard_normal(12)
@@ -83,10 +83,52 @@ class TestInterval:
         # P(|T_19| < 1.96 sqrt(19/20)) = 0.929, not 0.95. Measured here with 4,000 samples.
         runs, n = 4_000, 20
         theory = 1 - 2 * stats.t.sf(stats.norm.ppf(0.975) * np.sqrt((n - 1) / n), n - 1)
-        low, high = statistics.interval(np.random.default_rng(11).standard_normal((runs, n)))
-        covered = np.mean((low < 0) & (high > 0))
+        x = np.random.default_rng(11).standard_normal((runs, n))
+        low, high = statistics.interval(x, expanded=False)
         assert theory == pytest.approx(0.929, abs=1e-3)
-        assert abs(covered - theory) < 4 * np.sqrt(theory * (1 - theory) / runs)
+        assert abs(np.mean((low < 0) & (high > 0)) - theory) < 4 * np.sqrt(theory * (1 - theory) / runs)
+        low, high = statistics.interval(x)
+        assert abs(np.mean((low < 0) & (high > 0)) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs)
+
+    def test_of_ten_normal_seeds_it_covers_94_percent(self):
+        low, high = statistics.interval(np.random.default_rng(12).standard_normal((4_000, 10)))
+        assert 0.93 < np.mean((low < 0) & (high > 0)) < 0.96
+
+    @pytest.mark.parametrize("n", [3, 5, 10, 40])
+    @pytest.mark.parametrize("level", [0.9, 0.95])
+    def test_the_expanded_tail_is_that_of_students_quantile(self, n, level):
+        quantile = stats.t.isf((1 - level) / 2, n - 1)
+        expected = stats.norm.cdf(-np.sqrt(n / (n - 1)) * quantile)
+        assert statistics._expanded_tail(n, level) == pytest.approx(expected, rel=1e-6)
+
+
+class TestMedian:
+    @pytest.mark.parametrize("n", [1, 6, 10, 25, 50])
+    def test_the_sign_test_is_scipys_binomial(self, n):
+        x = np.random.default_rng(n).standard_normal((40, n))
+        for alternative in ("greater", "less"):
+            count = np.sum(x > 0 if alternative == "greater" else x < 0, axis=1)
+            expected = [stats.binomtest(int(k), n, 0.5, alternative="greater").pvalue for k in count]
+            np.testing.assert_allclose(statistics.sign_test(x, alternative), expected, rtol=1e-12)
+
+    @pytest.mark.parametrize("n", [6, 10, 21, 50])
+    def test_the_interval_is_scipys(self, n):
+        # scipy's quantile_test inverts the same binomial test.
+        x = np.random.default_rng(n).lognormal(size=n)
+        expected = stats.quantile_test(x, p=0.5).confidence_interval(0.95)
+        assert statistics.median_interval(x) == pytest.approx((expected.low, expected.high))
+
+    def test_five_seeds_and_broken_ones_say_nothing(self):
+        for x in ([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, np.nan, 5.0, 6.0]):
+            assert statistics.median_interval(x) == (-np.inf, np.inf)
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match="at least 1 seed"):
+            statistics.median_interval([])
+        with pytest.raises(ValueError, match="finite"):
+            statistics.sign_test([np.nan])
+        with pytest.raises(ValueError, match="alternative"):
+            statistics.sign_test([1.0], "both")
 
 
 class TestSignFlip:

@@ -13,7 +13,7 @@ is one array a metric, for one seed: the lab vmaps over a block of seeds.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 __all__ = ["Arm", "Claim", "Curve", "Experiment", "Guard", "Paper", "Role", "Scale", "Settings"]
@@ -129,8 +129,8 @@ class Claim:
         ``equal``: the two differ by less than ``margin`` (two one-sided tests).
         ``trend``: the slope of ``metric`` against the metric ``against`` (both vectors, one slope a seed) is above
         ``margin`` (``better="higher"``) or below ``-margin`` (``better="lower"``); with ``at_least`` or ``at_most``
-        the slope lies within these.
-        ``bound``: the mean of the method's metric lies within ``at_least`` and ``at_most``.
+        the median slope lies within these.
+        ``bound``: the median over seeds of the method's metric lies within ``at_least`` and ``at_most``.
         ``question``: no verdict; the table of all arms is the answer.
     role: ``headline``: the paper says it and we measure it at its size (desk; smoke is always smaller).
         ``stand-in``: the same at a size that fits us. ``extension``: a question of ours or of a reviewer. ``check``: it
@@ -174,32 +174,52 @@ class Claim:
             raise ValueError(f"{where}.against must name the metric the trend is taken against; got ''.")
         if self.margin < 0:
             raise ValueError(f"{where}.margin must be >= 0; got {self.margin}.")
+        both = self.at_least is not None and self.at_most is not None
+        if self.trivial and (self.kind == "trend" or (self.kind == "bound" and both)):
+            raise ValueError(
+                f"{where}.trivial must be '' for a trend and for a bound on both sides, of which no direction is "
+                f"better; got {self.trivial!r}."
+            )
 
 
 @dataclass(frozen=True)
 class Guard:
-    """What must hold of an arm's numbers before a claim that uses them may be called supported.
+    """What must hold of the numbers of a claim's method and baseline before it may be called supported.
 
-    kind: ``limit``: ``metric`` is clipped, floored or capped at ``low`` or ``high``; no seed of any arm may lie there.
-        ``grid``: ``metric`` is the value that a tuned arm chose, and ``low`` and ``high`` are the ends of its grid; no
-        arm may have chosen an end, by the median over seeds. ``effective``: ``metric`` is a number of effective
-        samples, and must be at least ``low`` in every seed.
+    kind: ``limit``: ``metric`` is clipped, floored or capped at ``low`` or ``high``; no seed may lie there.
+        ``grid``: ``metric`` is the value that a tuned arm chose, in the unit of its grid; fewer than half of the seeds
+        may have chosen the lowest or the highest. ``effective``: ``metric`` is a number of effective samples, and must
+        be at least ``low`` in every seed.
+    grid: the scale's setting that lists the values tried (``"rates"``), for a grid that differs between scales;
+        otherwise ``low`` and ``high`` are its ends.
     arms: the arms it speaks of; empty: all that report the metric.
-    claims: the claims it guards; empty: all claims of the experiment that use one of the arms.
+    claims: the claims it guards; empty: a limit guards the claims that are decided by its metric, the others all claims
+        of the experiment.
     """
 
     kind: Literal["limit", "grid", "effective"]
     metric: str
     low: float | None = None
     high: float | None = None
+    grid: str = ""
     arms: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.low is None and self.high is None:
-            raise ValueError(f"Guard of {self.metric!r} must set low or high; got neither.")
+        where = f"Guard of {self.metric!r}"
+        if self.grid and (self.kind != "grid" or (self.low, self.high) != (None, None)):
+            raise ValueError(f"{where} names the grid {self.grid!r}: it must be of kind 'grid' without low and high.")
+        if not self.grid and self.low is None and self.high is None:
+            raise ValueError(f"{where} must set low or high; got neither.")
         if self.kind == "effective" and (self.low is None or self.high is not None):
-            raise ValueError(f"Guard of {self.metric!r} of kind 'effective' must set low alone.")
+            raise ValueError(f"{where} of kind 'effective' must set low alone.")
+
+    def at(self, scale: Scale) -> "Guard":
+        """The same with the ends of its grid at this scale."""
+        if not self.grid:
+            return self
+        tried = scale.settings[self.grid]
+        return replace(self, grid="", low=min(tried), high=max(tried))
 
 
 @dataclass(frozen=True)
@@ -254,6 +274,8 @@ class Experiment:
                 raise ValueError(f"Guard of {guard.metric!r} names the arms {sorted(unknown)}; there are {names}.")
             if unknown := set(guard.claims) - {claim.name for claim in self.claims}:
                 raise ValueError(f"Guard of {guard.metric!r} names the claims {sorted(unknown)}, which are not there.")
+            if lacking := [name for name, scale in self.scales.items() if guard.grid not in ("", *scale.settings)]:
+                raise ValueError(f"Guard.grid must be a setting of every scale; {lacking} lack {guard.grid!r}.")
         if len(set(names)) != len(names):
             raise ValueError(f"Experiment {self.name!r}.arms must have distinct names; got {names}.")
         for claim in self.claims:

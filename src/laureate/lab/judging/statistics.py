@@ -5,6 +5,7 @@ than everything else a cached run does, and what is needed of it is short. The t
 scipy's own (``bootstrap``, ``permutation_test``), number by number.
 """
 
+import math
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Literal
@@ -18,8 +19,10 @@ __all__ = [
     "holm",
     "interval",
     "mean",
+    "median_interval",
     "probability_of_improvement",
     "sign_flip",
+    "sign_test",
     "slopes",
     "smallest_p",
 ]
@@ -43,7 +46,9 @@ def mean(x: ArrayLike) -> Any:
     return np.where(np.ptp(y, axis=-1) == 0, x[..., 0], np.ldexp(y.mean(-1), exponent[..., 0]))[()]
 
 
-def interval(x: ArrayLike, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES) -> tuple[Any, Any]:
+def interval(
+    x: ArrayLike, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES, expanded: bool = True
+) -> tuple[Any, Any]:
     """The BCa bootstrap interval of the mean over seeds (Efron 1987): ``(low, high)``, each of the batch's shape.
 
     With Φ the normal distribution, θ* the resampled means and c_i = x_i - x̄, the end for the tail α is the quantile
@@ -51,7 +56,11 @@ def interval(x: ArrayLike, level: float = 0.95, seed: int = 0, resamples: int = 
     a = Σ c_i³ / 6 (Σ c_i²)^{3/2} the skewness. Where that is undefined, the plain percentile. All seeds equal:
     ``[x, x]``. One seed, or any that is not finite: ``(-inf, inf)``.
 
-    >>> low, high = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    The bootstrap of n numbers is too narrow for the mean, for it divides by n and takes the normal distribution for
+    Student's. ``expanded`` mends both by a smaller tail, Φ(-√(n/(n-1)) t_{n-1}) (Hesterberg 2015). Of ten normal
+    numbers the interval then covers the mean in 94 % of samples, not in 90 %; of ten log-normal ones (σ = 1) in 88 %.
+
+    >>> low, high = interval([1.0, 2.0, 3.0, 4.0, 5.0], expanded=False)
     >>> bool(1.0 < low < 3.0 < high < 5.0)
     True
     """
@@ -63,6 +72,7 @@ def interval(x: ArrayLike, level: float = 0.95, seed: int = 0, resamples: int = 
     low, high = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
     if n > 1:
         sound = np.flatnonzero(np.isfinite(rows).all(-1))
+        level = 1 - 2 * _expanded_tail(n, level) if expanded else level
         for part in np.array_split(sound, max(1, len(sound) // 256)):  # bounds the memory: 256 × 10,000 floats
             low[part], high[part] = _bca(rows[part], level, _resampling(n, resamples, seed))
     return low.reshape(batch)[()], high.reshape(batch)[()]
@@ -102,6 +112,48 @@ def sign_flip(x: ArrayLike, alternative: Literal["greater", "less"] = "greater",
         count = [np.count_nonzero(row @ _drawn(n, seed) <= t) for row, t in zip(y, tie, strict=True)]
         p = (1.0 + np.array(count, np.float64)) / (1.0 + PATTERNS)
     return p.reshape(x.shape[:-1])[()]
+
+
+def sign_test(x: ArrayLike, alternative: Literal["greater", "less"] = "greater") -> Any:
+    """The p-value of the exact one-sided sign test that the median over seeds is 0.
+
+    p = P(B >= number of seeds above 0), B binomial with n and 1/2; a seed at 0 counts against. It keeps its level for
+    every distribution, skewed ones and those with rare disasters too, of which no test of a mean can be sure.
+
+    >>> float(sign_test([1.0, 2.0, 3.0])), float(sign_test([1.0, 0.0])), float(sign_test([-1.0, 1.0, 1.0]))
+    (0.125, 0.75, 0.5)
+    """
+    x = np.asarray(x, np.float64)
+    if x.shape[-1] < 1 or not np.isfinite(x).all():
+        raise ValueError(f"sign_test needs at least 1 seed and finite numbers; got an array of shape {x.shape}.")
+    if alternative not in ("greater", "less"):
+        raise ValueError(f"sign_test.alternative must be 'greater' or 'less'; got {alternative!r}.")
+    count = ((x if alternative == "greater" else -x) > 0).sum(-1)
+    return np.array(_binomial_tails(x.shape[-1]))[count][()]
+
+
+def median_interval(x: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+    """The interval of the median over seeds between two order statistics: ``(low, high)``, each of the batch's shape.
+
+    The k-th smallest and the k-th largest, with the largest k for which P(B < k) <= (1 - level)/2, B binomial with n
+    and 1/2: it covers the median with at least the level's probability, whatever the distribution. Too few seeds (five
+    for 95 %), or any that is not finite: ``(-inf, inf)``.
+
+    >>> low, high = median_interval([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
+    >>> float(low), float(high)
+    (1.0, 6.0)
+    """
+    x = np.asarray(x, np.float64)
+    n = x.shape[-1]
+    if n < 1:
+        raise ValueError(f"median_interval needs at least 1 seed on the last axis; got an array of shape {x.shape}.")
+    tails = _binomial_tails(n)  # P(B >= j) = P(B <= n - j)
+    k = sum(tails[n - j] <= (1 - level) / 2 for j in range(n // 2))
+    sound = np.isfinite(x).all(-1) & (k > 0)
+    ordered = np.sort(x, axis=-1)
+    k = max(k, 1)
+    low, high = np.where(sound, ordered[..., k - 1], -np.inf), np.where(sound, ordered[..., n - k], np.inf)
+    return low[()], high[()]
 
 
 def smallest_p(seeds: int) -> float:
@@ -207,6 +259,22 @@ def _bca(x: Floats, level: float, weights: Floats) -> tuple[Floats, Floats]:
         quantile = pair[:, 0] + (position - left) * (pair[:, 1] - pair[:, 0])
         ends.append(np.ldexp(middle[:, 0] + np.ldexp(quantile, small[:, 0]), large[:, 0]))
     return ends[0], ends[1]
+
+
+@lru_cache(maxsize=64)
+def _binomial_tails(n: int) -> tuple[float, ...]:
+    """P(B >= j) for j = 0 … n, B binomial with n and 1/2; sums of whole numbers, so exact."""
+    return tuple(sum(math.comb(n, i) for i in range(j, n + 1)) / 2**n for j in range(n + 1))
+
+
+@lru_cache(maxsize=64)
+def _expanded_tail(n: int, level: float) -> float:
+    """Φ(-√(n/(n-1)) t), t the upper quantile of Student's distribution with n - 1 degrees of freedom."""
+    # T = √ν tan φ, where φ has a density ∝ cos^{ν-1} φ on (-π/2, π/2).
+    angle = np.linspace(0, np.pi / 2, 200_001)
+    area = np.cumsum(np.cos((angle[1:] + angle[:-1]) / 2) ** (n - 2))
+    quantile = np.interp(level, np.concatenate([[0.0], area / area[-1]]), angle)
+    return max(1e-12, _NORMAL.cdf(-math.sqrt(n) * math.tan(quantile)))
 
 
 def _unit(x: Floats) -> tuple[Floats, NDArray[np.int32]]:

@@ -1,11 +1,11 @@
 """From evidence to verdicts: supported, refuted, inconclusive or not run, each with its reason in words.
 
-A claim says that the mean of each of its sides is above 0 (see ``laureate.lab.judging.evidence``).
+A claim says that the centre of each of its sides, mean or median, is above 0 (``laureate.lab.judging.evidence``).
 
-*Supported*: the sign-flip test rejects "mean <= 0" for every side with p < 0.05 after Holm over the paper's claims, and
-the 95 % BCa interval of every side lies above 0 (90 % for ``equal``: two one-sided tests). *Refuted*: the same evidence
-for the opposite, that some side's mean is below 0 (p doubled where there are two sides to choose from; Holm over the
-opposites). Otherwise *inconclusive*.
+*Supported*: the test rejects "centre <= 0" for every side with p < 0.05 after Holm over the paper's claims, the 95 %
+interval of every side lies above 0 (90 % for ``equal``: two one-sided tests), and no guard of the experiment holds it
+back (``laureate.lab.judging.guards``). *Refuted*: the same evidence for the opposite, that some side's centre is below
+0 (p doubled where there are two sides to choose from; Holm over the opposites). Otherwise *inconclusive*.
 """
 
 import math
@@ -28,13 +28,17 @@ ALPHA = 0.05
 class Verdict:
     """What a run says about one claim.
 
-    effect, low, high: the mean over seeds and its 95 % interval. For ``better``, ``equal`` and a trend with a direction
-        it is signed so that positive means the paper is right; with bounds it is the metric (or slope) itself.
+    effect, low, high: the mean over seeds, or for bounds their median (``centre``), and its 95 % interval. For
+        ``better``, ``equal`` and a trend with a direction it is signed so that positive means the paper is right; with
+        bounds it is the metric (or slope) itself.
     p: of the claim's own direction, after Holm over the ``family`` claims of the paper; ``p_raw``: before. A refuted
         claim has a large p; its reason names the p of the opposite.
     effect_size: the effect in standard deviations over seeds (with bounds: how far the mean is inside the nearer one).
     improvement: the share of seeds with a positive effect, ties half (with bounds: of seeds inside them).
     test: what was tested, in words.
+    guard: what kept it from being supported, or would have, whatever the test says; in words, empty if nothing did.
+    looks: with which other numbers of seeds the claim was judged in this store before, at this scale: the p-value holds
+        for one look, and who adds seeds until a claim is supported will find what is not there.
     """
 
     claim: str
@@ -55,6 +59,9 @@ class Verdict:
     family: int = 1
     test: str = ""
     reason: str = ""
+    guard: str = ""
+    centre: str = "mean"
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.verdict not in get_args(Word):
@@ -69,7 +76,8 @@ class Verdict:
     def from_json(cls, entries: Mapping[str, Any]) -> "Verdict":
         """The verdict that ``to_json`` told; entries it does not know are left out, None is a field's default again."""
         known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in entries.items() if name in known and value is not None})
+        told = {name: value for name, value in entries.items() if name in known and value is not None}
+        return cls(**told | {"looks": tuple(told.get("looks", ()))})
 
 
 def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
@@ -94,6 +102,8 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
                 improvement=d.improvement,
                 family=family,
                 test=d.test,
+                guard=d.guard,
+                centre=d.centre,
             )
         )
     return verdicts
@@ -108,6 +118,8 @@ def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str
     after = f"after Holm over {family} claims" if family > 1 else "with one claim in the paper"
     if d.fault:
         return "inconclusive", d.fault
+    if d.inside and p < ALPHA and d.guard:
+        return "inconclusive", f"held back: {d.guard}"
     if d.inside and p < ALPHA:
         return "supported", f"the interval lies on the claim's side, p = {p:.2g} {after}"
     if d.outside and opposite < ALPHA:

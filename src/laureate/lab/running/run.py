@@ -125,6 +125,9 @@ def run_claims(
                     progress.finished(cell, outcome)
         status = "failed" if failures else "finished"
         claims, questions = _judge(store, selections, planned, found, scale, seeds)
+        for record in claims:
+            before = store.seeds_judged(record["id"], problem_label(problem), scale)
+            record["looks"] = [seeds for seeds in before if seeds != record["seeds"]]
         for record in (*claims, *questions):
             record |= {"scale": scale, "problem": problem_label(problem), "machine": facts["machine"], "run": run}
         store.add_verdicts(run, problem_label(problem), (*claims, *questions))
@@ -229,12 +232,13 @@ def _judge(
                 told = {"kind": claim.kind, "statement": claim.statement, "metric": claim.metric}
                 questions.append(about | told | {"answers": answers(claim, observed)})
                 continue
-            needed = {claim.method, claim.baseline} - {""}
+            needed = {claim.method, claim.baseline, claim.trivial} - {""}
             records[claim_id] = about | {"seconds": round(sum(cost.get(arm, 0.0) for arm in needed), 3)}
             if missing := sorted(needed - set(observed)):
                 records[claim_id] |= _told(not_run(claim, f"failed: {', '.join(missing)}"))
             else:
-                drafts.setdefault(paper.id, {})[claim_id] = draft(claim, observed)
+                guards = [guard.at(scale_of(experiment, scale)) for guard in experiment.guards]
+                drafts.setdefault(paper.id, {})[claim_id] = draft(claim, observed, guards)
     for paper in {selection.paper.id: selection.paper for selection in selections}.values():
         mine = drafts.get(paper.id, {})
         family = sum(claim.kind != "question" for claim in paper.claims)

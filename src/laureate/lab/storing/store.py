@@ -305,6 +305,15 @@ class Store:
             for row in rows
         }
 
+    def seeds_judged(self, claim: str, problem: str, scale: str) -> list[int]:
+        """With how many seeds a claim has been judged on a problem at a scale, each number once, in rising order."""
+        rows = self._rows(
+            "SELECT DISTINCT json_extract(data, '$.seeds') AS seeds FROM verdicts WHERE claim = ? AND problem = ?"
+            " AND json_extract(data, '$.scale') = ? AND seeds > 0 ORDER BY seeds",
+            (claim, problem, scale),
+        )
+        return [row["seeds"] for row in rows]
+
     def measured_cells(self) -> list[dict[str, Any]]:
         """What the newest computation of every block of the default problems took, whatever its code was."""
         rows = self._rows(

@@ -1,0 +1,112 @@
+"""What keeps a claim from being called supported although its numbers speak for it.
+
+A verdict compares numbers; it does not see that an arm broke down and was clipped, that a rival's best learning rate
+lies beyond the grid it was given, or that every method is worse than doing nothing. These are asked here, apart from
+the test: ``held_back`` says in words what was found, and a claim with such a finding is never "supported".
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from laureate.lab.claim import Claim, Guard
+from laureate.lab.judging import statistics
+
+__all__ = ["applies", "held_back"]
+
+Arms = Mapping[str, Mapping[str, Any]]
+
+LEVEL = 0.95
+# How near to a limit counts as at it, relative to the larger limit: numbers come in single precision.
+TOLERANCE = 1e-5
+
+
+def held_back(claim: Claim, arms: Arms, effects: Any, guards: Iterable[Guard] = ()) -> str:
+    """Why the claim may not be called supported, in words; empty where nothing was found.
+
+    arms: arm -> metric -> array, seeds first. effects: the claim's effect of each seed. guards: of its experiment, with
+    their grids filled in (``Guard.at``).
+    """
+    found = [_constant(claim, np.asarray(effects, np.float64)), _trivial(claim, arms)]
+    for guard in guards:
+        if applies(guard, claim):
+            found.extend(_broken(guard, arm, _values(guard, arms, arm)) for arm in _guarded(guard, claim, arms))
+    return "; ".join(filter(None, found))
+
+
+def applies(guard: Guard, claim: Claim) -> bool:
+    """Whether a claim rests on what the guard watches: named by it, or, for a limit, decided by that metric."""
+    if guard.claims:
+        return claim.name in guard.claims
+    return guard.kind != "limit" or guard.metric in (claim.metric, claim.against)
+
+
+def _guarded(guard: Guard, claim: Claim, arms: Arms) -> list[str]:
+    """The arms of the claim that the guard watches. That none of them reports its metric is a fault of the trial."""
+    mine = [arm for arm in (claim.method, claim.baseline) if arm and (not guard.arms or arm in guard.arms)]
+    reporting = [arm for arm in mine if guard.metric in arms.get(arm, {})]
+    if mine and not reporting:
+        raise ValueError(
+            f"Guard.metric must be reported by an arm of claim {claim.name!r}; got {guard.metric!r}, which neither of "
+            f"{', '.join(mine)} reports."
+        )
+    return reporting
+
+
+def _values(guard: Guard, arms: Arms, arm: str) -> Any:
+    """[seeds, components]"""
+    values = np.asarray(arms[arm][guard.metric], np.float64)
+    return values.reshape(len(values), -1)
+
+
+def _broken(guard: Guard, arm: str, values: Any) -> str:
+    seeds, what = len(values), f"{guard.metric} of {arm}"
+    if guard.kind == "effective":
+        worst = values.min()
+        short = guard.low is not None and not worst >= guard.low
+        return f"{what} is {worst:.3g} in its worst seed, below the {guard.low:.3g} declared" if short else ""
+    size = TOLERANCE * max(abs(end) for end in (guard.low, guard.high) if end is not None)
+    for end, at in (
+        (guard.low, guard.low is not None and values <= guard.low + size),
+        (guard.high, guard.high is not None and values >= guard.high - size),
+    ):
+        if end is None:
+            continue
+        if guard.kind == "limit" and np.any(at):
+            return f"{what} lies at its limit {end:.3g} in {np.sum(np.any(at, axis=1))} of {seeds} seeds"
+        often = np.max(np.sum(at, axis=0))
+        if guard.kind == "grid" and 2 * often >= seeds:
+            edge = "lowest" if end == guard.low else "highest"
+            return f"{what} is the {edge} of its grid, {end:.3g}, in {often} of {seeds} seeds"
+    return ""
+
+
+def _constant(claim: Claim, effects: Any) -> str:
+    """A measured number differs from seed to seed. One that does not is a clip, a floor or a ceiling.
+
+    Checks are left out: what holds by mathematics may well be the same number in every seed.
+    """
+    if claim.role == "check" or len(effects) < 2 or not np.isfinite(effects).all():
+        return ""
+    if np.ptp(effects) > 1e-9 * np.abs(effects).max():
+        return ""
+    return f"every seed gives the same number, {effects[0]:.3g}: a constant, or a limit that was not declared"
+
+
+def _trivial(claim: Claim, arms: Arms) -> str:
+    """Whether the method beats the arm that does nothing clever, by the same test and without a margin."""
+    if not claim.trivial or claim.trivial == claim.baseline:
+        return ""
+    method, trivial = (np.asarray(arms[arm][claim.metric], np.float64) for arm in (claim.method, claim.trivial))
+    lower = claim.at_most is not None if claim.kind == "bound" else claim.better == "lower"
+    gain = trivial - method if lower else method - trivial
+    if not np.isfinite(gain).all():
+        return f"{claim.method} cannot be compared with the trivial {claim.trivial}: a seed is not finite"
+    p, (low, high) = statistics.sign_flip(gain), statistics.interval(gain, LEVEL)
+    if p < 1 - LEVEL and low > 0:
+        return ""
+    return (
+        f"{claim.method} does not beat the trivial {claim.trivial} "
+        f"(gain {statistics.mean(gain):.3g}, 95 % interval {low:.3g} to {high:.3g}, p = {p:.2g})"
+    )
