@@ -17,9 +17,9 @@ COMMON = {"laureate._core", *(f"laureate.{room}." for room in SHARED)}
 # What a room may import of Laureate beside itself (a trailing dot: the whole room), and which libraries it must not.
 HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
 MAY = {
-    "problems": (COMMON, set()),
+    "problems": (COMMON | {"laureate._data"}, set()),
     **{room: ({"laureate._core"}, {"scipy", "sklearn", "click", "rich"}) for room in SHARED},
-    "lab": ({"laureate"}, set()),
+    "lab": ({"laureate", "laureate._data"}, set()),
     "catalogue": ({"laureate", "laureate.lab.", "laureate.papers"}, HEAVY),
     "pages": ({"laureate", "laureate.lab.", "laureate.papers", "laureate.catalogue."}, HEAVY),
     "cli": (

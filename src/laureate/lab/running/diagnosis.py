@@ -4,14 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from laureate._data import DATA_SETS, find
 from laureate.lab.running.environment import environment
 from laureate.lab.running.executors import SINGLE_THREAD, cores
 from laureate.lab.storing.home import compilation_cache, home
 from laureate.lab.storing.store import Store
 
 __all__ = ["diagnose"]
-
-FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 
 
 def diagnose(store: Store) -> dict[str, dict[str, Any]]:
@@ -30,7 +29,7 @@ def diagnose(store: Store) -> dict[str, dict[str, Any]]:
             "compiled programs": f"{cache} ({len(cached)} files, {_size(cached):.1f} MiB; safe to delete)",
         },
         "store": store.counts() | {"state": _state(store)},
-        "data sets": {"digits, diabetes": _scikit_learn(), "fashion-mnist": _fashion_mnist()},
+        "data sets": {name: _data_set(name) for name in DATA_SETS},
     }
 
 
@@ -43,13 +42,6 @@ def _size(files: list[Path]) -> float:
     return sum(file.stat().st_size for file in files) / 2**20
 
 
-def _scikit_learn() -> str:
-    from importlib.util import find_spec
-
-    return "with scikit-learn" if find_spec("sklearn") else "missing; pip install scikit-learn"
-
-
-def _fashion_mnist() -> str:
-    if (FASHION_MNIST / "train-images-idx3-ubyte.gz").is_file():
-        return str(FASHION_MNIST)
-    return "not found (digits are used instead); Debian: apt-get install dataset-fashion-mnist"
+def _data_set(name: str) -> str:
+    made = DATA_SETS[name]
+    return made.title if find(name) else f"missing, its experiments are not run; install it with: {made.install}"

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from laureate._data import lacking
 from laureate.lab.errors import UserError
 from laureate.lab.judging.verdict import Draft, Verdict, answers, decide, draft, not_run
 from laureate.lab.running.environment import environment
@@ -193,6 +194,8 @@ def _fitting(selections: list[Selection], scale: str, problem: str) -> tuple[lis
             skipped.append(f"{name} has no scale {scale}, only {' and '.join(offered)}")
         elif problem != DEFAULT_PROBLEM and not experiment.accepts:
             skipped.append(f"{name} has a problem of its own")
+        elif problem == DEFAULT_PROBLEM and (needs := lacking(experiment.data_at(scale))):
+            skipped.append(f"{name} is not run: it {needs}")
         else:
             fitting.append(selection)
     if not fitting:

@@ -124,6 +124,7 @@ CHARACTER_LSTM = Experiment(
     title="A character LSTM: the variance of PES against the number of truncations",
     trial=f"{TRIALS}:character_lstm",
     problem=f"{UNROLLS}:CharacterLSTM",
+    data=("descriptions",),
     arms=(
         Arm("real", "real text", stride=1.0, randomness=0.0, sigma=1e-3),
         Arm("random", "random characters", stride=1.0, randomness=1.0, sigma=1e-3),

@@ -204,6 +204,7 @@ L2_COEFFICIENT = Experiment(
     title="The L2 coefficient of ridge regression on diabetes, tuned in one endless training run",
     trial=f"{TRIALS}:l2_coefficient",
     problem=f"{UNROLLS}:RidgeFamily",
+    data=("diabetes",),
     arms=(
         Arm("pes", "PES, K = 1", estimator="pes", truncation=1, sigma=0.01, learning_rate=3e-3),
         Arm(
@@ -269,6 +270,7 @@ LEARNED_OPTIMISER = Experiment(
     title="A learned optimiser, meta-trained to train a classifier of digits",
     trial=f"{TRIALS}:training",
     problem=f"{UNROLLS}:LearnedOptimiser",
+    data=("digits",),
     arms=(
         _trained("pes", "PES", "pes", sigma=0.05, momentum=0.9),
         _trained("truncated-es", "truncated ES", "truncated-es", sigma=0.05, momentum=0.9),
