@@ -76,8 +76,9 @@ class Verdict:
     def from_json(cls, entries: Mapping[str, Any]) -> "Verdict":
         """The verdict that ``to_json`` told; entries it does not know are left out, None is a field's default again."""
         known = {field.name for field in fields(cls)}
-        told = {name: value for name, value in entries.items() if name in known and value is not None}
-        return cls(**told | {"looks": tuple(told.get("looks", ()))})
+        told: dict[str, Any] = {name: value for name, value in entries.items() if name in known and value is not None}
+        told["looks"] = tuple(told.get("looks", ()))
+        return cls(**told)
 
 
 def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:

@@ -1,0 +1,125 @@
+"""The ledger: what decides a claim moves its digest, words do not; every paper's is complete and only grows."""
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import toys
+from laureate.lab import ledger
+from laureate.lab.claim import Arm, Guard, Scale
+from laureate.lab.ledger import Entry, digest, history, missing, path_of, told
+from laureate.papers import all_papers, paper_ids
+
+ROOT = Path(ledger.__file__).parents[3]
+
+
+@pytest.mark.parametrize("paper", all_papers(), ids=lambda paper: paper.id)
+def test_every_claim_is_as_its_last_line_says(paper):
+    lacking = missing(paper)
+    assert not lacking, f"declared otherwise than the ledger's last line; see scripts/ledger.py {paper.id}"
+
+
+@pytest.mark.parametrize("paper", paper_ids())
+def test_no_line_was_ever_changed_or_is_gone(paper):
+    """Every version of the file that a commit holds is how the next begins, and the last how the file here begins."""
+    name = path_of(paper).relative_to(ROOT).as_posix()
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    commits = git("log", "--format=%H", "--first-parent", "--reverse", "--", name)
+    if commits.returncode:
+        pytest.skip("there is no git history here")
+    before = ""
+    for commit in [*commits.stdout.split(), ""]:
+        now = git("show", f"{commit}:{name}").stdout if commit else path_of(paper).read_text("utf-8")
+        assert now.startswith(before), f"{name} was rewritten in {commit or 'this work tree'}: lines are only added"
+        before = now
+
+
+@pytest.mark.parametrize("paper", paper_ids())
+def test_lines_are_in_order_and_say_where(paper):
+    entries = ledger.read(paper)
+    assert [e.date for e in entries] == sorted(e.date for e in entries)
+    for line in path_of(paper).read_text("utf-8").splitlines():
+        assert list(json.loads(line)) == ["date", "claim", "digest", "reason", "results", "where"]
+
+
+def test_what_decides_a_claim_moves_its_digest():
+    made = toys.experiment(guards=(Guard("limit", "loss", low=-1e9),))
+    claim = toys.BETTER
+    first = digest(made, claim)
+    other_arms = (made.arms[0], Arm("theirs", shift=2.5), made.arms[2])
+    scales = dict(made.scales)
+    for experiment, changed in (
+        (made, replace(claim, margin=0.6)),
+        (made, replace(claim, kind="equal")),
+        (made, replace(claim, trivial="third")),
+        (replace(made, arms=other_arms), claim),
+        (replace(made, scales=scales | {"smoke": Scale(seeds=11, block=5, draws=8)}), claim),
+        (replace(made, scales=scales | {"smoke": Scale(seeds=10, block=5, draws=9)}), claim),
+        (replace(made, scales={"smoke": scales["smoke"]}), claim),
+        (replace(made, guards=()), claim),
+        (replace(made, data=("digits",)), claim),
+        (replace(made, trial="elsewhere:trial"), claim),
+        (replace(made, x64=True), claim),
+    ):
+        assert digest(experiment, changed) != first
+
+
+def test_words_costs_and_what_other_claims_use_do_not():
+    made = toys.experiment()
+    claim = toys.BETTER
+    first = digest(made, claim)
+    scales = dict(made.scales)
+    arms = (*made.arms[:2], Arm("third", shift=9.0))
+    for experiment, changed in (
+        (made, replace(claim, statement="in other words", source="there", unit="nats", role="check", reported="3")),
+        (replace(made, deviations=("another",), title="another"), claim),
+        (replace(made, arms=arms), claim),
+        (replace(made, scales=scales | {"smoke": Scale(seeds=10, block=2, cost=9, draws=8)}), claim),
+        (replace(made, scales=scales | {"tiny": Scale(seeds=1, draws=1)}), claim),
+        (replace(made, guards=(Guard("limit", "another", low=0.0),)), claim),
+    ):
+        assert digest(experiment, changed) == first
+
+
+def test_missing_lines_are_found():
+    made = toys.paper()
+    now = {claim.name: digest(made.experiments[0], claim) for claim in made.claims}
+    lines = {name: [Entry("2026-11-17", name, found, "why", "before", "here")] for name, found in now.items()}
+    assert missing(made, lines) == {}
+    del lines["better"]
+    lines["gone"] = [Entry("2026-11-17", "gone", "abc", "why", "before", "here")]
+    assert missing(made, lines) == {"better": now["better"], "gone": ""}
+    lines["gone"].append(Entry("2026-11-17", "gone", "", "removed", "after", "here"))
+    assert missing(made, lines) == {"better": now["better"]}
+
+
+def test_a_history_in_words():
+    def entry(results, reason):
+        return Entry("2026-11-16", "c", "abc", reason, results, "here")
+
+    assert told([entry("before", "first")]) == "declared 2026-11-16"
+    assert told([entry("before", "first"), entry("before", "cut"), entry("after", "wider grid")]) == (
+        "declared 2026-11-16, changed once before any result, changed once after a result: wider grid"
+    )
+    assert told([entry("after", "added late")]) == "declared 2026-11-16 after results had been seen (added late)"
+
+
+def test_an_entry_must_say_why_and_when():
+    with pytest.raises(ValueError, match="must say why"):
+        Entry("2026-11-16", "c", "abc", " ", "before", "here")
+    with pytest.raises(ValueError, match="'before' or 'after'"):
+        Entry("2026-11-16", "c", "abc", "why", "perhaps", "here")
+
+
+def test_what_the_history_holds_is_told():
+    """Claims that came after results, and the changes that were said nowhere before."""
+    detag = history("detag")
+    assert detag["sparse-rounds"][0].results == detag["unshuffled-d2"][0].results == "after"
+    assert any(e.where == "2bc15c1" and "desk rates" in e.reason for e in detag["sparse-d2"])
+    assert any(e.where == "02b3062" for e in history("pes")["toy-schedule"])
