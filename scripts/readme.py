@@ -10,6 +10,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LAUREATE = Path(sys.executable).with_name("laureate")
 BEGIN, END = "<!-- board: begin -->", "<!-- board: end -->"
+ROLES = ("headline", "stand-in", "extension", "check")
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
 
@@ -20,18 +21,24 @@ def number(value: float | None) -> str:
 
 def board() -> str:
     """A line a paper, and behind it every decided claim as a row of a table."""
-    rows = json.loads(subprocess.check_output([LAUREATE, "board", "--json"]))
-    rows = [row for row in rows if row["problem"] == "default" and row["verdict"] != "not run"]
+    rows = json.loads(subprocess.check_output([LAUREATE, "board", "--json"]))["claims"]
+    rows = [row for row in rows if row["verdict"] != "not run"]
     parts = []
     for paper in dict.fromkeys(row["paper"] for row in rows):
         claims = [row for row in rows if row["paper"] == paper]
-        count = Counter(row["verdict"] for row in claims)
-        told = ", ".join(f"{MARKS[verdict]} {count[verdict]} {verdict}" for verdict in MARKS if count[verdict])
-        title = json.loads(subprocess.check_output([LAUREATE, "show", paper, "--json"]))["title"]
-        parts += [f"<details><summary><b>{title}</b> (<code>{paper}</code>): {told}</summary>", ""]
-        parts += ["| claim | verdict | effect [95 % interval] | scale, seeds |", "|---|---|---|---|"]
-        parts += [table_row(row) for row in claims]
-        parts += ["", "</details>", ""]
+        findings = [row for row in claims if row["role"] != "check"]
+        about = f"<b>{claims[0]['title']}</b> (<code>{paper}</code>)"
+        parts += [f"<details><summary>{about}: {counted(findings)}</summary>", ""]
+        parts += [claims[0]["meaning"], ""] * bool(claims[0]["meaning"])
+        for role in ROLES:
+            if mine := [row for row in claims if row["role"] == role]:
+                parts += [f"**{role}**: {counted(mine)}", ""]
+                parts += [
+                    "| claim | verdict | effect [95 % interval] | the paper | scale, seeds |",
+                    "|---|---|---|---|---|",
+                ]
+                parts += [*map(table_row, mine), ""]
+        parts += ["</details>", ""]
     machines = sorted({row["machine"] for row in rows})
     parts.append(
         f"Measured on: {'; '.join(machines)}. The effect of a comparison is positive where it speaks for the method; "
@@ -40,11 +47,18 @@ def board() -> str:
     return "\n".join(parts)
 
 
+def counted(rows: list[dict[str, Any]]) -> str:
+    """How many have each verdict."""
+    count = Counter(row["verdict"] for row in rows)
+    return ", ".join(f"{MARKS[verdict]} {count[verdict]} {verdict}" for verdict in MARKS if count[verdict])
+
+
 def table_row(row: dict[str, Any]) -> str:
     """One claim."""
-    effect = f"{number(row['effect'])} [{number(row['low'])}, {number(row['high'])}]"
+    effect = f"{number(row['effect'])} {row['unit']} [{number(row['low'])}, {number(row['high'])}] over {row['over']}"
     verdict = f"{MARKS[row['verdict']]} {row['verdict']}"
-    return f"| `{row['id']}` {row['statement']} | {verdict} | {effect} | {row['scale']}, {row['seeds']} |"
+    claim, scale = f"`{row['id']}` {row['statement']}", f"{row['scale']}, {row['seeds']}"
+    return f"| {claim} | {verdict} | {effect} | {row['reported']} | {scale} |"
 
 
 def main() -> None:

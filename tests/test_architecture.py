@@ -123,7 +123,7 @@ PURE = ("render.py", "charts.py", "figures.py", "mathml.py", "wording.py")
 
 def test_rendering_reads_nothing():
     """Data in, HTML out: no store, no home, no catalogue, no network, no clock."""
-    allowed = {VOCABULARY, "laureate.lab.judging.evidence"}
+    allowed = {VOCABULARY, "laureate.lab.judging.results"}
     for name in PURE:
         path = PACKAGE / "pages" / name
         wrong = [

@@ -19,7 +19,7 @@ def page_of(output: str) -> str:
 def test_run_prints_the_verdicts_and_where_the_page_is(laureate):
     done = laureate("run", "toy", *SMOKE)
     assert done.code == 0
-    assert re.search(r"toy/better\s+✔ supported\s+2  \[2, 2\]", done.out)
+    assert re.search(r"toy/better\s+✔ supported\s+2 \[2, 2\] over seeds", done.out)
     assert "✘ refuted" in done.out
     assert "6 cells: 6 computed, 0 kept, 0 failed" in done.out
     assert "[6/6] done toy/toy · third · seeds 5–9" in done.err
@@ -99,16 +99,18 @@ def test_a_users_problem_has_its_own_line_on_the_board(laureate, tmp_path):
     file.write_text("class Hill:\n    offset = 3.0\n")
     laureate("run", "toy/better", *SMOKE, "--quiet")
     laureate("run", "toy/better", *SMOKE, "--quiet", "--problem", f"{file}:Hill")
-    rows = [row for row in json.loads(laureate("board", "--json").out) if row["id"] == "toy/better"]
-    assert [row["problem"] for row in rows] == ["default", "mine.py:Hill"]
-    assert "on your problem mine.py:Hill" in laureate("board").out
+    told = json.loads(laureate("board", "--json").out)
+    assert [row["problem"] for row in told["claims"]] == ["default", "default"]
+    assert [(row["id"], row["problem"]) for row in told["own_problems"]] == [("toy/better", "mine.py:Hill")]
+    assert sum(sum(words.values()) for words in told["counts"].values()) == 2, "yours are not the paper's"
+    assert "On your own problems\n mine.py:Hill" in laureate("board").out
 
 
 def test_the_board_says_how_to_run_what_is_not(laureate):
     done = laureate("board")
     assert "· not run" in done.out
     assert "laureate run toy" in done.out
-    rows = json.loads(laureate("board", "--json").out)
+    rows = json.loads(laureate("board", "--json").out)["claims"]
     assert [row["verdict"] for row in rows] == ["not run", "not run"]
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from laureate.catalogue import Entry
 from laureate.catalogue.library import add
-from laureate.catalogue.running import claims_of, latest_verdicts
-from laureate.lab.records import board_rows
+from laureate.lab.judging.results import claims_of
+from laureate.lab.records import board_results
 from laureate.lab.storing.home import store_path
+from laureate.lab.storing.shown import read_shown
 from laureate.lab.storing.store import Store
 
 DATA = Path(__file__).parents[1] / "catalogue" / "data"
@@ -86,6 +87,6 @@ def test_export_papers(laureate, tmp_path):
 
 def test_verdicts_are_those_of_the_board(laureate, toy):
     laureate("run", "toy", "--scale", "smoke")
-    board = {row["id"]: row["verdict"] for row in board_rows(Store(store_path()), [toy.paper])}
-    assert {claim["id"]: claim["verdict"] for claim in claims_of("toy", latest_verdicts())} == board
-    assert set(board.values()) != {"not run"}
+    board = board_results(Store(store_path()), [toy.paper])
+    assert claims_of(toy.paper, read_shown(store_path())) == board
+    assert {row.verdict for row in board} != {"not run"}

@@ -25,7 +25,7 @@ def test_memory_that_is_refused_is_a_failed_cell(home):
     summary = run((ARMS[0], Arm("theirs", how="refused")), workers=1)
     assert summary.cells == {"total": 2, "computed": 2, "cached": 0, "failed": 1}
     assert summary.failures[0]["error"].splitlines()[0].startswith("MemoryError")
-    assert summary.claims[0]["verdict"] == "not run"
+    assert summary.claims[0].verdict == "not run"
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ def test_a_run_whose_process_died_is_interrupted_by_the_next(home):
 
 
 def test_a_cell_that_failed_elsewhere_is_tried_here(home, monkeypatch):
-    from laureate.lab.running.worker import Outcome
+    from laureate.lab.cell import Outcome
 
     monkeypatch.setattr(run_module, "make_executor", lambda *_: Drawn(0.0))
     other, ours = Store(store_path()), Store(store_path())

@@ -60,7 +60,7 @@ def test_an_older_store_is_backed_up_and_then_brought_up_to_date(old, tmp_path):
     assert store._db.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION
     assert store.run(1)["command"] == "laureate run toy"
     np.testing.assert_array_equal(store.observations(1)["loss"], [1.0, 2.0])
-    assert store.latest_verdicts()["toy/better", "default"]["verdict"] == "supported"
+    assert store.shown()["toy/better", "default"].to_json()["verdict"] == "supported"
     store.close()
     backup = old.with_name("store.schema-1.sqlite")
     with sqlite3.connect(backup) as db:
@@ -250,7 +250,7 @@ def test_a_clock_that_jumps_backwards(home, monkeypatch):
     assert [row["id"] for row in store.runs()] == [second.run, first.run]
     for row in store.runs():
         assert row["finished"] >= row["started"]
-    assert store.latest_verdicts()["toy/better", "default"]["run"] == second.run
+    assert store.shown()["toy/better", "default"].run == second.run
     assert all(cell["seconds"] >= 0 for cell in store.run_cells(second.run))
     assert measure().cells["cached"] == CELLS
     store.close()

@@ -34,7 +34,7 @@ class Drawn:
         self._pause = pause
 
     def outcomes(self, cells: Any) -> Any:
-        from laureate.lab.running.worker import Outcome
+        from laureate.lab.cell import Outcome
 
         shifts = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
         for cell in cells:

@@ -9,10 +9,10 @@ import pytest
 import toys
 from laureate import papers
 from laureate.cli import cli
+from laureate.lab.cell import Outcome
 from laureate.lab.claim import Scale
 from laureate.lab.running.cost import estimate, makespan
 from laureate.lab.running.plan import plan
-from laureate.lab.running.worker import Outcome
 
 SCALES = {
     "smoke": Scale(seeds=10, block=5, cost=2.0, draws=8),

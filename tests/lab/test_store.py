@@ -1,12 +1,15 @@
+import json
 import sqlite3
 
 import numpy as np
 import pytest
 
 import toys
+from laureate.lab.cell import Outcome
 from laureate.lab.errors import UserError
+from laureate.lab.judging.results import Answer, ClaimId, ClaimResult
 from laureate.lab.running.plan import plan
-from laureate.lab.running.worker import Outcome
+from laureate.lab.storing.shown import QUESTION, read_shown
 from laureate.lab.storing.store import Store
 
 
@@ -50,15 +53,72 @@ def test_a_cell_that_cannot_be_written_leaves_nothing_behind(store, cell):
     assert store.counts() == {"runs": 1, "cells": 0, "observations": 0, "verdicts": 0}
 
 
-def test_the_latest_verdict_counts_by_claim_and_problem(store):
+def keep(store: Store, verdict: str, scale: str = "smoke", seeds: int = 10, problem: str = "default") -> int:
+    run = start(store)
+    result = ClaimResult(
+        id=ClaimId("toy", "better"), experiment="toy", statement="s", kind="better", verdict=verdict, scale=scale,
+        seeds=seeds, problem=problem, run=run,
+    )  # fmt: skip
+    store.add_results(run, [result])
+    return run
+
+
+def shown(store: Store) -> tuple[str, int | None]:
+    """What is shown of the claim, by the store and by the reader that loads no NumPy."""
+    (result,) = [found for (_, problem), found in store.shown().items() if problem == "default"]
+    (read,) = read_shown(store.path).values()
+    assert read.to_json() == result.to_json()
+    return result.to_json()["verdict"], result.run
+
+
+def test_the_newest_result_is_shown_by_claim_and_problem(store):
     for verdict, problem in [("refuted", "default"), ("supported", "default"), ("inconclusive", "mine.py:bowl")]:
-        run = start(store)
-        store.add_verdicts(run, problem, [{"id": "toy/better", "verdict": verdict}])
-    latest = store.latest_verdicts()
-    assert {key: record["verdict"] for key, record in latest.items()} == {
+        keep(store, verdict, problem=problem)
+    assert {key: result.to_json()["verdict"] for key, result in store.shown().items()} == {
         ("toy/better", "default"): "supported",
         ("toy/better", "mine.py:bowl"): "inconclusive",
     }
+
+
+def test_the_largest_scale_is_shown_then_the_most_seeds_then_the_newest(store):
+    desk = keep(store, "supported", "desk")
+    keep(store, "refuted", "smoke", seeds=100)
+    assert shown(store) == ("supported", desk), "a smoke run replaces no desk verdict, however many its seeds"
+    more = keep(store, "inconclusive", "desk", seeds=20)
+    keep(store, "refuted", "desk", seeds=10)
+    assert shown(store) == ("inconclusive", more)
+    newest = keep(store, "refuted", "desk", seeds=20)
+    assert shown(store) == ("refuted", newest)
+    keep(store, "not run", "full", seeds=0)
+    assert shown(store) == ("refuted", newest), "an attempt that failed hides no verdict"
+    full = keep(store, "supported", "full", seeds=5)
+    assert shown(store) == ("supported", full)
+    assert [result.scale for result in store.history("toy/better", "default", 3)] == ["full", "full", "desk"]
+
+
+def test_what_is_shown_is_found_by_the_index_alone(store):
+    keep(store, "supported")
+    steps = [row[3] for row in store._db.execute(f"EXPLAIN QUERY PLAN {QUESTION}", (None,))]
+    assert any("USING INDEX verdicts_by_rank (claim=? AND problem=?)" in step for step in steps), steps
+    assert not any("TEMP B-TREE FOR ORDER BY" in step for step in steps), steps
+
+
+def test_results_that_an_older_laureate_stored_are_read(store):
+    run = start(store)
+    old = {"id": "toy/better", "paper": "toy", "experiment": "toy", "statement": "s", "kind": "better", "seeds": 10}
+    old |= {"verdict": "supported", "effect": 2.0, "low": None, "high": 2.5, "scale": "smoke", "problem": "default"}
+    table = {"ours": {"mean": [1.0, None], "low": None, "high": None, "seeds": 10, "reason": "1 of 10 not finite"}}
+    asked = {"id": "toy/all", "paper": "toy", "experiment": "toy", "kind": "question", "answers": table}
+    for record in (old, asked):
+        store._db.execute(
+            "INSERT INTO verdicts (run, claim, problem, data) VALUES (?, ?, 'default', ?)",
+            (run, record["id"], json.dumps(record)),
+        )
+    claim, question = store.results(run)
+    assert (claim.verdict, claim.effect, claim.high, claim.measured) == ("supported", 2.0, 2.5, None)
+    assert claim.role == "stand-in"
+    assert question.answers == (Answer("ours", [1.0, None], None, None, 10, "1 of 10 not finite"),)
+    assert store.shown()["toy/better", "default"].to_json() == claim.to_json() | {"started": store.run(run)["started"]}
 
 
 def test_artefacts(store):

@@ -8,10 +8,15 @@ import sys
 import numpy as np
 import pytest
 
-from laureate.lab.claim import Claim
-from laureate.lab.judging.verdict import Verdict, answers, decide, draft, not_run, simulate
+from laureate.lab.claim import Arm, Claim, Experiment, Paper, Scale
+from laureate.lab.judging.evidence import answers
+from laureate.lab.judging.judge import Observed, judge
+from laureate.lab.judging.results import ClaimResult, Result, not_run
+from laureate.lab.judging.verdict import decide, draft, simulate
 
 BETTER = Claim("better", "a beats b", "loss", "a", "b", role="extension")
+EXPERIMENT = Experiment("e", "", "m:f", (Arm("a"), Arm("b")), {"smoke": Scale(seeds=5)}, (BETTER,))
+PAPER = Paper("p", "area", "", "", "", "", (EXPERIMENT,))
 
 
 class TestRules:
@@ -308,27 +313,43 @@ class TestErrors:
 
 
 class TestRecords:
+    def judged(self, arms, **circumstances):
+        (result,) = judge(PAPER, [Observed(EXPERIMENT, (BETTER,), arms, {"a": 1.0, "b": 2.0})], **circumstances)
+        assert isinstance(result, ClaimResult)
+        return result
+
     def test_json_and_back(self):
         arms = {"a": {"loss": np.zeros(10)}, "b": {"loss": np.arange(10.0)}}
-        v = decide([draft(BETTER, arms)], 3)[0]
-        assert Verdict.from_json(json.loads(json.dumps(v.to_json()))) == v
-        assert Verdict.from_json(v.to_json() | {"seconds": 3.0}) == v
+        result = self.judged(arms, scale="smoke", run=3)
+        assert (result.verdict, result.seeds, result.seconds, result.run) == ("supported", 10, 3.0, 3)
+        assert Result.from_json(json.loads(json.dumps(result.to_json()))) == result
+        assert Result.from_json(result.to_json() | {"of a later Laureate": 3.0}) == result
+        assert result.measured is not None
+        assert (result.measured.method_mean, result.measured.baseline_mean) == (0.0, 4.5)
+        assert (result.measured.worst, result.measured.worst_effect) == (0, 0.0)
+        assert math.isnan(result.measured.trivial_mean)
+        assert result.more_seeds, "ten, where the scale declares five"
 
-    def test_what_is_not_finite_is_null(self):
-        v = not_run(BETTER, "cells of a failed")
-        assert (v.verdict, v.seeds, v.reason) == ("not run", 0, "cells of a failed")
-        record = json.loads(json.dumps(v.to_json(), allow_nan=False))
-        assert [record[name] for name in ("effect", "low", "high", "p", "p_raw", "effect_size")] == [None] * 6
-        back = Verdict.from_json(record)
-        assert (back.low, back.high) == (-math.inf, math.inf)
-        assert math.isnan(back.p)
-        assert back.to_json() == v.to_json()
-        single = decide([draft(BETTER, {"a": {"loss": np.zeros(1)}, "b": {"loss": np.ones(1)}})], 1)[0]
-        json.dumps(single.to_json(), allow_nan=False)
+    def test_what_is_not_finite_is_null_and_decides_nothing(self):
+        arms = {"a": {"loss": np.full(10, np.nan)}, "b": {"loss": np.full(10, np.nan)}}
+        result = self.judged(arms, scale="smoke")
+        assert (result.verdict, result.has_effect) == ("inconclusive", False)
+        record = json.loads(json.dumps(result.to_json(), allow_nan=False))
+        assert [record[name] for name in ("effect", "effect_size", "improvement")] == [None] * 3
+        assert record["measured"]["effects"] == [None] * 10
+        assert Result.from_json(record).to_json() == record
+
+    def test_not_run_has_one_shape_and_its_reason(self):
+        failed = self.judged({"b": {"loss": np.ones(3)}}, scale="smoke")
+        assert (failed.verdict, failed.reason, failed.seeds, failed.measured) == ("not run", "failed: a", 0, None)
+        never = not_run(PAPER, EXPERIMENT, BETTER)
+        assert isinstance(never, ClaimResult)
+        assert set(never.to_json()) == set(failed.to_json())
+        assert (never.verdict, never.reason, never.run) == ("not run", "", None)
 
     def test_there_are_four_words(self):
         with pytest.raises(ValueError, match="perhaps"):
-            Verdict.from_json(not_run(BETTER, "").to_json() | {"verdict": "perhaps"})
+            Result.from_json(not_run(PAPER, EXPERIMENT, BETTER).to_json() | {"verdict": "perhaps"})
 
     def test_loads_neither_scipy_nor_jax(self):
         code = "import sys, laureate.lab.judging.verdict; print([m for m in ('scipy', 'jax') if m in sys.modules])"
@@ -341,21 +362,22 @@ class TestAnswers:
     def test_a_row_an_arm(self):
         x = np.random.default_rng(0).standard_normal(12)
         table = answers(self.question, {"a": {"loss": x}, "b": {"loss": x + 1}})
-        assert list(table) == ["a", "b"]
-        assert table["a"]["mean"] == pytest.approx(x.mean())
-        assert table["a"]["low"] < table["a"]["mean"] < table["a"]["high"]
-        assert table["b"]["low"] == pytest.approx(table["a"]["low"] + 1)
-        assert (table["a"]["seeds"], table["a"]["reason"]) == (12, "")
+        a, b = table
+        assert (a.arm, b.arm) == ("a", "b")
+        assert a.mean == pytest.approx(x.mean())
+        assert a.low < a.mean < a.high
+        assert b.low == pytest.approx(a.low + 1)
+        assert (a.seeds, a.reason) == (12, "")
 
     def test_vectors_and_broken_seeds(self):
         x = np.arange(12.0).reshape(4, 3)
         x[1, 2] = np.nan
-        row = answers(self.question, {"a": {"loss": x}})["a"]
-        assert row["mean"] == [4.5, 5.5, None]
-        assert row["low"][2] is row["high"][2] is None
-        assert row["low"][0] < 4.5 < row["high"][0]
-        assert (row["seeds"], row["reason"]) == (4, "1 of 4 seeds not finite")
-        json.dumps(row, allow_nan=False)
+        (row,) = answers(self.question, {"a": {"loss": x}})
+        assert row.mean == [4.5, 5.5, None]
+        assert row.low[2] is row.high[2] is None
+        assert row.low[0] < 4.5 < row.high[0]
+        assert (row.seeds, row.reason) == (4, "1 of 4 seeds not finite")
+        assert not row.is_number
 
     def test_a_missing_metric(self):
         with pytest.raises(ValueError, match="'loss'; arm 'a' has: cost"):

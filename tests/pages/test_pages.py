@@ -62,8 +62,8 @@ def test_the_method_page_has_all_its_parts(store):
     assert "how do all compare?" in page
     assert page.count('class="seed"') == 4 * 10
     (section,) = told["sections"]
-    assert [claim["figure"].effect for claim in section["claims"]] == [claim["effect"] for claim in section["claims"]]
-    assert len(section["curves"]) == 1
+    assert [shown.figure.effect for shown in section.claims] == [shown.result.effect for shown in section.claims]
+    assert len(section.curves) == 1
     assert "It is a toy." in page
 
 
@@ -89,7 +89,7 @@ def test_a_run_and_a_comparison(store):
     assert "toy/better" in page
     assert content.run(store, 99) is None
     told = content.compare(store, 1, 2)
-    assert {row["id"] for row in told["rows"]} == {"toy/better", "toy/worse", "toy/close", "toy/small"}
+    assert {str(row.id) for row in told["rows"]} == {"toy/better", "toy/worse", "toy/close", "toy/small"}
     assert "identical" in render.body("compare", WEB, **told)
     assert content.compare(store, 1, 99)["rows"] is None
 
@@ -97,18 +97,17 @@ def test_a_run_and_a_comparison(store):
 def test_runs_of_an_older_declaration_can_still_be_compared(store, monkeypatch):
     changed = dataclasses.replace(toy_site.CLAIMS[0], metric="renamed")
     monkeypatch.setattr(toy_site, "CLAIMS", (changed, *toy_site.CLAIMS[1:]))
-    rows = {row["id"]: row for row in content.compare(store, 1, 2)["rows"]}
-    assert rows["toy/better"]["change"] is None
-    assert rows["toy/better"]["first"]["verdict"] == "supported"
-    assert rows["toy/worse"]["change"] == 0
+    rows = {str(row.id): row for row in content.compare(store, 1, 2)["rows"]}
+    assert rows["toy/better"].first.verdict == "supported"
+    assert rows["toy/better"].change == rows["toy/worse"].change == 0
     page = render.body("method", WEB, **content.method(store, papers.paper("toy")))
-    assert page.count("<figure") == 4, "three claims and a curve; the renamed one has no picture any more"
+    assert page.count("<figure") == 5, "four claims, for a result carries what its picture needs, and a curve"
 
 
 def test_a_failed_cell_is_shown_with_its_traceback(home, store):
     import toys
+    from laureate.lab.cell import Outcome
     from laureate.lab.running.plan import plan
-    from laureate.lab.running.worker import Outcome
 
     run = store.start_run("laureate run toy", "smoke", 10, "default", store.run(1)["environment"])
     cell = plan(toys.selections(toy_site.paper()), "smoke", None, "default")[0]
@@ -159,7 +158,7 @@ def test_a_large_library_does_not_make_a_large_file(home, store, monkeypatch):
 
 def test_the_shaded_side_is_where_the_claim_holds(store):
     told = content.method(store, papers.paper("toy"))
-    holds = {claim["name"]: claim["figure"].holds for claim in told["sections"][0]["claims"]}
+    holds = {shown.result.name: shown.figure.holds for shown in told["sections"][0].claims}
     infinity = float("inf")
     assert holds == {
         "better": (0.5, infinity),

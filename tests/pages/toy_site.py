@@ -33,11 +33,11 @@ class Remembered:
     """An executor that computes nothing: the numbers of a toy, without jax."""
 
     def outcomes(self, cells: Any) -> Any:
-        from laureate.lab.running.worker import Outcome
+        from laureate.lab.cell import Outcome
 
         shifts = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
         for cell in cells:
-            rng = np.random.default_rng(cell.start)
+            rng = np.random.default_rng([cell.start, len(cell.arm)])
             loss = 0.1 * rng.normal(size=cell.count) + shifts[cell.arm]
             steps = np.tile(np.arange(1.0, 5.0), (cell.count, 1))
             metrics = {"loss": loss, "steps": steps, "curve": loss[:, None] / steps}

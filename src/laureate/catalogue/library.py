@@ -15,7 +15,7 @@ from pathlib import Path
 
 from laureate.catalogue.entry import DECISIONS, Entry, entries, entry_by_id, entry_of
 from laureate.catalogue.words import plain
-from laureate.lab.storing.database import in_words
+from laureate.lab.storing.database import readable_errors
 from laureate.lab.storing.home import home
 
 __all__ = ["Imported", "add", "all_entries", "by_id", "library_path", "merge", "revision"]
@@ -46,7 +46,7 @@ def library_path() -> Path:
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
     with (
-        in_words(path, "Your library", "Move it away and import again."),
+        readable_errors(path, "Your library", "Move it away and import again."),
         contextlib.closing(sqlite3.connect(path, timeout=60.0, isolation_level=None)) as db,
     ):
         db.executescript(SCHEMA)

@@ -1,18 +1,24 @@
 """What the commands share: the store, the papers by id, output as JSON, numbers and verdicts for people."""
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from laureate.pages.wording import MARKS, duration, interval, means, number, plural
+
 if TYPE_CHECKING:
     from laureate.lab.claim import Paper
+    from laureate.lab.judging.results import ClaimResult
     from laureate.lab.storing.store import Store
 
+__all__ = [
+    "MARKS", "STYLES", "context_line", "duration", "effect", "emit", "find_paper", "find_run", "json_option", "number",
+    "open_store", "plural", "run_number", "verdict_line",
+]  # fmt: skip
+
 STYLES = {"supported": "green", "refuted": "red", "inconclusive": "yellow", "not run": "bright_black"}
-MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
 
 def json_option(command: Callable) -> Callable:
@@ -62,36 +68,28 @@ def find_run(store: "Store", run: int | None) -> dict[str, Any]:
     return record
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for people: three digits, a real minus sign."""
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{value:.{digits}g}".replace("-", "−")
+def effect(claim: "ClaimResult") -> str:
+    """An effect with its unit and interval; empty where there is none."""
+    return " ".join(filter(None, (number(claim.effect), claim.unit, interval(claim)))) if claim.has_effect else ""
 
 
-def interval(claim: Mapping[str, Any]) -> str:
-    """An effect with its interval."""
-    if claim.get("effect") is None:
-        return ""
-    return f"{number(claim['effect'])}  [{number(claim['low'])}, {number(claim['high'])}]"
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people."""
-    if seconds < 1:
-        return f"{seconds:.2f} s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
-
-
-def verdict_line(claim: Mapping[str, Any], width: int) -> str:
+def verdict_line(claim: "ClaimResult", width: int) -> str:
     """One claim on one line: word and sign, so that colour is never alone."""
-    word = claim["verdict"]
+    word = claim.verdict
     verdict = click.style(f"{MARKS[word]} {word:<13}", fg=STYLES[word], bold=word != "not run")
-    detail = interval(claim)
-    if detail and claim.get("p") is not None:
-        detail += f"  p {number(claim['p'], 2)}"
-    return f"  {claim['id']:<{width}}  {verdict} {detail}".rstrip()
+    detail = effect(claim)
+    if detail:
+        detail += f" over {claim.over}  p {number(claim.p, 2)}"
+    return f"  {claim.id!s:<{width}}  {verdict} {detail}".rstrip()
+
+
+def context_line(claim: "ClaimResult") -> str:
+    """What stands beside the number: the arms' own means, the worst seed, the paper's number, the data, the run."""
+    seeds = f"{claim.seeds} seeds" + (f" ({claim.declared_seeds} declared)" if claim.more_seeds else "")
+    parts = [
+        means(claim),
+        claim.reported and f"the paper: {claim.reported}",
+        claim.data and f"data: {', '.join(claim.data)}",
+        claim.seeds and f"{claim.scale}, {seeds}, run {claim.run}",
+    ]
+    return " · ".join(filter(None, parts))

@@ -9,9 +9,8 @@ import click
 from laureate.cli._common import duration
 
 if TYPE_CHECKING:
-    from laureate.lab.running.plan import Cell
+    from laureate.lab.cell import Cell, Outcome
     from laureate.lab.running.run import Progress
-    from laureate.lab.running.worker import Outcome
 
 
 def make_progress() -> "Progress":

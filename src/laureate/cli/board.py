@@ -1,32 +1,54 @@
-"""``laureate board``: all claims with their last verdicts."""
+"""``laureate board``: all claims with what is shown of them."""
 
 import click
 
-from laureate.cli._common import emit, json_option, open_store, verdict_line
+from laureate.cli._common import context_line, emit, json_option, open_store, plural, verdict_line
 
 
 @click.command()
+@click.option("--checks", is_flag=True, help="List the checks of our own code too.")
 @json_option
-def board(as_json: bool) -> None:
-    """All claims with their last verdicts on this machine."""
-    from laureate.lab.records import board_rows
+def board(checks: bool, as_json: bool) -> None:
+    """All claims with their verdicts on this machine: the largest scale, then the most seeds, then the newest.
+
+    Headlines come first; checks of our own code are only counted. Runs on your own problems stand apart.
+    """
+    from laureate.lab.claim import ROLES
+    from laureate.lab.judging.results import by_role, tally
+    from laureate.lab.records import board_results, own_results
     from laureate.papers import all_papers
 
-    rows = board_rows(open_store(), all_papers())
+    store, papers = open_store(), all_papers()
+    results, own = board_results(store, papers), own_results(store, papers)
     if as_json:
-        emit(rows)
+        about = {paper.id: {"title": paper.title, "area": paper.area, "meaning": paper.meaning} for paper in papers}
+        counts = {role: tally(mine) for role, mine in by_role(results).items()}
+        rows, yours = ([about[result.paper] | result.to_json() for result in found] for found in (results, own))
+        emit({"counts": counts, "claims": rows, "own_problems": yours})
         return
-    width = max(len(row["id"]) for row in rows)
-    for paper in dict.fromkeys(row["paper"] for row in rows):
-        mine = [row for row in rows if row["paper"] == paper]
-        click.echo(click.style(f"\n{mine[0]['title']}", bold=True))
-        for row in mine:
-            line = verdict_line(row, width)
-            if row["verdict"] != "not run":
-                line += click.style(f"  {row['scale']}, {row['seeds']} seeds, run {row['run']}", dim=True)
-            click.echo(line)
-            if row["problem"] != "default":
-                click.echo(click.style(f"    on your problem {row['problem']}", dim=True))
-    waiting = sorted({row["paper"] for row in rows if row["verdict"] == "not run"})
+    width = max(len(str(result.id)) for result in results)
+    for paper in papers:
+        click.echo(click.style(f"\n{paper.title}", bold=True))
+        if paper.meaning:
+            click.echo(f"  {paper.meaning}")
+        for role, mine in by_role(result for result in results if result.paper == paper.id).items():
+            words = ", ".join(f"{count} {word}" for word, count in tally(mine).items())
+            click.echo(click.style(f" {plural(role, len(mine))} ({ROLES[role]}): {words}", dim=True))
+            for result in mine if role != "check" or checks else ():
+                _line(result, width)
+    if own:
+        click.echo(click.style("\nOn your own problems", bold=True))
+        for problem in dict.fromkeys(result.problem for result in own):
+            click.echo(f" {problem}")
+            for result in own:
+                if result.problem == problem:
+                    _line(result, width)
+    waiting = sorted({result.paper for result in results if result.verdict == "not run"})
     if waiting:
         click.echo(f"\nNot run yet; to measure: laureate run {' '.join(waiting)}")
+
+
+def _line(result, width: int) -> None:
+    click.echo(verdict_line(result, width))
+    if context := context_line(result):
+        click.echo(click.style(f"    {context}", dim=True))

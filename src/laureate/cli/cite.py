@@ -37,7 +37,7 @@ def _papers_of_run(number: int) -> list[str]:
     store = open_store()
     run = find_run(store, number)
     papers = [cell["paper"] for cell in store.run_cells(run["id"])]
-    papers += [verdict["paper"] for verdict in store.verdicts(run["id"]) if "paper" in verdict]
+    papers += [result.paper for result in store.results(run["id"])]
     return list(dict.fromkeys(papers))
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from laureate.cli._common import MARKS, STYLES, emit, find_run, interval, json_option, number, open_store
+from laureate.cli._common import MARKS, STYLES, effect, emit, find_run, json_option, number, open_store
 
 
 @click.command()
@@ -18,7 +18,7 @@ def compare(first: int, second: int, as_json: bool) -> None:
     runs = [find_run(store, number) for number in (first, second)]
     rows = compare_runs(store, all_papers(), first, second)
     if as_json:
-        emit({"runs": runs, "claims": rows})
+        emit({"runs": runs, "claims": [row.to_json() for row in rows]})
         return
     for run in runs:
         commit = run["environment"]["commit"] or "-"
@@ -26,18 +26,16 @@ def compare(first: int, second: int, as_json: bool) -> None:
             f"run {run['id']}: {run['command']} · {run['started']} · commit {commit} · {run['environment']['machine']}"
         )
     click.echo()
-    width = max((len(row["id"]) for row in rows), default=0)
+    width = max((len(str(row.id)) for row in rows), default=0)
     for row in rows:
-        click.echo(f"  {row['id']}")
-        for name in ("first", "second"):
-            claim = row[name]
+        click.echo(f"  {row.id}")
+        for claim in (row.first, row.second):
             if claim is None:
                 click.echo(f"    {'':<{width}}· not in this run")
                 continue
-            word = claim["verdict"]
+            word = claim.verdict
             shown = click.style(f"{MARKS[word]} {word:<13}", fg=STYLES[word])
-            click.echo(f"    run {claim['run']:<5} {shown} {interval(claim)}")
-        if row["change"] is not None:
-            low, high = number(row["low"]), number(row["high"])
-            sure = "" if row["low"] <= 0 <= row["high"] else "  ← differs"
-            click.echo(f"    change    {'':<15} {number(row['change'])}  [{low}, {high}]{sure}")
+            click.echo(f"    run {claim.run:<5} {shown} {effect(claim)}")
+        if row.change is not None:
+            sure = "  ← differs" if row.differs else ""
+            click.echo(f"    change    {'':<15} {number(row.change)}  [{number(row.low)}, {number(row.high)}]{sure}")

@@ -99,13 +99,13 @@ def _figures(run: int | None, folder: Path) -> None:
 def _papers(stream: TextIO, form: str) -> None:
     from laureate.catalogue import citation
     from laureate.catalogue.library import all_entries
-    from laureate.catalogue.running import running_ids
+    from laureate.papers import paper_ids
 
     if form == "bibtex":
         for entry in all_entries():
             stream.write(citation.bibtex(entry) + "\n\n")
         return
-    running = running_ids()
+    running = paper_ids()
     records = (entry.record() | {"runs": entry.id in running} for entry in all_entries())
     if form == "json":
         json.dump(list(records), stream, ensure_ascii=False)

@@ -9,6 +9,7 @@ from laureate.cli._common import MARKS, emit, json_option
 
 if TYPE_CHECKING:
     from laureate.catalogue import Catalogue, Result
+    from laureate.lab.judging.results import ClaimResult
 
 
 @click.command()
@@ -39,8 +40,8 @@ def find(
     """
     from laureate.catalogue import AREAS, KINDS, Catalogue
     from laureate.catalogue.entry import DECISIONS
-    from laureate.catalogue.running import running_ids
     from laureate.lab.errors import UserError
+    from laureate.papers import paper_ids
 
     _one_of("--area", area, AREAS)
     _one_of("--kind", kind, KINDS)
@@ -48,7 +49,7 @@ def find(
     filters = {"area": area, "kind": kind, "venue": venue, "decision": decision, "runs": runs}
     if not words and not any(filters.values()):
         raise UserError("Say what you are looking for.", 'For example: laureate find "labels are noisy"')
-    with Catalogue(running=running_ids()) as catalogue:
+    with Catalogue(running=paper_ids()) as catalogue:
         result = catalogue.search(" ".join(words), limit=limit, **filters)
         if as_json:
             emit(_record(" ".join(words), result))
@@ -68,12 +69,14 @@ def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _record(question: str, result: "Result") -> dict[str, Any]:
-    from laureate.catalogue.running import claims_of, latest_verdicts, running_ids
-
-    verdicts, running = latest_verdicts(), running_ids()
+    claims = _claims(result)
     papers = [
         hit.entry.record()
-        | {"score": hit.score, "runs": hit.entry.id in running, "claims": claims_of(hit.entry.id, verdicts)}
+        | {
+            "score": hit.score,
+            "runs": hit.entry.id in claims,
+            "claims": [_short(claim) for claim in claims.get(hit.entry.id, ())],
+        }
         for hit in result.hits
     ]
     return {
@@ -85,17 +88,33 @@ def _record(question: str, result: "Result") -> dict[str, Any]:
     }
 
 
-def _show(result: "Result") -> None:
-    from laureate.catalogue.running import claims_of, latest_verdicts, running_ids
+def _claims(result: "Result") -> "dict[str, list[ClaimResult]]":
+    """The claims of those papers found that run here, each with what is shown of it."""
+    from laureate.lab.judging.results import claims_of
+    from laureate.lab.storing.home import store_path
+    from laureate.lab.storing.shown import read_shown
+    from laureate.papers import paper, paper_ids
 
+    found = [hit.entry.id for hit in result.hits if hit.entry.id in paper_ids()]
+    results = read_shown(store_path()) if found else {}
+    return {paper_id: claims_of(paper(paper_id), results) for paper_id in found}
+
+
+def _short(claim: "ClaimResult") -> dict[str, Any]:
+    names = ("id", "statement", "role", "verdict", "effect", "low", "high", "unit", "scale", "seeds", "run")
+    record = claim.to_json()
+    return {name: record[name] for name in names}
+
+
+def _show(result: "Result") -> None:
     if result.corrected:
-        told = ", ".join(f"{searched} (for {typed})" for typed, searched in result.corrected)
-        click.echo(click.style(f"Searched: {told}", dim=True))
+        words = ", ".join(f"{searched} (for {typed})" for typed, searched in result.corrected)
+        click.echo(click.style(f"Searched: {words}", dim=True))
     if result.ignored_phrase:
         click.echo(
             click.style("No paper has these words in this order; the nearest without the quotation marks:", dim=True)
         )
-    verdicts, running = (latest_verdicts(), running_ids()) if result.hits else ({}, [])
+    claims = _claims(result)
     for place, hit in enumerate(result.hits, 1):
         entry = hit.entry
         facts = " · ".join(
@@ -106,10 +125,10 @@ def _show(result: "Result") -> None:
         click.echo(click.style(f"    {entry.id}  ·  {facts}", dim=True))
         _paragraph(entry.problem or textwrap.shorten(entry.abstract, 300, placeholder=" …"))
         _paragraph(entry.does)
-        if entry.id in running:
-            _verdicts(entry.id, claims_of(entry.id, verdicts))
+        if entry.id in claims:
+            _verdicts(entry.id, claims[entry.id])
         click.echo()
-    if result.hits and not any(hit.entry.id in running for hit in result.hits):
+    if result.hits and not claims:
         click.echo(click.style("None of these runs in Laureate yet; --runs shows those that do.", dim=True))
 
 
@@ -118,10 +137,11 @@ def _paragraph(text: str) -> None:
         click.echo(textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    "))
 
 
-def _verdicts(paper_id: str, claims: list[dict[str, Any]]) -> None:
-    counts = {word: sum(claim["verdict"] == word for claim in claims) for word in MARKS}
-    told = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in counts.items() if count)
-    what = f"runs here, {len(claims)} claims ({told})" if claims else "runs here"
+def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
+    from laureate.lab.judging.results import tally
+
+    counts = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(claims).items())
+    what = f"runs here, {len(claims)} claims ({counts})" if claims else "runs here"
     click.echo("    " + click.style(what, fg="green") + f": laureate run {paper_id}")
 
 

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from laureate.cli._common import duration, emit, json_option, open_store, verdict_line
+from laureate.cli._common import context_line, duration, emit, json_option, number, open_store, plural, verdict_line
 
 
 def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -55,7 +55,8 @@ def run(
     3 the gate did not hold, 130 stopped.
     """
     from laureate.cli._progress import make_progress
-    from laureate.lab.running.plan import DEFAULT_PROBLEM, select
+    from laureate.lab.cell import DEFAULT_PROBLEM
+    from laureate.lab.running.plan import select
     from laureate.lab.running.references import check_file
     from laureate.lab.running.run import run_claims
     from laureate.lab.storing.home import reports
@@ -85,21 +86,29 @@ def run(
         _print(summary, page)
     if summary.failures:
         return 1
-    return 3 if gate and any(claim["verdict"] != "supported" for claim in summary.claims) else 0
+    return 3 if gate and any(claim.verdict != "supported" for claim in summary.claims) else 0
 
 
 def _print(summary, page) -> None:
-    width = max((len(claim["id"]) for claim in (*summary.claims, *summary.questions)), default=0)
+    from laureate.lab.claim import ROLES
+    from laureate.lab.judging.results import by_role
+
+    width = max((len(str(result.id)) for result in (*summary.claims, *summary.questions)), default=0)
     click.echo()
-    for claim in summary.claims:
-        click.echo(verdict_line(claim, width))
-        click.echo(click.style(f"    {claim['statement']}", dim=True))
-        if claim["verdict"] != "supported" and claim.get("reason"):
-            click.echo(click.style(f"    ({claim['reason']})", dim=True))
+    for role, mine in by_role(summary.claims).items():
+        click.echo(f" {plural(role, len(mine))}: {ROLES[role]}")
+        for claim in mine:
+            click.echo(verdict_line(claim, width))
+            click.echo(click.style(f"    {claim.statement}", dim=True))
+            if context := context_line(claim):
+                click.echo(click.style(f"    {context}", dim=True))
+            if claim.verdict != "supported" and claim.reason:
+                click.echo(click.style(f"    ({claim.reason})", dim=True))
     for question in summary.questions:
-        click.echo(f"  {question['id']:<{width}}  {question['statement']}")
-        for arm, row in question["answers"].items():
-            click.echo(f"    {arm:<24} {row['mean']:.4g}  [{row['low']:.4g}, {row['high']:.4g}]")
+        click.echo(f"  {question.id!s:<{width}}  {question.statement}")
+        for row in question.answers:
+            shown = f"{number(row.mean)}  [{number(row.low)}, {number(row.high)}]" if row.is_number else row.reason
+            click.echo(f"    {row.arm:<24} {shown or 'a curve: see the page'}")
     for reason in summary.skipped:
         click.echo(f"  skipped: {reason}", err=True)
     for failure in summary.failures:

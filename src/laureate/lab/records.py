@@ -1,18 +1,31 @@
-"""What the board, the pages and exports read: plain dictionaries made from the store and the declarations."""
+"""What the board, the pages and exports read: results from the store, joined with the declarations."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from laureate.lab.claim import Claim, Experiment, Paper
+from laureate.lab.cell import DEFAULT_PROBLEM
+from laureate.lab.claim import Paper
 from laureate.lab.judging import statistics
-from laureate.lab.judging.evidence import effects
-from laureate.lab.running.plan import DEFAULT_PROBLEM
+from laureate.lab.judging.evidence import measure
+from laureate.lab.judging.results import ClaimId, ClaimResult, Result, claims_of, results_of
 from laureate.lab.storing.store import Store
 
-__all__ = ["OBSERVATION_COLUMNS", "board_rows", "compare_runs", "observation_rows", "paper_record", "run_observations"]
+__all__ = [
+    "OBSERVATION_COLUMNS",
+    "Comparison",
+    "board_results",
+    "compare_runs",
+    "observation_rows",
+    "own_results",
+    "paper_record",
+    "paper_results",
+    "run_observations",
+]
 
 OBSERVATION_COLUMNS: tuple[str, ...] = (
     "run",
@@ -28,42 +41,50 @@ OBSERVATION_COLUMNS: tuple[str, ...] = (
 )
 
 
-def board_rows(store: Store, papers: Iterable[Paper]) -> list[dict[str, Any]]:
-    """Every claim with its last verdict, questions left out; a claim tried on a user's problem has a second row."""
-    latest = store.latest_verdicts()
-    rows = []
-    for paper in papers:
-        for experiment in paper.experiments:
-            for claim in experiment.claims:
-                if claim.kind == "question":
-                    continue
-                claim_id = f"{paper.id}/{claim.name}"
-                facts = {"title": paper.title, "area": paper.area, "source": claim.source}
-                rows.append(facts | latest.get((claim_id, DEFAULT_PROBLEM), _not_run(claim_id, experiment, claim)))
-                rows.extend(
-                    facts | record
-                    for (found, problem), record in sorted(latest.items())
-                    if found == claim_id and problem != DEFAULT_PROBLEM
-                )
-    return rows
+def board_results(store: Store, papers: Iterable[Paper]) -> list[ClaimResult]:
+    """Every claim of these papers with the result that is shown of it, on the paper's own problem."""
+    found = {claim: result for (claim, problem), result in store.shown().items() if problem == DEFAULT_PROBLEM}
+    return [result for paper in papers for result in claims_of(paper, found)]
 
 
-def _not_run(claim_id: str, experiment: Experiment, claim: Claim) -> dict[str, Any]:
-    told = dict.fromkeys(("effect", "low", "high", "p", "run", "scale", "machine"))
-    return told | {
-        "id": claim_id,
-        "paper": claim_id.partition("/")[0],
-        "experiment": experiment.name,
-        "kind": claim.kind,
-        "statement": claim.statement,
-        "verdict": "not run",
-        "metric": claim.metric,
-        "method": claim.method,
-        "baseline": claim.baseline,
-        "problem": DEFAULT_PROBLEM,
-        "seeds": 0,
-        "seconds": 0.0,
-    }
+def own_results(store: Store, papers: Iterable[Paper]) -> list[ClaimResult]:
+    """What was found on the user's own problems; attempts that failed are no findings."""
+    shown = store.shown()
+    results = []
+    for problem in sorted({problem for _, problem in shown} - {DEFAULT_PROBLEM}):
+        found = {claim: result for (claim, where), result in shown.items() if where == problem}
+        results.extend(r for paper in papers for r in claims_of(paper, found) if r.verdict != "not run")
+    return results
+
+
+def paper_results(store: Store, paper: Paper, run: int | None = None) -> list[Result]:
+    """Every claim and question of a paper with what is shown of it; with ``run``, only what that run found."""
+    if run is not None:
+        found = {str(result.id): result for result in store.results(run) if result.paper == paper.id}
+        results = [result for result in results_of(paper, found) if str(result.id) in found]
+    else:
+        ids = [f"{paper.id}/{claim.name}" for claim in paper.claims]
+        shown = store.shown(ids)
+        found = {claim: result for (claim, problem), result in shown.items() if problem == DEFAULT_PROBLEM}
+        results = results_of(paper, found)
+    return _with_numbers(store, paper, results)
+
+
+def _with_numbers(store: Store, paper: Paper, results: list[Result]) -> list[Result]:
+    """With the numbers that an older Laureate did not keep beside its verdicts, made again from the observations."""
+    claims = {claim.name: claim for claim in paper.claims}
+    observed: dict[int, dict] = {}
+    complete = []
+    for result in results:
+        if isinstance(result, ClaimResult) and result.has_effect and result.measured is None and result.run:
+            if result.run not in observed:
+                observed[result.run] = run_observations(store, result.run, paper.id)
+            # The old run may be of another declaration: its verdict stands, without a picture.
+            with contextlib.suppress(KeyError, ValueError):
+                arms = observed[result.run][paper.id, result.experiment]
+                result = dataclasses.replace(result, measured=measure(claims[result.name], arms))
+        complete.append(result)
+    return complete
 
 
 def paper_record(paper: Paper) -> dict[str, Any]:
@@ -86,6 +107,7 @@ def paper_record(paper: Paper) -> dict[str, Any]:
         "idea",
         "equation",
         "example",
+        "meaning",
     )
     deviations = {e.name: list(e.deviations) for e in paper.experiments if e.deviations}
     return {name: getattr(paper, name) for name in facts} | {"cost": cost, "deviations": deviations}
@@ -99,14 +121,11 @@ def run_observations(
     for cell in sorted(store.run_cells(run, paper), key=lambda cell: cell["start"]):
         if cell["status"] == "done":
             blocks.setdefault((cell["paper"], cell["experiment"]), {}).setdefault(cell["arm"], []).append(cell)
-    seeds = {(v["paper"], v["experiment"]): v.get("seeds") for v in store.verdicts(run) if v.get("seeds")}
+    seeds = {(result.paper, result.experiment): result.seeds for result in store.results(run) if result.seeds}
     found: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
     for key, arms in blocks.items():
         for arm, cells in arms.items():
-            parts = [store.observations(cell["id"]) for cell in cells]
-            found.setdefault(key, {})[arm] = {
-                metric: np.concatenate([part[metric] for part in parts])[: seeds.get(key)] for metric in parts[0]
-            }
+            found.setdefault(key, {})[arm] = store.joined([cell["id"] for cell in cells], seeds.get(key))
     return found
 
 
@@ -122,22 +141,48 @@ def observation_rows(store: Store, run: int) -> Iterator[dict[str, Any]]:
                     yield dict(zip(OBSERVATION_COLUMNS, (*where, index, value.item()), strict=True))
 
 
-def compare_runs(store: Store, papers: Iterable[Paper], first: int, second: int) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Comparison:
+    """One claim in two runs; change, low, high: of the effect, paired by seed, None where they cannot be paired."""
+
+    id: ClaimId
+    first: ClaimResult | None
+    second: ClaimResult | None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval of the change leaves 0 out."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary for ``json``."""
+        sides = {"first": self.first, "second": self.second}
+        results = {name: side.to_json() if side else None for name, side in sides.items()}
+        return {"id": str(self.id), **results, "change": self.change, "low": self.low, "high": self.high}
+
+
+def compare_runs(store: Store, papers: Iterable[Paper], first: int, second: int) -> list[Comparison]:
     """The claims of two runs side by side, with the change of the per-seed effect where both have the same seeds."""
-    declared = {f"{paper.id}/{claim.name}": claim for paper in papers for claim in paper.claims}
-    sides = [{claim["id"]: claim for claim in store.verdicts(run) if "verdict" in claim} for run in (first, second)]
-    observed = [run_observations(store, run) for run in (first, second)]
-    rows = []
-    for claim_id in dict.fromkeys((*sides[0], *sides[1])):
-        a, b = (side.get(claim_id) for side in sides)
-        row: dict[str, Any] = {"id": claim_id, "first": a, "second": b, "change": None, "low": None, "high": None}
-        if a and b and a["seeds"] == b["seeds"] and a["effect"] is not None and b["effect"] is not None:
-            claim, key = declared.get(claim_id), (a["paper"], a["experiment"])
-            # An old run may be of another declaration: its verdict stands, its numbers cannot be paired.
-            with contextlib.suppress(KeyError, ValueError):
-                if claim is not None:
-                    change = effects(claim, observed[1][key]) - effects(claim, observed[0][key])
-                    low, high = statistics.interval(change)
-                    row |= {"change": float(change.mean()), "low": float(low), "high": float(high)}
-        rows.append(row)
-    return rows
+    known = {paper.id: paper for paper in papers}
+    sides = []
+    for run in (first, second):
+        found = [result for result in store.results(run) if isinstance(result, ClaimResult)]
+        kept = {str(result.id): result for result in found}
+        for paper in {result.paper for result in found} & known.keys():
+            kept |= {str(r.id): r for r in paper_results(store, known[paper], run) if isinstance(r, ClaimResult)}
+        sides.append(kept)
+    ids = dict.fromkeys((*sides[0], *sides[1]))
+    return [_compared(ClaimId.parse(id), sides[0].get(id), sides[1].get(id)) for id in ids]
+
+
+def _compared(id: ClaimId, first: ClaimResult | None, second: ClaimResult | None) -> Comparison:
+    if not (first and second and first.measured and second.measured) or first.measured.axis != second.measured.axis:
+        return Comparison(id, first, second)
+    before, after = np.array(first.measured.effects), np.array(second.measured.effects)
+    if before.shape != after.shape or not np.isfinite([before, after]).all():
+        return Comparison(id, first, second)
+    low, high = statistics.interval(after - before)
+    return Comparison(id, first, second, float((after - before).mean()), float(low), float(high))

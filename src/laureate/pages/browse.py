@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+from laureate import papers
 from laureate.catalogue import AREAS, KINDS, Catalogue, Entry
 from laureate.catalogue.citation import bibtex
 from laureate.catalogue.entry import DECISIONS
-from laureate.catalogue.running import claims_of, latest_verdicts, running_ids
+from laureate.lab.judging.results import Result, claims_of
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.shown import read_shown
 
 __all__ = ["Query", "entry", "listing", "search"]
 
@@ -26,24 +29,24 @@ class Query:
     page: int = 1
 
     @classmethod
-    def of(cls, told: dict[str, str]) -> "Query":
+    def of(cls, given: dict[str, str]) -> "Query":
         """From an address; what makes no sense is left out."""
-        page = told.get("page", "")
+        page = given.get("page", "")
         return cls(
-            q=told.get("q", "").strip()[:400],
-            area=_allowed(told.get("area", ""), AREAS),
-            kind=_allowed(told.get("kind", ""), KINDS),
-            venue=told.get("venue", "")[:80],
-            decision=_allowed(told.get("decision", ""), DECISIONS),
-            runs=told.get("runs") == "1",
+            q=given.get("q", "").strip()[:400],
+            area=_allowed(given.get("area", ""), AREAS),
+            kind=_allowed(given.get("kind", ""), KINDS),
+            venue=given.get("venue", "")[:80],
+            decision=_allowed(given.get("decision", ""), DECISIONS),
+            runs=given.get("runs") == "1",
             page=min(10_000, max(1, int(page))) if page.isdecimal() else 1,
         )
 
     def address(self, **changes: Any) -> dict[str, str]:
         """As the fields of an address, empty ones left out; any change but of the page begins at page 1."""
         fields = {**vars(self), **({} if "page" in changes else {"page": 1}), **changes}
-        told = {name: "1" if value is True else str(value) for name, value in fields.items() if value}
-        return {name: value for name, value in told.items() if (name, value) != ("page", "1")}
+        texts = {name: "1" if value is True else str(value) for name, value in fields.items() if value}
+        return {name: value for name, value in texts.items() if (name, value) != ("page", "1")}
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def listing(catalogue: Catalogue) -> dict[str, Any]:
         "size": catalogue.size,
         "left_out": 0,
         "facets": {name: {value: count for value, count in found.items() if value} for name, found in facets.items()},
-        "running": len(running_ids()),
+        "running": len(papers.paper_ids()),
     }
 
 
@@ -73,11 +76,11 @@ def search(catalogue: Catalogue, query: Query, as_typed: bool = False) -> dict[s
         result = catalogue.search(query.q, limit=PAPERS_A_PAGE, offset=first, as_typed=as_typed, **query.filters)
     else:
         result = catalogue.listed(PAPERS_A_PAGE, first)
-    running = running_ids()
-    verdicts = latest_verdicts() if any(hit.entry.id in running for hit in result.hits) else {}
+    running = papers.paper_ids()
+    results = read_shown(store_path()) if any(hit.entry.id in running for hit in result.hits) else {}
     return {
         "query": query,
-        "papers": [_brief(hit.entry, verdicts, running) for hit in result.hits],
+        "papers": [_brief(hit.entry, results, running) for hit in result.hits],
         "corrected": result.corrected,
         "ignored_phrase": result.ignored_phrase,
         "suggestions": result.suggestions,
@@ -86,11 +89,9 @@ def search(catalogue: Catalogue, query: Query, as_typed: bool = False) -> dict[s
     }
 
 
-def _brief(found: Entry, verdicts: dict[str, dict[str, Any]], running: list[str]) -> dict[str, Any]:
-    told = found.record()
-    told["runs"] = found.id in running
-    told["claims"] = claims_of(found.id, verdicts) if told["runs"] else []
-    return told
+def _brief(found: Entry, results: dict[str, Result], running: list[str]) -> dict[str, Any]:
+    runs = found.id in running
+    return found.record() | {"runs": runs, "claims": claims_of(papers.paper(found.id), results) if runs else []}
 
 
 def entry(catalogue: Catalogue, paper_id: str) -> dict[str, Any] | None:
@@ -98,10 +99,10 @@ def entry(catalogue: Catalogue, paper_id: str) -> dict[str, Any] | None:
     found = catalogue.get(paper_id)
     if found is None:
         return None
-    verdicts, running = latest_verdicts(), running_ids()
+    results, running = read_shown(store_path()), papers.paper_ids()
     return {
-        "paper": _brief(found, verdicts, running),
+        "paper": _brief(found, results, running),
         "year": found.year,
         "bibtex": bibtex(found),
-        "related": [_brief(hit.entry, verdicts, running) for hit in catalogue.related(paper_id, 6)],
+        "related": [_brief(hit.entry, results, running) for hit in catalogue.related(paper_id, 6)],
     }

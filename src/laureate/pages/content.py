@@ -3,48 +3,63 @@
 The rendering functions (:mod:`laureate.pages.render`) take what these return and touch nothing else.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from laureate import papers
 from laureate.catalogue.citation import bibtex
 from laureate.catalogue.library import by_id
-from laureate.lab.claim import Claim, Experiment, Paper
-from laureate.lab.records import board_rows, compare_runs, paper_record, run_observations
+from laureate.lab import ledger
+from laureate.lab.cell import DEFAULT_PROBLEM
+from laureate.lab.claim import Experiment, Paper
+from laureate.lab.judging.results import (
+    WORDS,
+    ClaimResult,
+    QuestionResult,
+    Result,
+    by_role,
+    claims_of,
+    tally,
+)
+from laureate.lab.records import board_results, compare_runs, own_results, paper_record, paper_results, run_observations
 from laureate.lab.running.bench import latest_rows
-from laureate.lab.running.plan import DEFAULT_PROBLEM
 from laureate.lab.storing.store import Store
-from laureate.pages.figures import Figure, claim_figure, curve_figures, row_strip
+from laureate.pages.figures import CurveFigure, Figure, IntervalFigure, claim_figure, curve_figures
 
-__all__ = ["board", "compare", "figure", "method", "run", "runs"]
+__all__ = ["Section", "ShownClaim", "board", "compare", "figure", "method", "run", "runs"]
 
 CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
+# How many earlier results of a claim its page lists.
+HISTORY = 10
 
 
 def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
-    """Every claim with its last verdict, by area and paper."""
+    """Every claim with its result, by area, paper and role; what was found on the user's own problems apart."""
     shown = list(shown)
-    declared = {f"{paper.id}/{claim.name}": claim for paper in shown for claim in paper.claims}
-    costs = {paper.id: paper_record(paper)["cost"] for paper in shown}
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in board_rows(store, shown):
-        rows.setdefault(row["paper"], []).append(row | {"strip": row_strip(declared[row["id"]], row)})
+    results = board_results(store, shown)
     groups: dict[str, list[dict[str, Any]]] = {}
     for paper in shown:
-        mine = rows.get(paper.id, [])
-        groups.setdefault(paper.area, []).append(_facts(paper, costs) | {"rows": mine, "tally": _tally(mine)})
+        mine = [result for result in results if result.paper == paper.id]
+        facts = ("id", "title", "authors", "venue", "year", "award", "area", "problem", "meaning")
+        groups.setdefault(paper.area, []).append(
+            {name: getattr(paper, name) for name in facts}
+            | {"cost": paper_record(paper)["cost"], "roles": by_role(mine), "tally": tally(mine), "claims": len(mine)}
+        )
     # What was measured comes first.
     groups = {area: sorted(methods, key=_idle) for area, methods in groups.items()}
     groups = dict(sorted(groups.items(), key=lambda pair: all(map(_idle, pair[1]))))
-    everything = [row for mine in rows.values() for row in mine]
+    own: dict[str, list[ClaimResult]] = {}
+    for result in own_results(store, shown):
+        own.setdefault(result.problem, []).append(result)
     return {
         "areas": groups,
-        "tally": _tally(everything),
-        "claims": len(everything),
+        "tallies": _tallies(results),
+        "claims": len(results),
         "papers": len(shown),
-        "machines": sorted({row["machine"] for row in everything if row.get("machine")}),
+        "machines": sorted({result.machine for result in results if result.machine}),
+        "own": own,
     }
 
 
@@ -52,85 +67,111 @@ def _idle(paper: dict[str, Any]) -> bool:
     return list(paper["tally"]) == ["not run"]
 
 
-def _facts(paper: Paper, costs: dict[str, dict[str, float]]) -> dict[str, Any]:
-    names = ("id", "title", "authors", "venue", "year", "award", "area", "problem")
-    return {name: getattr(paper, name) for name in names} | {"cost": costs[paper.id]}
+def _tallies(results: Iterable[ClaimResult]) -> dict[str, dict[str, int]]:
+    """Role -> verdict -> how many; headlines first."""
+    return {role: tally(mine) for role, mine in by_role(results).items()}
 
 
-def _tally(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
-    counts = Counter(row["verdict"] for row in rows if "verdict" in row)
-    return {word: counts[word] for word in ("supported", "refuted", "inconclusive", "not run") if counts[word]}
+@dataclass(frozen=True)
+class ShownClaim:
+    """A claim on its method's page: what is shown of it, when it was declared and changed, its earlier results."""
+
+    result: ClaimResult
+    figure: IntervalFigure | None
+    declared: str
+    earlier: tuple[ClaimResult, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment on its method's page. run: the newest of those whose curves are drawn."""
+
+    name: str
+    title: str
+    claims: tuple[ShownClaim, ...]
+    questions: tuple[QuestionResult, ...]
+    curves: tuple[CurveFigure, ...]
+    run: int | None
+    deviations: tuple[str, ...]
+
+    @property
+    def findings(self) -> tuple[ShownClaim, ...]:
+        """The claims that are about the paper."""
+        return tuple(shown for shown in self.claims if shown.result.role != "check")
+
+    @property
+    def checks(self) -> tuple[ShownClaim, ...]:
+        """The claims that are about our own code."""
+        return tuple(shown for shown in self.claims if shown.result.role == "check")
 
 
 def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]:
-    """A paper's page: with the last verdict of every claim, or with those of one run."""
-    verdicts = _verdicts_of(store, paper, run)
-    used = {record["run"] for record in verdicts.values() if record.get("run") is not None}
+    """A paper's page: with what is shown of every claim, or with what one run found."""
+    results = paper_results(store, paper, run)
+    used = {result.run for result in results if result.run is not None}
     observed = {number: run_observations(store, number, paper.id) for number in used}
     sections = [
-        section
+        _section(store, paper, experiment, mine, observed, with_history=run is None)
         for experiment in paper.experiments
-        if (section := _section(paper, experiment, verdicts, observed, everything=run is None))
+        if (mine := [result for result in results if result.name in {claim.name for claim in experiment.claims}])
     ]
-    rows = [claim for section in sections for claim in section["claims"]]
+    claims = [result for result in results if isinstance(result, ClaimResult)]
     entry = by_id(paper.id)
     return paper_record(paper) | {
         "bibtex": bibtex(entry) if entry else "",
         "sections": sections,
-        "tally": _tally(rows),
+        "roles": by_role(claims),
+        "tallies": _tallies(claims),
         "measured": {record["scale"]: record for record in _measured(store, paper, used)},
         "speed": speed_rows(store, paper.id),
         "run": run,
     }
 
 
-def _verdicts_of(store: Store, paper: Paper, run: int | None) -> dict[str, dict[str, Any]]:
-    if run is not None:
-        return {record["id"]: record | {"run": run} for record in store.verdicts(run) if record["paper"] == paper.id}
-    ids = [f"{paper.id}/{claim.name}" for claim in paper.claims]
-    latest = store.latest_verdicts(ids)
-    return {claim_id: latest[claim_id, DEFAULT_PROBLEM] for claim_id in ids if (claim_id, DEFAULT_PROBLEM) in latest}
-
-
 def _section(
+    store: Store,
     paper: Paper,
     experiment: Experiment,
-    verdicts: dict[str, dict[str, Any]],
+    results: Sequence[Result],
     observed: dict[int, dict],
-    everything: bool,
-) -> dict[str, Any] | None:
-    shown, questions, newest = [], [], None
-    for claim in experiment.claims:
-        claim_id = f"{paper.id}/{claim.name}"
-        record = verdicts.get(claim_id)
-        if record is None and not everything:
-            continue
-        arms = observed[record["run"]].get((paper.id, experiment.name), {}) if record else {}
-        if record:
-            newest = max(newest or 0, record["run"])
-        if claim.kind == "question":
-            questions.append(_about(claim_id, claim) | (record or {"answers": None}))
-        else:
-            base = record or {"verdict": "not run", "effect": None, "seeds": 0, "run": None}
-            drawn = claim_figure(claim, base, arms)
-            shown.append(_about(claim_id, claim) | base | {"figure": drawn})
-    if not shown and not questions:
-        return None
+    with_history: bool,
+) -> Section:
+    claims = [result for result in results if isinstance(result, ClaimResult)]
+    lines = ledger.history(paper.id)
+    newest = max((result.run for result in results if result.run is not None), default=None)
     arms = observed[newest].get((paper.id, experiment.name), {}) if newest is not None else {}
-    return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "claims": shown,
-        "questions": questions,
-        "curves": curve_figures(paper.id, experiment, arms),
-        "run": newest,
-        "deviations": list(experiment.deviations),
-    }
+    return Section(
+        name=experiment.name,
+        title=experiment.title,
+        claims=tuple(
+            ShownClaim(
+                result,
+                claim_figure(result),
+                _declaration(lines.get(result.name, ())),
+                _earlier(store, result) if with_history else (),
+            )
+            for result in claims
+        ),
+        questions=tuple(result for result in results if isinstance(result, QuestionResult)),
+        curves=tuple(curve_figures(paper.id, experiment, arms)),
+        run=newest,
+        deviations=experiment.deviations,
+    )
 
 
-def _about(claim_id: str, claim: Claim) -> dict[str, Any]:
-    facts = ("name", "statement", "kind", "metric", "source")
-    return {"id": claim_id} | {name: getattr(claim, name) for name in facts}
+def _declaration(lines: Sequence[ledger.Entry]) -> str:
+    """When a claim was declared and changed; empty where its ledger has no line of it."""
+    return ledger.told(lines) if lines else ""
+
+
+def _earlier(store: Store, result: ClaimResult) -> tuple[ClaimResult, ...]:
+    """Other results of a claim, newest first; repetitions that say the same are listed once."""
+    found: dict[tuple, ClaimResult] = {}
+    for other in store.history(str(result.id), DEFAULT_PROBLEM, HISTORY) if result.run is not None else ():
+        if isinstance(other, ClaimResult):
+            found.setdefault((other.scale, other.seeds, other.verdict, other.effect, other.reason), other)
+    same = (result.scale, result.seeds, result.verdict, result.effect, result.reason)
+    return tuple(other for key, other in found.items() if key != same)
 
 
 def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[dict[str, Any]]:
@@ -164,9 +205,10 @@ def runs(store: Store, page: int = 1) -> dict[str, Any]:
     """The latest runs, newest first."""
     total = store.counts()["runs"]
     listed = store.runs(RUNS_A_PAGE, RUNS_A_PAGE * (page - 1))
-    tallies = store.tallies([record["id"] for record in listed])
+    found = store.words([record["id"] for record in listed])
+    words = {run: {word: mine.count(word) for word in WORDS if word in mine} for run, mine in found.items()}
     return {
-        "runs": [record | {"tally": _tally(tallies.get(record["id"], ()))} for record in listed],
+        "runs": [record | {"tally": words.get(record["id"], {})} for record in listed],
         "page": page,
         "pages": max(1, -(-total // RUNS_A_PAGE)),
         "total": total,
@@ -178,20 +220,14 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
     record = store.run(number)
     if record is None:
         return None
-    verdicts = store.verdicts(number)
     cells = store.run_cells(number)
     failed = [cell for cell in cells if cell["status"] == "failed"]
-    known = papers.paper_ids()
-    rows = []
-    for verdict in verdicts:
-        if "verdict" in verdict:
-            claim = _claim(verdict) if verdict["paper"] in known else None
-            rows.append(verdict | {"strip": row_strip(claim, verdict) if claim else ""})
+    results = [result for result in store.results(number) if isinstance(result, ClaimResult)]
     first = CELLS_A_PAGE * (page - 1)
     return {
         "run": record,
-        "rows": rows,
-        "tally": _tally(rows),
+        "roles": by_role(_declared(results)),
+        "tallies": _tallies(_declared(results)),
         "papers": list(dict.fromkeys(cell["paper"] for cell in cells)),
         "cells": cells[first : first + CELLS_A_PAGE],
         "failed": failed,
@@ -206,30 +242,32 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
     }
 
 
-def _claim(verdict: dict[str, Any]) -> Claim | None:
-    name = verdict["id"].partition("/")[2]
-    return next((claim for claim in papers.paper(verdict["paper"]).claims if claim.name == name), None)
+def _declared(results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """With what today's declarations say of them; those that are not declared any more stay as they are."""
+    found = {str(result.id): result for result in results}
+    known = set(papers.paper_ids()) & {result.paper for result in results}
+    for paper_id in known:
+        found |= {str(one.id): one for one in claims_of(papers.paper(paper_id), found) if str(one.id) in found}
+    return list(found.values())
 
 
 def compare(store: Store, first: int | None, second: int | None) -> dict[str, Any]:
     """Two runs side by side; without both numbers, only the choice."""
     sides = [store.run(number) if number is not None else None for number in (first, second)]
-    told: dict[str, Any] = {"choice": store.runs(200), "first": sides[0], "second": sides[1], "rows": None}
+    page: dict[str, Any] = {"choice": store.runs(200), "first": sides[0], "second": sides[1], "rows": None}
     if first is None or second is None or sides[0] is None or sides[1] is None:
-        return told
+        return page
     rows = compare_runs(store, papers.all_papers(), first, second)
-    for row in rows:
-        row["differs"] = row["low"] is not None and not row["low"] <= 0 <= row["high"]
     facts = [_environment(side) for side in sides]
     differences = [(name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in {**facts[0], **facts[1]}]
-    return told | {"rows": rows, "differences": [row for row in differences if row[1] != row[2]]}
+    return page | {"rows": rows, "differences": [row for row in differences if row[1] != row[2]]}
 
 
 def _environment(record: Any) -> dict[str, str]:
     environment = record["environment"]
-    told = {name: str(value) for name, value in environment["versions"].items()}
-    told |= {name: str(environment.get(name) or "–") for name in ("machine", "memory_gib", "system", "commit")}
-    return {"scale": record["scale"], "seeds": str(record["seeds"]), "problem": record["problem"]} | told
+    facts = {name: str(value) for name, value in environment["versions"].items()}
+    facts |= {name: str(environment.get(name) or "–") for name in ("machine", "memory_gib", "system", "commit")}
+    return {"scale": record["scale"], "seeds": str(record["seeds"]), "problem": record["problem"]} | facts
 
 
 def figure(store: Store, number: int, name: str) -> Figure | None:
@@ -245,6 +283,6 @@ def figures(store: Store, number: int, paper_ids: Iterable[str]) -> list[Figure]
     found: list[Figure] = []
     for paper_id in paper_ids:
         for section in method(store, papers.paper(paper_id), number)["sections"]:
-            found.extend(claim["figure"] for claim in section["claims"] if claim["figure"])
-            found.extend(section["curves"])
+            found.extend(shown.figure for shown in section.claims if shown.figure)
+            found.extend(section.curves)
     return found

@@ -1,14 +1,13 @@
 """The pictures of an experiment as values: what is drawn, what it says in words, and the table behind it."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from laureate.lab.claim import Claim, Curve, Experiment
-from laureate.lab.judging.evidence import effects
+from laureate.lab.claim import Curve, Experiment
+from laureate.lab.judging.results import ClaimResult
 from laureate.pages.charts import Region, Series, curve_chart, interval_chart, label, strip
 from laureate.pages.wording import csv_text, number
 
@@ -88,41 +87,40 @@ def csv_of(figure: Figure, digits: int | None = None) -> str:
     return csv_text(columns, rows)
 
 
-def claim_figure(claim: Claim, verdict: dict[str, Any], arms: Arms) -> IntervalFigure | None:
-    """The picture of one verdict; None where there is no effect, or its observations are of another declaration."""
-    if verdict.get("effect") is None:
+def claim_figure(result: ClaimResult) -> IntervalFigure | None:
+    """The picture of one result; None where there is no effect, or its numbers are not known any more."""
+    measured = result.measured
+    if measured is None or not result.has_effect:
         return None
-    try:
-        seeds, lines, margin = effects(claim, arms), _deciding_lines(claim, arms), _margin(claim, arms)
-    except (KeyError, ValueError):
-        return None
-    effect, low, high = verdict["effect"], verdict["low"], verdict["high"]
+    ends = [end if math.isfinite(end) else result.effect for end in (result.low, result.high)]
     return IntervalFigure(
-        name=verdict["id"],
-        title=verdict["id"],
-        caption=_reading(claim),
-        description=f"{verdict['id']}: effect {number(effect)}, 95 % interval {number(low)} to {number(high)}, "
-        f"{verdict['seeds']} seeds; {verdict['verdict']}",
-        axis=_reading(claim),
-        seeds=tuple(seeds.tolist()),
-        effect=effect,
-        low=effect if low is None else low,
-        high=effect if high is None else high,
-        lines=tuple(lines),
-        holds=_holds(claim, margin),
+        name=str(result.id),
+        title=str(result.id),
+        caption=measured.axis,
+        description=f"{result.id}: effect {number(result.effect)}, 95 % interval {number(result.low)} to "
+        f"{number(result.high)} over {result.over}, {result.seeds} seeds; {result.verdict}",
+        axis=measured.axis,
+        seeds=measured.effects,
+        effect=result.effect,
+        low=ends[0],
+        high=ends[1],
+        lines=tuple((value, _line_words(value, words)) for value, words in measured.lines),
+        holds=measured.holds,
     )
 
 
-def row_strip(claim: Claim, verdict: dict[str, Any]) -> str:
-    """The verdict's interval for a table's row; without observations, so a margin that is a share is left out."""
-    effect, low, high = (verdict.get(name) for name in ("effect", "low", "high"))
-    if effect is None or low is None or high is None:
+def _line_words(value: float, words: str) -> str:
+    return words if words == "no effect" else f"{words} {label(value)}"
+
+
+def row_strip(result: ClaimResult) -> str:
+    """The interval of a result for a table's row; empty where there is none."""
+    if not all(map(math.isfinite, (result.effect, result.low, result.high))):
         return ""
-    margin = None if claim.relative else claim.margin
-    holds = _holds(claim, margin)
+    holds = result.measured.holds if result.measured else None
     lines = [value for value in holds or () if math.isfinite(value)]
-    words = f"effect {number(effect)}, interval {number(low)} to {number(high)}"
-    return strip(effect, low, high, lines or [0.0], holds, words)
+    words = f"effect {number(result.effect)}, interval {number(result.low)} to {number(result.high)}"
+    return strip(result.effect, result.low, result.high, lines or [0.0], holds, words)
 
 
 def curve_figures(paper_id: str, experiment: Experiment, arms: Arms) -> list[CurveFigure]:
@@ -156,41 +154,3 @@ def _curve(name: str, experiment: Experiment, curve: Curve, arms: Arms) -> Curve
         log_y=curve.log_y,
         series=tuple(series),
     )
-
-
-def _margin(claim: Claim, arms: Arms) -> float:
-    if not claim.relative:
-        return claim.margin
-    return claim.margin * abs(float(np.mean(arms[claim.baseline or claim.method][claim.metric])))
-
-
-def _deciding_lines(claim: Claim, arms: Arms) -> Sequence[tuple[float, str]]:
-    """Where the verdict turns."""
-    if claim.at_least is not None or claim.at_most is not None:
-        bounds = ((claim.at_least, "at least"), (claim.at_most, "at most"))
-        return [(value, f"{word} {label(value)}") for value, word in bounds if value is not None]
-    margin = _margin(claim, arms)
-    if claim.kind == "equal":
-        return [(-margin, f"−{number(margin)}"), (margin, f"+{number(margin)}")]
-    return [(0.0, "no effect")] + ([(margin, f"margin {number(margin)}")] if margin else [])
-
-
-def _holds(claim: Claim, margin: float | None) -> Region | None:
-    """Where the claim is right; None where that needs a margin that is not known."""
-    if claim.at_least is not None or claim.at_most is not None:
-        low, high = claim.at_least, claim.at_most
-        return (-math.inf if low is None else low, math.inf if high is None else high)
-    if margin is None:
-        return None
-    return (-margin, margin) if claim.kind == "equal" else (margin, math.inf)
-
-
-def _reading(claim: Claim) -> str:
-    """What the horizontal axis of a claim's picture is."""
-    unit = f" ({claim.unit})" if claim.unit else ""
-    if claim.kind == "trend":
-        return f"slope of {claim.metric} against {claim.against}, {claim.method}"
-    if claim.kind == "bound":
-        return f"{claim.metric}{unit}, {claim.method}"
-    pair = (claim.baseline, claim.method) if claim.better == "lower" else (claim.method, claim.baseline)
-    return f"{claim.metric}{unit}: {pair[0]} − {pair[1]}"

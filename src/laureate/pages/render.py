@@ -5,6 +5,7 @@ A :class:`Site` says where links lead; it is all that the two shells differ in.
 
 import functools
 import json
+import math
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -13,9 +14,11 @@ from urllib.parse import quote, urlencode
 import jinja2
 import markupsafe
 
+from laureate.lab.claim import ROLES
+from laureate.lab.judging.results import tally
 from laureate.pages import wording
 from laureate.pages.charts import Tile, area_map
-from laureate.pages.figures import Figure, csv_of
+from laureate.pages.figures import Figure, csv_of, row_strip
 from laureate.pages.mathml import mathml
 
 __all__ = ["Site", "body", "file_page", "standalone", "static", "web_page"]
@@ -49,9 +52,9 @@ class Site:
             return markupsafe.Markup("<span>{}</span>").format(text)
         return markupsafe.Markup('<a href="{}">{}</a>').format(self.url(*parts, **query), text)
 
-    def claim(self, claim_id: str) -> str:
+    def claim(self, claim_id: object) -> str:
         """The address of a claim on its method's page."""
-        paper, _, name = claim_id.partition("/")
+        paper, _, name = str(claim_id).partition("/")
         return f"{self.url('method', paper)}#{quote(name)}" if self.live else self.url("method", paper, name)
 
     def anchor(self, *parts: object) -> str:
@@ -79,12 +82,18 @@ def _environment() -> jinja2.Environment:
         "interval": wording.interval,
         "duration": wording.duration,
         "moment": wording.moment,
+        "means": wording.means,
+        "plural": wording.plural,
+        "count_words": tally,
+        "without": lambda roles, role: {name: rows for name, rows in roles.items() if name != role},
+        "strip": lambda result: markupsafe.Markup(row_strip(result)),
         "mathml": lambda text: markupsafe.Markup(mathml(text)),
         "drawing": lambda figure: markupsafe.Markup(figure.drawing()),
         "markup": markupsafe.Markup,
         "combine": lambda first, second: {**first, **second},
     }
-    environment.globals |= {"marks": wording.MARKS, "areas_map": _areas_map}
+    environment.tests["finite"] = math.isfinite
+    environment.globals |= {"marks": wording.MARKS, "role_words": ROLES, "areas_map": _areas_map}
     return environment
 
 
@@ -129,8 +138,8 @@ def file_page(
 
     papers: what the search in the page looks through. library: Vega's code, for charts that can be explored.
     """
-    told = {"papers": papers or [], "specs": site.specs}
-    data = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    content = {"papers": papers or [], "specs": site.specs}
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     scripts = [markupsafe.Markup(text) for text in (library, static("app.js")) if text]
     return (
         _environment()

@@ -65,8 +65,9 @@ def render_everything(store: Store, explore: bool = False) -> str:
     ids = paper_ids()
     board = content.board(store, [load_paper(paper_id) for paper_id in ids])
     methods = {paper_id: content.method(store, load_paper(paper_id)) for paper_id in ids}
-    rows = [row for methods_of in board["areas"].values() for paper in methods_of for row in paper["rows"]]
-    runs = sorted({row["run"] for row in rows if row["run"]}, reverse=True)
+    groups = [paper["roles"] for found in board["areas"].values() for paper in found] + [board["own"]]
+    shown = [row for group in groups for rows in group.values() for row in rows]
+    runs = sorted({row.run for row in shown if row.run}, reverse=True)
     names = ("", "catalogue", "paper", *(f"method/{name}" for name in ids), *(f"run/{number}" for number in runs))
     site = _site(frozenset(names), [(method, None) for method in methods.values()], explore)
     with Catalogue(running=ids) as catalogue:
@@ -106,8 +107,8 @@ def _specs(methods: list[tuple[dict[str, Any], int | None]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method, _ in methods:
         for section in method["sections"]:
-            drawn: list[tuple[int, Figure]] = [(c["run"], c["figure"]) for c in section["claims"] if c["figure"]]
-            drawn += [(section["run"], curve) for curve in section["curves"]]
+            drawn: list[tuple[int, Figure]] = [(c.result.run, c.figure) for c in section.claims if c.figure]
+            drawn += [(section.run, curve) for curve in section.curves]
             found |= {f"{run}/{figure.name}": vega.spec(figure) for run, figure in drawn}
     return found
 

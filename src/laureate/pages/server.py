@@ -17,6 +17,7 @@ from laureate import papers
 from laureate.catalogue import index
 from laureate.catalogue.search import Catalogue
 from laureate.lab.errors import UserError
+from laureate.lab.judging.results import ClaimResult
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 from laureate.pages import browse, content, render, vega
@@ -229,12 +230,12 @@ class Handler(Door):
 
     def _job(self, rest: list[str], query: dict[str, str]) -> Answer:
         job = self.server.jobs.state()
-        rows: list[dict[str, Any]] = []
+        rows: list[ClaimResult] = []
         if job:
             with _store() as store:
                 job["run"] = store.run_after(job["newest_before"], job["command"])
                 if job["run"] is not None and not job["active"]:
-                    rows = [row for row in store.verdicts(job["run"]) if "verdict" in row]
+                    rows = [row for row in store.results(job["run"]) if isinstance(row, ClaimResult)]
         return self._page("job", "Run", poll=POLL_MS["job"] if job and job["active"] else 0, job=job, rows=rows)
 
     # -- files ---------------------------------------------------------------------------------------------------------

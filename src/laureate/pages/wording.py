@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["MARKS", "csv_text", "duration", "interval", "moment", "number"]
+if TYPE_CHECKING:
+    from laureate.lab.judging.results import ClaimResult
+
+__all__ = ["MARKS", "csv_text", "duration", "interval", "means", "moment", "number", "plural"]
 
 # A verdict is a sign and a word; its colour comes on top and is never alone.
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
@@ -26,11 +29,32 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
-def interval(record: dict[str, Any]) -> str:
+def interval(result: "ClaimResult") -> str:
     """An effect's 95 % interval; empty where there is none."""
-    if record.get("effect") is None:
+    return f"[{number(result.low)}, {number(result.high)}]" if result.has_effect else ""
+
+
+def means(result: "ClaimResult") -> str:
+    """What the arms themselves reached: method, baseline, the trivial arm, and the seed that speaks most against it."""
+    measured = result.measured
+    if measured is None:
         return ""
-    return f"[{number(record['low'])}, {number(record['high'])}]"
+    arms = {result.method: measured.method_mean, result.baseline: measured.baseline_mean}
+    parts = [f"{arm} {number(mean)}" for arm, mean in arms.items() if arm and math.isfinite(mean)]
+    if result.trivial and math.isfinite(measured.trivial_mean):
+        parts.append(f"trivial ({result.trivial}) {number(measured.trivial_mean)}")
+    if len(measured.effects) > 1 and math.isfinite(measured.worst_effect):
+        parts.append(f"worst seed {number(measured.worst_effect)}")
+    return " · ".join(parts)
+
+
+def plural(word: str, count: int) -> str:
+    """``3 checks``.
+
+    >>> plural("check", 1), plural("stand-in", 2)
+    ('1 check', '2 stand-ins')
+    """
+    return f"{count} {word}{'s' * (count != 1)}"
 
 
 def duration(seconds: float | None) -> str:

@@ -1,5 +1,6 @@
 """What a backward solver hands back: the value function at every time, its gradient, control, residual and interval."""
 
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -8,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.stats import norm
 
 from laureate._core import require
 from laureate.pde.bases import Basis
@@ -150,7 +150,7 @@ class Solution(eqx.Module):
         require("Solution", "num_paths", ">= 2", num_paths, lambda k: k >= 2)
         totals = _pathwise(key, self, num_paths)
         mean, error = jnp.mean(totals), jnp.std(totals, ddof=1) / np.sqrt(num_paths)
-        half = norm.ppf(0.5 + level / 2) * error
+        half = NormalDist().inv_cdf(0.5 + level / 2) * error
         return Interval(mean, mean - half, mean + half, error)
 
 

@@ -34,9 +34,10 @@ import numpy as np
 from laureate.lab.claim import Claim, Guard
 from laureate.lab.judging import statistics
 from laureate.lab.judging.guards import held_back
+from laureate.lab.judging.results import Answer, Measured
 from laureate.lab.judging.statistics import Floats
 
-__all__ = ["Draft", "answers", "draft", "simulate"]
+__all__ = ["Draft", "answers", "draft", "measure", "simulate"]
 
 Arms = Mapping[str, Mapping[str, Any]]
 
@@ -145,12 +146,12 @@ def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:
     ]
 
 
-def answers(claim: Claim, arms: Arms) -> dict[str, dict[str, Any]]:
-    """The table that answers a question: arm -> mean, low and high (95 % BCa), seeds; a reason where there is no mean.
+def answers(claim: Claim, arms: Arms) -> tuple[Answer, ...]:
+    """The table that answers a question: mean and 95 % BCa interval of each arm, a reason where there is no mean.
 
-    A vector metric gives lists, an entry a component. Ready for ``json``: None stands for what is not finite.
+    A vector metric gives lists, an entry a component; None stands for what is not finite.
     """
-    table = {}
+    table = []
     for arm in arms:
         values = _metric(claim, arms, arm, claim.metric)
         broken = int(_broken(values).sum())
@@ -158,14 +159,10 @@ def answers(claim: Claim, arms: Arms) -> dict[str, dict[str, Any]]:
         low, high = statistics.interval(components, LEVEL)
         with np.errstate(invalid="ignore"):
             mean = statistics.mean(components)
-        table[arm] = {
-            "mean": _or_none(mean.tolist()),
-            "low": _or_none(low.tolist()),
-            "high": _or_none(high.tolist()),
-            "seeds": len(values),
-            "reason": f"{broken} of {len(values)} seeds not finite" if broken else "",
-        }
-    return table
+        reason = f"{broken} of {len(values)} seeds not finite" if broken else ""
+        ends = (_or_none(ends.tolist()) for ends in (mean, low, high))
+        table.append(Answer(arm, *ends, seeds=len(values), reason=reason))
+    return tuple(table)
 
 
 def effects(claim: Claim, arms: Arms) -> Floats:
@@ -173,13 +170,42 @@ def effects(claim: Claim, arms: Arms) -> Floats:
     return _terms(claim, arms).x
 
 
+def measure(claim: Claim, arms: Arms) -> Measured:
+    """The numbers behind a claim (not a question), for a picture and a line of the board."""
+    terms = _terms(claim, arms)
+    against = np.min(np.where(np.isfinite(terms.sides), terms.sides, -np.inf), axis=0)
+    return Measured(
+        effects=tuple(terms.x.tolist()),
+        worst=int(np.argmin(against)),
+        method_mean=_mean(claim, arms, claim.method),
+        baseline_mean=_mean(claim, arms, claim.baseline),
+        trivial_mean=_mean(claim, arms, claim.trivial),
+        axis=terms.axis,
+        lines=tuple(terms.lines),
+        holds=terms.holds,
+    )
+
+
+def _mean(claim: Claim, arms: Arms, arm: str) -> float:
+    """The mean of an arm's metric; NaN where there is no such arm, or one seed gives a curve."""
+    values = np.asarray(arms.get(arm, {}).get(claim.metric, ()), np.float64)
+    return float(values.mean()) if values.ndim == 1 and values.size else math.nan
+
+
 class _Terms(NamedTuple):
-    """A claim in numbers: effects and sides by seed, what lies at each side's 0, and the hypothesis in symbols."""
+    """A claim in numbers, and how it is drawn.
+
+    x, sides: by seed. edges: what lies at each side's 0. shown: the hypothesis in symbols.
+    axis: what ``x`` is. lines: (value, words) where the verdict turns. holds: the means for which the claim is right.
+    """
 
     x: Floats
     sides: list[Floats]
     edges: list[str]
     shown: str
+    axis: str
+    lines: list[tuple[float, str]]
+    holds: tuple[float, float]
 
 
 def _terms(claim: Claim, arms: Arms) -> _Terms:
@@ -194,13 +220,17 @@ def _terms(claim: Claim, arms: Arms) -> _Terms:
             return _compared(claim, arms)
         name = f"{claim.metric} of {claim.method}"
         if claim.kind == "bound":
-            return _bounded(claim, _scalar(claim, arms, claim.method), name)
+            axis = f"{claim.metric}{_unit(claim)}, {claim.method}"
+            return _bounded(claim, _scalar(claim, arms, claim.method), name, axis)
         x, name = _slopes(claim, arms), f"slope of {name} against {claim.against}"
+        axis = f"slope of {claim.metric} against {claim.against}, {claim.method}"
         if claim.at_least is not None or claim.at_most is not None:
-            return _bounded(claim, x, name)
+            return _bounded(claim, x, name, axis)
         if claim.better == "lower":
-            x, name = -x, f"-({name})"
-        return _Terms(x, [x - claim.margin], [_beyond(claim)], f"{name} > {claim.margin:.3g}")
+            x, name, axis = -x, f"-({name})", f"minus the {axis}"
+        shown = f"{name} > {claim.margin:.3g}"
+        lines, holds = _beyond_margin(claim.margin)
+        return _Terms(x, [x - claim.margin], [_beyond(claim)], shown, axis, lines, holds)
 
 
 def _compared(claim: Claim, arms: Arms) -> _Terms:
@@ -218,24 +248,41 @@ def _compared(claim: Claim, arms: Arms) -> _Terms:
         # m_i = share · b_i, up to sign, has the mean share · |b̄|. The number share · |b̄| itself would be taken as
         # known though it is measured on the same seeds, and the claim supported too often.
         margin = claim.margin * np.copysign(1.0, baseline.mean()) * baseline
+    mean_margin = float(margin.mean())
+    axis = f"{claim.metric}{_unit(claim)}: {first} − {second}"
     if claim.kind == "equal":
-        return _Terms(
-            x, [x + margin, margin - x], [f"the margin -{_size(claim)}", _beyond(claim)], f"|{shown}| < {_size(claim)}"
-        )
-    return _Terms(x, [x - margin], [_beyond(claim)], f"{shown} > {_size(claim)}")
+        edges, shown = [f"the margin -{_size(claim)}", _beyond(claim)], f"|{shown}| < {_size(claim)}"
+        holds = (-mean_margin, mean_margin)
+        lines = [(-mean_margin, "margin"), (mean_margin, "margin")]
+        return _Terms(x, [x + margin, margin - x], edges, shown, axis, lines, holds)
+    lines, holds = _beyond_margin(mean_margin)
+    return _Terms(x, [x - margin], [_beyond(claim)], f"{shown} > {_size(claim)}", axis, lines, holds)
 
 
-def _bounded(claim: Claim, x: Floats, name: str) -> _Terms:
-    sides, edges, shown = [], [], name
+def _beyond_margin(margin: float) -> tuple[list[tuple[float, str]], tuple[float, float]]:
+    return [(0.0, "no effect")] + ([(margin, "margin")] if margin else []), (margin, math.inf)
+
+
+def _bounded(claim: Claim, x: Floats, name: str, axis: str) -> _Terms:
+    sides, edges, shown, lines = [], [], name, []
+    low, high = -math.inf, math.inf
     if claim.at_least is not None:
-        sides.append(x - claim.at_least)
-        edges.append(f"the bound {claim.at_least:.3g}")
-        shown = f"{claim.at_least:.3g} < {shown}"
+        low = claim.at_least
+        sides.append(x - low)
+        edges.append(f"the bound {low:.3g}")
+        lines.append((low, "at least"))
+        shown = f"{low:.3g} < {shown}"
     if claim.at_most is not None:
-        sides.append(claim.at_most - x)
-        edges.append(f"the bound {claim.at_most:.3g}")
-        shown = f"{shown} < {claim.at_most:.3g}"
-    return _Terms(x, sides, edges, shown)
+        high = claim.at_most
+        sides.append(high - x)
+        edges.append(f"the bound {high:.3g}")
+        lines.append((high, "at most"))
+        shown = f"{shown} < {high:.3g}"
+    return _Terms(x, sides, edges, shown, axis, lines, (low, high))
+
+
+def _unit(claim: Claim) -> str:
+    return f" ({claim.unit})" if claim.unit else ""
 
 
 def _size(claim: Claim) -> str:

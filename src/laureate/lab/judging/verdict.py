@@ -9,17 +9,16 @@ back (``laureate.lab.judging.guards``). *Refuted*: the same evidence for the opp
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from laureate.lab.claim import Claim
 from laureate.lab.judging import statistics
-from laureate.lab.judging.evidence import Draft, answers, draft, simulate
+from laureate.lab.judging.evidence import Draft, draft, simulate
+from laureate.lab.judging.results import WORDS, Word
 
-__all__ = ["ALPHA", "Draft", "Verdict", "Word", "answers", "decide", "draft", "not_run", "simulate"]
-
-Word = Literal["supported", "refuted", "inconclusive", "not run"]
+__all__ = ["ALPHA", "Draft", "Verdict", "decide", "draft", "simulate"]
 
 ALPHA = 0.05
 
@@ -64,21 +63,8 @@ class Verdict:
     looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.verdict not in get_args(Word):
-            raise ValueError(f"Verdict.verdict must be one of {get_args(Word)}; got {self.verdict!r}.")
-
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary for ``json``; what is not finite becomes None."""
-        entries = asdict(self).items()
-        return {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in entries}
-
-    @classmethod
-    def from_json(cls, entries: Mapping[str, Any]) -> "Verdict":
-        """The verdict that ``to_json`` told; entries it does not know are left out, None is a field's default again."""
-        known = {field.name for field in fields(cls)}
-        told: dict[str, Any] = {name: value for name, value in entries.items() if name in known and value is not None}
-        told["looks"] = tuple(told.get("looks", ()))
-        return cls(**told)
+        if self.verdict not in WORDS:
+            raise ValueError(f"Verdict.verdict must be one of {WORDS}; got {self.verdict!r}.")
 
 
 def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
@@ -108,11 +94,6 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
             )
         )
     return verdicts
-
-
-def not_run(claim: Claim, reason: str) -> Verdict:
-    """The verdict on a claim of which there are no observations, and why."""
-    return _verdict(claim, "not run", reason)
 
 
 def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str]:

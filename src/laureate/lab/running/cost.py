@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from laureate.lab.cell import Cell
 from laureate.lab.claim import SCALES
-from laureate.lab.running.plan import Cell, Selection, plan, scale_of
+from laureate.lab.running.plan import Selection, plan, scale_of
 from laureate.lab.storing.store import Store
 
 __all__ = ["Estimate", "estimate", "makespan"]

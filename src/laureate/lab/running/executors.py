@@ -12,8 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Protocol
 
-from laureate.lab.running.plan import Cell
-from laureate.lab.running.worker import Outcome, compute, prepare
+from laureate.lab.cell import Cell, Outcome
+from laureate.lab.running.worker import compute, prepare
 
 __all__ = ["Executor", "InProcess", "ProcessPool", "cores", "make_executor", "next_cell"]
 

@@ -6,18 +6,15 @@ for.
 """
 
 import difflib
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from laureate.lab.claim import Claim, Compilation, Experiment, Paper, Scale
+from laureate.lab.cell import DEFAULT_PROBLEM, Cell
+from laureate.lab.claim import Claim, Experiment, Paper, Scale
 from laureate.lab.errors import UserError
 from laureate.lab.running.fingerprint import fingerprint
 
-__all__ = ["Cell", "Selection", "plan", "select"]
-
-DEFAULT_PROBLEM = "default"
+__all__ = ["Selection", "plan", "scale_of", "select", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -34,50 +31,6 @@ class Selection:
             return tuple(arm.name for arm in self.experiment.arms)
         needed = {name for claim in self.claims for name in (claim.method, claim.baseline, claim.trivial)}
         return tuple(arm.name for arm in self.experiment.arms if arm.name in needed)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A unit of work: all that a worker on another machine needs, in plain values."""
-
-    paper: str
-    experiment: str
-    arm: str
-    problem: str
-    scale: str
-    start: int
-    count: int
-    trial: str
-    problem_reference: str
-    problem_settings: Mapping[str, Any]
-    accepts: tuple[str, ...]
-    arm_settings: Mapping[str, Any]
-    scale_settings: Mapping[str, Any]
-    over_seeds: str
-    x64: bool
-    compilation: Compilation
-    fingerprint: str
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """What tells it from all others, in the plan and in the store."""
-        return self.fingerprint, self.start
-
-    @property
-    def program(self) -> str:
-        """What must be compiled for it: blocks of one arm, and arms that differ in floats alone, are one program."""
-        static = [
-            {name: None if isinstance(value, float) else value for name, value in settings.items()}
-            for settings in (self.arm_settings, self.scale_settings)
-        ]
-        how = [self.trial, self.count, self.x64, self.compilation]
-        shape = [how, self.problem_reference, dict(self.problem_settings), static]
-        return json.dumps(shape, sort_keys=True)
-
-    @property
-    def name(self) -> str:
-        """How a person refers to it."""
-        return f"{self.paper}/{self.experiment} · {self.arm} · seeds {self.start}–{self.start + self.count - 1}"
 
 
 def select(

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import laureate
+from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
 from laureate.lab.running.executors import SINGLE_THREAD, cores, next_cell
 from laureate.lab.running.fingerprint import source_files, versions
-from laureate.lab.running.plan import Cell
-from laureate.lab.running.worker import Outcome, compute, prepare
+from laureate.lab.running.worker import compute, prepare
 from laureate.lab.storing.home import compilation_cache
 
 __all__ = ["RayCluster"]
@@ -62,7 +62,7 @@ class RayCluster:
         quiet = {"logging_level": "error", "log_to_driver": False}
         if self._local:
             # Code and libraries are those of this process; results are small.
-            with _refusals_in_words(on):
+            with _readable_refusals(on):
                 self._ray.init(
                     "local",
                     num_cpus=workers or cores(),
@@ -75,7 +75,7 @@ class RayCluster:
         else:
             _reach(address)
             shipped = {"py_modules": [str(Path(laureate.__file__).parent)], "excludes": NOT_SHIPPED}
-            with _refusals_in_words(on):
+            with _readable_refusals(on):
                 self._ray.init(address, runtime_env=shipped | {"env_vars": settings}, namespace="laureate", **quiet)
                 self._libraries = self._missing_libraries()
         self.workers = self._most or self._cores()
@@ -104,7 +104,7 @@ class RayCluster:
         running: dict[Any, Cell] = {}
         compiled: set[str] = set()
         tried: Counter[tuple[str, int]] = Counter()
-        with _refusals_in_words("the cluster"):
+        with _readable_refusals("the cluster"):
             while waiting or running:
                 # As many again wait at the cluster, so that one that grows by itself sees what is wanted.
                 room = self._most or 2 * self._cores()
@@ -166,7 +166,7 @@ def _reach(address: str) -> None:
 
 
 @contextlib.contextmanager
-def _refusals_in_words(where: str) -> Iterator[None]:
+def _readable_refusals(where: str) -> Iterator[None]:
     try:
         yield
     except UserError:

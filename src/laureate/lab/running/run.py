@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
 from laureate._data import lacking
+from laureate.lab.cell import DEFAULT_PROBLEM, Cell, Outcome
 from laureate.lab.errors import UserError
-from laureate.lab.judging.verdict import Draft, Verdict, answers, decide, draft, not_run
+from laureate.lab.judging.judge import Observed, judge
+from laureate.lab.judging.results import ClaimResult, QuestionResult, Result, with_looks
 from laureate.lab.running.environment import environment
 from laureate.lab.running.executors import cores, make_executor
-from laureate.lab.running.plan import DEFAULT_PROBLEM, Cell, Selection, plan, scale_of
-from laureate.lab.running.worker import Outcome
+from laureate.lab.running.plan import Selection, plan, scale_of
 from laureate.lab.storing.home import compilation_cache, mend_compilation_cache
 from laureate.lab.storing.store import Store
 
@@ -56,8 +55,8 @@ class Summary:
     scale: str
     seeds: int
     problem: str
-    claims: list[dict[str, Any]]
-    questions: list[dict[str, Any]]
+    claims: list[ClaimResult]
+    questions: list[QuestionResult]
     cells: dict[str, int]
     seconds: float = 0.0
     failures: list[dict[str, str]] = field(default_factory=list)
@@ -65,7 +64,8 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``laureate run --json`` prints."""
-        return dict(vars(self))
+        results = {"claims": self.claims, "questions": self.questions}
+        return vars(self) | {name: [result.to_json() for result in mine] for name, mine in results.items()}
 
 
 def run_claims(
@@ -125,13 +125,12 @@ def run_claims(
                 if progress:
                     progress.finished(cell, outcome)
         status = "failed" if failures else "finished"
-        claims, questions = _judge(store, selections, planned, found, scale, seeds)
-        for record in claims:
-            before = store.seeds_judged(record["id"], problem_label(problem), scale)
-            record["looks"] = [seeds for seeds in before if seeds != record["seeds"]]
-        for record in (*claims, *questions):
-            record |= {"scale": scale, "problem": problem_label(problem), "machine": facts["machine"], "run": run}
-        store.add_verdicts(run, problem_label(problem), (*claims, *questions))
+        circumstances = {"scale": scale, "problem": problem_label(problem), "machine": facts["machine"], "run": run}
+        results = [
+            with_looks(result, store.seeds_judged(str(result.id), result.problem, scale))
+            for result in _judge(store, selections, planned, found, seeds, circumstances)
+        ]
+        store.add_results(run, results)
     finally:
         if progress:
             progress.stop()
@@ -141,8 +140,18 @@ def run_claims(
     cached = len(planned) - computed
     counts = {"total": len(planned), "computed": computed, "cached": cached, "failed": len(failures)}
     seconds = round(sum(store.cell_seconds(found.values()).values()), 3)
-    label = problem_label(problem)
-    return Summary(run, scale, shown_seeds, label, claims, questions, counts, seconds, failures, skipped)
+    return Summary(
+        run,
+        scale,
+        shown_seeds,
+        problem_label(problem),
+        [result for result in results if isinstance(result, ClaimResult)],
+        [result for result in results if isinstance(result, QuestionResult)],
+        counts,
+        seconds,
+        failures,
+        skipped,
+    )
 
 
 def _in_turn(
@@ -155,7 +164,7 @@ def _in_turn(
     if fresh:
         yield cells, []
         return
-    told = False
+    said_so = False
     while cells:
         mine, finished = store.take(run, cells)
         if mine or finished:
@@ -164,9 +173,9 @@ def _in_turn(
             settled = {cell.key for cell in mine} | finished.keys()
             cells = [cell for cell in cells if cell.key not in settled]
             continue
-        if progress and not told:
+        if progress and not said_so:
             progress.waiting(cells)
-            told = True
+            said_so = True
         time.sleep(WAIT_SECONDS)
 
 
@@ -210,54 +219,21 @@ def _judge(
     selections: list[Selection],
     planned: list[Cell],
     found: Mapping[tuple[str, int], int],
-    scale: str,
     seeds: int | None,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Verdicts, with Holm over all the claims of each paper, and the tables that answer questions."""
+    circumstances: Mapping[str, Any],
+) -> list[Result]:
+    """The results of all selected claims, paper by paper."""
     seconds = store.cell_seconds(found.values())
-    drafts: dict[str, dict[str, Draft]] = {}
-    records: dict[str, dict[str, Any]] = {}
-    questions: list[dict[str, Any]] = []
+    observed: dict[str, list[Observed]] = {}
     for selection in selections:
         paper, experiment = selection.paper, selection.experiment
-        total = seeds or scale_of(experiment, scale).seeds
-        observed: dict[str, dict[str, np.ndarray]] = {}
-        cost: dict[str, float] = {}
+        total = seeds or scale_of(experiment, circumstances["scale"]).seeds
+        arms, cost = {}, {}
         for arm in selection.arms():
             keys = [c.key for c in planned if (c.paper, c.experiment, c.arm) == (paper.id, experiment.name, arm)]
             if all(key in found for key in keys):
-                observed[arm] = _observed(store, [found[key] for key in keys], total)
+                arms[arm] = store.joined([found[key] for key in keys], total)
                 cost[arm] = sum(seconds[found[key]] for key in keys)
-        for claim in selection.claims:
-            claim_id = f"{paper.id}/{claim.name}"
-            about = {"id": claim_id, "paper": paper.id, "experiment": experiment.name}
-            if claim.kind == "question":
-                told = {"kind": claim.kind, "statement": claim.statement, "metric": claim.metric}
-                questions.append(about | told | {"answers": answers(claim, observed)})
-                continue
-            needed = {claim.method, claim.baseline, claim.trivial} - {""}
-            records[claim_id] = about | {"seconds": round(sum(cost.get(arm, 0.0) for arm in needed), 3)}
-            if missing := sorted(needed - set(observed)):
-                records[claim_id] |= _told(not_run(claim, f"failed: {', '.join(missing)}"))
-            else:
-                guards = [guard.at(scale_of(experiment, scale)) for guard in experiment.guards]
-                drafts.setdefault(paper.id, {})[claim_id] = draft(claim, observed, guards)
-    for paper in {selection.paper.id: selection.paper for selection in selections}.values():
-        mine = drafts.get(paper.id, {})
-        family = sum(claim.kind != "question" for claim in paper.claims)
-        for claim_id, verdict in zip(mine, decide(list(mine.values()), family), strict=True):
-            records[claim_id] |= _told(verdict)
-    return list(records.values()), questions
-
-
-def _told(verdict: Verdict) -> dict[str, Any]:
-    """A verdict's fields; its claim is told by the full id beside them."""
-    return {name: value for name, value in verdict.to_json().items() if name != "claim"}
-
-
-def _observed(store: Store, cell_ids: list[int], seeds: int) -> dict[str, np.ndarray]:
-    """The blocks of one arm joined, cut to the seeds that were asked for."""
-    blocks = [store.observations(cell_id) for cell_id in cell_ids]
-    if len({frozenset(block) for block in blocks}) > 1:
-        raise store.damaged("a metric of some seeds")
-    return {metric: np.concatenate([block[metric] for block in blocks])[:seeds] for metric in blocks[0]}
+        observed.setdefault(paper.id, []).append(Observed(experiment, selection.claims, arms, cost))
+    papers = {selection.paper.id: selection.paper for selection in selections}
+    return [result for paper in papers.values() for result in judge(paper, observed[paper.id], **circumstances)]

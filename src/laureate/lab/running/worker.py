@@ -8,19 +8,18 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from laureate.lab.cell import Cell, Outcome
 from laureate.lab.claim import Compilation, Settings
 from laureate.lab.errors import UserError
 from laureate.lab.running.memory import forget_peak, peak
-from laureate.lab.running.plan import Cell
 from laureate.lab.running.references import is_file, load
 
-__all__ = ["Outcome", "compute", "prepare"]
+__all__ = ["compute", "prepare"]
 
 # A program of minutes is compiled for as long as it runs. "light", XLA takes a third of the time to compile it and the
 # program a tenth more to run (benchmarks/lab.py). "lightest", a fifth is saved again, but loops may run thrice as long:
@@ -35,20 +34,6 @@ COMPILATIONS: dict[Compilation, dict[str, Any]] = {
     "light": LIGHT,
     "thorough": {},
 }
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a cell: arrays with a leading axis of seeds, or the error: one line, then the traceback.
-
-    memory: the most that the worker held while it computed the cell, in bytes; None where the system does not tell.
-    """
-
-    metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
-    seconds: float = 0.0
-    compile_seconds: float = 0.0
-    error: str = ""
-    memory: int | None = None
 
 
 def prepare(compilation_cache: str) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from laureate.lab.errors import UserError
 
-__all__ = ["in_words"]
+__all__ = ["readable_errors"]
 
 SPACE = "Free some space (or set LAUREATE_HOME to another disk), then repeat the command: what was finished is kept."
 # The beginning of SQLite's own name of the error -> what happened, and what to do.
-TOLD = {
+MESSAGES = {
     "SQLITE_FULL": ("is not written: the disk is full", SPACE),
     "SQLITE_IOERR": ("is not written: the disk refuses ({error})", SPACE),
     "SQLITE_BUSY": (
@@ -35,14 +35,14 @@ TOLD = {
 
 
 @contextmanager
-def in_words(path: Path, what: str, repair: str) -> Iterator[None]:
+def readable_errors(path: Path, what: str, repair: str) -> Iterator[None]:
     """Errors of the database at ``path`` that a user can mend, as ``UserError``; ``repair`` mends a damaged file."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         # What has no code is raised by Python's module itself, such as text that is not UTF-8 in a damaged file.
         name = getattr(error, "sqlite_errorname", "") or ("SQLITE_CORRUPT" if "decode" in str(error) else "")
-        for beginning, (happened, remedy) in TOLD.items():
+        for beginning, (happened, remedy) in MESSAGES.items():
             if name.startswith(beginning):
                 message = f"{what} {path} {happened.format(error=error)}."
                 raise UserError(message, remedy.format(repair=repair)) from error

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from laureate.lab.errors import UserError
 
-__all__ = ["VERSION", "prepare", "transaction"]
+__all__ = ["RANK", "SEEDS", "VERSION", "prepare", "transaction"]
 
-VERSION = 2
+VERSION = 3
 TABLES = """
 CREATE TABLE environments (id INTEGER PRIMARY KEY, data TEXT NOT NULL UNIQUE);
 CREATE TABLE runs (
@@ -56,8 +56,15 @@ CREATE TABLE benchmarks (
     environment INTEGER NOT NULL REFERENCES environments
 )
 """
+# Which of a claim's verdicts is shown: the largest scale, then the most seeds, then the newest. An attempt that was not
+# run, or is not readable, stands behind all others. Questions of older stores have no number of seeds.
+SEEDS = "CASE WHEN json_valid(data) THEN coalesce(json_extract(data, '$.seeds'), 0) ELSE 0 END"
+RANK = """CASE WHEN NOT json_valid(data) OR json_extract(data, '$.verdict') = 'not run' THEN 0 ELSE
+    CASE json_extract(data, '$.scale') WHEN 'full' THEN 4 WHEN 'desk' THEN 3 WHEN 'smoke' THEN 2 ELSE 1 END END"""
+# As an index, so that a store of many runs costs no look at their old verdicts.
+SHOWN = f"CREATE INDEX verdicts_by_rank ON verdicts (claim, problem, ({RANK}), ({SEEDS}), run)"
 # From each version to the next. Only ever add: a run of the older Laureate may be under way and goes on writing.
-STEPS = {1: (LEASES, BENCHMARKS, "ALTER TABLE cells ADD COLUMN memory INTEGER")}
+STEPS = {1: (LEASES, BENCHMARKS, "ALTER TABLE cells ADD COLUMN memory INTEGER"), 2: (SHOWN,)}
 
 
 @contextlib.contextmanager
@@ -87,7 +94,7 @@ def prepare(db: sqlite3.Connection, path: Path) -> None:
                 "Upgrade laureate, or set LAUREATE_HOME to another folder.",
             )
         if version == 0:
-            for statement in filter(str.strip, ";".join((TABLES, LEASES, BENCHMARKS)).split(";")):
+            for statement in filter(str.strip, ";".join((TABLES, LEASES, BENCHMARKS, SHOWN)).split(";")):
                 db.execute(statement)
         elif version < VERSION:
             _back_up(path, version)

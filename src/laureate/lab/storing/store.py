@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
-from laureate.lab.running.plan import Cell
-from laureate.lab.running.worker import Outcome
+from laureate.lab.judging.results import Result
 from laureate.lab.storing.alive import Alive, lives
 from laureate.lab.storing.arrays import label_of, pack, readable, unpack
-from laureate.lab.storing.database import in_words
+from laureate.lab.storing.database import readable_errors
 from laureate.lab.storing.schema import prepare, transaction
+from laureate.lab.storing.shown import shown
 
 __all__ = ["REPAIR", "Store"]
 
@@ -33,14 +34,14 @@ PATIENCE_SECONDS = 60.0
 class Store:
     """The results on this machine.
 
-    Reading is done with plain dictionaries, a row each; writing by the verbs of a run's life: ``start_run``,
-    ``add_cell``, ``use_cells``, ``add_verdicts``, ``end_run``.
+    Reading gives typed results, and plain dictionaries, a row each, for runs and cells; writing is done by the verbs of
+    a run's life: ``start_run``, ``add_cell``, ``use_cells``, ``add_results``, ``end_run``.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self._living: dict[int, Alive] = {}
-        with self._in_words():
+        with self._readable_errors():
             # Autocommit with explicit transactions: what is one unit stands in one `with self._transaction()`.
             self._db = sqlite3.connect(path, timeout=PATIENCE_SECONDS, isolation_level=None)
             try:
@@ -54,17 +55,17 @@ class Store:
                 raise
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
-        with in_words(self.path, "The store", REPAIR):
+    def _readable_errors(self) -> Iterator[None]:
+        with readable_errors(self.path, "The store", REPAIR):
             yield
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._in_words(), transaction(self._db):
+        with self._readable_errors(), transaction(self._db):
             yield
 
     def _rows(self, question: str, values: tuple | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
-        with self._in_words():
+        with self._readable_errors():
             return self._db.execute(question, values).fetchall()
 
     def _value(self, question: str, values: tuple = ()) -> Any:
@@ -83,7 +84,7 @@ class Store:
         alive: Alive | None = None
         try:
             with self._transaction():
-                self._bury_the_dead()
+                self._release_dead_runs()
                 environment_id = self._environment_id(environment)
                 cursor = self._db.execute(
                     "INSERT INTO runs (started, status, command, scale, seeds, problem, environment)"
@@ -121,7 +122,7 @@ class Store:
         """The file that the process behind a run holds locked."""
         return self.path.with_name("running") / str(run)
 
-    def _bury_the_dead(self) -> None:
+    def _release_dead_runs(self) -> None:
         """Runs whose process was killed are interrupted, and their cells are free again."""
         for (run,) in self._db.execute("SELECT id FROM runs WHERE status = 'running'").fetchall():
             if not lives(self._sign(run)):
@@ -137,7 +138,7 @@ class Store:
         mine: list[Cell] = []
         finished: dict[tuple[str, int], int] = {}
         with self._transaction():
-            self._bury_the_dead()
+            self._release_dead_runs()
             for cell in cells:
                 if (cell_id := self.finished_cell(cell)) is not None:
                     finished[cell.key] = cell_id
@@ -181,12 +182,12 @@ class Store:
                 "INSERT INTO run_cells (run, cell, cached) VALUES (?, ?, 1)", [(run, cell_id) for cell_id in cell_ids]
             )
 
-    def add_verdicts(self, run: int, problem: str, verdicts: Iterable[Mapping[str, Any]]) -> None:
-        """Keep verdicts, each a JSON object with its full claim id under ``id``."""
+    def add_results(self, run: int, results: Iterable[Result]) -> None:
+        """Keep the results of a run."""
         with self._transaction():
             self._db.executemany(
                 "INSERT OR REPLACE INTO verdicts (run, claim, problem, data) VALUES (?, ?, ?, ?)",
-                [(run, verdict["id"], problem, json.dumps(verdict)) for verdict in verdicts],
+                [(run, str(result.id), result.problem, json.dumps(result.to_json())) for result in results],
             )
 
     def add_artefact(self, run: int, name: str, media_type: str, data: bytes) -> None:
@@ -222,6 +223,13 @@ class Store:
         if not rows or not all(readable(row["data"], label_of(*row[:3])) for row in rows):
             raise self.damaged(f"the numbers of cell {cell_id}")
         return {row["metric"]: unpack(row["data"], label_of(*row[:3])) for row in rows}
+
+    def joined(self, cell_ids: Iterable[int], seeds: int | None = None) -> dict[str, np.ndarray]:
+        """The blocks of one arm, given in the order of their seeds, as one array a metric, cut to so many seeds."""
+        blocks = [self.observations(cell_id) for cell_id in cell_ids]
+        if len({frozenset(block) for block in blocks}) > 1:
+            raise self.damaged("a metric of some seeds")
+        return {metric: np.concatenate([block[metric] for block in blocks])[:seeds] for metric in blocks[0]}
 
     def cell_seconds(self, cell_ids: Iterable[int]) -> dict[int, float]:
         """How long each of these cells took, compiling included."""
@@ -272,38 +280,42 @@ class Store:
         )
         return [dict(row) for row in rows]
 
-    def verdicts(self, run: int) -> list[dict[str, Any]]:
-        """The verdicts of one run."""
-        rows = self._rows("SELECT data FROM verdicts WHERE run = ? ORDER BY rowid", (run,))
-        return [self._loads(row["data"]) for row in rows]
+    def results(self, run: int) -> list[Result]:
+        """The results of one run, in the order in which they were declared."""
+        rows = self._rows("SELECT claim, data FROM verdicts WHERE run = ? ORDER BY rowid", (run,))
+        return [self._result(row["claim"], row["data"], run=run) for row in rows]
 
-    def tallies(self, runs: Iterable[int]) -> dict[int, list[dict[str, Any]]]:
+    def _result(self, claim: str, data: str, **facts: Any) -> Result:
+        return Result.from_json(self._loads(data) | {"id": claim} | facts)
+
+    def words(self, runs: Iterable[int]) -> dict[int, list[str]]:
         """The verdicts of several runs, only their words."""
         rows = self._rows(
             "SELECT run, json_extract(data, '$.verdict') AS verdict FROM verdicts"
             " WHERE run IN (SELECT value FROM json_each(?)) AND verdict IS NOT NULL",
             (json.dumps(list(runs)),),
         )
-        found: dict[int, list[dict[str, Any]]] = {}
+        found: dict[int, list[str]] = {}
         for row in rows:
-            found.setdefault(row["run"], []).append({"verdict": row["verdict"]})
+            found.setdefault(row["run"], []).append(row["verdict"])
         return found
 
-    def latest_verdicts(self, claims: Iterable[str] | None = None) -> dict[tuple[str, str], dict[str, Any]]:
-        """The newest verdict of every (claim id, problem), or of these claims, with the run's number and start."""
-        # The inner question reads the index alone, so that old verdicts cost no look at their rows.
+    def shown(self, claims: Iterable[str] | None = None) -> dict[tuple[str, str], Result]:
+        """What is shown of every (claim id, problem), or of these claims: see ``laureate.lab.storing.shown``."""
+        with self._readable_errors():
+            try:
+                return shown(self._db, claims)
+            except ValueError as error:
+                raise self.damaged("a record") from error
+
+    def history(self, claim: str, problem: str, limit: int = 10) -> list[Result]:
+        """The newest results of one claim, whatever their scale, newest first."""
         rows = self._rows(
-            "SELECT v.claim, v.problem, v.data, runs.id AS run, runs.started FROM"
-            " (SELECT claim, problem, max(run) AS run FROM verdicts"
-            "  WHERE ?1 IS NULL OR claim IN (SELECT value FROM json_each(?1)) GROUP BY claim, problem) AS newest"
-            " CROSS JOIN verdicts AS v ON v.run = newest.run AND v.claim = newest.claim"
-            " JOIN runs ON runs.id = v.run",
-            (None if claims is None else json.dumps(list(claims)),),
+            "SELECT claim, data, run, started FROM verdicts JOIN runs ON runs.id = run"
+            " WHERE claim = ? AND verdicts.problem = ? ORDER BY run DESC LIMIT ?",
+            (claim, problem, limit),
         )
-        return {
-            (row["claim"], row["problem"]): self._loads(row["data"]) | {"run": row["run"], "started": row["started"]}
-            for row in rows
-        }
+        return [self._result(row["claim"], row["data"], run=row["run"], started=row["started"]) for row in rows]
 
     def seeds_judged(self, claim: str, problem: str, scale: str) -> list[int]:
         """With how many seeds a claim has been judged on a problem at a scale, each number once, in rising order."""

@@ -1,0 +1,70 @@
+"""From the observations of a paper's experiments to typed results: the one place where results are made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from laureate.lab.claim import Claim, Experiment, Paper
+from laureate.lab.judging.evidence import Arms, Draft, answers, draft, measure
+from laureate.lab.judging.results import ClaimResult, QuestionResult, Result, not_run
+from laureate.lab.judging.verdict import decide
+
+__all__ = ["Observed", "judge"]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was measured of one experiment, for those of its claims that are to be decided.
+
+    arms: arm -> metric -> array with the seeds first; an arm that failed is not there.
+    seconds: of computing, by arm.
+    """
+
+    experiment: Experiment
+    claims: tuple[Claim, ...]
+    arms: Arms
+    seconds: Mapping[str, float]
+
+
+def judge(paper: Paper, observed: Sequence[Observed], **circumstances: Any) -> list[Result]:
+    """The result of every claim, with Holm over all the claims of the paper, and the tables that answer questions.
+
+    circumstances: ``scale``, ``problem``, ``machine`` and ``run``, as in ``Result``.
+    """
+    drafts: dict[str, Draft] = {}
+    results: dict[str, Result] = {}
+    for one in observed:
+        scale = one.experiment.scales.get(circumstances.get("scale", ""))
+        facts = circumstances | {"declared_seeds": scale.seeds if scale else 0}
+        for claim in one.claims:
+            needed = _arms(claim, one.experiment)
+            seconds = round(sum(one.seconds.get(arm, 0.0) for arm in needed), 3)
+            missing = sorted(needed - set(one.arms))
+            # A question is answered by the arms that are there.
+            undecided = missing if claim.kind != "question" else ([] if one.arms else missing)
+            reason = f"failed: {', '.join(undecided)}" if undecided else ""
+            result = not_run(paper, one.experiment, claim, reason, seconds=seconds, **facts)
+            results[claim.name] = result if undecided else _weighed(claim, one, result)
+            if not undecided and claim.kind != "question":
+                guards = [guard.at(scale) for guard in one.experiment.guards] if scale else ()
+                drafts[claim.name] = draft(claim, one.arms, guards)
+    family = sum(claim.kind != "question" for claim in paper.claims)
+    shared = {field.name for field in fields(ClaimResult)}
+    for name, verdict in zip(drafts, decide(list(drafts.values()), family), strict=True):
+        found = {field.name: getattr(verdict, field.name) for field in fields(verdict) if field.name in shared}
+        results[name] = replace(results[name], **found)
+    return list(results.values())
+
+
+def _arms(claim: Claim, experiment: Experiment) -> set[str]:
+    """The arms that a claim needs."""
+    if claim.kind == "question":
+        return {arm.name for arm in experiment.arms}
+    return {claim.method, claim.baseline, claim.trivial} - {""}
+
+
+def _weighed(claim: Claim, observed: Observed, result: ClaimResult | QuestionResult) -> Result:
+    if isinstance(result, QuestionResult):
+        table = answers(claim, observed.arms)
+        return replace(result, answers=table, seeds=max(row.seeds for row in table))
+    return replace(result, measured=measure(claim, observed.arms))
