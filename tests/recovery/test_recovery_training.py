@@ -1,0 +1,162 @@
+"""Training moves what it says and nothing else; drift; dictionaries from data; scikit-learn's contract."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from dictionaries import random_dictionary
+
+from laureate.recovery import (
+    ALISTA,
+    LISTACP,
+    BernoulliGaussian,
+    SparseCoder,
+    TiLISTA,
+    UnrolledCoherence,
+    analytic_weight,
+    coherence_loss,
+    dense_matrix,
+    fit,
+    fit_encoder,
+    learn_dictionary,
+    nmse_db,
+    perturb,
+)
+from laureate.recovery.training import _plan
+
+D = jnp.asarray(random_dictionary(10, 20), jnp.float32)
+PRIOR = BernoulliGaussian(20, density=0.1)
+KEY = jax.random.key(0)
+
+
+def test_training_lowers_the_error_and_moves_only_the_scalars():
+    solver = ALISTA(D, layers=3)
+    trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.02), steps=150)
+    assert losses.shape == (150,)
+    x = PRIOR(jax.random.key(1), 500)
+    b = solver.synthesise(x)
+    assert nmse_db(trained(b), x) < nmse_db(solver(b), x) - 2
+    np.testing.assert_array_equal(trained.weight.matrix, solver.weight.matrix)
+    np.testing.assert_array_equal(dense_matrix(trained.dictionary), dense_matrix(solver.dictionary))
+    assert np.all(np.asarray(trained.theta) >= 0)
+
+
+def test_one_step_of_sgd_is_the_gradient_of_the_loss():
+    solver = LISTACP(D, layers=2)
+    codes = PRIOR(jax.random.key(2), 1)  # one code: whichever is drawn, it is this one
+    trained, _ = fit(KEY, solver, codes, optimiser=optax.sgd(0.1), steps=1, batch=4)
+    loss = lambda weight: jnp.sum((eqx.tree_at(lambda s: s.weight, solver, weight)(codes @ D.T) - codes) ** 2)  # noqa: E731
+    np.testing.assert_allclose(trained.weight, solver.weight - 0.1 * jax.grad(loss)(solver.weight), atol=1e-6)
+
+
+def test_thresholds_never_become_negative():
+    solver = ALISTA(D, layers=2, theta=0.01, support=None)
+    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.sgd(10.0), steps=3)
+    assert np.all(np.asarray(trained.theta) >= 0)
+
+
+def test_pairs_as_they_were_measured_and_a_loss_of_ones_own():
+    signals = jnp.ones((3, 10))
+    seen = []
+
+    def loss(solver, estimate, target):
+        seen.append((estimate.shape, target.shape))
+        return jnp.mean((solver.synthesise(estimate) - target) ** 2)
+
+    fit(KEY, ALISTA(D, layers=2), (signals, signals), optimiser=optax.sgd(0.1), steps=2, batch=5, loss=loss)
+    assert seen[0] == ((5, 20), (5, 10))
+
+
+def test_greedy_training_freezes_the_layers_behind_and_ahead():
+    """With the rate's factors 1, 0.2, 0.02 and SGD, each stage's steps can be told from the parameters' path."""
+    plan = _plan("greedy", 2, 3)
+    np.testing.assert_array_equal(plan.last, [0] * 9 + [1] * 9)
+    np.testing.assert_array_equal(plan.alone, ([True] * 3 + [False] * 6) * 2)
+    np.testing.assert_allclose(plan.factor, ([1] * 3 + [0.2] * 3 + [0.02] * 3) * 2, rtol=1e-6)
+    np.testing.assert_array_equal(plan.fresh, [True, False, False] * 6)
+    solver = TiLISTA(D, layers=2, support=None)
+    trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.sgd(0.05), steps=2, mode="greedy")
+    assert losses.shape == (12,)
+    assert np.all(np.asarray(trained.gamma != solver.gamma))
+    assert np.any(np.asarray(trained.weight != solver.weight))  # shared by all layers: trained in every stage
+
+
+def test_the_first_greedy_stage_leaves_later_layers_alone(monkeypatch):
+    from laureate.recovery import training
+
+    monkeypatch.setattr(training, "STAGES", (1.0,))
+    whole = training._plan("greedy", 3, 2)
+    monkeypatch.setattr(training, "_plan", lambda *_: training._Plan(*(leaf[:2] for leaf in whole)))
+    solver = ALISTA(D, layers=3, support=None)
+    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.05), steps=2, mode="greedy")
+    changed = np.asarray(trained.theta != solver.theta)
+    np.testing.assert_array_equal(changed, [True, False, False])
+
+
+def test_a_drifted_dictionary_keeps_the_scalars_and_takes_the_weight_asked_for():
+    solver = ALISTA(D, layers=3, gamma=[0.7, 0.8, 0.9])
+    drifted = perturb(jax.random.key(3), D, 0.05)
+    np.testing.assert_allclose(jnp.linalg.norm(drifted, axis=0), 1, atol=1e-5)
+    fresh, stale = solver.at(drifted), solver.at(drifted, "stale")
+    np.testing.assert_allclose(fresh.weight.matrix, analytic_weight(drifted), atol=1e-4)
+    np.testing.assert_array_equal(stale.weight.matrix, solver.weight.matrix)
+    for other in (fresh, stale):
+        np.testing.assert_array_equal(dense_matrix(other.dictionary), drifted)
+        np.testing.assert_array_equal(other.gamma, solver.gamma)
+    np.testing.assert_array_equal(dense_matrix(solver.at(drifted, decoder="nominal").dictionary), D)
+    encoded = solver.at(drifted, UnrolledCoherence(D))
+    np.testing.assert_allclose(encoded.weight.matrix, UnrolledCoherence(D)(drifted))
+
+
+def test_the_encoder_is_gradient_descent_until_it_is_trained():
+    weight = D
+    for _ in range(4):
+        weight = weight - 0.1 * D @ (D.T @ weight - jnp.eye(20))
+    np.testing.assert_allclose(UnrolledCoherence(D)(D), weight, atol=1e-5)
+    encoder, losses = fit_encoder(KEY, UnrolledCoherence(D), D, 0.02, optimiser=optax.adam(1e-3), steps=60, batch=4)
+    drifted = perturb(jax.random.key(4), D, 0.02)
+    assert coherence_loss(drifted, encoder(drifted)) < coherence_loss(drifted, UnrolledCoherence(D)(drifted))
+    assert losses.shape == (60,)
+
+
+def test_training_over_dictionaries_that_drift():
+    redraw = lambda key, solver: solver.at(perturb(key, D, 0.03))  # noqa: E731
+    solver = ALISTA(D, layers=2)
+    trained, losses = fit(
+        KEY, solver, PRIOR, optimiser=optax.adam(0.02), steps=3, batch=8, redraw=redraw, dictionaries=2
+    )
+    assert np.isfinite(losses).all()
+    np.testing.assert_array_equal(dense_matrix(trained.dictionary), D)
+    np.testing.assert_array_equal(trained.weight.matrix, solver.weight.matrix)
+
+
+def test_a_planted_dictionary_is_found_again():
+    codes = BernoulliGaussian(16, density=0.1)(jax.random.key(5), 1500)
+    planted = jnp.asarray(random_dictionary(12, 16, seed=2), jnp.float32)
+    found = learn_dictionary(KEY, codes @ planted.T, 16, rounds=40, penalty=0.1)
+    likeness = np.abs(np.asarray(found.T @ planted)).max(axis=0)
+    assert np.mean(likeness > 0.95) > 0.5  # of random ones none is
+
+
+def test_scikit_learn_wrapper_recovers_planted_codes():
+    codes = BernoulliGaussian(20, density=0.1)(jax.random.key(6), 200)
+    atoms = 3 * np.asarray(D).T
+    coder = SparseCoder(atoms, layers=6, random_state=0).fit(np.asarray(codes) @ atoms)
+    found = coder.transform(np.asarray(codes) @ atoms)
+    assert 10 * np.log10(np.sum((found - codes) ** 2) / np.sum(codes**2)) < -8
+    np.testing.assert_allclose(coder.inverse_transform(np.asarray(codes)), codes @ atoms, atol=1e-5)
+    assert len(coder.get_feature_names_out()) == 20
+
+
+@pytest.mark.slow
+def test_scikit_learns_contract():
+    from sklearn.exceptions import SkipTestWarning
+    from sklearn.utils.estimator_checks import check_estimator
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)  # of checks for what is not installed
+        check_estimator(SparseCoder(layers=2, steps=3, random_state=0))
