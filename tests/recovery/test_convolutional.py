@@ -15,6 +15,7 @@ from laureate.recovery import (
     ConvWeight,
     analytic_conv_weight,
     circular_conv_weight,
+    learn_filters,
 )
 
 
@@ -123,3 +124,21 @@ def test_theorem_3_the_size_matters_below_2d_minus_1_only():
         np.testing.assert_allclose(weight[size], weight[40], atol=1e-12)
     np.testing.assert_allclose(analytic_conv_weight(d), weight[40], atol=1e-12)
     np.testing.assert_allclose(np.sum(weight[9] * np.asarray(d), axis=(1, 2)), 1, atol=1e-12)
+
+
+def test_learned_filters_explain_the_images_better_than_random_ones():
+    codes = np.random.default_rng(5).normal(size=(20, 8, 8, 2)) * (
+        np.random.default_rng(6).random((20, 8, 8, 2)) < 0.05
+    )
+    images = np.asarray(ConvDictionary(filters(2), (6, 6)).matvec(codes))
+    key, penalty = jax.random.key(0), 0.1
+
+    def objective(d):
+        dictionary = ConvDictionary(d, (6, 6))
+        codes = FISTA(dictionary, 100, penalty=penalty)(images)
+        return float(0.5 * np.sum((dictionary.matvec(codes) - images) ** 2) + penalty * np.sum(np.abs(codes)))
+
+    learned, early = (np.asarray(learn_filters(key, images, 2, 3, rounds=n, penalty=penalty)) for n in (40, 1))
+    assert objective(learned) < 0.9 * objective(early)
+    assert objective(learned) < 0.9 * objective(filters(2, seed=9))
+    np.testing.assert_allclose(np.sum(learned**2, axis=(1, 2)), 1, rtol=1e-9)

@@ -15,7 +15,7 @@ from laureate.recovery.convolutional import (
 from laureate.recovery.dictionary import AbstractDictionary, Dense, Operator, as_dictionary, dense_matrix
 from laureate.recovery.hyper_lista import HyperLISTA
 from laureate.recovery.ista import FISTA, ISTA
-from laureate.recovery.learning import learn_dictionary
+from laureate.recovery.learning import learn_dictionary, learn_filters
 from laureate.recovery.lista import LISTA, LISTACP, TiLISTA
 from laureate.recovery.robust import UnrolledCoherence, fit_encoder, perturb
 from laureate.recovery.shrinkage import SupportSchedule, select_and_shrink, soft_threshold
@@ -62,6 +62,7 @@ __all__ = [
     "fit",
     "fit_encoder",
     "learn_dictionary",
+    "learn_filters",
     "max_sparsity",
     "nmse_db",
     "perturb",

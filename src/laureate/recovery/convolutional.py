@@ -57,11 +57,12 @@ class ConvDictionary(AbstractDictionary):
         number, size, _ = self.filters.shape
         parts = x @ self.filters.reshape(number, size * size)
         height, width = self.image
-        return sum(
+        shifted = [
             parts[..., size - 1 - u : size - 1 - u + height, size - 1 - v : size - 1 - v + width, u * size + v]
             for u in range(size)
             for v in range(size)
-        )
+        ]
+        return jnp.sum(jnp.stack(shifted), axis=0)
 
     def rmatvec(self, r: Array) -> Array:
         """The adjoint: x_m[p] = Σ_u d_m[u] r[p − (D − 1) + u], the image zero outside."""

@@ -1,14 +1,15 @@
-"""A dictionary from data, where none is known: sparse coding and least squares in turn."""
+"""A dictionary from data, where none is known: sparse coding and least squares in turn, also for filters."""
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from laureate._core import require
+from laureate.recovery.convolutional import ConvDictionary
 from laureate.recovery.dictionary import Dense
 from laureate.recovery.ista import FISTA
 
-__all__ = ["learn_dictionary"]
+__all__ = ["learn_dictionary", "learn_filters"]
 
 
 def learn_dictionary(
@@ -50,3 +51,41 @@ def learn_dictionary(
     noise = 0.1 * power * jax.random.normal(rest[0], (signals.shape[1], atoms), signals.dtype)
     start = unit(signals[chosen].T + noise, first)
     return jax.lax.scan(step, start, jax.random.split(rest[0], rounds))[0]
+
+
+def learn_filters(
+    key: Array,
+    images: Array,
+    number: int,
+    side: int,
+    *,
+    rounds: int = 10,
+    penalty: float | Array = 0.1,
+    iterations: int = 20,
+) -> Array:
+    """Filters [number, side, side] of norm 1 for which images [n, H, W] are sums Σ_m d_m ∗ x_m with sparse x_m.
+
+    Each round codes the images by FISTA and solves the least-squares problem in the filters, as images are linear in
+    them too. It starts from random filters.
+    """
+    images = jnp.asarray(images)
+    if images.ndim != 3:
+        raise ValueError(f"learn_filters.images must be [n, H, W]; got an array of shape {images.shape}.")
+    require("learn_filters", "number", ">= 1", number, lambda n: n >= 1)
+    size = images.shape[1], images.shape[2]
+
+    def unit(filters):
+        return filters / jnp.sqrt(jnp.sum(filters**2, axis=(1, 2), keepdims=True) + jnp.finfo(filters.dtype).tiny)
+
+    def step(filters, _):
+        codes = FISTA(ConvDictionary(filters, size), iterations, penalty=penalty)(images)
+        # Entry (m, u, v) of the filters adds codes[..., i + D − 1 − u, j + D − 1 − v, m] to pixel (i, j).
+        at = range(side - 1, -1, -1)
+        shifted = [codes[:, u : u + size[0], v : v + size[1], :] for u in at for v in at]
+        columns = jnp.stack(shifted, axis=-1).reshape(-1, number * side * side)
+        gram = columns.T @ columns
+        gram = gram + 1e-4 * (jnp.trace(gram) / len(gram) + 1e-6) * jnp.eye(len(gram), dtype=gram.dtype)
+        return unit(jnp.linalg.solve(gram, columns.T @ images.reshape(-1)).reshape(number, side, side)), None
+
+    start = unit(jax.random.normal(key, (number, side, side), images.dtype))
+    return jax.lax.scan(step, start, None, length=rounds)[0]

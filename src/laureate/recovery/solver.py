@@ -70,10 +70,9 @@ class AbstractSolver(eqx.Module):
 
     def _run(self, b: Array, x0: Array | None, keep: bool) -> Array:
         leaves = jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))
-        b = jnp.asarray(b)
-        b = b.astype(jnp.result_type(b, *leaves))  # the wider of the signals' and the solver's precision
-        if not isinstance(b, Tracer) and not bool(jnp.isfinite(b).all()):
-            raise FloatingPointError(f"b must be finite; {int((~jnp.isfinite(b)).sum())} of its entries are not.")
+        if not isinstance(b, Tracer) and (wrong := int((~np.isfinite(np.asarray(b))).sum())):
+            raise FloatingPointError(f"b must be finite; {wrong} of its entries are not.")
+        b = jnp.asarray(b, jnp.result_type(b, *leaves))  # the wider of the signals' and the solver's precision
         start = self.dictionary.zeros(b)
         if x0 is not None:
             start = jnp.broadcast_to(jnp.asarray(x0, start.dtype), start.shape)
