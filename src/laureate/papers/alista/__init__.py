@@ -1,0 +1,1 @@
+"""ALISTA: analytic weights are as good as learned weights in LISTA."""

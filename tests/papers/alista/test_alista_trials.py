@@ -1,0 +1,165 @@
+"""The claims of ALISTA: the promised ids, trials that would notice a fault, and a problem of one's own."""
+
+import importlib.util
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trial_runner import run
+
+from laureate import recovery
+from laureate.lab.claim import Settings
+from laureate.papers.alista import speed
+from laureate.papers.alista.about import PAPER
+from laureate.papers.alista.trials import _shape, _tuned_curve, conditioning, drift, trained
+from laureate.papers.alista.trials import recovery as recovery_trial
+from laureate.papers.alista.trials_exact import certificate, closed_form, conv_threshold
+from laureate.problems.recovery import DigitPatches, GaussianDictionary
+
+EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
+KEY = jax.random.key(0)
+
+
+def tiny(name):
+    return EXPERIMENTS[name].scales["tiny"].settings
+
+
+def settings(name, arm):
+    return EXPERIMENTS[name].arm(arm).settings
+
+
+def test_the_ids_are_the_ones_promised():
+    promised = {
+        "closed-form",
+        "certificate",
+        "conv-threshold",
+        "analytic-vs-learned",
+        "against-fista",
+        "weights-matter",
+    }
+    promised |= {"learned-shape", "drift", "noise", "denoising", "conditioning"}
+    assert promised <= {claim.name for claim in PAPER.claims}
+    assert next(claim for claim in PAPER.claims if claim.name == "conditioning").kind == "question"
+
+
+def test_every_tuned_arm_has_the_same_grid_and_is_guarded():
+    for experiment in PAPER.experiments:
+        for scale in experiment.scales.values():
+            assert scale.settings.get("rates", EXPERIMENTS["recovery"].scales["desk"].settings.rates) == (
+                EXPERIMENTS["recovery"].scales["desk"].settings.rates
+            )
+        if "rates" in experiment.scales["desk"].settings and experiment.name != "conditioning":
+            assert {"rate", "penalty"} <= {guard.metric for guard in experiment.guards}
+
+
+def test_the_trivial_arms_by_hand():
+    problem = GaussianDictionary(rows=6, columns=10, density=0.2)
+    for name in ("zero", "least-squares"):
+        found = run(recovery_trial, settings("recovery", name), problem, tiny("recovery"))["nmse"]
+        # N/M of the energy is found again by least squares, on average, and nothing by nothing.
+        assert np.all((found < -0.5) & (found > -6) if name == "least-squares" else np.abs(found) < 1e-5)
+
+
+def test_the_tuned_curve_takes_the_best_penalty_of_every_iteration():
+    matrix = jnp.asarray(np.random.default_rng(0).normal(size=(6, 10)), jnp.float32)
+    matrix = matrix / jnp.linalg.norm(matrix, axis=0)
+    codes = recovery.BernoulliGaussian(10, density=0.2)(KEY, 40)
+    pair = codes @ matrix.T, codes
+    grid = (1.0, 0.1, 0.01)
+    curve, chosen = _tuned_curve("fista", matrix, pair, pair, grid, 30)
+    traces = [np.asarray(recovery.FISTA(matrix, 30, penalty=p).trace(pair[0])) for p in grid]
+    each = np.array([10 * np.log10(np.sum((x - codes) ** 2, axis=(1, 2)) / np.sum(codes**2)) for x in traces])
+    np.testing.assert_allclose(curve, each.min(0), atol=1e-3)
+    np.testing.assert_allclose(chosen, np.array(grid, np.float32)[each.argmin(0)])
+
+
+@pytest.mark.slow
+def test_the_rate_is_chosen_by_validation_and_broken_ones_never_are():
+    matrix = jnp.eye(3, 4) + 0.1
+    matrix = matrix / jnp.linalg.norm(matrix, axis=0)
+    codes = recovery.BernoulliGaussian(4, density=0.5)(KEY, 20)
+    solver = recovery.ALISTA(matrix, layers=2)
+    scale = Settings(rates=(1e-3, 1e30), steps=3, batch=4)
+    _, rate = trained(KEY, solver, recovery.BernoulliGaussian(4, density=0.5), (codes @ matrix.T, codes), scale)
+    np.testing.assert_allclose(rate, 1e-3)
+
+
+def test_the_shape_is_one_where_thresholds_follow_the_errors():
+    matrix = jnp.asarray(np.random.default_rng(1).normal(size=(30, 40)), jnp.float32)
+    matrix = matrix / jnp.linalg.norm(matrix, axis=0)
+    codes = recovery.BernoulliGaussian(40, density=0.03)(KEY, 50)
+    solver = recovery.ALISTA(matrix, layers=4, theta=[0.4, 0.2, 0.1, 0.05], support=None)
+    falling = _shape(solver, (codes @ matrix.T, codes))
+    np.testing.assert_allclose(falling["rank_correlation"], 1.0, atol=1e-6)
+    assert float(falling["shape_slope"]) > 0
+
+
+def test_the_exact_trials_tell_right_from_wrong():
+    exact = lambda trial, arm, scale: run(trial, arm, None, scale, seeds=1, x64=True)  # noqa: E731
+    scale = {"rows": 12, "columns": 20, "steps": 2000}
+    right, wrong = (exact(closed_form, {"method": method}, scale) for method in ("closed_form", "dictionary"))
+    assert right["log_conditions"] < -12 < -1 < wrong["log_conditions"]
+    assert exact(closed_form, {"method": "iterative"}, scale)["log_distance"] < -6
+    scale = {"rows": 60, "columns": 64, "layers": 12, "signals": 30}
+    certified, control = (exact(certificate, {"entries": 2.0, "factor": f}, scale) for f in (1.0, 0.01))
+    assert certified["false_share"] == 0
+    assert certified["log_over_bound"] <= 0
+    assert control["false_share"] > 0
+    sizes = exact(conv_threshold, {}, {"side": 3, "filters": 4})
+    assert sizes["log_error_at"] < -12 < -3 < sizes["log_error_below"]
+
+
+def test_drift_hurts_least_squares_never_and_codes_are_judged_with_their_own_dictionary():
+    problem = GaussianDictionary(rows=6, columns=10, density=0.2)
+    found = run(drift, settings("drift", "least-squares"), problem, tiny("drift"))
+    assert np.all(found["nmse_curve"] < -0.3)
+
+
+@pytest.mark.slow
+def test_the_condition_number_is_the_one_asked_for():
+    problem = DigitPatches(side=3, number=40)
+    scale = tiny("conditioning")
+    low, high = (run(conditioning, {"learned": 0.0, "kappa": k}, problem, scale) for k in (1.0, 50.0))
+    assert np.all(low["log_condition"] < 0.3)
+    assert np.all((high["log_condition"] > 1.2) & (high["log_condition"] < 2.2))
+
+
+def example():
+    path = Path(__file__).parents[3] / "examples" / "own_dictionary.py"
+    specification = importlib.util.spec_from_file_location("own_dictionary", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_an_operator_of_ones_own_is_compared():
+    made = example().dictionary()
+    assert all(hasattr(made, name) for name in EXPERIMENTS["recovery"].accepts)
+    metrics = run(recovery_trial, settings("recovery", "fista"), made, tiny("recovery"))
+    assert np.isfinite(metrics["nmse"]).all()
+
+
+def test_the_examples_operator_has_its_adjoint():
+    detector = example().Detector()
+    x, r = (np.random.default_rng(k).normal(size=n).astype(np.float32) for k, n in ((0, 120), (1, 60)))
+    np.testing.assert_allclose(r @ detector.matvec(x), x @ detector.rmatvec(r), rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_the_example_recovers_spikes(capsys):
+    errors = example().main(steps=150)
+    assert errors["ALISTA, trained"] < errors["ALISTA, not trained"] - 3
+    assert "FISTA, 120 iterations" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["solve_side", "fista_side", "scikit_learn_side", "training_side"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_sides_of_the_benchmark_run(side):
+    work = speed.Work(rows=20, columns=40, signals=10, most=20, layers=4, steps=2)
+    made = getattr(speed, side)(work)
+    assert np.all(np.isfinite(np.asarray(made.run())))
