@@ -1,10 +1,26 @@
 """A cell's identity changes with everything that can move its numbers, and with nothing else."""
 
+import ast
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import pytest
+
 import laureate
+import toys
+from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.running import fingerprint as module
-from laureate.lab.running.fingerprint import fingerprint, source_files
+from laureate.lab.running.definitions import program
+from laureate.lab.running.fingerprint import SETTINGS, fingerprint, used_versions
+from laureate.lab.running.plan import plan
+from laureate.papers import all_papers
 
 MINE = '''
 """A problem."""
@@ -13,6 +29,22 @@ def trial():
     """Say."""
     return helper.value + {number}  # {comment}
 '''
+PACKAGE = Path(laureate.__file__).parent
+EXPERIMENTS = {f"{paper.id}/{each.name}": each for paper in all_papers() for each in paper.experiments}
+# Prints the fingerprint of every cell of every paper.
+ALL_CELLS = """
+import json
+from laureate.lab.running.plan import Selection, plan
+from laureate.papers import all_papers
+cells = [
+    cell
+    for paper in all_papers() if paper.id != "new-paper"
+    for experiment in paper.experiments
+    for scale in experiment.scales
+    for cell in plan([Selection(paper, experiment, experiment.claims)], scale, seeds=1)
+]
+print(json.dumps([[cell.name, cell.scale, cell.fingerprint, cell.predecessor] for cell in cells]))
+"""
 
 
 def write(folder: Path, number: int = 1, comment: str = "why", helper: int = 0) -> tuple[str, ...]:
@@ -21,12 +53,18 @@ def write(folder: Path, number: int = 1, comment: str = "why", helper: int = 0) 
     return (f"{folder / 'mine.py'}:trial",)
 
 
+# -- a user's file ---------------------------------------------------------------------------------------------------
+
+
 def test_what_changes_the_program_changes_the_fingerprint(tmp_path):
-    first = fingerprint({"sigma": 0.1}, write(tmp_path))
-    assert fingerprint({"sigma": 0.1}, write(tmp_path)) == first
-    assert fingerprint({"sigma": 0.2}, write(tmp_path)) != first
-    assert fingerprint({"sigma": 0.1}, write(tmp_path, number=2)) != first
-    assert fingerprint({"sigma": 0.1}, write(tmp_path, helper=1)) != first
+    folders = [tmp_path / name for name in "abcd"]
+    for folder in folders:
+        folder.mkdir()
+    first = fingerprint({"sigma": 0.1}, write(folders[0]))
+    assert fingerprint({"sigma": 0.1}, write(folders[1])) == first
+    assert fingerprint({"sigma": 0.2}, write(folders[1])) != first
+    assert fingerprint({"sigma": 0.1}, write(folders[2], number=2)) != first
+    assert fingerprint({"sigma": 0.1}, write(folders[3], helper=1)) != first
 
 
 def test_comments_and_docstrings_do_not(tmp_path):
@@ -43,15 +81,191 @@ def test_the_place_of_a_users_file_does_not(tmp_path):
     assert fingerprint({}, write(here)) == fingerprint({}, write(there))
 
 
-def test_versions_do(tmp_path, monkeypatch):
+# -- versions --------------------------------------------------------------------------------------------------------
+
+
+def test_versions_of_the_libraries_that_are_used_do_and_no_others():
+    found = used_versions(frozenset({"jax", "sklearn", "json", "jaxtyping", "no_such_library"}))
+    assert set(found) == {"python", "jax", "jaxlib", "numpy", "scikit-learn"}
+
+
+def test_another_version_is_another_fingerprint(tmp_path, monkeypatch):
     references = write(tmp_path)
     first = fingerprint({}, references)
-    monkeypatch.setattr(module, "versions", lambda: {"jax": "99.0"})
+    monkeypatch.setattr(module, "used_versions", lambda libraries: {"jax": "99.0"})
     assert fingerprint({}, references) != first
 
 
-def test_imports_are_followed_through_the_package():
-    package = Path(laureate.__file__).parent
-    found = {path.relative_to(package).as_posix() for path in source_files(("laureate.lab.running.plan:plan",))}
-    assert {"lab/running/plan.py", "lab/claim.py", "lab/errors.py", "lab/running/fingerprint.py"} <= found
-    assert not any(name.startswith(("cli/", "pages/")) for name in found)
+# -- what is declared ------------------------------------------------------------------------------------------------
+
+
+def cells_of(**changes):
+    """The fingerprints of the arm `ours` at smoke, of the toy paper with these changes."""
+    experiment = toys.experiment(**changes)
+    return [c.fingerprint for c in plan(toys.selections(toys.paper(experiment)), "smoke") if c.arm == "ours"]
+
+
+def with_arm(**settings) -> dict:
+    return {"arms": (Arm("ours", **{"shift": 0.0, "label": "ours"} | settings), *toys.ARMS[1:])}
+
+
+def with_scale(**changes) -> dict:
+    return {"scales": {"smoke": Scale(**{"seeds": 10, "block": 5, "draws": 8} | changes)}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        with_arm(shift=0.5),
+        with_arm(shift=0),
+        with_arm(more=1),
+        with_scale(draws=9),
+        with_scale(more=1.0),
+        with_scale(block=10),
+        with_scale(problem={"offset": 1.0}),
+        with_scale(compilation="thorough"),
+        {"trial": "broken"},
+        {"problem": ""},
+        {"x64": True},
+        {"over_seeds": "loop"},
+    ],
+)
+def test_everything_that_reaches_the_trial_moves_its_cells(changes):
+    assert not set(cells_of()) & set(cells_of(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        with_arm(label="another label"),
+        with_scale(cost=99.0),
+        with_scale(compilation="light"),
+        {"title": "Another title"},
+        {"claims": (dataclasses.replace(toys.BETTER, statement="other words", reported="7 %", role="check"),)},
+        {"claims": (*toys.experiment().claims, Claim("new", "s", "loss", "ours", "theirs"))},
+        {"deviations": ("Another.",)},
+        {"accepts": ("offset", "more")},
+        {"curves": ()},
+        {"arms": toys.ARMS[:2], "claims": (toys.BETTER,)},
+    ],
+)
+def test_what_does_not_reach_the_trial_does_not(changes):
+    assert cells_of() == cells_of(**changes)
+
+
+def test_more_seeds_do_not():
+    assert set(cells_of()) == set(cells_of(**with_scale(seeds=20)))
+
+
+# -- the package grows -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory) -> Path:
+    """A copy of the package to be changed."""
+    folder = tmp_path_factory.mktemp("copy") / "laureate"
+    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def used(package: Path = PACKAGE) -> dict[str, str]:
+    return {name: program((e.trial, e.problem, SETTINGS), package).hash for name, e in EXPERIMENTS.items()}
+
+
+def all_cells(package: Path) -> list[list[str]]:
+    environment = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_CELLS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothing(grown, tmp_path):
+    package = tmp_path / "laureate"
+    shutil.copytree(grown, package)
+    for area in {paper.area for paper in all_papers()}:
+        (package / area / "new_method.py").write_text("class NewMethod:\n    rate = 1\n")
+        initial = package / area / "__init__.py"
+        initial.write_text(
+            f"from laureate.{area}.new_method import NewMethod\n{initial.read_text()}\nNEWEST = NewMethod\n"
+        )
+    edit(package / "lab" / "claim.py", 'reported: str = ""\n', 'reported: str = ""\n    brand_new: str = "field"\n')
+    edit(package / "__init__.py", r'__version__ = ".*"\n', '__version__ = "99.0"\n')
+    shutil.copytree(package / "papers" / "pes", package / "papers" / "new_paper")
+    about = package / "papers" / "new_paper" / "about.py"
+    about.unlink()  # it stands in no catalogue
+    assert all_cells(package) == all_cells(grown)
+    assert used(package) == used()
+
+
+def edit(path: Path, pattern: str, by: str) -> None:
+    text, count = re.subn(pattern, by, path.read_text(), count=1)
+    assert count == 1, (path, pattern)
+    path.write_text(text)
+
+
+def change(path: Path, name: str) -> None:
+    """One more line in a function or class, or another value of a constant."""
+    lines = path.read_text().splitlines(keepends=True)
+    (node,) = (
+        node
+        for node in ast.parse("".join(lines)).body
+        if getattr(node, "name", None) == name
+        or (
+            isinstance(node, ast.Assign)
+            and any(getattr(n, "id", None) == name for t in node.targets for n in ast.walk(t))
+        )
+    )
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        last = node.body[-1]
+        first_line = min(n.lineno for n in (last, *getattr(last, "decorator_list", ())))
+        lines.insert(first_line - 1, " " * last.col_offset + "_changed = 1\n")
+    else:
+        lines.insert(node.end_lineno or 0, f"{name} = ({name}, 1)[0]\n")
+    path.write_text("".join(lines))
+
+
+DETAG = {f"detag/{name}" for name in ("quadratics", "lower-bound", "sorted-images", "conv-net", "real-processes")}
+PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse", "rank", "accuracy")}
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "moved"),
+    [
+        # a method, a base class and a helper of its area, a problem and a helper of it, a trial, a helper, a constant
+        ("decentralized/detag.py", "DeTAG", DETAG),
+        ("decentralized/optimiser.py", "DecentralizedOptimiser", DETAG),
+        ("decentralized/mixing.py", "spectral_gap", DETAG | {"detag/consensus"}),
+        ("representation/predictors.py", "DirectPred", PREDICTED),
+        ("pde/deep_bsde.py", "DeepBSDE", {"tensor-train-pde/networks"}),
+        ("problems/pdes.py", "AllenCahn", {"tensor-train-pde/allen-cahn"}),
+        ("problems/_spectral.py", "double_well_value", {"tensor-train-pde/double-well-separable"}),
+        ("problems/unrolls/systems.py", "LinearQuadratic", {"pes/unbiased"}),
+        ("papers/pes/trials.py", "unbiased", {"pes/unbiased"}),
+        ("papers/directpred/trials.py", "_predictor", PREDICTED),
+        ("papers/pes/trials_training.py", "LOWEST", {"pes/influence-balancing"}),
+        ("papers/pes/about.py", "PAPER", set()),
+        ("lab/claim.py", "Experiment", set()),
+        ("lab/claim.py", "Settings", set(EXPERIMENTS)),
+    ],
+)
+def test_a_line_in_a_definition_moves_exactly_the_cells_that_use_it(grown, file, name, moved):
+    before, path = used(grown), grown / file
+    text, times = path.read_text(), path.stat()
+    try:
+        change(path, name)
+        os.utime(path, ns=(time.time_ns(),) * 2)
+        after = used(grown)
+    finally:
+        path.write_text(text)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert {name for name in before if before[name] != after[name]} == moved
+
+
+def test_nobody_depends_on_what_is_not_measured():
+    for name, experiment in EXPERIMENTS.items():
+        for path, definition in program((experiment.trial, experiment.problem, SETTINGS)).definitions:
+            where = path.relative_to(PACKAGE).as_posix()
+            assert not where.startswith(("cli/", "pages/", "catalogue/", "lab/storing/", "lab/judging/")), (name, where)
+            assert definition != "__version__", name

@@ -7,12 +7,13 @@ for.
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from laureate.lab.cell import DEFAULT_PROBLEM, Cell
 from laureate.lab.claim import Claim, Experiment, Paper, Scale
 from laureate.lab.errors import UserError
 from laureate.lab.running.fingerprint import fingerprint
+from laureate.lab.running.predecessors import predecessor
 
 __all__ = ["Selection", "plan", "scale_of", "select", "unknown"]
 
@@ -81,8 +82,8 @@ def plan(
         chosen = scale_of(selection.experiment, scale)
         total = seeds or chosen.seeds
         for arm in selection.arms():
-            for start in range(0, total, chosen.block):
-                cells.append(_cell(selection, arm, scale, chosen, start, problem))
+            first = _cell(selection, arm, scale, chosen, problem)
+            cells.extend(replace(first, start=start) for start in range(0, total, chosen.block))
     return cells
 
 
@@ -95,7 +96,8 @@ def scale_of(experiment: Experiment, scale: str) -> Scale:
     return experiment.scales[scale]
 
 
-def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, start: int, problem: str) -> Cell:
+def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, problem: str) -> Cell:
+    """The first block of an arm; the others differ in where they start."""
     experiment = selection.experiment
     own = problem == DEFAULT_PROBLEM
     reference = experiment.problem if own else problem
@@ -104,22 +106,21 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, start: 
         "experiment": experiment.name,
         "arm": arm,
         "arm_settings": dict(experiment.arm(arm).settings),
-        "problem": reference if own else reference.rpartition(":")[2],
         "problem_settings": dict(scale.problem) if own else {},
         "scale_settings": dict(scale.settings),
         "block": scale.block,
-        "trial": experiment.trial,
         "over_seeds": experiment.over_seeds,
         "x64": experiment.x64,
         "compilation": scale.compilation or ("thorough" if scale_name == "full" else "light"),
     }
+    references = (experiment.trial, reference)
     return Cell(
         paper=selection.paper.id,
         experiment=experiment.name,
         arm=arm,
         problem=problem,
         scale=scale_name,
-        start=start,
+        start=0,
         count=scale.block,
         trial=experiment.trial,
         problem_reference=reference,
@@ -130,5 +131,6 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, start: 
         over_seeds=experiment.over_seeds,
         x64=experiment.x64,
         compilation=configuration["compilation"],
-        fingerprint=fingerprint(configuration, (experiment.trial, reference)),
+        fingerprint=fingerprint(configuration, references),
+        predecessor=predecessor(configuration, references),
     )

@@ -21,8 +21,9 @@ from typing import Any
 import laureate
 from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
+from laureate.lab.running.definitions import source_files
 from laureate.lab.running.executors import SINGLE_THREAD, cores, next_cell
-from laureate.lab.running.fingerprint import source_files, versions
+from laureate.lab.running.fingerprint import versions
 from laureate.lab.running.worker import compute, prepare
 from laureate.lab.storing.home import compilation_cache
 
