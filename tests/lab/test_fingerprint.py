@@ -142,7 +142,7 @@ def test_everything_that_reaches_the_trial_moves_its_cells(changes):
         with_scale(compilation="light"),
         {"title": "Another title"},
         {"claims": (dataclasses.replace(toys.BETTER, statement="other words", reported="7 %", role="check"),)},
-        {"claims": (*toys.experiment().claims, Claim("new", "s", "loss", "ours", "theirs"))},
+        {"claims": (*toys.experiment().claims, Claim("new", "s", "loss", "ours", "theirs", role="check"))},
         {"deviations": ("Another.",)},
         {"accepts": ("offset", "more")},
         {"curves": ()},
