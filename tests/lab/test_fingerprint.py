@@ -96,6 +96,13 @@ def test_another_version_is_another_fingerprint(tmp_path, monkeypatch):
     assert fingerprint({}, references) != first
 
 
+def test_the_settings_that_the_worker_hands_to_every_trial_count(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "program", lambda references: asked.append(references) or program(references))
+    fingerprint({}, write(tmp_path))
+    assert SETTINGS in asked[0]
+
+
 # -- what is declared ------------------------------------------------------------------------------------------------
 
 

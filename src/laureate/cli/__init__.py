@@ -29,6 +29,7 @@ COMMANDS = {
     "export": "export:export",
     "cite": "cite:cite",
     "import": "import_papers:import_papers",
+    "new": "new:new",
     "decentralized": "decentralized:decentralized",
     "doctor": "doctor:doctor",
 }

@@ -1,0 +1,101 @@
+"""``laureate new``: a skeleton that runs, and one failing test that lists what is missing."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from laureate.catalogue.entry import entries
+
+ROOT = Path(__file__).parents[2]
+# A paper of the catalogue that nobody has begun, with a dash in its id.
+FREE = next(
+    entry.id
+    for entry in reversed(entries())
+    if "-" in entry.id and not (ROOT / "src" / "laureate" / "papers" / entry.id.replace("-", "_")).exists()
+)
+FOLDER = FREE.replace("-", "_")
+
+
+def python(sources: Path, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"} | more
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of what a checkout has, without the other papers."""
+    root = tmp_path_factory.mktemp("checkout")
+    shutil.copy(ROOT / "pyproject.toml", root)
+    others = [path.parent.name for path in (ROOT / "src/laureate/papers").glob("*/about.py")]
+    ignored = shutil.ignore_patterns("__pycache__", *others)
+    shutil.copytree(ROOT / "src", root / "src", ignore=ignored)
+    shutil.copytree(ROOT / "tests" / "papers", root / "tests" / "papers", ignore=ignored)
+    return root
+
+
+def new(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return python(root / "src", root, "-m", "laureate", "new", *words)
+
+
+def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(checkout, tmp_path):
+    made = new(checkout, FREE, "--area", "brand_new")
+    assert made.returncode == 0, made.stderr
+    for name in ("about", "experiments", "trials", "speed", "__init__"):
+        assert f"src/laureate/papers/{FOLDER}/{name}.py" in made.stdout
+    assert "src/laureate/brand_new/__init__.py" in made.stdout
+    tested = python(
+        checkout / "src", checkout, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "tests/papers",
+        LAUREATE_HOME=str(tmp_path),
+    )  # fmt: skip
+    failed = re.findall(r"^FAILED (\S+)", tested.stdout, re.MULTILINE)
+    assert failed == [f"tests/papers/test_nothing_missing.py::test_nothing_is_left_to_write[{FREE}]"], tested.stdout
+    # Every word of the checklist, and the trial ran at its tiny scale.
+    for word in (
+        "problem",
+        "idea",
+        "sentence",
+        "difference",
+        "section",
+        "deviations",
+        "margin",
+        "equation",
+        "example",
+        "role",
+        "full",
+        "peer",
+        "questions",
+    ):
+        assert re.search(word, tested.stdout), word
+    assert re.search(r"[1-9]\d* passed", tested.stdout)
+    again = new(checkout, FREE, "--area", "brand_new")
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("no-such-paper-anywhere", "--area", "sampling"), "The catalogue has no"),
+        (("directpredd", "--area", "sampling"), "Did you mean"),
+        ((FREE, "--area", "Upper-Case"), "--area must be"),
+        ((FREE, "--area", "lab"), "--area must be"),
+    ],
+)
+def test_what_cannot_be_made_is_said(checkout, words, message):
+    done = new(checkout, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_an_installed_laureate_has_no_place_for_it(checkout, tmp_path):
+    shutil.copytree(checkout / "src" / "laureate", tmp_path / "site-packages" / "laureate")
+    done = python(tmp_path / "site-packages", tmp_path, "-m", "laureate", "new", FREE, "--area", "sampling")
+    assert done.returncode == 2
+    assert "source checkout" in done.stderr
