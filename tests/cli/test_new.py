@@ -74,6 +74,8 @@ def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(che
     ):
         assert re.search(word, tested.stdout), word
     assert re.search(r"[1-9]\d* passed", tested.stdout)
+    ledger = "from laureate.lab.ledger import missing; from laureate.papers import paper; print(missing(paper('{}')))"
+    assert python(checkout / "src", checkout, "-c", ledger.format(FREE)).stdout == "{}\n"
     again = new(checkout, FREE, "--area", "brand_new")
     assert again.returncode == 2
     assert "is there already" in again.stderr

@@ -19,10 +19,11 @@ MARK = "TO WRITE"
 
 def left_to_write(paper: str) -> list[str]:
     folder = paper.replace("-", "_")
-    places = [*sorted((PAPERS / folder).glob("*.py")), *sorted((TESTS / "papers" / folder).glob("*.py"))]
+    places = [*sorted((PAPERS / folder).glob("*.*")), *sorted((TESTS / "papers" / folder).glob("*.py"))]
     found = [
         f"{path.parent.name}/{path.name}:{number}: {line.strip()}"
         for path in places
+        if path.suffix in (".py", ".jsonl")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         if MARK in line
     ]

@@ -1,5 +1,6 @@
 """``laureate new``: the skeleton of a paper, in a source checkout. It runs, and one test lists what is missing."""
 
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,7 +176,23 @@ def write_skeleton(root: Path, entry: "Entry", area: str) -> list[Path]:
             text = text.replace(f"«{word}»", value)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return list(texts)
+    return [*texts, _ledger(paper, entry.id)]
+
+
+def _ledger(folder: Path, paper_id: str) -> Path:
+    """The line that every claim needs in the paper's ledger."""
+    from laureate.lab.ledger import Entry, missing
+    from laureate.papers import paper
+
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    reason = f"{MARK}: delete this line when the claims are declared, then run scripts/ledger.py {paper_id}"
+    lines = [
+        Entry(today, claim, digest, reason, "before", "this commit").line()
+        for claim, digest in missing(paper(paper_id)).items()
+    ]
+    ledger = folder / "ledger.jsonl"
+    ledger.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ledger
 
 
 def _plain(text: str) -> str:
