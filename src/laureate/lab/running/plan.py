@@ -106,6 +106,7 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, problem
         "experiment": experiment.name,
         "arm": arm,
         "arm_settings": dict(experiment.arm(arm).settings),
+        "problem": DEFAULT_PROBLEM if own else reference.rpartition(":")[2],
         "problem_settings": dict(scale.problem) if own else {},
         "scale_settings": dict(scale.settings),
         "block": scale.block,
