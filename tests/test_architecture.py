@@ -1,6 +1,12 @@
-"""Who may import whom: docs/DESIGN.md's table, kept true by reading the imports."""
+"""Who may import whom: docs/DESIGN.md's table, kept true by reading the sources; planted violations show that it bites.
+
+An import counts wherever it stands, inside a function too; only what is under ``if TYPE_CHECKING`` does not. A string
+``"laureate.module:name"`` counts as well: it is how a declaration names what computes.
+"""
 
 import ast
+import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -9,87 +15,198 @@ import laureate
 
 PACKAGE = Path(laureate.__file__).parent
 SHARED = {"layers", "loops"}  # what areas and problems may share
-ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli"} | SHARED
+ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli", "testing"} | SHARED
 AREAS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS
-VOCABULARY = "laureate.lab.claim"
-COMMON = {"laureate._core", *(f"laureate.{room}." for room in SHARED)}
-
-# What a room may import of Laureate beside itself (a trailing dot: the whole room), and which libraries it must not.
-HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
-MAY = {
-    "problems": (COMMON | {"laureate._data"}, set()),
-    **{room: ({"laureate._core"}, {"scipy", "sklearn", "click", "rich"}) for room in SHARED},
-    "lab": ({"laureate", "laureate._data"}, set()),
-    "catalogue": ({"laureate", "laureate.lab.", "laureate.papers"}, HEAVY),
-    "pages": ({"laureate", "laureate.lab.", "laureate.papers", "laureate.catalogue."}, HEAVY),
-    "cli": (
-        {"laureate", "laureate.lab.", "laureate.papers", "laureate.catalogue.", "laureate.pages."},
-        HEAVY,
-    ),
-    "speed": ({"laureate.problems.", "laureate.lab.running.memory", *(f"laureate.{area}." for area in AREAS)}, set()),
+MODULES = {
+    ".".join(("laureate", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
 }
+VOCABULARY = ("claim", "errors", "cell")
+
+COMMON = {"_core", *SHARED}
+LAB = {"lab", "lab.judging", "lab.storing", "lab.ledger", "lab.records", "lab.running"}
+# Room -> the rooms, or single modules of rooms, that it may know beside itself.
+MAY = {
+    "laureate": {"cli"},  # __main__
+    "_core": set(),
+    "_data": set(),
+    "area": COMMON,
+    "layers": {"_core"},
+    "loops": {"_core", "layers"},
+    "testing": COMMON | {"area", "problems", "lab"},
+    "problems": COMMON | {"_data"},
+    "declaration": {"lab"},
+    "trials": COMMON | {"area", "problems", "lab"},
+    "speed": COMMON | {"area", "problems", "lab.running.comparison", "lab.running.memory"},
+    "papers": {"lab", "catalogue.entry"},
+    "lab": set(),
+    "lab.judging": {"lab"},
+    "lab.storing": {"lab", "lab.judging.results"},
+    "lab.ledger": {"lab", "lab.judging"},
+    "lab.records": {"lab", "lab.judging", "lab.storing"},
+    "lab.running": {"laureate", "_data", "lab", "lab.judging", "lab.storing", "lab.records"},
+    "catalogue": {"laureate", "lab", "lab.storing.home", "lab.storing.files", "lab.storing.database"},
+    "pages": {"laureate", "papers", "catalogue", *LAB},
+    "cli": {"laureate", "_data", "papers", "catalogue", "pages", *LAB},
+}
+HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
+FILES = {"sqlite3", "os", "pathlib", "io", "shutil", "tempfile", "subprocess", "socket", "multiprocessing"}
+# Room -> libraries that it must not load; a dotted name bans that part alone.
+NEVER = {
+    "area": {"click", "rich", "sqlite3"},
+    **{room: {"scipy", "sklearn", "click", "rich", "sqlite3"} for room in SHARED},
+    "declaration": HEAVY | FILES | {"numpy", "scipy"},
+    "lab": HEAVY | FILES | {"numpy", "scipy"},
+    "lab.judging": HEAVY | FILES | {"scipy"},
+    "lab.storing": HEAVY | {"scipy"},
+    "lab.ledger": HEAVY | {"scipy", "sqlite3"},
+    "lab.records": HEAVY | FILES | {"scipy"},
+    "lab.running": {"sqlite3", "sklearn", "optax", "blackjax"},
+    "catalogue": HEAVY | {"numpy", "scipy"},
+    "pages": HEAVY | {"scipy", "sqlite3"},
+    "cli": HEAVY | {"scipy", "sqlite3"},
+    "trials": {"sqlite3", "click", "rich"},
+    "speed": {"sqlite3", "click", "rich"},
+    "problems": {"sqlite3", "click", "rich"},
+    "papers": HEAVY | {"numpy", "scipy", "sqlite3"},
+}
+EVERYWHERE = {"scipy.stats", "pickle"}
+# Library -> the only modules that may load it.
+ONLY = {
+    "altair": {"laureate.pages.vega"},
+    "vl_convert": {"laureate.pages.vega"},
+    "jinja2": {"laureate.pages.render"},
+}
+# Where jax runs in the lab.
+WITH_JAX = {"laureate.lab.running.worker", "laureate.lab.running.timing"}
+# Data in, HTML out: no store, no catalogue, no network, no clock.
+PURE = {f"laureate.pages.{name}" for name in ("render", "charts", "figures", "mathml", "wording")}
+PURE_MAY = {"laureate.lab.claim", "laureate.lab.judging.results"}
+REFERENCE = re.compile(r"(laureate(?:\.\w+)+):\w+")
 
 
-def imports(path: Path) -> set[str]:
-    """Modules a file imports, absolute; inside functions too."""
-    package = ["laureate", *path.relative_to(PACKAGE).parent.parts]
+def room_of(module: str) -> str:
+    """The room of a module of Laureate."""
+    first, *rest = module.split(".")[1:] or ["laureate"]
+    if first in AREAS:
+        return "area"
+    if first == "papers" and len(rest) > 1:
+        return next((kind for kind in ("trials", "speed") if rest[1].startswith(kind)), "declaration")
+    if first == "papers" and rest:
+        return "declaration"
+    if first == "lab" and rest and rest[0] not in VOCABULARY:
+        return f"lab.{rest[0]}"
+    return "laureate" if first.startswith("__") else first
+
+
+def nodes(tree: ast.AST):
+    """All nodes but those that only a type checker reads."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from (inner for part in node.orelse for inner in (part, *nodes(part)))
+            continue
+        yield node
+        yield from nodes(node)
+
+
+def imports(module: str, source: str, is_package: bool = False) -> set[str]:
+    """The modules that a source imports, absolute, wherever the import stands."""
+    package = module.split(".") if is_package else module.split(".")[:-1]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(ast.parse(source)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
-            names = (f"{origin}.{alias.name}" for alias in node.names)
-            found.update(name if is_module(name) else origin for name in names)
+            # `from laureate.lab import ledger` names a module; of another library we cannot know, so both count.
+            found.update(
+                name if name in MODULES else origin if origin.startswith("laureate") else name
+                for name in (f"{origin}.{alias.name}" for alias in node.names)
+            )
     return found
 
 
-def is_module(name: str) -> bool:
-    path = PACKAGE.parent.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+def references(source: str) -> set[str]:
+    """The modules that a source names in strings, ``"module:name"``."""
+    strings = (node.value for node in nodes(ast.parse(source)) if isinstance(node, ast.Constant))
+    return {match[1] for text in strings if isinstance(text, str) and (match := REFERENCE.fullmatch(text))}
 
 
-def files(room: str) -> list[Path]:
-    return sorted((PACKAGE / room).rglob("*.py"))
+def banned(name: str, libraries: set[str]) -> bool:
+    return any(name == library or name.startswith(f"{library}.") for library in libraries)
 
 
-def check(path: Path, allowed: set[str], forbidden: set[str]) -> list[str]:
-    own = f"laureate.{path.relative_to(PACKAGE).parts[0]}"
-    wrong = []
-    for module in imports(path):
-        root = module.partition(".")[0]
-        if root == "laureate":
-            inside = module == own or module.startswith(f"{own}.")
-            open_room = any(module == a.rstrip(".") or (a.endswith(".") and module.startswith(a)) for a in allowed)
-            if not (inside or open_room):
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
-        elif root in forbidden:
-            wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
+def violations(module: str, source: str, is_package: bool = False) -> list[str]:
+    """What a module's source may not do, in words."""
+    room, wrong = room_of(module), []
+    imported = imports(module, source, is_package)
+    for name in sorted(imported | references(source)):
+        if name.split(".")[0] == "laureate":
+            if not may_know(module, name, by_name=name not in imported):
+                wrong.append(f"{module} ({room}) knows {name}")
+        else:
+            libraries = NEVER.get(room, set()) | EVERYWHERE
+            if room == "lab.running" and module not in WITH_JAX:
+                libraries = libraries | HEAVY
+            if module in PURE:
+                libraries = libraries | (FILES - {"io"}) | {"http", "time", "datetime"}
+            only = {library for library, where in ONLY.items() if module not in where}
+            if banned(name, libraries | only):
+                wrong.append(f"{module} ({room}) loads {name}")
+    if any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(source))):
+        wrong.append(f"{module} has an assert, which python -O drops")
     return wrong
 
 
-def test_there_are_areas():
-    assert {"gradients"} <= AREAS
+def may_know(module: str, name: str, by_name: bool) -> bool:
+    room, other = room_of(module), room_of(name)
+    if module in PURE:
+        return name in PURE | PURE_MAY or name == "laureate.pages"
+    if by_name:  # a declaration names its own trials and the problems; nobody else names anything
+        return room == "declaration" and (other == "problems" or (other == "trials" and same_paper(module, name)))
+    if room == "area":
+        return other in MAY["area"] or name.split(".")[1] == module.split(".")[1]
+    if room == "declaration" or (room in ("trials", "speed") and name.startswith("laureate.papers.")):
+        return other in MAY[room] or (other in (room, "declaration") and same_paper(module, name))
+    return other == room or other in MAY[room] or name.removeprefix("laureate.") in MAY[room]
 
 
-@pytest.mark.parametrize("area", sorted(AREAS))
-def test_an_area_knows_only_itself(area):
-    assert not [w for path in files(area) for w in check(path, COMMON, {"scipy.stats", "click", "rich"})]
+def same_paper(module: str, name: str) -> bool:
+    return module.split(".")[:3] == name.split(".")[:3]
 
 
-@pytest.mark.parametrize("room", sorted(MAY))
+def is_package(module: str) -> bool:
+    return MODULES[module].name == "__init__.py"
+
+
+@pytest.mark.parametrize("room", sorted({room_of(module) for module in MODULES}))
 def test_a_room_knows_only_whom_it_may(room):
-    allowed, forbidden = MAY[room]
-    assert not [w for path in files(room) for w in check(path, allowed, forbidden)]
+    wrong = []
+    for module, path in MODULES.items():
+        if room_of(module) == room:
+            wrong += violations(module, path.read_text(), is_package(module))
+    assert not wrong, "\n".join(wrong)
 
 
-def test_only_the_worker_of_the_lab_and_its_clock_run_jax():
-    users = {path.name for path in files("lab") if imports(path) & HEAVY}
-    assert users == {"worker.py", "timing.py"}
+def test_every_room_is_in_the_table():
+    assert {room_of(module) for module in MODULES} <= MAY.keys()
+    assert {"gradients", "sampling"} <= AREAS
 
 
-METHODS = {*COMMON, "laureate.problems.", *(f"laureate.{area}." for area in AREAS)}
+def test_no_room_knows_itself_by_way_of_others():
+    graph: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        for name in imports(module, path.read_text(), is_package(module)):
+            if name in MODULES and room_of(name) != room_of(module):
+                graph.setdefault(room_of(module), set()).add(room_of(name))
+    # The package's own __init__ (its version) knows nobody; __main__ is the door to the command line.
+    graph.pop("laureate", None)
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_the_package_itself_loads_nothing():
+    assert not {name for name in imports("laureate", (PACKAGE / "__init__.py").read_text(), True) if "laureate" in name}
 
 
 def test_a_peer_is_imported_only_where_its_side_is_made_ready():
@@ -101,45 +218,59 @@ def test_a_peer_is_imported_only_where_its_side_is_made_ready():
             assert not {name.partition(".")[0] for name in names} & {"torch", "evosax"}, path
 
 
-def test_declarations_are_data_and_trials_know_no_store():
-    for folder in (PACKAGE / "papers").iterdir():
-        if not (folder / "about.py").is_file():
-            continue
-        own = f"laureate.papers.{folder.name}."
-        for path in folder.glob("*.py"):
-            if path.name.startswith("trials"):
-                wrong = check(path, METHODS | {VOCABULARY}, set())
-            elif path.name.startswith("speed"):
-                wrong = check(path, METHODS | {"laureate.lab.running.comparison", "laureate.lab.running.memory"}, set())
-            else:
-                assert not any(module.startswith(f"{own}trials") for module in imports(path)), path
-                wrong = check(path, {VOCABULARY}, HEAVY | {"numpy"})
-            others = [m for m in imports(path) if m.startswith("laureate.papers.") and not m.startswith(own)]
-            assert not wrong + others, path
+# (module, what is planted in it, what must be said)
+PLANTED = (
+    ("laureate.gradients.new", "from scipy.stats import norm", "loads scipy.stats.norm"),
+    ("laureate.gradients.new", "import scipy.stats as s", "loads scipy.stats"),
+    ("laureate.gradients.new", "from scipy import stats", "loads scipy.stats"),
+    ("laureate.gradients.new", "from laureate.sampling import driver", "knows laureate.sampling"),
+    ("laureate.gradients.new", "def f():\n    from laureate.problems import peers", "knows laureate.problems"),
+    ("laureate.gradients.new", "import click", "loads click"),
+    ("laureate.gradients.new", 'X = "laureate.problems.pdes:Heat"', "knows laureate.problems.pdes"),
+    ("laureate.layers.new", "from laureate.gradients import unroll", "knows laureate.gradients"),
+    ("laureate.problems.new", "from laureate.pde import solver", "knows laureate.pde"),
+    ("laureate.papers.pes.experiments_new", "import numpy", "loads numpy"),
+    ("laureate.papers.pes.experiments_new", "from laureate.papers.pes import trials", "knows laureate.papers.pes.trials"),
+    ("laureate.papers.pes.experiments_new", 'T = "laureate.papers.detag.trials:f"', "knows laureate.papers.detag.trials"),
+    ("laureate.papers.pes.experiments_new", 'T = "laureate.gradients.unroll:f"', "knows laureate.gradients.unroll"),
+    ("laureate.papers.pes.trials_new", "from laureate.lab.storing import store", "knows laureate.lab.storing"),
+    ("laureate.papers.pes.trials_new", "from laureate.papers.detag import trials", "knows laureate.papers.detag"),
+    ("laureate.lab.judging.new", "import sqlite3", "loads sqlite3"),
+    ("laureate.lab.judging.new", "def f():\n    from pathlib import Path", "loads pathlib"),
+    ("laureate.lab.judging.new", "import jax.numpy as jnp", "loads jax.numpy"),
+    ("laureate.lab.judging.new", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
+    ("laureate.lab.storing.new", "from laureate.lab.running.plan import plan", "knows laureate.lab.running.plan"),
+    ("laureate.lab.storing.new", "from laureate.lab.judging.verdict import decide", "knows laureate.lab.judging.verdict"),
+    ("laureate.lab.running.new", "import jax", "loads jax"),
+    ("laureate.lab.running.new", "from laureate.papers import paper", "knows laureate.papers"),
+    ("laureate.lab.running.new", 'X = "laureate.papers.pes.trials:f"', "knows laureate.papers.pes.trials"),
+    ("laureate.lab.cell", "import numpy", "loads numpy"),
+    ("laureate.catalogue.new", "from laureate import papers", "knows laureate.papers"),
+    ("laureate.catalogue.new", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
+    ("laureate.pages.new", "import sqlite3", "loads sqlite3"),
+    ("laureate.pages.new", "import altair", "loads altair"),
+    ("laureate.pages.render", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
+    ("laureate.pages.charts", "import time", "loads time"),
+    ("laureate.pages.new", "from laureate.cli import main", "knows laureate.cli"),
+    ("laureate.cli.new", "def f():\n    import equinox", "loads equinox"),
+    ("laureate.cli.new", "from laureate.gradients import PersistentES", "knows laureate.gradients"),
+    ("laureate.sampling.new", "import pickle", "loads pickle"),
+    ("laureate.sampling.new", "assert True", "has an assert"),
+)
 
 
-PURE = ("render.py", "charts.py", "figures.py", "mathml.py", "wording.py")
+@pytest.mark.parametrize(("module", "source", "said"), PLANTED, ids=[f"{m}: {s}" for m, s, _ in PLANTED])
+def test_a_planted_violation_is_seen(module, source, said):
+    (found,) = violations(module, source)
+    assert said in found
 
 
-def test_rendering_reads_nothing():
-    """Data in, HTML out: no store, no home, no catalogue, no network, no clock."""
-    allowed = {VOCABULARY, "laureate.lab.judging.results"}
-    for name in PURE:
-        path = PACKAGE / "pages" / name
-        wrong = [
-            m for m in imports(path) if m.startswith("laureate.pages.") and f"{m.rpartition('.')[2]}.py" not in PURE
-        ]
-        wrong += check(path, allowed, {"sqlite3", "http", "socket", "time", "datetime", "subprocess", "os"})
-        assert not wrong, name
-
-
-def test_only_one_module_knows_the_heavy_chart_library():
-    heavy = {"altair", "vl_convert"}
-    assert {path.name for path in PACKAGE.rglob("*.py") if imports(path) & heavy} == {"vega.py"}
-
-
-def test_no_assert_on_input_no_pickle():
-    for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree)), f"{path}: python -O drops assert"
-        assert "pickle" not in imports(path)
+def test_what_is_allowed_is_not_reported():
+    allowed = (
+        ("laureate.gradients.new", "from laureate._core import require\nimport jax\nfrom jax.scipy.stats import norm"),
+        ("laureate.papers.pes.experiments_new", 'T = ("laureate.papers.pes.trials:f", "laureate.problems.unrolls:X")'),
+        ("laureate.lab.cell", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy"),
+        ("laureate.lab.storing.new", "import sqlite3\nfrom laureate.lab.judging.results import Result"),
+        ("laureate.pages.new", "from laureate import papers\nfrom laureate.lab import ledger"),
+    )
+    assert [found for module, source in allowed for found in violations(module, source)] == []

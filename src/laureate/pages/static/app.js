@@ -84,8 +84,9 @@
         group.hidden = Boolean(sort.value) || !all("tr[data-claim]", group).some((row) => !row.hidden);
         all("article", group).forEach((card) => { card.hidden = !all("tr[data-claim]", card).some((row) => !row.hidden); });
       }
-      // What was asked for is shown, also inside a paper that nobody ran yet.
-      if (words.length || verdict.value) all("article > details").forEach((element) => { element.open = true; });
+      for (const heading of all("tr.role")) heading.hidden = !all("tr[data-claim]", heading.parentNode).some((row) => !row.hidden);
+      // What was asked for is shown, also among the checks and inside a paper that nobody ran yet.
+      if (words.length || verdict.value) all("article details").forEach((element) => { element.open = true; });
       one("output", form).textContent = shown === rows.length ? "" : `${shown} of ${rows.length} claims`;
     };
     form.addEventListener("input", update);
