@@ -200,7 +200,7 @@ def test_no_room_knows_itself_by_way_of_others():
         for name in imports(module, path.read_text(), is_package(module)):
             if name in MODULES and room_of(name) != room_of(module):
                 graph.setdefault(room_of(module), set()).add(room_of(name))
-    # The package's own __init__ (its version) knows nobody; __main__ is the door to the command line.
+    # The package's own __init__ (its version) knows nobody; __main__ starts the command line.
     graph.pop("laureate", None)
     graphlib.TopologicalSorter(graph).prepare()
 
@@ -230,8 +230,16 @@ PLANTED = (
     ("laureate.layers.new", "from laureate.gradients import unroll", "knows laureate.gradients"),
     ("laureate.problems.new", "from laureate.pde import solver", "knows laureate.pde"),
     ("laureate.papers.pes.experiments_new", "import numpy", "loads numpy"),
-    ("laureate.papers.pes.experiments_new", "from laureate.papers.pes import trials", "knows laureate.papers.pes.trials"),
-    ("laureate.papers.pes.experiments_new", 'T = "laureate.papers.detag.trials:f"', "knows laureate.papers.detag.trials"),
+    (
+        "laureate.papers.pes.experiments_new",
+        "from laureate.papers.pes import trials",
+        "knows laureate.papers.pes.trials",
+    ),
+    (
+        "laureate.papers.pes.experiments_new",
+        'T = "laureate.papers.detag.trials:f"',
+        "knows laureate.papers.detag.trials",
+    ),
     ("laureate.papers.pes.experiments_new", 'T = "laureate.gradients.unroll:f"', "knows laureate.gradients.unroll"),
     ("laureate.papers.pes.trials_new", "from laureate.lab.storing import store", "knows laureate.lab.storing"),
     ("laureate.papers.pes.trials_new", "from laureate.papers.detag import trials", "knows laureate.papers.detag"),
@@ -240,7 +248,11 @@ PLANTED = (
     ("laureate.lab.judging.new", "import jax.numpy as jnp", "loads jax.numpy"),
     ("laureate.lab.judging.new", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
     ("laureate.lab.storing.new", "from laureate.lab.running.plan import plan", "knows laureate.lab.running.plan"),
-    ("laureate.lab.storing.new", "from laureate.lab.judging.verdict import decide", "knows laureate.lab.judging.verdict"),
+    (
+        "laureate.lab.storing.new",
+        "from laureate.lab.judging.verdict import decide",
+        "knows laureate.lab.judging.verdict",
+    ),
     ("laureate.lab.running.new", "import jax", "loads jax"),
     ("laureate.lab.running.new", "from laureate.papers import paper", "knows laureate.papers"),
     ("laureate.lab.running.new", 'X = "laureate.papers.pes.trials:f"', "knows laureate.papers.pes.trials"),

@@ -16,7 +16,7 @@ import toy_site
 from laureate.lab.errors import UserError
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
-from laureate.pages import door
+from laureate.pages import requests
 from laureate.pages.jobs import Jobs
 from laureate.pages.server import make_server
 
@@ -234,7 +234,7 @@ def test_what_is_asked_comes_back_as_text(server):
 
 def test_slow_clients_are_let_go_and_hold_nobody_up(server, monkeypatch, capfd):
     """They send a letter now and then and never come to an end; a reader beside them is served at once."""
-    monkeypatch.setattr(door, "SECONDS_IN", 1.0)
+    monkeypatch.setattr(requests, "SECONDS_IN", 1.0)
     slow = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(40)]
     began = time.monotonic()
     for connection in slow:
@@ -255,7 +255,7 @@ def test_slow_clients_are_let_go_and_hold_nobody_up(server, monkeypatch, capfd):
 
 
 def test_a_form_that_never_comes_is_let_go(server, monkeypatch, capfd):
-    monkeypatch.setattr(door, "SECONDS_IN", 0.3)
+    monkeypatch.setattr(requests, "SECONDS_IN", 0.3)
     with socket.create_connection(server.server_address[:2], timeout=30) as connection:
         connection.sendall(b"POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntoken=")
         assert connection.recv(100) == b"", "closed without an answer"
@@ -263,7 +263,7 @@ def test_a_form_that_never_comes_is_let_go(server, monkeypatch, capfd):
 
 
 def test_readers_who_leave_or_do_not_read_are_no_news(server, monkeypatch, capfd):
-    monkeypatch.setattr(door, "SECONDS_OUT", 0.3)
+    monkeypatch.setattr(requests, "SECONDS_OUT", 0.3)
     for _ in range(5):
         connection = socket.create_connection(server.server_address[:2], timeout=30)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close by a reset
@@ -293,7 +293,7 @@ def test_a_hundred_readers_at_once_all_get_their_page(server):
 
 
 def test_beyond_its_room_a_connection_is_closed_and_there_is_room_again_later(home, monkeypatch):
-    monkeypatch.setattr(door, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(requests, "MOST_CONNECTIONS", 3)
     with serving(jobs=FakeJobs()) as server:
         held = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(4)]
         assert held[3].recv(10) == b"", "the fourth is turned away"

@@ -79,7 +79,7 @@ def verdict_line(claim: "ClaimResult", width: int) -> str:
     verdict = click.style(f"{MARKS[word]} {word:<13}", fg=STYLES[word], bold=word != "not run")
     detail = effect(claim)
     if detail:
-        detail += f" over {claim.over}  p {number(claim.p, 2)}"
+        detail += f"{' median' * (claim.centre == 'median')} over {claim.over}  p {number(claim.p, 2)}"
     return f"  {claim.id!s:<{width}}  {verdict} {detail}".rstrip()
 
 

@@ -16,7 +16,7 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     """Each method beside its peers that are installed: medians, the ratio with its interval, compile time and memory.
 
     Both sides run in one process and in turn, on one thread. Results are kept and stand on the method's page. A ratio
-    above 1: ours is faster. With --gate a result that is slower is told and not kept, so that the next is held to the
+    above 1: ours is faster. With --gate a slower result is reported and not kept, so that the next is held to the
     same.
     """
     from laureate.lab.running.bench import bench_rows, last_row, slow_down
@@ -31,22 +31,22 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     store, facts = open_store(), environment()
     before = store.benchmarks()
     rows, slower = [], []
-    for row in bench_rows(_told(ids or known, as_json)):
-        told = slow_down(row, last_row(before, row, facts["machine"])) if gate else ""
-        if told:
-            slower.append({"id": row["id"], "work": row["work"], "slower": told})
+    for row in bench_rows(_announced(ids or known, as_json)):
+        slower_by = slow_down(row, last_row(before, row, facts["machine"])) if gate else ""
+        if slower_by:
+            slower.append({"id": row["id"], "work": row["work"], "slower": slower_by})
         else:
             store.add_benchmark(row, facts)
-        rows.append(row | ({"slower": told} if told else {}))
+        rows.append(row | ({"slower": slower_by} if slower_by else {}))
         if not as_json:
-            _print(row, told)
+            _print(row, slower_by)
     if as_json:
         emit(rows)
     return 3 if slower else 0
 
 
-def _told(methods: Iterable[str], quiet: bool) -> Iterator[str]:
-    """The methods, each told when its turn comes: one may take a minute."""
+def _announced(methods: Iterable[str], quiet: bool) -> Iterator[str]:
+    """The methods, each announced when its turn comes: one may take a minute."""
     for method in methods:
         if not quiet:
             click.echo(click.style(f"{method} …", dim=True), err=True)

@@ -55,12 +55,12 @@ def _print(found: "list[Estimate]", total: dict) -> None:
     width = max(len(each.id) for each in found)
     click.echo(f"{'':<{width}}  {'cells':>6} {'core-hours':>11} {'a worker':>10}   {found[0].scale}, from")
     for each in found:
-        told = each.to_json()
+        record = each.to_json()
         at_least = "≥" if each.basis == "extrapolated" else " "
-        gib = f"{at_least}{told['memory_gib']:.2f} GiB" if each.memory else "?"
+        gib = f"{at_least}{record['memory_gib']:.2f} GiB" if each.memory else "?"
         basis = BASES[each.basis].format(each.basis_scale)
         click.echo(
-            f"{each.id:<{width}}  {told['cells']:>6} {_hours(each.core_hours):>11} {gib:>10}   "
+            f"{each.id:<{width}}  {record['cells']:>6} {_hours(each.core_hours):>11} {gib:>10}   "
             + click.style(basis, dim=True)
         )
     click.echo(

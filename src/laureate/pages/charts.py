@@ -179,8 +179,10 @@ def area_map(tiles: Sequence[Tile], width: float, height: float, kind: str) -> s
     parts = [f'<svg class="map {kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="Map of the areas">']
     for tile, (x, y, wide, high) in zip(tiles, treemap([t.count for t in tiles], width, height), strict=True):
         shade = 0.1 + 0.25 * tile.count / most
-        told = f"{tile.name}, {tile.count} papers"
-        parts.append(f'<a href="{escape(tile.href)}" aria-label="{escape(told)}"><title>{escape(told)}</title>')
+        label_text = f"{tile.name}, {tile.count} papers"
+        parts.append(
+            f'<a href="{escape(tile.href)}" aria-label="{escape(label_text)}"><title>{escape(label_text)}</title>'
+        )
         box = f'x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{max(0.0, wide - 3):.1f}" height="{max(0.0, high - 3):.1f}"'
         parts.append(f'<rect class="tile" {box} rx="5" fill-opacity="{shade:.2f}"/>')
         for look, x_shift, y_shift, line in _lettering(tile, wide, high):
@@ -195,10 +197,10 @@ def _lettering(tile: Tile, wide: float, high: float) -> list[tuple[str, float, f
     for letter, step, look in ((7.7, 16, "place"), (6.6, 13, "place small")):
         lines = _fitted(words, wide - 14, letter)
         if lines and step * len(lines) + 8 <= high:
-            told = [(look, line) for line in lines]
+            rows = [(look, line) for line in lines]
             if step * (len(lines) + 1) + 8 <= high:
-                told.append(("count", str(tile.count)))
-            return [(kind, 9, 3 + step * (i + 1), line) for i, (kind, line) in enumerate(told)]
+                rows.append(("count", str(tile.count)))
+            return [(kind, 9, 3 + step * (i + 1), line) for i, (kind, line) in enumerate(rows)]
     room = int((wide - 14) / 7.6) - 1
     return [("place small", 7, 16, f"{words[0][:room]}…")] if room >= 3 and high >= 22 else []
 

@@ -164,10 +164,10 @@ class _Line:
 
 def _accented(letter: str) -> str:
     base, marks = letter[0], [mark for mark in letter[1:] if mark in _ACCENTS]
-    told = f"<mi>{base}</mi>"
+    markup = f"<mi>{base}</mi>"
     for mark in marks:
-        told = f'<mover accent="true">{told}<mo stretchy="false">{_ACCENTS[mark]}</mo></mover>'
-    return told
+        markup = f'<mover accent="true">{markup}<mo stretchy="false">{_ACCENTS[mark]}</mo></mover>'
+    return markup
 
 
 def _one(parts: str) -> str:

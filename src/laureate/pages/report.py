@@ -42,16 +42,16 @@ def _write(path: Path, html: str) -> None:
 
 def render_run(store: Store, run: int, explore: bool = False) -> str:
     """A run's page, with the pages of its papers as that run found them."""
-    told = content.run(store, run)
-    if told is None:
+    shown_run = content.run(store, run)
+    if shown_run is None:
         raise KeyError(run)
-    papers = [paper_id for paper_id in told["papers"] if paper_id in paper_ids()]
+    papers = [paper_id for paper_id in shown_run["papers"] if paper_id in paper_ids()]
     methods = {paper_id: content.method(store, load_paper(paper_id), run) for paper_id in papers}
     pages = frozenset((f"run/{run}", *(f"method/{paper_id}" for paper_id in papers)))
     site = _site(pages, [(method, run) for method in methods.values()], explore)
     # A file has no second page of cells: all of them stand in it.
-    told |= {"cells": store.run_cells(run), "pages": 1}
-    bodies = {f"run/{run}": render.body("run", site, **told)}
+    shown_run |= {"cells": store.run_cells(run), "pages": 1}
+    bodies = {f"run/{run}": render.body("run", site, **shown_run)}
     bodies |= {f"method/{name}": render.body("method", site, **method) for name, method in methods.items()}
     return render.file_page(site, f"Run {run}", bodies, library=_library(explore))
 
@@ -77,8 +77,8 @@ def render_everything(store: Store, explore: bool = False) -> str:
     bodies = {"": render.body("board", site, **board)}
     bodies |= {f"method/{name}": render.body("method", site, **method) for name, method in methods.items()}
     for number in runs:
-        told: dict[str, Any] = content.run(store, number) or {}
-        bodies[f"run/{number}"] = render.body("run", site, **told | {"cells": store.run_cells(number), "pages": 1})
+        shown_run: dict[str, Any] = content.run(store, number) or {}
+        bodies[f"run/{number}"] = render.body("run", site, **shown_run | {"cells": store.run_cells(number), "pages": 1})
     bodies["catalogue"] = render.body("catalogue", site, **listing, query=None, results="")
     bodies["paper"] = ""
     return render.file_page(site, "The board", bodies, entries, _library(explore))
@@ -88,11 +88,11 @@ def _entries(found: Iterable["Entry"], running: list[str]) -> list[dict[str, Any
     """The papers that the file's own search looks through: those that ship, then imports while there is room."""
     kept, size = [], 0
     for entry in found:
-        told = {name: value for name, value in entry.record().items() if name in PAPER_FIELDS}
-        size += len(json.dumps(told))
+        record = {name: value for name, value in entry.record().items() if name in PAPER_FIELDS}
+        size += len(json.dumps(record))
         if size > LARGEST_CATALOGUE:
             break
-        kept.append(told | {"runs": entry.id in running})
+        kept.append(record | {"runs": entry.id in running})
     return kept
 
 

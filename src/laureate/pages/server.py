@@ -1,7 +1,7 @@
 """The second shell: the same pages on this machine's own web address, live while a run goes on.
 
 Python's own server: it serves one person, needs no dependency, and answers in milliseconds. Who may come in, and what
-goes back, is the door's affair (:mod:`laureate.pages.door`); here is what is behind it.
+goes back, is decided in :mod:`laureate.pages.requests`; here is what is at which address.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from laureate.lab.judging.results import ClaimResult
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 from laureate.pages import browse, content, render, vega
-from laureate.pages.door import Answer, Door, House, RefusedError
 from laureate.pages.figures import csv_of
 from laureate.pages.jobs import BusyError, Jobs
+from laureate.pages.requests import Answer, BoundedServer, RefusedError, RequestHandler
 from laureate.pages.wording import csv_text
 
 __all__ = ["Server", "make_server"]
@@ -68,7 +68,7 @@ class SharedCatalogue:
             self._catalogue = None
 
 
-class Server(House):
+class Server(BoundedServer):
     """The local web. ``may_run``: its pages may start and stop runs."""
 
     def __init__(self, address: tuple[str, int], jobs: Jobs, may_run: bool):
@@ -105,7 +105,7 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
-class Handler(Door):
+class Handler(RequestHandler):
     """What is at which address."""
 
     server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -177,9 +177,9 @@ class Handler(Door):
 
     def _board(self, rest: list[str], query: dict[str, str]) -> Answer:
         with _store() as store:
-            told = content.board(store, papers.all_papers())
+            shown = content.board(store, papers.all_papers())
         poll = POLL_MS["board"] if self.server.jobs.running else 0
-        return self._page("board", "The board", here="", poll=poll, **told)
+        return self._page("board", "The board", here="", poll=poll, **shown)
 
     def _method(self, rest: list[str], query: dict[str, str]) -> Answer:
         if len(rest) != 1 or rest[0] not in papers.paper_ids():
@@ -188,27 +188,27 @@ class Handler(Door):
         with _store() as store:
             if run is not None and store.run(run) is None:
                 raise RefusedError(HTTPStatus.NOT_FOUND, f"There is no run {run}.")
-            told = content.method(store, papers.paper(rest[0]), run)
-        return self._page("method", told["title"], **told)
+            shown = content.method(store, papers.paper(rest[0]), run)
+        return self._page("method", shown["title"], **shown)
 
     def _runs(self, rest: list[str], query: dict[str, str]) -> Answer:
         with _store() as store:
-            told = content.runs(store, _number(query.get("page")) or 1)
-        return self._page("runs", "Runs", here="runs", **told)
+            shown = content.runs(store, _number(query.get("page")) or 1)
+        return self._page("runs", "Runs", here="runs", **shown)
 
     def _run(self, rest: list[str], query: dict[str, str]) -> Answer:
         number = _number(rest[0]) if len(rest) == 1 else None
         with _store() as store:
-            told = content.run(store, number, _number(query.get("page")) or 1) if number is not None else None
-        if told is None:
+            shown = content.run(store, number, _number(query.get("page")) or 1) if number is not None else None
+        if shown is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "There is no run of that number.")
-        poll = POLL_MS["run"] if told["run"]["status"] == "running" else 0
-        return self._page("run", f"Run {number}", poll=poll, **told)
+        poll = POLL_MS["run"] if shown["run"]["status"] == "running" else 0
+        return self._page("run", f"Run {number}", poll=poll, **shown)
 
     def _compare(self, rest: list[str], query: dict[str, str]) -> Answer:
         with _store() as store:
-            told = content.compare(store, _number(query.get("first")), _number(query.get("second")))
-        return self._page("compare", "Compare", here="compare", **told)
+            shown = content.compare(store, _number(query.get("first")), _number(query.get("second")))
+        return self._page("compare", "Compare", here="compare", **shown)
 
     def _catalogue(self, rest: list[str], query: dict[str, str]) -> Answer:
         asked = browse.Query.of(query)
@@ -223,10 +223,10 @@ class Handler(Door):
 
     def _paper(self, rest: list[str], query: dict[str, str]) -> Answer:
         with self.server.catalogue.opened() as (catalogue, _):
-            told = browse.entry(catalogue, rest[0]) if len(rest) == 1 else None
-        if told is None:
+            shown = browse.entry(catalogue, rest[0]) if len(rest) == 1 else None
+        if shown is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "The catalogue has no paper of that name.")
-        return self._page("entry", told["paper"]["title"], **told)
+        return self._page("entry", shown["paper"]["title"], **shown)
 
     def _job(self, rest: list[str], query: dict[str, str]) -> Answer:
         job = self.server.jobs.state()

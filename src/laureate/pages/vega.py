@@ -74,13 +74,13 @@ def _curves(figure: CurveFigure) -> Any:
 
 def image(figure: Figure, form: str) -> bytes:
     """The figure as ``png`` (twice the pixels, for print) or ``svg``."""
-    told = spec(figure)
+    specification = spec(figure)
     import vl_convert
 
-    version = "v" + ".".join(told["$schema"].rpartition("/v")[2].split(".")[:2])
+    version = "v" + ".".join(specification["$schema"].rpartition("/v")[2].split(".")[:2])
     if form == "png":
-        return vl_convert.vegalite_to_png(told, vl_version=version, scale=2)
-    return vl_convert.vegalite_to_svg(told, vl_version=version).encode()
+        return vl_convert.vegalite_to_png(specification, vl_version=version, scale=2)
+    return vl_convert.vegalite_to_svg(specification, vl_version=version).encode()
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from laureate.lab.errors import UserError
 
-__all__ = ["Answer", "Door", "House", "RefusedError"]
+__all__ = ["Answer", "BoundedServer", "RefusedError", "RequestHandler"]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -72,7 +72,7 @@ class Answer:
         self.kind, self.status, self.headers = kind, status, headers or {}
 
 
-class House(ThreadingHTTPServer):
+class BoundedServer(ThreadingHTTPServer):
     """A thread a connection, with a bound on both. ``may_run``: a POST with the token is let in."""
 
     daemon_threads = True
@@ -80,7 +80,7 @@ class House(ThreadingHTTPServer):
     # Readers that come in the same moment wait in the system's queue instead of being turned away.
     request_queue_size = 1024
 
-    def __init__(self, address: tuple[str, int], handler: type["Door"], may_run: bool):
+    def __init__(self, address: tuple[str, int], handler: type["RequestHandler"], may_run: bool):
         self.may_run, self.host = may_run, address[0]
         self.token = secrets.token_urlsafe(24)
         self.at_work = threading.BoundedSemaphore(AT_WORK)
@@ -142,10 +142,10 @@ class _InTime(io.RawIOBase):
         return self._connection.recv_into(buffer)
 
 
-class Door(BaseHTTPRequestHandler):
-    """One connection: who asks, and the answer. ``get`` and ``post`` say what is behind the door."""
+class RequestHandler(BaseHTTPRequestHandler):
+    """One connection: who asks, and the answer. ``get`` and ``post`` say what is at which address."""
 
-    server: House  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: BoundedServer  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "laureate", ""
     # Head and text go out as they are written: waiting to send them together costs 40 ms on a kept connection.
