@@ -163,8 +163,9 @@ def may_know(module: str, name: str, by_name: bool) -> bool:
     room, other = room_of(module), room_of(name)
     if module in PURE:
         return name in PURE | PURE_MAY or name == "laureate.pages"
-    if by_name:  # a declaration names its own trials and the problems; nobody else names anything
-        return room == "declaration" and (other == "problems" or (other == "trials" and same_paper(module, name)))
+    # A declaration names its own trials and the problems; else whoever names a module may as well import it.
+    if by_name and room == "declaration" and (other == "problems" or (other == "trials" and same_paper(module, name))):
+        return True
     if room == "area":
         return other in MAY["area"] or name.split(".")[1] == module.split(".")[1]
     if room == "declaration" or (room in ("trials", "speed") and name.startswith("laureate.papers.")):
