@@ -43,7 +43,7 @@ def main(num_updates: int = 600) -> tuple[float, float]:
     keys = jax.random.split(jax.random.key(1), 64)
 
     def flight(theta):
-        return jax.vmap(lambda key: full_unroll_loss(unroll, theta, key, horizon=200))(keys).mean()
+        return jax.vmap(lambda key: full_unroll_loss(key, unroll, theta, horizon=200))(keys).mean()
 
     before = float(jax.jit(flight)(theta))
     theta, history = train(

@@ -1,9 +1,11 @@
-"""What three or more areas of methods share: how a failure and a wrong setting are told."""
+"""What three or more areas of methods share: how failures and wrong settings are reported."""
 
 import enum
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import numpy as np
 from jax.core import Tracer
 
 __all__ = ["Status", "require"]
@@ -29,4 +31,5 @@ def require(owner: str, field: str, rule: str, value: Any, holds: Callable[[Any]
     if isinstance(value, Tracer):
         return
     if not holds(value):
-        raise ValueError(f"{owner}.{field} must be {rule}; got {value!r}." + (f" {remedy}" if remedy else ""))
+        shown = str(np.asarray(value)) if isinstance(value, jax.Array) else repr(value)
+        raise ValueError(f"{owner}.{field} must be {rule}; got {shown}." + (f" {remedy}" if remedy else ""))

@@ -78,7 +78,7 @@ def test_gradient_of_a_scalar_system_in_closed_form():
 
     s = a**horizon + theta * (1 - a**horizon) / (1 - a)
     exact = s * (1 - a**horizon) / (1 - a)
-    by_hand = jax.grad(lambda x: full_unroll_loss(Scalar(), x, jax.random.key(0), horizon, telescope=True))(theta)
+    by_hand = jax.grad(lambda x: full_unroll_loss(jax.random.key(0), Scalar(), x, horizon, telescope=True))(theta)
     assert_allclose(by_hand, exact, rtol=1e-12)
     for estimator in (
         RTRL(Scalar(), truncation=2, horizon=horizon, telescope=True),

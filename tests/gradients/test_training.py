@@ -35,7 +35,7 @@ ADAM = optax.adam(0.02)
 
 
 def loss(theta):
-    return full_unroll_loss(Pull(), theta, jax.random.key(0), 8)
+    return full_unroll_loss(jax.random.key(0), Pull(), theta, 8)
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def test_a_target_of_another_shape():
     model, other = eqx.nn.Linear(6, 4, key=KEY), eqx.nn.Linear(5, 4, key=KEY)
     with pytest.raises(ValueError, match=r"differs in \.weight"):
         siamese.init(KEY, model, other)
-    with pytest.raises(ValueError, match="needs target model"):
+    with pytest.raises(ValueError, match="needs a target model"):
         siamese.init(KEY, model)
 
 

@@ -16,6 +16,8 @@ class AllReduceSGD(DecentralizedOptimiser):
     It needs a collective operation over all nodes; the topology only says how many there are. Its cost is that of a
     ring all-reduce, 2 (n−1)/n vectors a node.
 
+    gossip, learning_rate, local: see ``DecentralizedOptimiser``.
+
     >>> import jax.numpy as jnp
     >>> from laureate.decentralized import Gossip, ring
     >>> optimiser = AllReduceSGD(Gossip(ring(4)), learning_rate=0.5)

@@ -1,23 +1,25 @@
 """CHOCO-SGD: gossip of compressed differences."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from laureate._core import require
-from laureate.decentralized.gossip import Gossip
 from laureate.decentralized.optimiser import DecentralizedOptimiser
 
 __all__ = ["ChocoSGD", "ChocoState"]
 
 
-class ChocoState(eqx.Module):
+def _as_number(value: float | Array) -> Array:
+    return jnp.asarray(value, float)
+
+
+class ChocoState(NamedTuple):
     """public: x̂_i, what all neighbours know of a node; around: Σ_j W_ij x̂_j; local: the local optimiser's memory."""
 
     public: Array
@@ -50,23 +52,13 @@ class ChocoSGD(DecentralizedOptimiser):
     """
 
     compressor: Any
-    gamma: Array
+    gamma: Array = eqx.field(converter=_as_number)
 
-    def __init__(
-        self,
-        gossip: Gossip,
-        learning_rate: float | Array,
-        compressor: Any,
-        gamma: float | Array,
-        local: optax.GradientTransformation | None = None,
-    ):
-        super().__init__(gossip, learning_rate, local)
+    def __check_init__(self):
         offers = lambda c: hasattr(c, "encode") and hasattr(c, "decode")  # noqa: E731
-        require("ChocoSGD", "compressor", "something with encode and decode", compressor, offers)
+        require("ChocoSGD", "compressor", "something with encode and decode", self.compressor, offers)
         within = lambda g: bool(np.all((np.asarray(g) > 0) & (np.asarray(g) <= 1)))  # noqa: E731
-        require("ChocoSGD", "gamma", "in (0, 1]", gamma, within)
-        self.compressor = compressor
-        self.gamma = jnp.asarray(gamma, float)
+        require("ChocoSGD", "gamma", "in (0, 1]", self.gamma, within)
 
     def init(self, params: Any) -> ChocoState:
         """Nothing is known of anyone."""

@@ -1,21 +1,18 @@
 """D²: the difference of two gradients removes the bias of different data."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
-from jax import Array
 from jax.core import Tracer
 
 from laureate._core import require
-from laureate.decentralized.gossip import Gossip
-from laureate.decentralized.optimiser import DecentralizedOptimiser
+from laureate.decentralized.optimiser import IDENTITY, DecentralizedOptimiser
 
 __all__ = ["D2", "D2State"]
 
 
-class D2State(eqx.Module):
+class D2State(NamedTuple):
     """stepped: ψ of the last round, X − α G before it was mixed; at first X itself."""
 
     stepped: Any
@@ -31,6 +28,9 @@ class D2(DecentralizedOptimiser):
     Hanlin Tang, Xiangru Lian, Ming Yan, Ce Zhang and Ji Liu: D²: Decentralized Training over Decentralized Data. ICML
     2018.
 
+    gossip, learning_rate: see ``DecentralizedOptimiser``.
+    local: must be left out.
+
     >>> import jax.numpy as jnp
     >>> from laureate.decentralized import Gossip, ring
     >>> optimiser = D2(Gossip(ring(4), kappa=0.5), learning_rate=0.1)
@@ -40,9 +40,10 @@ class D2(DecentralizedOptimiser):
     [-0.067, -0.1, -0.2, -0.233]
     """
 
-    def __init__(self, gossip: Gossip, learning_rate: float | Array):
-        super().__init__(gossip, learning_rate)
-        low, _ = gossip.spectrum()
+    def __check_init__(self):
+        remedy = "What is tracked is a difference of plain gradient steps; GradientTracking allows a local optimiser."
+        require("D2", "local", "left out", self.local, lambda local: local is IDENTITY, remedy)
+        low, _ = self.gossip.spectrum()
         lowest = low if isinstance(low, Tracer) else float(np.min(low))
         remedy = "Use Gossip(..., kappa=0.5)."
         require("D2", "gossip's smallest eigenvalue", "> −1/3", lowest, lambda x: x > -1 / 3 + 1e-6, remedy)
@@ -59,3 +60,7 @@ class D2(DecentralizedOptimiser):
         corrected = jax.tree.map(lambda new, x, old: new + x - old, stepped, params, state.stepped)
         mixed = self.gossip.mix(corrected)
         return jax.tree.map(lambda w, x: w - x, mixed, params), D2State(stepped)
+
+    def sent(self, params: Any) -> float:
+        """Bytes of the parameters."""
+        return self.gossiped(params, vectors=1)

@@ -1,26 +1,25 @@
 """DeFacto: exact averaging in as few rounds as news needs, then one step."""
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
-from laureate.decentralized.gossip import Gossip
 from laureate.decentralized.optimiser import DecentralizedOptimiser
 from laureate.decentralized.topologies import Topology, hypercube
 
 __all__ = ["DeFacto", "DeFactoState", "exact_factors"]
 
 
+@functools.lru_cache(maxsize=32)
 def exact_factors(topology: Topology) -> np.ndarray:
     """``[R, n, n]``: matrices with weights on edges alone, whose product W_R … W_1 is the exact mean.
 
     A complete graph needs one. A hypercube averages along one dimension after the other, which takes its diameter. Any
-    other graph sums up a spanning tree to its centre and tells the mean back down, in twice its radius, which is at
+    other graph sums up a spanning tree to its centre and sends the mean back down, in twice its radius, which is at
     most twice the diameter.
 
     >>> from laureate.decentralized import ring
@@ -53,7 +52,7 @@ def exact_factors(topology: Topology) -> np.ndarray:
     return np.concatenate([up, down])
 
 
-class DeFactoState(eqx.Module):
+class DeFactoState(NamedTuple):
     """round: in 0 … 2R−1; total: gradients gathered, then being averaged; local: the local optimiser's memory."""
 
     round: Array
@@ -72,6 +71,8 @@ class DeFacto(DecentralizedOptimiser):
     It needs agreement on one matrix a round and equal parameters at the start, and a lost message spoils a mean: it is
     the theory's algorithm, and a yardstick. ``gossip`` gives the graph; its weights are not used.
 
+    gossip, learning_rate, local: see ``DecentralizedOptimiser``.
+
     >>> import jax.numpy as jnp
     >>> from laureate.decentralized import Gossip, hypercube
     >>> optimiser = DeFacto(Gossip(hypercube(2)), learning_rate=1.0)
@@ -83,16 +84,13 @@ class DeFacto(DecentralizedOptimiser):
     [-1.5, -1.5, -1.5, -1.5]
     """
 
-    factors: Array
+    def __check_init__(self):
+        exact_factors(self.gossip.topology)  # raises where there are none
 
-    def __init__(
-        self,
-        gossip: Gossip,
-        learning_rate: float | Array,
-        local: optax.GradientTransformation | None = None,
-    ):
-        super().__init__(gossip, learning_rate, local)
-        self.factors = jnp.asarray(exact_factors(gossip.topology), float)
+    @property
+    def factors(self) -> Array:
+        """W_1, …, W_R, whose product is the exact mean."""
+        return jnp.asarray(exact_factors(self.gossip.topology), float)
 
     def init(self, params: Any) -> DeFactoState:
         """Nothing gathered."""
@@ -103,9 +101,10 @@ class DeFacto(DecentralizedOptimiser):
     def update(self, grads: Any, state: DeFactoState, params: Any = None) -> tuple[Any, DeFactoState]:
         """One round; the updates are zero but for the last of a phase."""
         self.check_gradients(grads, params)
-        rounds, r = len(self.factors), state.round
+        factors, r = self.factors, state.round
+        rounds = len(factors)
         gather = lambda: jax.tree.map(lambda t, g: t + g / rounds, state.total, grads)  # noqa: E731
-        average = lambda: self._apply(self.factors[jnp.maximum(r - rounds, 0)], state.total)  # noqa: E731
+        average = lambda: self._apply(factors[jnp.maximum(r - rounds, 0)], state.total)  # noqa: E731
         total = jax.lax.cond(r < rounds, gather, average)
 
         def finish():
@@ -117,10 +116,9 @@ class DeFacto(DecentralizedOptimiser):
 
         return jax.lax.cond(r + 1 >= 2 * rounds, finish, go_on)
 
-    @property
-    def vectors(self) -> float:
-        """One in every second round."""
-        return 0.5
+    def sent(self, params: Any) -> float:
+        """Bytes of one vector in every second round."""
+        return self.gossiped(params, vectors=0.5)
 
     def _apply(self, matrix: Array, tree: Any) -> Any:
         if self.gossip.axis is None:

@@ -1,12 +1,11 @@
 """DeTAG: gradient tracking with accelerated gossip, in phases."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from jax.core import Tracer
 
@@ -17,7 +16,13 @@ from laureate.decentralized.optimiser import DecentralizedOptimiser
 __all__ = ["DeTAG", "DeTAGState"]
 
 
-class DeTAGState(eqx.Module):
+def _as_rounds(rounds: int | Array) -> Array:
+    whole = lambda r: bool(np.all(np.asarray(r) >= 1) and np.all(np.asarray(r) % 1 == 0))  # noqa: E731
+    require("DeTAG", "rounds", "an integer >= 1", rounds, whole)
+    return jnp.asarray(rounds, jnp.int32)
+
+
+class DeTAGState(NamedTuple):
     """Where a phase stands.
 
     round: r in 0 … R−1, rounds of this phase already done.
@@ -73,19 +78,10 @@ class DeTAG(DecentralizedOptimiser):
     [1.5, 1.5, 1.5, 1.5]
     """
 
-    rounds: Array
+    rounds: Array = eqx.field(converter=_as_rounds)
 
-    def __init__(
-        self,
-        gossip: Gossip,
-        learning_rate: float | Array,
-        rounds: int | Array,
-        local: optax.GradientTransformation | None = None,
-    ):
-        super().__init__(gossip, learning_rate, local)
-        whole = lambda r: bool(np.all(np.asarray(r) >= 1) and np.all(np.asarray(r) % 1 == 0))  # noqa: E731
-        require("DeTAG", "rounds", "an integer >= 1", rounds, whole)
-        self.rounds = jnp.asarray(rounds, jnp.int32)
+    def __check_init__(self):
+        gossip, rounds = self.gossip, self.rounds
         known = jnp.ndim(rounds) == jnp.ndim(gossip.kappa) == 0
         if known and gossip.method == "accelerated" and not any(isinstance(v, Tracer) for v in (rounds, gossip.kappa)):
             remedy = (
@@ -139,7 +135,6 @@ class DeTAG(DecentralizedOptimiser):
 
         return jax.lax.cond(r + 1 >= self.rounds, finish, go_on, None)
 
-    @property
-    def vectors(self) -> float:
-        """Parameters and trackers."""
-        return 2
+    def sent(self, params: Any) -> float:
+        """Bytes of parameters and trackers."""
+        return self.gossiped(params, vectors=2)

@@ -19,6 +19,8 @@ class DPSGD(DecentralizedOptimiser):
     Xiangru Lian, Ce Zhang, Huan Zhang, Cho-Jui Hsieh, Wei Zhang and Ji Liu: Can Decentralized Algorithms Outperform
     Centralized Algorithms? NeurIPS 2017.
 
+    gossip, learning_rate, local: see ``DecentralizedOptimiser``.
+
     >>> import jax.numpy as jnp, optax
     >>> from laureate.decentralized import Gossip, ring
     >>> optimiser = DPSGD(Gossip(ring(4)), learning_rate=0.1, local=optax.trace(0.9))
@@ -39,3 +41,7 @@ class DPSGD(DecentralizedOptimiser):
         step, state = self.local_step(grads, state, params)
         mixed = self.gossip.mix(params)
         return jax.tree.map(lambda w, x, s: w - x + s, mixed, params, step), state
+
+    def sent(self, params: Any) -> float:
+        """Bytes of the parameters."""
+        return self.gossiped(params, vectors=1)

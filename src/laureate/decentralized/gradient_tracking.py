@@ -1,8 +1,7 @@
 """Gradient tracking (DSGT): every node follows an estimate of everybody's gradient."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -11,7 +10,7 @@ from laureate.decentralized.optimiser import DecentralizedOptimiser
 __all__ = ["GradientTracking", "TrackingState"]
 
 
-class TrackingState(eqx.Module):
+class TrackingState(NamedTuple):
     """tracker: Y; gradient: the gradients it last took in; local: the local optimiser's memory."""
 
     tracker: Any
@@ -28,6 +27,8 @@ class GradientTracking(DecentralizedOptimiser):
 
     Paolo Di Lorenzo and Gesualdo Scutari: NEXT: In-Network Nonconvex Optimization. 2016; Shi Pu and Angelia Nedić:
     Distributed Stochastic Gradient Tracking Methods. 2021.
+
+    gossip, learning_rate, local: see ``DecentralizedOptimiser``.
 
     >>> import jax.numpy as jnp
     >>> from laureate.decentralized import Gossip, ring
@@ -54,7 +55,6 @@ class GradientTracking(DecentralizedOptimiser):
         updates = jax.tree.map(lambda w, x: w - x, moved, params)
         return updates, TrackingState(tracker, grads, local)
 
-    @property
-    def vectors(self) -> float:
-        """Parameters and trackers."""
-        return 2
+    def sent(self, params: Any) -> float:
+        """Bytes of parameters and trackers."""
+        return self.gossiped(params, vectors=2)

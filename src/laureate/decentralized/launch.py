@@ -30,7 +30,8 @@ def launch(
 ) -> list[str]:
     """Run ``command`` once a node on this machine; returns what each wrote to standard output.
 
-    If one fails the others are stopped, for they would wait for it for ever, and ``LaunchError`` tells its last words.
+    If one fails the others are stopped, for they would wait for it for ever, and ``LaunchError`` quotes the end of its
+    output.
 
     command: a program and its arguments, such as ``[sys.executable, "train.py"]``. nodes: how many, >= 1.
     environment: added to this process'. timeout: seconds after which all are stopped. show: print lines as they come,

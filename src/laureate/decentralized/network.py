@@ -12,6 +12,10 @@ from laureate.decentralized.topologies import Topology
 __all__ = ["Network"]
 
 
+def _as_number(value: float | Array) -> Array:
+    return jnp.asarray(value, float)
+
+
 class Network(eqx.Module):
     """How long rounds take on machines that are not alike, over links that are slow and lose messages.
 
@@ -23,9 +27,13 @@ class Network(eqx.Module):
         d_j   (messages of j) · bytes / bandwidth: a node sends to its neighbours one after the other
         ℓ_ij  latency + (attempts − 1) · timeout, where each attempt fails with probability ``loss``; 0 for i itself
 
-    compute: seconds a node needs for one round's gradient, >= 0. latency: seconds a message, >= 0.
-    bandwidth: bytes a second out of a node, > 0. loss: probability in [0, 1) that a message must be sent again.
-    timeout: seconds until it is. straggle: probability in [0, 1] that a node is slow in a round; slowdown: >= 1.
+    compute: seconds a node needs for one round's gradient, >= 0.
+    latency: seconds a message takes, >= 0.
+    bandwidth: bytes a second out of a node, > 0.
+    loss: probability in [0, 1) that a message must be sent again.
+    timeout: seconds until it is, >= 0.
+    straggle: probability in [0, 1] that a node is slow in a round.
+    slowdown: how many times slower it then computes, >= 1.
     overlap: whether a node computes while it sends (D-PSGD and DeTAG can, as both use the same parameters), so that a
         round costs it max(c_j, d_j + ℓ) instead of their sum.
 
@@ -37,38 +45,26 @@ class Network(eqx.Module):
     0.31
     """
 
-    compute: Array
-    latency: Array
-    bandwidth: Array
-    loss: Array
-    timeout: Array
-    straggle: Array
-    slowdown: Array
-    overlap: bool = eqx.field(static=True)
+    compute: Array = eqx.field(default=0.0, converter=_as_number)
+    latency: Array = eqx.field(default=1e-4, converter=_as_number)
+    bandwidth: Array = eqx.field(default=1.25e8, converter=_as_number)
+    loss: Array = eqx.field(default=0.0, converter=_as_number)
+    timeout: Array = eqx.field(default=0.2, converter=_as_number)
+    straggle: Array = eqx.field(default=0.0, converter=_as_number)
+    slowdown: Array = eqx.field(default=1.0, converter=_as_number)
+    overlap: bool = eqx.field(static=True, default=False)
 
-    def __init__(
-        self,
-        compute: float = 0.0,
-        latency: float = 1e-4,
-        bandwidth: float = 1.25e8,
-        loss: float = 0.0,
-        timeout: float = 0.2,
-        straggle: float = 0.0,
-        slowdown: float = 1.0,
-        overlap: bool = False,
-    ):
-        for name, value, rule, holds in (
-            ("compute", compute, ">= 0", lambda v: v >= 0),
-            ("latency", latency, ">= 0", lambda v: v >= 0),
-            ("bandwidth", bandwidth, "> 0", lambda v: v > 0),
-            ("loss", loss, "in [0, 1)", lambda v: 0 <= v < 1),
-            ("timeout", timeout, ">= 0", lambda v: v >= 0),
-            ("straggle", straggle, "in [0, 1]", lambda v: 0 <= v <= 1),
-            ("slowdown", slowdown, ">= 1", lambda v: v >= 1),
+    def __check_init__(self):
+        for name, rule, holds in (
+            ("compute", ">= 0", lambda v: v >= 0),
+            ("latency", ">= 0", lambda v: v >= 0),
+            ("bandwidth", "> 0", lambda v: v > 0),
+            ("loss", "in [0, 1)", lambda v: 0 <= v < 1),
+            ("timeout", ">= 0", lambda v: v >= 0),
+            ("straggle", "in [0, 1]", lambda v: 0 <= v <= 1),
+            ("slowdown", ">= 1", lambda v: v >= 1),
         ):
-            require("Network", name, rule, value, holds)
-            setattr(self, name, jnp.asarray(value, float))
-        self.overlap = overlap
+            require("Network", name, rule, getattr(self, name), holds)
 
     def rounds(self, key: Array, topology: Topology, message: float | Array, num_rounds: int) -> Array:
         """``[num_rounds]``: when the last node has finished each round of gossip; ``message`` in bytes, all vectors."""

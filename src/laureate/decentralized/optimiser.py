@@ -1,7 +1,7 @@
 """What the decentralised optimisers share: settings, checks of the trees they are given, the cost of an update."""
 
 import abc
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,7 +22,11 @@ def _as_number(value: float | Array) -> Array:
     return jnp.asarray(value, float)
 
 
-class Info(eqx.Module):
+def _as_local(local: optax.GradientTransformation | None) -> optax.GradientTransformation:
+    return IDENTITY if local is None else local
+
+
+class Info(NamedTuple):
     """How a run stands, see ``DecentralizedOptimiser.inspect``.
 
     cost: bytes sent by all nodes together in one update.
@@ -54,21 +58,14 @@ class DecentralizedOptimiser(eqx.Module):
 
     gossip: Gossip
     learning_rate: Array = eqx.field(converter=_as_number)
-    local: optax.GradientTransformation = eqx.field(static=True, default=IDENTITY, kw_only=True)
+    local: optax.GradientTransformation = eqx.field(static=True, default=IDENTITY, converter=_as_local, kw_only=True)
 
-    def __init__(
-        self,
-        gossip: Gossip,
-        learning_rate: float | Array,
-        local: optax.GradientTransformation | None = None,
-    ):
+    def __check_init__(self):
         owner = type(self).__name__
-        require(owner, "gossip", "a Gossip", gossip, lambda g: isinstance(g, Gossip), "Gossip(ring(8)), for example.")
+        remedy = "Gossip(ring(8)), for example."
+        require(owner, "gossip", "a Gossip", self.gossip, lambda g: isinstance(g, Gossip), remedy)
         positive = lambda a: bool(np.all(np.isfinite(a)) and np.all(np.asarray(a) > 0))  # noqa: E731
-        require(owner, "learning_rate", "> 0 and finite", learning_rate, positive)
-        self.gossip = gossip
-        self.learning_rate = _as_number(learning_rate)
-        self.local = IDENTITY if local is None else local
+        require(owner, "learning_rate", "> 0 and finite", self.learning_rate, positive)
 
     @abc.abstractmethod
     def init(self, params: Any) -> Any:
@@ -94,14 +91,13 @@ class DecentralizedOptimiser(eqx.Module):
         status = jnp.where(bad > 0, Status.DIVERGED, Status.OK)
         return Info(jnp.asarray(self.sent(params), float), status, square / self.gossip.size, bad)
 
+    @abc.abstractmethod
     def sent(self, params: Any) -> float:
         """Bytes that all nodes together send in one update of these parameters (the mean over a phase)."""
-        return self.vectors * self.gossip.messages * node_bytes(params, self.gossip)
 
-    @property
-    def vectors(self) -> float:
-        """How many vectors like the parameters cross each directed edge in an update."""
-        return 1
+    def gossiped(self, params: Any, vectors: float) -> float:
+        """``sent``, where so many vectors like the parameters cross each directed edge in an update."""
+        return vectors * self.gossip.messages * node_bytes(params, self.gossip)
 
     def check(self, params: Any, stacked: bool | None = None) -> None:
         """Raise unless every leaf is floating and, where nodes are stacked, has their axis in front."""

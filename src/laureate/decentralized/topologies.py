@@ -15,7 +15,7 @@ __all__ = ["Topology", "complete", "exponential", "from_graph", "hypercube", "ra
 
 @dataclass(frozen=True)
 class Topology:
-    """An undirected, connected graph of ``size`` nodes 0 … size−1. Make one with ``ring``, ``torus``, ``from_graph``, …
+    """An undirected, connected graph of ``size`` nodes 0 … size−1, as ``ring``, ``torus`` or ``from_graph`` make it.
 
     size: n >= 1 nodes.
     edges: pairs (i, j) of nodes, i < j, each once.
@@ -41,8 +41,10 @@ class Topology:
                 )
             seen.add(edge)
         if len(parts := self._components()) > 1:
-            told = "; ".join("{" + ", ".join(map(str, part[:6])) + (", …}" if len(part) > 6 else "}") for part in parts)
-            raise ValueError(f"Topology.edges must connect all nodes; got {len(parts)} components: {told}.")
+            shown = "; ".join(
+                "{" + ", ".join(map(str, part[:6])) + (", …}" if len(part) > 6 else "}") for part in parts
+            )
+            raise ValueError(f"Topology.edges must connect all nodes; got {len(parts)} components: {shown}.")
 
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:

@@ -1,20 +1,26 @@
 """PES with the analytic gradient of the current truncation: less variance where the unroll can be differentiated."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from laureate._core import Status, require
-from laureate.gradients.antithetic import Antithetic, carried, check_step, is_finite, mean_over_pairs, weighted_sum
+from laureate._core import require
+from laureate.gradients.antithetic import (
+    Antithetic,
+    carried,
+    check_step,
+    finish,
+    is_finite,
+    mean_over_pairs,
+    weighted_sum,
+)
 from laureate.gradients.episodes import ends_inside, is_count, where
-from laureate.gradients.noise import Shard
-from laureate.gradients.pairs import drive, unstarted
-from laureate.gradients.reports import EstimatorState, Info, checked, status_of, unused_key
-from laureate.gradients.truncated_es import center_data, center_key
-from laureate.gradients.workers import run_worker, unstarted_worker
+from laureate.gradients.noise import Shard, widen
+from laureate.gradients.pairs import EVERY_TRUNCATION, run_pairs, unstarted_pairs
+from laureate.gradients.reports import EstimatorState, Info, unused_key
+from laureate.gradients.workers import center_data, center_key, run_worker, unstarted_worker
 
 __all__ = ["AnalyticPES"]
 
@@ -52,6 +58,9 @@ class AnalyticPES(Antithetic):
     (5005, True)
     """
 
+    whole_episodes: ClassVar[bool] = False
+    has_center: ClassVar[bool] = True
+
     def __check_init__(self):
         require("AnalyticPES", "truncation", "an integer >= 1", self.truncation, is_count)
         remedy = "Its one backpropagated episode runs in step with all pairs; PersistentES has no such limit."
@@ -60,15 +69,24 @@ class AnalyticPES(Antithetic):
         require("AnalyticPES", "horizon", rule, self.horizon, lambda h: not ends_inside(self.window, h, False), remedy)
         require("AnalyticPES", "telescope", "True or False", self.telescope, lambda t: isinstance(t, bool))
 
+    @property
+    def redraw_every(self) -> int | None:
+        """When: ε_t ~ N(0, σ²) anew at the start of every truncation."""
+        return EVERY_TRUNCATION
+
+    def accumulate(self, past: Any, drawn: Any) -> Any:
+        """How: ξ_t = ξ_{t−1} + ε_t, which is 0 + ε_t in the first truncation of an episode."""
+        return jax.tree.map(jnp.add, past, drawn)
+
     def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
         """The pairs, and one unperturbed episode, the same on every device."""
-        pairs, center = unstarted(self, key, theta, shard), unstarted_worker(self, key, theta)
+        pairs, center = unstarted_pairs(self, key, theta, shard), unstarted_worker(self, key, theta)
         return EstimatorState(pairs, center, unused_key(self, key))
 
     def local_step(
         self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
     ) -> tuple[Any, EstimatorState, Info]:
-        """``step`` for the pairs of one device."""
+        """One truncation of the pairs of one device, and of the unperturbed episode."""
         theta, has_done = check_step(self, theta, state.pairs, batches, shard)
         if has_done:
             raise TypeError("AnalyticPES: an unroll that says `done` does not run in lockstep; use PersistentES.")
@@ -80,22 +98,10 @@ class AnalyticPES(Antithetic):
 
         analytic, center = jax.grad(loss, has_aux=True)(theta)  # a = ∇_θ L_t(θ, s̄)
         past = where(state.pairs.episode.over, jax.tree.map(jnp.zeros_like, state.pairs.score), state.pairs.score)
-        pairs, tally = drive(self, key, theta, state.pairs, batches, shard, has_done)
+        pairs, tally = run_pairs(self, key, theta, state.pairs, batches, shard, has_done)
         dot = lambda eps, a: jnp.tensordot(eps, a, a.ndim).astype(tally.weight.dtype)  # noqa: E731
-        along = sum(jax.tree.leaves(jax.tree.map(dot, pairs.noise, analytic)))  # ε_t · a
+        along = sum(jax.tree.leaves(jax.tree.map(dot, widen(pairs.noise), widen(analytic))))  # ε_t · a
         weight = jnp.where(is_finite(tally), tally.weight - 2 * along, jnp.zeros_like(tally.weight))
         sums = jax.tree.map(lambda score: weighted_sum(weight, score), past)  # past = ξ_{t−1}/σ², without ε_t
-        cost = (2 * self.num_pairs + 1) * self.window
-        gradient, info = mean_over_pairs(self, theta, sums, pairs, tally, shard, cost)
-        gradient, info = with_analytic(gradient, analytic, info)
-        gradient, last_key = checked(self, key, gradient, state, info)
-        return gradient, EstimatorState(carried(self, pairs, tally, has_done), center, last_key), info
-
-
-def with_analytic(gradient: Any, analytic: Any, info: Info) -> tuple[Any, Info]:
-    """Add a; where it is not finite there is no estimate, and the status says so."""
-    usable = info.status == int(Status.OK)
-    for leaf in jax.tree.leaves(analytic):
-        usable = usable & jnp.all(jnp.isfinite(leaf))
-    gradient = jax.tree.map(lambda g, a: jnp.where(usable, g + a, jnp.zeros_like(g)), gradient, analytic)
-    return gradient, eqx.tree_at(lambda i: i.status, info, status_of(usable))
+        gradient, info = mean_over_pairs(self, theta, sums, pairs, tally, shard, center=analytic)
+        return finish(self, key, gradient, info, state, pairs=carried(self, pairs, tally, has_done), center=center)

@@ -11,6 +11,7 @@ from jax import Array
 from laureate._core import require
 
 NO_END = jnp.iinfo(jnp.int32).max
+THREEFRY = "threefry2x32"
 
 Horizon = int | tuple[int, int] | None
 
@@ -19,7 +20,8 @@ class Episode(eqx.Module):
     """What an episode needs to go on.
 
     inner: the inner state; of a pair, both signs' with an axis of two.
-    key: the episode's, of both signs: ``fold_in(key, 0)`` is for init, ``fold_in(key, t + 1)`` for step t.
+    key: the episode's, of both signs, as bits (a typed key cannot be saved by ``eqx.tree_serialise_leaves``):
+        ``fold_in(key, 0)`` is for init, ``fold_in(key, t + 1)`` for step t.
     clock: inner steps done, t; -1 before the first episode.
     length: after how many steps it ends at the latest.
     over: it has ended, and a new one begins as soon as it may.
@@ -105,7 +107,7 @@ def new_episode(
     """An episode at t = 0; ``start`` and ``length`` make its first state and its length from their keys."""
     return Episode(
         inner=start(jax.random.fold_in(key, 0)),
-        key=key,
+        key=jax.random.key_data(key),
         clock=jnp.asarray(0, jnp.int32),
         length=length(jax.random.fold_in(key, NO_END)),
         over=jnp.asarray(False),
@@ -114,9 +116,25 @@ def new_episode(
     )
 
 
+def as_key(key: Array) -> Array:
+    """Any key, typed or as bits, as a typed threefry key.
+
+    Other generators ("rbg") give equal keys different numbers under ``vmap``: the two signs of a pair would no longer
+    share their randomness. Such a key is folded, word by word, into a threefry key.
+    """
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if str(jax.random.key_impl(key)) == THREEFRY:
+            return key
+        key = jax.random.key_data(key)
+    threefry = jax.random.wrap_key_data(key[..., :2], impl=THREEFRY)
+    for word in range(2, key.shape[-1]):
+        threefry = jax.random.fold_in(threefry, key[..., word])
+    return threefry
+
+
 def step_key(episode: Episode) -> Array:
     """The key of the episode's next inner step: by its absolute index, so that truncations change nothing."""
-    return jax.random.fold_in(episode.key, episode.clock + 1)
+    return jax.random.fold_in(as_key(episode.key), episode.clock + 1)
 
 
 def run_on(

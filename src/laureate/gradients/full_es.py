@@ -1,15 +1,14 @@
 """Evolution strategies over whole episodes: unbiased, and one update an episode."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-import equinox as eqx
 from jax import Array
 
 from laureate._core import require
-from laureate.gradients.antithetic import Antithetic, check_step, estimate
+from laureate.gradients.antithetic import Antithetic, check_step, estimate, finish
 from laureate.gradients.noise import Shard
-from laureate.gradients.pairs import drive, unstarted
-from laureate.gradients.reports import EstimatorState, Info, checked, unused_key
+from laureate.gradients.pairs import EVERY_TRUNCATION, run_pairs, unstarted_pairs
+from laureate.gradients.reports import EstimatorState, Info, unused_key
 
 __all__ = ["FullES"]
 
@@ -44,20 +43,21 @@ class FullES(Antithetic):
     (50000, True)
     """
 
-    truncation: int | None = eqx.field(static=True, kw_only=True, default=None)
+    whole_episodes: ClassVar[bool] = True
+    has_center: ClassVar[bool] = False
 
     def __check_init__(self):
         require("FullES", "horizon", "an integer, or (low, high)", self.horizon, lambda h: h is not None)
 
     @property
-    def window(self) -> Any:
-        """A step is a whole episode."""
-        return self.horizon[-1] if isinstance(self.horizon, tuple) else self.horizon
+    def redraw_every(self) -> int | None:
+        """When: ε ~ N(0, σ²) at the start of every step, which is a whole episode."""
+        return EVERY_TRUNCATION
 
-    @property
-    def begins_inside(self) -> bool:
-        """A step is one episode, never two."""
-        return False
+    def accumulate(self, past: Any, drawn: Any) -> Any:
+        """How: ξ = ε, nothing is carried from one step to the next."""
+        del past
+        return drawn
 
     def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
         """Nothing is carried."""
@@ -68,7 +68,9 @@ class FullES(Antithetic):
     ) -> tuple[Any, EstimatorState, Info]:
         """One whole episode of the pairs of one device."""
         theta, has_done = check_step(self, theta, None, batches, shard)
-        pairs, tally = drive(self, key, theta, unstarted(self, key, theta, shard, clock=0), batches, shard, has_done)
-        gradient, info = estimate(self, theta, pairs, tally, shard, 2 * self.num_pairs * self.window)
-        gradient, last_key = checked(self, key, gradient, state, info)
-        return gradient, EstimatorState(last_key=last_key), info
+        # ε ~ N(0, σ²) for every pair, then T inner steps from init(θ ± ε); L⁺ and L⁻ sum their losses
+        pairs = unstarted_pairs(self, key, theta, shard, clock=0)
+        pairs, tally = run_pairs(self, key, theta, pairs, batches, shard, has_done)
+        # g = 1/(2 N σ²) Σ_i ε⁽ⁱ⁾ (L⁺⁽ⁱ⁾ − L⁻⁽ⁱ⁾)
+        gradient, info = estimate(self, theta, pairs, tally, shard)
+        return finish(self, key, gradient, info, state)

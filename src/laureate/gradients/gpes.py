@@ -1,13 +1,18 @@
 """Generalised PES: noise that lasts any number of inner steps, whatever the truncation."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
 
 from laureate._core import require
-from laureate.gradients.antithetic import Antithetic
+from laureate.gradients.antithetic import Antithetic, carried, check_step, estimate, finish
 from laureate.gradients.episodes import is_count
-from laureate.gradients.pairs import ONCE_AN_EPISODE
+from laureate.gradients.noise import Shard
+from laureate.gradients.pairs import ONCE_AN_EPISODE, run_pairs, unstarted_pairs
+from laureate.gradients.reports import EstimatorState, Info, unused_key
 
 __all__ = ["GPES"]
 
@@ -44,7 +49,9 @@ class GPES(Antithetic):
     True
     """
 
-    noise_steps: Any = eqx.field(static=True, kw_only=True)
+    noise_steps: int | None = eqx.field(static=True, kw_only=True)
+    whole_episodes: ClassVar[bool] = False
+    has_center: ClassVar[bool] = False
 
     def __check_init__(self):
         rule = "an integer >= 1, or None"
@@ -52,5 +59,25 @@ class GPES(Antithetic):
 
     @property
     def redraw_every(self) -> int | None:
-        """Every ``noise_steps`` inner steps of an episode."""
+        """When: after every ``noise_steps`` inner steps of an episode, and as one begins."""
         return ONCE_AN_EPISODE if self.noise_steps is None else self.noise_steps
+
+    def accumulate(self, past: Any, drawn: Any) -> Any:
+        """How: ξ is the sum of the noises drawn so far in the episode."""
+        return jax.tree.map(jnp.add, past, drawn)
+
+    def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
+        """The pairs of one device, before their first episodes."""
+        return EstimatorState(pairs=unstarted_pairs(self, key, theta, shard), last_key=unused_key(self, key))
+
+    def local_step(
+        self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
+    ) -> tuple[Any, EstimatorState, Info]:
+        """One truncation of the pairs of one device."""
+        theta, has_done = check_step(self, theta, state.pairs, batches, shard)
+        # new noise ε where it is due, with ξ ← ξ + ε, and new episodes (with ξ = ε) for those that ended;
+        # then K inner steps: s⁺ with θ + ε and s⁻ with θ − ε, on the same keys and data; L_t⁺ and L_t⁻ sum their losses
+        pairs, tally = run_pairs(self, key, theta, state.pairs, batches, shard, has_done)
+        # g = 1/(2 N σ²) Σ_i Σ_k ξ_k⁽ⁱ⁾ (L_k⁺⁽ⁱ⁾ − L_k⁻⁽ⁱ⁾)
+        gradient, info = estimate(self, theta, pairs, tally, shard)
+        return finish(self, key, gradient, info, state, pairs=carried(self, pairs, tally, has_done))

@@ -65,8 +65,23 @@ def per_leaf(owner: str, sigma: Any, theta: Any) -> Any:
 
 
 def score_of(noise: Any, sigma: Any) -> Any:
-    """ε/σ²: the gradient of log N(θ + ε; θ, σ²) with respect to θ."""
-    return jax.tree.map(lambda eps, scale: eps / (scale * scale), noise, sigma)
+    """ε/σ²: the gradient of log N(θ + ε; θ, σ²) with respect to θ, in ``wide`` precision."""
+    return jax.tree.map(lambda eps, scale: eps / (scale * scale), widen(noise), widen(sigma))
+
+
+def wide(leaf: Array) -> Any:
+    """In which type a leaf's scores are added up: its own, float32 at least."""
+    return jnp.promote_types(leaf.dtype, jnp.float32)
+
+
+def widen(tree: Any) -> Any:
+    """The tree in the types in which it is added up."""
+    return jax.tree.map(lambda leaf: leaf.astype(wide(leaf)), tree)
+
+
+def zero_scores(theta: Any, shard: Shard) -> Any:
+    """ξ/σ² = 0 for every pair: leaves of shape [pairs, ...]."""
+    return jax.tree.map(lambda leaf: jnp.zeros((shard.pairs.size, *leaf.shape), wide(leaf)), theta)
 
 
 def perturb(theta: Any, noise: Any) -> Any:

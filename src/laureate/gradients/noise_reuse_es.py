@@ -1,7 +1,13 @@
 """Noise-reuse evolution strategies: one noise an episode, many updates from it."""
 
-from laureate.gradients.antithetic import Antithetic
-from laureate.gradients.pairs import ONCE_AN_EPISODE
+from typing import Any, ClassVar
+
+from jax import Array
+
+from laureate.gradients.antithetic import Antithetic, carried, check_step, estimate, finish
+from laureate.gradients.noise import Shard
+from laureate.gradients.pairs import ONCE_AN_EPISODE, run_pairs, unstarted_pairs
+from laureate.gradients.reports import EstimatorState, Info, unused_key
 
 __all__ = ["NoiseReuseES"]
 
@@ -38,7 +44,31 @@ class NoiseReuseES(Antithetic):
     True
     """
 
+    whole_episodes: ClassVar[bool] = False
+    has_center: ClassVar[bool] = False
+
     @property
-    def redraw_every(self) -> None:
-        """Once an episode."""
+    def redraw_every(self) -> int | None:
+        """When: ε ~ N(0, σ²) once, as an episode begins."""
         return ONCE_AN_EPISODE
+
+    def accumulate(self, past: Any, drawn: Any) -> Any:
+        """How: ξ = ε, the episode's only noise."""
+        del past
+        return drawn
+
+    def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
+        """The pairs of one device, before their first episodes."""
+        return EstimatorState(pairs=unstarted_pairs(self, key, theta, shard), last_key=unused_key(self, key))
+
+    def local_step(
+        self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
+    ) -> tuple[Any, EstimatorState, Info]:
+        """One truncation of the pairs of one device."""
+        theta, has_done = check_step(self, theta, state.pairs, batches, shard)
+        # new episodes for the pairs whose last one ended, each with its ε ~ N(0, σ²);
+        # then K inner steps: s⁺ with θ + ε and s⁻ with θ − ε, on the same keys and data; L_t⁺ and L_t⁻ sum their losses
+        pairs, tally = run_pairs(self, key, theta, state.pairs, batches, shard, has_done)
+        # g_t = 1/(2 N σ²) Σ_i ε⁽ⁱ⁾ (L_t⁺⁽ⁱ⁾ − L_t⁻⁽ⁱ⁾)
+        gradient, info = estimate(self, theta, pairs, tally, shard)
+        return finish(self, key, gradient, info, state, pairs=carried(self, pairs, tally, has_done))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from laureate.gradients.episodes import Episode, draw_length, ends_inside, new_episode, run_on, step_key, where
-from laureate.gradients.noise import Shard, draw_noise, pair_keys, per_leaf, perturb, score_of
+from laureate.gradients.noise import Shard, draw_noise, pair_keys, per_leaf, perturb, score_of, zero_scores
 from laureate.gradients.unroll import advance, begin, loss_dtype
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Tally(eqx.Module):
     unequal: Array
 
 
-def unstarted(est: "Antithetic", key: Array, theta: Any, shard: Shard, clock: int = -1) -> Pairs:
+def unstarted_pairs(est: "Antithetic", key: Array, theta: Any, shard: Shard, clock: int = -1) -> Pairs:
     """Pairs marked as over, so that the next step begins their episodes with that step's noise.
 
     The inner states are placeholders; made by the unroll's own ``init``, they fit whatever a user may hold in a state.
@@ -67,17 +67,17 @@ def unstarted(est: "Antithetic", key: Array, theta: Any, shard: Shard, clock: in
     episode = replace(episode, clock=jnp.asarray(clock, jnp.int32), over=jnp.asarray(True))
     everyone = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (shard.pairs.size, *leaf.shape)), episode)
 
-    zeros = jax.tree.map(lambda leaf: jnp.zeros((shard.pairs.size, *leaf.shape), leaf.dtype), theta)
-    noise = None if est.redraw_every == EVERY_TRUNCATION else zeros
-    return Pairs(episode=everyone, score=zeros, noise=noise)
+    noise = jax.tree.map(lambda leaf: jnp.zeros((shard.pairs.size, *leaf.shape), leaf.dtype), theta)
+    noise = None if est.redraw_every == EVERY_TRUNCATION else noise
+    return Pairs(episode=everyone, score=zero_scores(theta, shard), noise=noise)
 
 
 def redraw(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, due: Array | None) -> Pairs:
     """New noise for the pairs that are due (None: all); it enters the score before it weights any loss."""
     sigma = per_leaf(type(est).__name__, est.sigma, theta)
-    noise = jax.tree.map(jnp.multiply, sigma, draw_noise(keys, theta))
+    noise = jax.tree.map(jnp.multiply, sigma, draw_noise(keys, theta))  # ε ~ N(0, σ²)
     past = where(pairs.episode.over, jax.tree.map(jnp.zeros_like, pairs.score), pairs.score)  # ξ = 0 at a reset
-    score = jax.tree.map(jnp.add, past, score_of(noise, sigma))  # ξ_t = ξ_{t−1} + ε_t
+    score = est.accumulate(past, score_of(noise, sigma))
     if due is not None:
         noise, score = where(due, (noise, score), (pairs.noise, pairs.score))
     return Pairs(pairs.episode, score, noise)
@@ -99,7 +99,7 @@ def restart(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, grain: int
     return Pairs(where(pairs.episode.over, episode, pairs.episode), pairs.score, pairs.noise)
 
 
-def drive(
+def run_pairs(
     est: "Antithetic", key: Array, theta: Any, pairs: Pairs, batches: Any, shard: Shard, has_done: bool
 ) -> tuple[Pairs, Tally]:
     """All pairs through one truncation.

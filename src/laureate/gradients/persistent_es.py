@@ -1,6 +1,15 @@
 """Persistent evolution strategies: an unbiased gradient every few steps of a very long unroll."""
 
-from laureate.gradients.antithetic import Antithetic
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from laureate.gradients.antithetic import Antithetic, carried, check_step, estimate, finish
+from laureate.gradients.noise import Shard
+from laureate.gradients.pairs import EVERY_TRUNCATION, run_pairs, unstarted_pairs
+from laureate.gradients.reports import EstimatorState, Info, unused_key
 
 __all__ = ["PersistentES"]
 
@@ -65,3 +74,31 @@ class PersistentES(Antithetic):
     >>> int(info.cost), round(float(theta["push"]), 2)
     (5000, 0.24)
     """
+
+    whole_episodes: ClassVar[bool] = False
+    has_center: ClassVar[bool] = False
+
+    @property
+    def redraw_every(self) -> int | None:
+        """When: ε_t ~ N(0, σ²) anew at the start of every truncation."""
+        return EVERY_TRUNCATION
+
+    def accumulate(self, past: Any, drawn: Any) -> Any:
+        """How: ξ_t = ξ_{t−1} + ε_t, which is 0 + ε_t in the first truncation of an episode."""
+        return jax.tree.map(jnp.add, past, drawn)
+
+    def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
+        """The pairs of one device, before their first episodes."""
+        return EstimatorState(pairs=unstarted_pairs(self, key, theta, shard), last_key=unused_key(self, key))
+
+    def local_step(
+        self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
+    ) -> tuple[Any, EstimatorState, Info]:
+        """One truncation of the pairs of one device."""
+        theta, has_done = check_step(self, theta, state.pairs, batches, shard)
+        # ε_t ~ N(0, σ²) for every pair, ξ_t = ξ_{t−1} + ε_t, and new episodes (with ξ_t = ε_t) for those that ended;
+        # then K inner steps: s⁺ with θ + ε and s⁻ with θ − ε, on the same keys and data; L_t⁺ and L_t⁻ sum their losses
+        pairs, tally = run_pairs(self, key, theta, state.pairs, batches, shard, has_done)
+        # g_t = 1/(2 N σ²) Σ_i ξ_t⁽ⁱ⁾ (L_t⁺⁽ⁱ⁾ − L_t⁻⁽ⁱ⁾)
+        gradient, info = estimate(self, theta, pairs, tally, shard)
+        return finish(self, key, gradient, info, state, pairs=carried(self, pairs, tally, has_done))

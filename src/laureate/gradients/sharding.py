@@ -10,11 +10,10 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from laureate._core import require
-from laureate.gradients.analytic_pes import AnalyticPES
 from laureate.gradients.antithetic import Antithetic
+from laureate.gradients.episodes import as_key
 from laureate.gradients.noise import Shard
 from laureate.gradients.reports import EstimatorState, Info
-from laureate.gradients.truncated_es import TruncatedES
 
 __all__ = ["Sharded"]
 
@@ -59,7 +58,7 @@ class Sharded(eqx.Module):
         devices = self.mesh.shape[self.axis]
         rule = f"a multiple of the {devices} devices on axis {self.axis!r}"
         require("Sharded", "estimator.num_pairs", rule, self.estimator.num_pairs, lambda n: n % devices == 0)
-        if isinstance(self.estimator, (TruncatedES, AnalyticPES)):  # their centre must be the same on all devices
+        if self.estimator.has_center:  # which must be the same on all devices
             separate = self.estimator.batches_per_pair
             remedy = "The shared state needs shared data."
             require("Sharded", "estimator.batches_per_pair", "False", separate, lambda given: not given, remedy)
@@ -67,7 +66,7 @@ class Sharded(eqx.Module):
     def init(self, key: Array, theta: Any) -> EstimatorState:
         """As the estimator's, with the pairs split over the axis."""
         run = lambda key, theta: self.estimator.local_init(key, theta, self._shard())  # noqa: E731
-        return self._over_devices(run, (Spec(), Spec()), self._state_spec())(key, theta)
+        return self._over_devices(run, (Spec(), Spec()), self._state_spec())(as_key(key), theta)
 
     def step(self, key: Array, theta: Any, state: EstimatorState, batches: Any = None) -> tuple[Any, Any, Info]:
         """As the estimator's: the same gradient, up to the order in which numbers are added."""
@@ -80,7 +79,7 @@ class Sharded(eqx.Module):
         if batches is not None:
             batches = jax.device_put(batches, NamedSharding(self.mesh, data))
         ins, outs = (Spec(), Spec(), self._state_spec(), data), (Spec(), self._state_spec(), info)
-        return self._over_devices(run, ins, outs)(key, theta, state, batches)
+        return self._over_devices(run, ins, outs)(as_key(key), theta, state, batches)
 
     def _shard(self) -> Shard:
         local = self.estimator.num_pairs // self.mesh.shape[self.axis]

@@ -83,7 +83,7 @@ def train(
     ...         state = 0.9 * state + theta
     ...         return state, state**2
     >>> estimator = PersistentES(Decay(), num_pairs=100, truncation=5, horizon=20, sigma=0.1)
-    >>> loss = lambda theta: full_unroll_loss(Decay(), theta, jax.random.key(0), horizon=20)
+    >>> loss = lambda theta: full_unroll_loss(jax.random.key(0), Decay(), theta, horizon=20)
     >>> theta, history = train(jax.random.key(0), estimator, optax.sgd(1e-4), 0.3, 40, record=loss, every=20)
     >>> bool(history.recorded[-1] < history.recorded[0]), history.cost.tolist()
     (True, [20000.0, 40000.0])

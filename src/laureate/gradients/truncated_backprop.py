@@ -6,7 +6,7 @@ import jax
 from jax import Array
 
 from laureate.gradients.episodes import Episode
-from laureate.gradients.workers import Report, Workers, run_worker
+from laureate.gradients.workers import Report, Workers, run_worker, unstarted_worker
 
 __all__ = ["TruncatedBackprop"]
 
@@ -48,6 +48,17 @@ class TruncatedBackprop(Workers):
     >>> int(info.cost), bool(gradient > 0)
     (5, True)
     """
+
+    def unstarted(self, key: Array, theta: Any) -> Episode:
+        """A worker before its first episode."""
+        return unstarted_worker(self, key, theta)
+
+    def episode_of(self, worker: Episode) -> Episode:
+        """The worker is its episode."""
+        return worker
+
+    def check_state(self, theta: Any, workers: Episode) -> None:
+        """Nothing in the state depends on theta."""
 
     def differentiate(
         self, key: Array, theta: Any, worker: Episode, batches: Any, has_done: bool

@@ -1,17 +1,17 @@
 """Truncated evolution strategies: cheap, and blind beyond the truncation."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from laureate.gradients.antithetic import Antithetic, check_step, estimate
-from laureate.gradients.episodes import Episode
-from laureate.gradients.noise import Shard
-from laureate.gradients.pairs import Pairs, drive
-from laureate.gradients.reports import EstimatorState, Info, checked, unused_key
-from laureate.gradients.workers import run_worker, unstarted_worker
+from laureate.gradients.antithetic import Antithetic, check_step, estimate, finish
+from laureate.gradients.episodes import Episode, as_key
+from laureate.gradients.noise import Shard, zero_scores
+from laureate.gradients.pairs import EVERY_TRUNCATION, Pairs, run_pairs
+from laureate.gradients.reports import EstimatorState, Info, unused_key
+from laureate.gradients.workers import center_data, center_key, run_worker, unstarted_worker
 
 __all__ = ["TruncatedES"]
 
@@ -47,6 +47,19 @@ class TruncatedES(Antithetic):
     (5005, True)
     """
 
+    whole_episodes: ClassVar[bool] = False
+    has_center: ClassVar[bool] = True
+
+    @property
+    def redraw_every(self) -> int | None:
+        """When: ε ~ N(0, σ²) anew at the start of every truncation."""
+        return EVERY_TRUNCATION
+
+    def accumulate(self, past: Any, drawn: Any) -> Any:
+        """How: ξ = ε, the past is forgotten: that is the bias."""
+        del past
+        return drawn
+
     def local_init(self, key: Array, theta: Any, shard: Shard) -> EstimatorState:
         """One state, the same on every device."""
         return EstimatorState(center=unstarted_worker(self, key, theta), last_key=unused_key(self, key))
@@ -54,24 +67,17 @@ class TruncatedES(Antithetic):
     def local_step(
         self, key: Array, theta: Any, state: EstimatorState, batches: Any, shard: Shard
     ) -> tuple[Any, EstimatorState, Info]:
-        """``step`` for the pairs of one device."""
+        """One truncation of the pairs of one device, and of the shared state."""
         theta, has_done = check_step(self, theta, None, batches, shard)
-        pairs, tally = drive(self, key, theta, around(state.center, theta, shard), batches, shard, has_done)
-        gradient, info = estimate(self, theta, pairs, tally, shard, (2 * self.num_pairs + 1) * self.window)
+        # ε ~ N(0, σ²) for every pair, then K inner steps, all from s̄_t, with θ ± ε; L_t⁺ and L_t⁻ sum their losses
+        pairs = around(state.center, theta, shard)
+        pairs, tally = run_pairs(self, key, theta, pairs, batches, shard, has_done)
+        # g_t = 1/(2 N σ²) Σ_i ε⁽ⁱ⁾ (L_t⁺⁽ⁱ⁾ − L_t⁻⁽ⁱ⁾)
+        gradient, info = estimate(self, theta, pairs, tally, shard)
+        # s̄_{t+1} = s̄_t after K steps with θ itself
         data = center_data(self, batches)
         center, _ = run_worker(self, center_key(self, key), theta, state.center, data, has_done)
-        gradient, last_key = checked(self, key, gradient, state, info)
-        return gradient, EstimatorState(center=center, last_key=last_key), info
-
-
-def center_key(est: Antithetic, key: Array) -> Array:
-    """The centre's own: the index after all that the pairs may use in a step."""
-    return jax.random.fold_in(key, 2 * est.window * est.num_pairs)
-
-
-def center_data(est: Antithetic, batches: Any) -> Any:
-    """The centre's data: the shared batches, or those of the first pair."""
-    return jax.tree.map(lambda leaf: leaf[:, 0], batches) if est.batches_per_pair else batches
+        return finish(self, key, gradient, info, state, center=center)
 
 
 def around(center: Episode, theta: Any, shard: Shard) -> Pairs:
@@ -81,7 +87,7 @@ def around(center: Episode, theta: Any, shard: Shard) -> Pairs:
     def place(i):
         return Episode(
             inner=jax.tree.map(twice, center.inner),
-            key=jax.random.fold_in(center.key, i),
+            key=jax.random.key_data(jax.random.fold_in(as_key(center.key), i)),
             clock=center.clock,
             length=center.length,
             over=center.over,
@@ -89,5 +95,4 @@ def around(center: Episode, theta: Any, shard: Shard) -> Pairs:
             previous=twice(center.previous),
         )
 
-    zeros = jax.tree.map(lambda leaf: jnp.zeros((shard.pairs.size, *leaf.shape), leaf.dtype), theta)
-    return Pairs(jax.vmap(place)(shard.pairs), zeros, None)
+    return Pairs(jax.vmap(place)(shard.pairs), zero_scores(theta, shard), None)

@@ -1,4 +1,4 @@
-"""The extension point of the area: the user's own recurrence, and the checks that tell what is wrong with it."""
+"""The extension point of the area: the user's own recurrence, and the checks that say what is wrong with it."""
 
 from typing import Any, Protocol
 
@@ -154,13 +154,13 @@ def check_batches(owner: str, batches: Any, leading: tuple[int, ...], meaning: s
 
 
 def full_unroll_loss(
-    unroll: Any, theta: Any, key: Array, horizon: int, batches: Any = None, telescope: bool = False
+    key: Array, unroll: Any, theta: Any, horizon: int, batches: Any = None, telescope: bool = False
 ) -> Array:
     """The loss of one whole unperturbed episode, Σ_t L_t for t ≤ T: all estimators estimate its gradient.
 
     Differentiable, so that ``jax.grad`` of it is the exact gradient wherever that is affordable.
 
-    unroll, theta, key: as for the estimators.
+    key, unroll, theta: as for the estimators.
     horizon: T, in inner steps; steps after the unroll's ``done`` count nothing.
     batches: None, or data with a leading axis of T.
     telescope: the last loss alone, L_T.
@@ -171,7 +171,7 @@ def full_unroll_loss(
     ...         return jnp.zeros(())
     ...     def step(self, key, theta, state):
     ...         return state + theta, state + theta
-    >>> float(full_unroll_loss(Sum(), 2.0, jax.random.key(0), horizon=3))  # 2 + 4 + 6
+    >>> float(full_unroll_loss(jax.random.key(0), Sum(), 2.0, horizon=3))  # 2 + 4 + 6
     12.0
     """
     theta = as_theta("full_unroll_loss", theta)

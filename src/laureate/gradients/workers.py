@@ -14,6 +14,7 @@ from laureate.gradients.episodes import (
     Episode,
     Horizon,
     as_horizon,
+    as_key,
     check_episodes,
     draw_length,
     ends_inside,
@@ -23,7 +24,7 @@ from laureate.gradients.episodes import (
     run_on,
     step_key,
 )
-from laureate.gradients.reports import EstimatorState, Info, checked, status_of, unused_key
+from laureate.gradients.reports import EstimatorState, Info, as_cost, checked, status_of, unused_key
 from laureate.gradients.unroll import adopt, advance, as_theta, begin, check_batches, check_unroll, loss_dtype
 
 
@@ -95,6 +96,18 @@ def run_worker(
     return jax.lax.scan(body, (episode, no_report(theta)), steps, length=est.window)[0]
 
 
+def center_key(est: Any, key: Array) -> Array:
+    """The key of the one unperturbed episode beside the pairs: the index after all that the pairs may use in a step."""
+    index = 2 * est.window * est.num_pairs
+    key = jax.random.fold_in(key, index // 2**31) if index >= 2**31 else key
+    return jax.random.fold_in(key, index % 2**31)
+
+
+def center_data(est: Any, batches: Any) -> Any:
+    """Its data: the shared batches, or those of the first pair."""
+    return jax.tree.map(lambda leaf: leaf[:, 0], batches) if est.batches_per_pair else batches
+
+
 def mean_over_workers(gradients: Any, report: Report, cost: int) -> tuple[Any, Info, Array]:
     """The mean gradient of the workers whose loss and gradient are finite, the info, and which these are."""
     finite = jnp.isfinite(report.loss)
@@ -110,7 +123,7 @@ def mean_over_workers(gradients: Any, report: Report, cost: int) -> tuple[Any, I
     alive = jnp.sum(jnp.where(finite, report.alive, jnp.zeros_like(report.alive)), dtype=jnp.int32)
     info = Info(
         loss=level / jnp.maximum(alive, 1).astype(level.dtype),
-        cost=jnp.asarray(cost, jnp.int32),
+        cost=as_cost(cost),
         status=status_of(count > 0),
         num_nonfinite=finite.size - count,
         num_done=jnp.sum(report.done, dtype=jnp.int32),
@@ -146,16 +159,17 @@ class Workers(eqx.Module):
         """A new episode begins as soon as the old one is over."""
         return True
 
+    @abstractmethod
     def unstarted(self, key: Array, theta: Any) -> Any:
         """A worker before its first episode."""
-        return unstarted_worker(self, key, theta)
 
+    @abstractmethod
     def episode_of(self, worker: Any) -> Episode:
         """A worker's episode."""
-        return worker
 
+    @abstractmethod
     def check_state(self, theta: Any, workers: Any) -> None:
-        """Raise where the state was built for another theta; most states do not depend on it."""
+        """Raise where the state was built for another theta."""
 
     @abstractmethod
     def differentiate(self, key: Array, theta: Any, worker: Any, batches: Any, has_done: bool) -> Any:
@@ -163,7 +177,7 @@ class Workers(eqx.Module):
 
     def init(self, key: Array, theta: Any) -> EstimatorState:
         """The state before the first step. Episodes begin in the first step."""
-        theta = as_theta(type(self).__name__, theta)
+        theta, key = as_theta(type(self).__name__, theta), as_key(key)
         keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(self.num_workers))
         workers = jax.vmap(lambda k: self.unstarted(k, theta))(keys)
         return EstimatorState(center=workers, last_key=unused_key(self, key))
@@ -177,7 +191,7 @@ class Workers(eqx.Module):
             ``batches_per_worker=True``.
         """
         owner = type(self).__name__
-        theta = as_theta(owner, theta)
+        theta, key = as_theta(owner, theta), as_key(key)
         self.check_state(theta, state.center)
         leading = (self.truncation, self.num_workers) if self.batches_per_worker else (self.truncation,)
         meaning = "truncation, workers" if self.batches_per_worker else "truncation"

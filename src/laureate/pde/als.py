@@ -18,9 +18,10 @@ class ALS(eqx.Module):
 
     ridge: >= 0, added to each local problem relative to its diagonal, against collinear columns.
     damping: >= 0; times the residual it is the weight of |w|² against |B w − y|²: where the samples hardly move, the
-    coefficients they cannot tell are kept small. Without it the implicit scheme breaks down near t = 0.
+        coefficients they do not determine are kept small. Without it the implicit scheme breaks down near t = 0.
     tolerance: > 0; a sweep that lowers the residual by a smaller share counts as a stall.
-    max_sweeps: sweeps (there and back) at most. patience: stalls in a row that end the fit.
+    max_sweeps: sweeps (there and back) at most, >= 1.
+    patience: stalls in a row that end the fit, >= 1.
 
     >>> import jax, jax.numpy as jnp
     >>> from laureate.pde import FunctionalTensorTrain, Polynomials
@@ -32,27 +33,18 @@ class ALS(eqx.Module):
     True
     """
 
-    ridge: Array | float
-    damping: Array | float
-    tolerance: Array | float
-    max_sweeps: int = eqx.field(static=True)
-    patience: int = eqx.field(static=True)
+    ridge: Array | float = eqx.field(default=1e-10)
+    damping: Array | float = eqx.field(default=1.0)
+    tolerance: Array | float = eqx.field(default=1e-4)
+    max_sweeps: int = eqx.field(static=True, default=50)
+    patience: int = eqx.field(static=True, default=1)
 
-    def __init__(
-        self,
-        ridge: float = 1e-10,
-        damping: float = 1.0,
-        tolerance: float = 1e-4,
-        max_sweeps: int = 50,
-        patience: int = 1,
-    ):
-        require("ALS", "ridge", ">= 0", ridge, lambda w: w >= 0)
-        require("ALS", "damping", ">= 0", damping, lambda w: w >= 0)
-        require("ALS", "tolerance", "> 0", tolerance, lambda w: w > 0)
-        require("ALS", "max_sweeps", ">= 1", max_sweeps, lambda n: n >= 1)
-        require("ALS", "patience", ">= 1", patience, lambda n: n >= 1)
-        self.ridge, self.damping, self.tolerance = ridge, damping, tolerance
-        self.max_sweeps, self.patience = max_sweeps, patience
+    def __check_init__(self):
+        require("ALS", "ridge", ">= 0", self.ridge, lambda w: w >= 0)
+        require("ALS", "damping", ">= 0", self.damping, lambda w: w >= 0)
+        require("ALS", "tolerance", "> 0", self.tolerance, lambda w: w > 0)
+        require("ALS", "max_sweeps", ">= 1", self.max_sweeps, lambda n: n >= 1)
+        require("ALS", "patience", ">= 1", self.patience, lambda n: n >= 1)
 
     def fit(
         self, start: FunctionalTensorTrain, samples: Samples, test: Samples | None = None

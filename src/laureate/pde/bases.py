@@ -6,6 +6,7 @@ must start at a constant: a product of a hundred random functions over- or under
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -43,6 +44,11 @@ class Basis(eqx.Module):
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "... m"]:
         """φ_j'(x) for every entry of ``x``."""
         return jax.jvp(self, (x,), (jnp.ones_like(x),))[1]
+
+
+def _as_interval(ends: Any) -> tuple[float, float]:
+    low, high = ends
+    return float(low), float(high)
 
 
 def _first(size: int) -> np.ndarray:
@@ -129,14 +135,13 @@ class Hermite(Basis):
     [1.0, 2.0, 2.1213]
     """
 
-    mean: float
-    scale: float
-    degree: int = eqx.field(static=True)
+    mean: float = 0.0
+    scale: float = 1.0
+    degree: int = eqx.field(static=True, default=2, converter=int)
 
-    def __init__(self, mean: float = 0.0, scale: float = 1.0, degree: int = 2):
-        require("Hermite", "scale", "> 0", scale, lambda s: s > 0)
-        require("Hermite", "degree", ">= 0", degree, lambda n: n >= 0)
-        self.mean, self.scale, self.degree = mean, scale, int(degree)
+    def __check_init__(self):
+        require("Hermite", "scale", "> 0", self.scale, lambda s: s > 0)
+        require("Hermite", "degree", ">= 0", self.degree, lambda n: n >= 0)
 
     @property
     def size(self) -> int:
@@ -168,14 +173,13 @@ class Fourier(Basis):
     degree: the largest frequency k, >= 0; the size is ``2 * degree + 1``.
     """
 
-    low: float = eqx.field(static=True)
-    high: float = eqx.field(static=True)
-    degree: int = eqx.field(static=True)
+    low: float = eqx.field(static=True, converter=float)
+    high: float = eqx.field(static=True, converter=float)
+    degree: int = eqx.field(static=True, converter=int)
 
-    def __init__(self, low: float, high: float, degree: int):
-        require("Fourier", "degree", ">= 0", degree, lambda n: n >= 0)
-        require("Fourier", "high", f"> low = {low}", high, lambda b: b > low)
-        self.low, self.high, self.degree = float(low), float(high), int(degree)
+    def __check_init__(self):
+        require("Fourier", "degree", ">= 0", self.degree, lambda n: n >= 0)
+        require("Fourier", "high", f"> low = {self.low}", self.high, lambda b: b > self.low)
 
     @property
     def size(self) -> int:
@@ -205,14 +209,13 @@ class Splines(Basis):
     pieces: the number of intervals, >= 1; the size is ``pieces + 3``. Their sum is the constant 1.
     """
 
-    low: float = eqx.field(static=True)
-    high: float = eqx.field(static=True)
-    pieces: int = eqx.field(static=True)
+    low: float = eqx.field(static=True, converter=float)
+    high: float = eqx.field(static=True, converter=float)
+    pieces: int = eqx.field(static=True, converter=int)
 
-    def __init__(self, low: float, high: float, pieces: int):
-        require("Splines", "pieces", ">= 1", pieces, lambda n: n >= 1)
-        require("Splines", "high", f"> low = {low}", high, lambda b: b > low)
-        self.low, self.high, self.pieces = float(low), float(high), int(pieces)
+    def __check_init__(self):
+        require("Splines", "pieces", ">= 1", self.pieces, lambda n: n >= 1)
+        require("Splines", "high", f"> low = {self.low}", self.high, lambda b: b > self.low)
 
     @property
     def size(self) -> int:
@@ -250,14 +253,11 @@ class CustomBasis(Basis):
     [1.0, 0.0, 1.0]
     """
 
-    functions: tuple[Callable[[Array], Array], ...] = eqx.field(static=True)
-    trusted: tuple[float, float] = eqx.field(static=True)
+    functions: tuple[Callable[[Array], Array], ...] = eqx.field(static=True, converter=tuple)
+    trusted: tuple[float, float] = eqx.field(static=True, default=(-np.inf, np.inf), converter=_as_interval)
 
-    def __init__(
-        self, functions: tuple[Callable[[Array], Array], ...], trusted: tuple[float, float] = (-np.inf, np.inf)
-    ):
-        require("CustomBasis", "functions", "callables", functions, lambda fs: all(callable(f) for f in fs))
-        self.functions, self.trusted = tuple(functions), (float(trusted[0]), float(trusted[1]))
+    def __check_init__(self):
+        require("CustomBasis", "functions", "callables", self.functions, lambda fs: all(callable(f) for f in fs))
 
     @property
     def size(self) -> int:

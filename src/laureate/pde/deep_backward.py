@@ -23,42 +23,43 @@ class DeepBackward(eqx.Module):
 
     A baseline. Reference: Huré, Pham and Warin 2020; Richter, Sallandt and Nüsken 2021, section 4.
 
-    num_steps: N. num_samples: paths K, simulated once. batch: of them an update. num_updates: updates a time step (ten
-    times as many at n = N − 1, where the network is new). width, depth, learning_rate: of the network and Adam.
+    num_steps: N, time steps, >= 1.
+    num_samples: paths K, simulated once, >= 1.
+    batch: how many of them an update sees, >= 1.
+    num_updates: updates a time step (ten times as many at n = N − 1, where the network is new), >= 1.
+    width, depth: units in a hidden layer and hidden layers of the network.
+    learning_rate: Adam's, > 0.
+    scheme: "implicit" or "explicit", see above.
+
+    >>> import jax, jax.numpy as jnp
+    >>> class Heat(eqx.Module):
+    ...     x0: jax.Array
+    ...     horizon: float = 0.5
+    ...     def drift(self, t, x): return jnp.zeros_like(x)
+    ...     def diffusion(self, t, x): return jnp.ones(())
+    ...     def driver(self, t, x, y, z): return 0.0 * y
+    ...     def terminal(self, x): return jnp.sum(x**2)
+    >>> solver = DeepBackward(num_steps=2, num_samples=64, batch=16, num_updates=10, width=4, depth=1)
+    >>> solution = eqx.filter_jit(solver.run)(jax.random.key(0), Heat(jnp.zeros(4)))
+    >>> bool(jnp.isfinite(solution.v0))
+    True
     """
 
-    learning_rate: Array | float
-    num_updates: Array | int
-    num_steps: int = eqx.field(static=True)
-    num_samples: int = eqx.field(static=True)
-    batch: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
-    depth: int = eqx.field(static=True)
-    scheme: Literal["implicit", "explicit"] = eqx.field(static=True)
+    num_steps: int = eqx.field(static=True, default=20)
+    num_samples: int = eqx.field(static=True, default=2000)
+    batch: int = eqx.field(static=True, default=256)
+    num_updates: Array | int = eqx.field(default=100)
+    width: int = eqx.field(static=True, default=64)
+    depth: int = eqx.field(static=True, default=2)
+    learning_rate: Array | float = eqx.field(default=1e-3)
+    scheme: Literal["implicit", "explicit"] = eqx.field(static=True, default="implicit")
 
-    def __init__(
-        self,
-        num_steps: int = 20,
-        num_samples: int = 2000,
-        batch: int = 256,
-        num_updates: Array | int = 100,
-        width: int = 64,
-        depth: int = 2,
-        learning_rate: float = 1e-3,
-        scheme: Literal["implicit", "explicit"] = "implicit",
-    ):
-        for name, value in (
-            ("num_steps", num_steps),
-            ("num_samples", num_samples),
-            ("batch", batch),
-            ("num_updates", num_updates),
-            ("width", width),
-        ):
-            require("DeepBackward", name, ">= 1", value, lambda n: n >= 1)
-        require("DeepBackward", "learning_rate", "> 0", learning_rate, lambda r: r > 0)
-        require("DeepBackward", "scheme", "'implicit' or 'explicit'", scheme, lambda s: s in ("implicit", "explicit"))
-        self.num_steps, self.num_samples, self.batch, self.num_updates = num_steps, num_samples, batch, num_updates
-        self.width, self.depth, self.learning_rate, self.scheme = width, depth, learning_rate, scheme
+    def __check_init__(self):
+        for name in ("num_steps", "num_samples", "batch", "num_updates", "width"):
+            require("DeepBackward", name, ">= 1", getattr(self, name), lambda n: n >= 1)
+        require("DeepBackward", "learning_rate", "> 0", self.learning_rate, lambda r: r > 0)
+        rule = "'implicit' or 'explicit'"
+        require("DeepBackward", "scheme", rule, self.scheme, lambda s: s in ("implicit", "explicit"))
 
     def run(self, key: PRNGKeyArray, pde: ParabolicPDE) -> NetworkSolution:
         """The whole backward training as one traceable program."""

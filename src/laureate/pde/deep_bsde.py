@@ -41,31 +41,39 @@ class DeepBSDE(eqx.Module):
     A baseline: it yields V(0, x0) and nothing else. Reference: E, Han and Jentzen 2017; Han, Jentzen and E 2018. Batch
     normalisation is replaced by standards from pilot paths; V(0, x0) starts at E g(X_T).
 
-    num_steps: N. batch: fresh paths an update. width, depth: of each network. learning_rate: Adam's, > 0; without batch
-    normalisation a hundred dimensions want about 3e-4, and at 1e-2 the error grows. num_updates: gradient updates.
+    num_steps: N, time steps, >= 1.
+    batch: fresh paths an update, >= 1.
+    width, depth: units in a hidden layer and hidden layers of each network.
+    learning_rate: Adam's, > 0; without batch normalisation a hundred dimensions want about 3e-4, and at 1e-2 the error
+        grows.
+    num_updates: gradient updates, >= 1.
+
+    >>> import jax, jax.numpy as jnp
+    >>> class Heat(eqx.Module):
+    ...     x0: jax.Array
+    ...     horizon: float = 0.5
+    ...     def drift(self, t, x): return jnp.zeros_like(x)
+    ...     def diffusion(self, t, x): return jnp.ones(())
+    ...     def driver(self, t, x, y, z): return 0.0 * y
+    ...     def terminal(self, x): return jnp.sum(x**2)
+    >>> solver = DeepBSDE(num_steps=2, batch=16, width=4, depth=1, num_updates=5)
+    >>> state = solver.init(jax.random.key(0), Heat(jnp.zeros(4)))
+    >>> state, info = eqx.filter_jit(solver.step)(jax.random.key(1), Heat(jnp.zeros(4)), state)
+    >>> int(info.cost), bool(info.loss > 0)
+    (16, True)
     """
 
-    learning_rate: Array | float
-    num_steps: int = eqx.field(static=True)
-    batch: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
-    depth: int = eqx.field(static=True)
-    num_updates: int = eqx.field(static=True)
+    num_steps: int = eqx.field(static=True, default=20)
+    batch: int = eqx.field(static=True, default=64)
+    width: int = eqx.field(static=True, default=110)
+    depth: int = eqx.field(static=True, default=2)
+    learning_rate: Array | float = eqx.field(default=1e-2)
+    num_updates: int = eqx.field(static=True, default=1000)
 
-    def __init__(
-        self,
-        num_steps: int = 20,
-        batch: int = 64,
-        width: int = 110,
-        depth: int = 2,
-        learning_rate: float = 1e-2,
-        num_updates: int = 1000,
-    ):
-        for name, value in (("num_steps", num_steps), ("batch", batch), ("width", width), ("num_updates", num_updates)):
-            require("DeepBSDE", name, ">= 1", value, lambda n: n >= 1)
-        require("DeepBSDE", "learning_rate", "> 0", learning_rate, lambda r: r > 0)
-        self.num_steps, self.batch, self.width, self.depth = num_steps, batch, width, depth
-        self.learning_rate, self.num_updates = learning_rate, num_updates
+    def __check_init__(self):
+        for name in ("num_steps", "batch", "width", "num_updates"):
+            require("DeepBSDE", name, ">= 1", getattr(self, name), lambda n: n >= 1)
+        require("DeepBSDE", "learning_rate", "> 0", self.learning_rate, lambda r: r > 0)
 
     def init(self, key: PRNGKeyArray, pde: ParabolicPDE) -> DeepBSDEState:
         """Networks, V(0, x0) = E g(X_T) and Z_0 = 0."""

@@ -21,33 +21,35 @@ class SALSA(eqx.Module):
     comes into use: with noisy targets hand over test samples, and the best train on those is kept. Reference: Grasedyck
     and Krämer 2019; Richter, Sallandt and Nüsken 2021, section 3.2.
 
-    ridge, damping, tolerance, max_sweeps, patience: as in ``ALS``. shrink: > 1.
+    ridge, damping, tolerance, max_sweeps: as for ``ALS``.
+    shrink: by how much ω shrinks a sweep at least, > 1.
+    patience: stalls in a row that end the fit, >= 3.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from laureate.pde import FunctionalTensorTrain, Polynomials
+    >>> with jax.enable_x64(True):
+    ...     x = jax.random.uniform(jax.random.key(0), (200, 4), minval=-1.0)
+    ...     start = FunctionalTensorTrain.start(jax.random.key(1), 4, Polynomials(-1.0, 1.0, degree=2), rank=3)
+    ...     train, info = start.fit(x, jnp.sum(x**2, axis=1), SALSA())
+    ...     bool(info.residual < 1e-3)
+    True
     """
 
-    ridge: Array | float
-    damping: Array | float
-    tolerance: Array | float
-    shrink: Array | float
-    max_sweeps: int = eqx.field(static=True)
-    patience: int = eqx.field(static=True)
+    ridge: Array | float = eqx.field(default=1e-10)
+    damping: Array | float = eqx.field(default=1.0)
+    tolerance: Array | float = eqx.field(default=1e-4)
+    shrink: Array | float = eqx.field(default=1.05)
+    max_sweeps: int = eqx.field(static=True, default=100)
+    patience: int = eqx.field(static=True, default=4)
 
-    def __init__(
-        self,
-        ridge: float = 1e-10,
-        damping: float = 1.0,
-        tolerance: float = 1e-4,
-        shrink: float = 1.05,
-        max_sweeps: int = 100,
-        patience: int = 4,
-    ):
-        require("SALSA", "ridge", ">= 0", ridge, lambda w: w >= 0)
-        require("SALSA", "damping", ">= 0", damping, lambda w: w >= 0)
-        require("SALSA", "tolerance", "> 0", tolerance, lambda w: w > 0)
-        require("SALSA", "shrink", "> 1", shrink, lambda w: w > 1)
-        require("SALSA", "max_sweeps", ">= 1", max_sweeps, lambda n: n >= 1)
-        require("SALSA", "patience", ">= 3", patience, lambda n: n >= 3, "A rank is added after two quiet sweeps.")
-        self.ridge, self.damping, self.tolerance, self.shrink = ridge, damping, tolerance, shrink
-        self.max_sweeps, self.patience = max_sweeps, patience
+    def __check_init__(self):
+        require("SALSA", "ridge", ">= 0", self.ridge, lambda w: w >= 0)
+        require("SALSA", "damping", ">= 0", self.damping, lambda w: w >= 0)
+        require("SALSA", "tolerance", "> 0", self.tolerance, lambda w: w > 0)
+        require("SALSA", "shrink", "> 1", self.shrink, lambda w: w > 1)
+        require("SALSA", "max_sweeps", ">= 1", self.max_sweeps, lambda n: n >= 1)
+        remedy = "A rank is added after two quiet sweeps."
+        require("SALSA", "patience", ">= 3", self.patience, lambda n: n >= 3, remedy)
 
     def fit(
         self, start: FunctionalTensorTrain, samples: Samples, test: Samples | None = None

@@ -33,6 +33,10 @@ from laureate.pde.tensor_train import FunctionalTensorTrain, rank_caps
 __all__ = ["TensorTrainSolver"]
 
 
+def _as_regression(regression: ALS | SALSA | None) -> ALS | SALSA:
+    return ALS() if regression is None else regression
+
+
 class TensorTrainSolver(eqx.Module):
     """Solve ∂_t V + b·∇V + ½ tr(σσᵀ∇²V) + h(t, x, V, σᵀ∇V) = 0, V(T, ·) = g, backwards by tensor-train regression.
 
@@ -47,12 +51,16 @@ class TensorTrainSolver(eqx.Module):
     "Solving high-dimensional parabolic PDEs using the tensor train format", ICML 2021. Needs float64.
 
     basis: functions of one coordinate, e.g. ``Polynomials(low, high, degree)`` with the paths within (low, high).
-    rank: the trains' rank (with ``SALSA`` the largest). num_steps: N. num_samples: paths K; at least three an unknown
-    of a local problem. scheme: "implicit" is more accurate, "explicit" faster. use_terminal: add g to the ansatz (not
-    where g is in the trains' span already). regression: ``ALS(...)`` or ``SALSA(...)``. num_test: independent paths
-    that stop a regression which learns noise (0: none). tolerance: relative change that ends the fixed point.
-    max_iterations: of the fixed point; where it stops contracting before (too few samples for the rank), the closest
-    iterate is kept and the step told NOT_CONVERGED.
+    rank: the trains' rank (with ``SALSA`` the largest), >= 1.
+    num_steps: N, time steps, >= 1.
+    num_samples: paths K; at least three an unknown of a local problem.
+    scheme: "implicit" is more accurate, "explicit" faster.
+    use_terminal: add g to the ansatz (not where g is in the trains' span already).
+    regression: ``ALS(...)`` or ``SALSA(...)``.
+    num_test: independent paths that stop a regression which learns noise (0: none).
+    tolerance: relative change that ends the fixed point, > 0.
+    max_iterations: of the fixed point, >= 1; where it stops contracting before (too few samples for the rank), the
+        closest iterate is kept and the step reported as NOT_CONVERGED.
 
     >>> import jax, jax.numpy as jnp
     >>> from laureate.pde import Polynomials, TensorTrainSolver
@@ -71,42 +79,23 @@ class TensorTrainSolver(eqx.Module):
     """
 
     basis: Basis
-    regression: ALS | SALSA
-    tolerance: Array | float
-    rank: int = eqx.field(static=True)
-    num_steps: int = eqx.field(static=True)
-    num_samples: int = eqx.field(static=True)
-    num_test: int = eqx.field(static=True)
-    scheme: Literal["implicit", "explicit"] = eqx.field(static=True)
-    use_terminal: bool = eqx.field(static=True)
-    max_iterations: int = eqx.field(static=True)
+    rank: int = eqx.field(static=True, default=1)
+    num_steps: int = eqx.field(static=True, default=100)
+    num_samples: int = eqx.field(static=True, default=2000)
+    scheme: Literal["implicit", "explicit"] = eqx.field(static=True, default="implicit")
+    use_terminal: bool = eqx.field(static=True, default=True)
+    regression: ALS | SALSA = eqx.field(default=None, converter=_as_regression)
+    num_test: int = eqx.field(static=True, default=0)
+    tolerance: Array | float = eqx.field(default=1e-6)
+    max_iterations: int = eqx.field(static=True, default=100)
 
-    def __init__(
-        self,
-        basis: Basis,
-        rank: int = 1,
-        num_steps: int = 100,
-        num_samples: int = 2000,
-        scheme: Literal["implicit", "explicit"] = "implicit",
-        use_terminal: bool = True,
-        regression: ALS | SALSA | None = None,
-        num_test: int = 0,
-        tolerance: float = 1e-6,
-        max_iterations: int = 100,
-    ):
-        require("TensorTrainSolver", "rank", ">= 1", rank, lambda r: r >= 1)
-        require("TensorTrainSolver", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
-        require("TensorTrainSolver", "num_samples", ">= 2", num_samples, lambda n: n >= 2)
-        require("TensorTrainSolver", "num_test", ">= 0", num_test, lambda n: n >= 0)
-        require(
-            "TensorTrainSolver", "scheme", "'implicit' or 'explicit'", scheme, lambda s: s in ("implicit", "explicit")
-        )
-        require("TensorTrainSolver", "tolerance", "> 0", tolerance, lambda w: w > 0)
-        require("TensorTrainSolver", "max_iterations", ">= 1", max_iterations, lambda n: n >= 1)
-        self.basis, self.rank, self.num_steps, self.num_samples = basis, rank, num_steps, num_samples
-        self.scheme, self.use_terminal, self.num_test = scheme, use_terminal, num_test
-        self.regression = ALS() if regression is None else regression
-        self.tolerance, self.max_iterations = tolerance, max_iterations
+    def __check_init__(self):
+        owner = "TensorTrainSolver"
+        for name, least in (("rank", 1), ("num_steps", 1), ("num_samples", 2), ("num_test", 0), ("max_iterations", 1)):
+            require(owner, name, f">= {least}", getattr(self, name), lambda n, least=least: n >= least)
+        rule = "'implicit' or 'explicit'"
+        require(owner, "scheme", rule, self.scheme, lambda s: s in ("implicit", "explicit"))
+        require(owner, "tolerance", "> 0", self.tolerance, lambda w: w > 0)
 
     def init(self, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None = None) -> SolverState:
         """Simulate the paths (under ``control``, if given) and start from V_N = g."""
@@ -131,7 +120,7 @@ class TensorTrainSolver(eqx.Module):
         return SolverState(paths, test, function, n - 1), info
 
     def run(self, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None = None) -> Solution:
-        """The whole solution as one traceable program, for jit and vmap; failures are told by ``info.status``."""
+        """The whole solution as one traceable program, for jit and vmap; failures are reported by ``info.status``."""
         state = self.init(key, pde, control)
 
         def body(function, n):

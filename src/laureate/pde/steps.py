@@ -1,4 +1,4 @@
-"""What one backward step of the tensor-train solver needs and tells, and what is made of it."""
+"""What one backward step of the tensor-train solver needs and reports, and how a solution is made of it."""
 
 import warnings
 from typing import NamedTuple

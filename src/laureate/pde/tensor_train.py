@@ -54,15 +54,10 @@ class FunctionalTensorTrain(eqx.Module):
     cores: Float[Array, "d r m r"]
     basis: Basis
 
-    def __init__(self, cores: Float[Array, "d r m r"], basis: Basis):
-        require(
-            "FunctionalTensorTrain",
-            "cores",
-            f"of shape [d, r, {basis.size}, r]",
-            jnp.shape(cores),
-            lambda s: len(s) == 4 and s[0] >= 1 and s[1] == s[3] >= 1 and s[2] == basis.size,
-        )
-        self.cores, self.basis = cores, basis
+    def __check_init__(self):
+        size, rule = self.basis.size, f"of shape [d, r, {self.basis.size}, r]"
+        fits = lambda s: len(s) == 4 and s[0] >= 1 and s[1] == s[3] >= 1 and s[2] == size  # noqa: E731
+        require("FunctionalTensorTrain", "cores", rule, jnp.shape(self.cores), fits)
 
     @classmethod
     def constant(cls, value: Array | float, dimension: int, basis: Basis, rank: int = 1) -> "FunctionalTensorTrain":
@@ -103,7 +98,7 @@ class FunctionalTensorTrain(eqx.Module):
 
     @property
     def rank(self) -> int:
-        """The padded rank r, a shape; ``ranks`` tells what is in use."""
+        """The padded rank r, a shape; ``ranks`` gives those in use."""
         return self.cores.shape[1]
 
     def _ends(self) -> Float[Array, " r"]:

@@ -4,7 +4,7 @@ With x = x̄ + x', x̄ what an example's views share and x' what the augmentatio
 alone, X = E[x̄ x̄ᵀ] and X' = E[x' x'ᵀ].
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from laureate._core import require
 __all__ = ["LinearDynamics", "LinearState", "ModeDynamics"]
 
 
-class LinearState(eqx.Module):
+class LinearState(NamedTuple):
     """online W [D, n], predictor W_p [D, D], target W_a [D, n]."""
 
     online: Float[Array, "d n"]
@@ -26,7 +26,9 @@ class LinearState(eqx.Module):
 
 
 class LinearDynamics(eqx.Module):
-    """Gradient flow of ½E‖W_p W x₁ − sg(W_a x₂)‖² with weight decay η and a target that follows::
+    """Gradient flow of ½E‖W_p W x₁ − sg(W_a x₂)‖² with weight decay η and a target that follows.
+
+    ::
 
         Ẇ_p = α_p (−W_p W (X + X') + W_a X) Wᵀ − η W_p
         Ẇ   = W_pᵀ (−W_p W (X + X') + W_a X) − η W
@@ -35,12 +37,14 @@ class LinearDynamics(eqx.Module):
     Yuandong Tian, Xinlei Chen and Surya Ganguli, ICML 2021, theorem 1. While W_p stays symmetric,
     W Wᵀ − W_p²/α_p decays as e^{−2ηt}.
 
-    shared: X. augmentation: X'.
+    shared: X, the covariance of what two views have in common, [n, n].
+    augmentation: X', the covariance of what a view adds, [n, n].
     predictor_rate: α_p > 0, the predictor's learning rate over the network's.
     target_rate: β >= 0; None: the target is τ times the network itself at every moment, W_a = τ W.
     ratio: τ, read only where ``target_rate`` is None.
     decay: η >= 0.
-    predictor: False holds W_p = 1. stop_gradient: False lets the gradient through the target too. Both collapse.
+    predictor: False holds W_p = 1, and collapses.
+    stop_gradient: False lets the gradient through the target too, and collapses.
     symmetric: use the symmetric part of Ẇ_p, as the analysis does.
 
     >>> import jax.numpy as jnp
@@ -100,7 +104,9 @@ class LinearDynamics(eqx.Module):
 
 
 class ModeDynamics(eqx.Module):
-    """One eigenmode where X = 1 and X' = σ² 1: predictor's eigenvalue p and the correlation's s::
+    """One eigenmode where X = 1 and X' = σ² 1: predictor's eigenvalue p and the correlation's s.
+
+    ::
 
         ṗ = α_p s (τ − (1 + σ²) p) − η p
         ṡ = 2 p s (τ − (1 + σ²) p) − 2 η s,      s − p²/α_p decays as e^{−2ηt}
@@ -108,7 +114,10 @@ class ModeDynamics(eqx.Module):
     On s = p²/α_p there are three rests: 0, and p± = (τ ± √(τ² − 4η(1 + σ²)))/(2(1 + σ²)). A mode that starts below p₋
     dies; above, it goes to p₊. With η > τ²/(4(1 + σ²)) every mode dies.
 
-    variance: σ² >= 0. decay: η >= 0. ratio: τ > 0, the target's size over the network's. predictor_rate: α_p > 0.
+    variance: σ² >= 0.
+    decay: η >= 0.
+    ratio: τ > 0, the target's size over the network's.
+    predictor_rate: α_p > 0.
 
     >>> modes = ModeDynamics(variance=0.3, decay=0.02)
     >>> [round(float(p), 6) for p in modes.rests()], round(float(modes.largest_decay()), 6)

@@ -1,7 +1,7 @@
 """References that need no predictor and no target: SimCLR, Barlow Twins and VICReg, as losses and as one loop."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -97,7 +97,7 @@ class VICReg(eqx.Module):
         return self.invariance * jnp.mean((z1 - z2) ** 2) + regularised(z1) + regularised(z2)
 
 
-class JointState(eqx.Module):
+class JointState(NamedTuple):
     """All that training needs to go on."""
 
     online: Any
@@ -105,7 +105,7 @@ class JointState(eqx.Module):
     step: Int[Array, ""]
 
 
-class JointInfo(eqx.Module):
+class JointInfo(NamedTuple):
     """As ``SiameseInfo``."""
 
     loss: Float[Array, ""]

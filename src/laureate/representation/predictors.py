@@ -4,8 +4,9 @@ All have ``init(key) -> state``, ``predictor(state, z)`` and ``update(state, z1,
 an optimiser may train, ``trained(state)`` says.
 """
 
+import abc
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,7 +23,7 @@ __all__ = ["DirectCopy", "DirectPred", "DirectSet", "DirectState", "Identity", "
 COLLAPSED = 1e-12  # a largest eigenvalue below this is no representation any more
 
 
-class DirectState(eqx.Module):
+class DirectState(NamedTuple):
     """What a directly set predictor carries on.
 
     correlation: F, the running mean of z zᵀ, uncentred, of the online outputs of both views.
@@ -37,7 +38,7 @@ class DirectState(eqx.Module):
     updates: Int[Array, ""]
 
 
-class PredictorInfo(eqx.Module):
+class PredictorInfo(NamedTuple):
     """nonfinite: the batch was not finite, and nothing was updated. collapsed: all outputs are zero by now."""
 
     nonfinite: Bool[Array, ""]
@@ -46,50 +47,20 @@ class PredictorInfo(eqx.Module):
     status: Int[Array, ""]
 
 
-class DirectPred(eqx.Module):
-    """The predictor that training would find, computed: it shares the eigenvectors of the outputs' correlation.
-
-    For people with images or signals and no labels, who train two views against each other and do not want to tune a
-    predictor network. In the linear theory the predictor's eigenspaces align with those of F = E[z zᵀ], and its
-    eigenvalues p_j grow to √s_j; so set them::
-
-        F ← ρF + (1 − ρ) mean(z zᵀ),   F = U diag(s) Uᵀ,   W_p = U diag(p) Uᵀ
-        p_j = (s_j/max s)^{1/2} + ε       (scale="max": the authors' code; another size of z changes nothing)
-        p_j = s_j^{1/2} + ε max s         (scale="none": as printed)
-
-    Yuandong Tian, Xinlei Chen and Surya Ganguli: Understanding Self-Supervised Learning Dynamics without Contrastive
-    Pairs. ICML 2021.
-
-    dim: D, length of the outputs z.
-    rho: ρ, memory of the OLD F, in [0, 1). The first batch sets F.
-    eps: ε, the floor under the eigenvalues, >= 0: without it, directions that have died stay dead.
-    freq: set W_p after every ``freq``-th batch, >= 1.
-    power: the exponent 1/2, > 0 (``DirectSet`` of Wang et al. varies it).
-    scale: "max" or "none". An l2 loss needs "none": "max" fixes the size of what is predicted.
-    zero_mean: use the covariance F − μμᵀ instead of the correlation (the authors' option; off as theirs).
-    trainable: an optimiser trains W_p in between settings (only of use with freq > 1).
-    root: "eigh", or "newton-schulz" for power 1/2: products of matrices only, for devices without a
-        good eigen-decomposition; on CPUs it is slower at every width.
-    axis_name: of a surrounding ``shard_map`` or ``vmap``: F is the mean over all its devices.
-
-    >>> import jax, jax.numpy as jnp
-    >>> predictor = DirectPred(dim=2, eps=0.1)
-    >>> z = jnp.array([[2.0, 0.0], [0.0, 1.0], [-2.0, 0.0], [0.0, -1.0]])
-    >>> state, info = predictor.update(predictor.init(jax.random.key(0)), z, z)  # F = diag(2, 1/2)
-    >>> [round(float(p), 3) for p in jnp.diag(state.matrix)]  # 1 + ε and √(1/4) + ε
-    [1.1, 0.6]
-    """
+class _Direct(eqx.Module):
+    """What the directly set predictors share: the running correlation F, and when W_p is set from it by ``rule``."""
 
     dim: int = eqx.field(static=True)
     rho: Any = eqx.field(default=0.3, kw_only=True)
     eps: Any = eqx.field(default=0.1, kw_only=True)
     freq: int = eqx.field(static=True, default=1, kw_only=True)
-    power: Any = eqx.field(default=0.5, kw_only=True)
     scale: str = eqx.field(static=True, default="max", kw_only=True)
     zero_mean: bool = eqx.field(static=True, default=False, kw_only=True)
     trainable: bool = eqx.field(static=True, default=False, kw_only=True)
     root: str = eqx.field(static=True, default="eigh", kw_only=True)
     axis_name: str | None = eqx.field(static=True, default=None, kw_only=True)
+
+    power: eqx.AbstractVar[Any]
 
     def __check_init__(self):
         owner = type(self).__name__
@@ -120,17 +91,9 @@ class DirectPred(eqx.Module):
         matrix = state.matrix if self.trainable else jax.lax.stop_gradient(state.matrix)
         return z @ matrix.T.astype(z.dtype)
 
+    @abc.abstractmethod
     def rule(self, correlation: Float[Array, "d d"]) -> tuple[Float[Array, "d d"], Bool[Array, ""]]:
         """W_p from F, and whether F is nothing any more."""
-        symmetric = 0.5 * (correlation + correlation.T)
-        if self.root == "eigh":
-            powered, largest = power_by_eigh(symmetric, self.power, relative=self.scale == "max")
-        else:
-            powered, largest = root_by_newton_schulz(symmetric, relative=self.scale == "max")
-        eye = jnp.eye(self.dim, dtype=powered.dtype)
-        floor = jnp.asarray(self.eps) if self.scale == "max" else jnp.asarray(self.eps) * largest
-        collapsed = largest < COLLAPSED
-        return jnp.where(collapsed, self.eps * eye, powered + floor.astype(powered.dtype) * eye), collapsed
 
     def update(
         self, state: DirectState, z1: Float[Array, "n d"], z2: Float[Array, "n d"]
@@ -167,14 +130,74 @@ class DirectPred(eqx.Module):
             )
         few = 2 * z1.shape[0] < self.dim and not isinstance(self.rho, Tracer) and self.rho == 0
         if few and not isinstance(self.eps, Tracer):
-            told = f"{owner}: {2 * z1.shape[0]} outputs span less than {self.dim} dimensions, and rho = 0 forgets all"
+            problem = (
+                f"{owner}: {2 * z1.shape[0]} outputs span less than {self.dim} dimensions, and rho = 0 forgets all"
+            )
             if self.eps == 0:
-                raise ValueError(f"{told} others; eps must be > 0 then, got 0. Take rho > 0 or a larger batch.")
-            warnings.warn(f"{told} others: F is rank-deficient.", stacklevel=3)
+                raise ValueError(f"{problem} others; eps must be > 0 then, got 0. Take rho > 0 or a larger batch.")
+            warnings.warn(f"{problem} others: F is rank-deficient.", stacklevel=3)
 
 
-class DirectSet(DirectPred):
+def _set_eigenvalues(
+    predictor: _Direct, correlation: Float[Array, "d d"]
+) -> tuple[Float[Array, "d d"], Bool[Array, ""]]:
+    """U diag(s^power + floor) Uᵀ from F, and whether F is nothing any more."""
+    symmetric = 0.5 * (correlation + correlation.T)
+    if predictor.root == "eigh":
+        powered, largest = power_by_eigh(symmetric, predictor.power, relative=predictor.scale == "max")
+    else:
+        powered, largest = root_by_newton_schulz(symmetric, relative=predictor.scale == "max")
+    eye = jnp.eye(predictor.dim, dtype=powered.dtype)
+    floor = jnp.asarray(predictor.eps) if predictor.scale == "max" else jnp.asarray(predictor.eps) * largest
+    collapsed = largest < COLLAPSED
+    return jnp.where(collapsed, predictor.eps * eye, powered + floor.astype(powered.dtype) * eye), collapsed
+
+
+class DirectPred(_Direct):
+    """The predictor that training would find, computed: it shares the eigenvectors of the outputs' correlation.
+
+    For people with images or signals and no labels, who train two views against each other and do not want to tune a
+    predictor network. In the linear theory the predictor's eigenspaces align with those of F = E[z zᵀ], and its
+    eigenvalues p_j grow to √s_j; so set them::
+
+        F ← ρF + (1 − ρ) mean(z zᵀ),   F = U diag(s) Uᵀ,   W_p = U diag(p) Uᵀ
+        p_j = (s_j/max s)^{1/2} + ε       (scale="max": the authors' code; another size of z changes nothing)
+        p_j = s_j^{1/2} + ε max s         (scale="none": as printed)
+
+    Yuandong Tian, Xinlei Chen and Surya Ganguli: Understanding Self-Supervised Learning Dynamics without Contrastive
+    Pairs. ICML 2021.
+
+    dim: D, length of the outputs z.
+    rho: ρ, memory of the OLD F, in [0, 1). The first batch sets F.
+    eps: ε, the floor under the eigenvalues, >= 0: without it, directions that have died stay dead.
+    freq: set W_p after every ``freq``-th batch, >= 1.
+    power: the exponent 1/2, > 0 (``DirectSet`` of Wang et al. varies it).
+    scale: "max" or "none". An l2 loss needs "none": "max" fixes the size of what is predicted.
+    zero_mean: use the covariance F − μμᵀ instead of the correlation (the authors' option; off as theirs).
+    trainable: an optimiser trains W_p in between settings (only of use with freq > 1).
+    root: "eigh", or "newton-schulz" for power 1/2: products of matrices only, for devices without a
+        good eigen-decomposition; on CPUs it is slower at every width.
+    axis_name: of a surrounding ``shard_map`` or ``vmap``: F is the mean over all its devices.
+
+    >>> import jax, jax.numpy as jnp
+    >>> predictor = DirectPred(dim=2, eps=0.1)
+    >>> z = jnp.array([[2.0, 0.0], [0.0, 1.0], [-2.0, 0.0], [0.0, -1.0]])
+    >>> state, info = predictor.update(predictor.init(jax.random.key(0)), z, z)  # F = diag(2, 1/2)
+    >>> [round(float(p), 3) for p in jnp.diag(state.matrix)]  # 1 + ε and √(1/4) + ε
+    [1.1, 0.6]
+    """
+
+    power: Any = eqx.field(default=0.5, kw_only=True)
+
+    def rule(self, correlation: Float[Array, "d d"]) -> tuple[Float[Array, "d d"], Bool[Array, ""]]:
+        """W_p from F, and whether F is nothing any more."""
+        return _set_eigenvalues(self, correlation)
+
+
+class DirectSet(_Direct):
     """``DirectPred`` with another power: W_p = (F/max s)^α + ε (Xiang Wang, Xinlei Chen, Simon Du, Yuandong Tian 2021).
+
+    The arguments are those of ``DirectPred``.
 
     >>> import jax, jax.numpy as jnp
     >>> matrix, _ = DirectSet(dim=2, power=2.0, eps=0.0).rule(jnp.diag(jnp.array([4.0, 2.0])))
@@ -182,11 +205,19 @@ class DirectSet(DirectPred):
     [1.0, 0.25]
     """
 
+    power: Any = eqx.field(default=0.5, kw_only=True)
 
-class DirectCopy(DirectPred):
+    def rule(self, correlation: Float[Array, "d d"]) -> tuple[Float[Array, "d d"], Bool[Array, ""]]:
+        """W_p from F, and whether F is nothing any more."""
+        return _set_eigenvalues(self, correlation)
+
+
+class DirectCopy(_Direct):
     """W_p = F/‖F‖₂ + ε: no eigen-decomposition at all (Xiang Wang, Xinlei Chen, Simon Du, Yuandong Tian 2021).
 
     ‖F‖₂ comes from the power iteration, a per cent too small at worst. With ``scale="none"``, W_p = F + ε‖F‖₂.
+
+    The arguments are those of ``DirectPred``, but that ``power`` must be 1.
 
     >>> import jax, jax.numpy as jnp
     >>> matrix, _ = DirectCopy(dim=2, eps=0.1).rule(jnp.diag(jnp.array([4.0, 2.0])))
@@ -218,6 +249,14 @@ class _Untouched(eqx.Module):
     def __check_init__(self):
         require(type(self).__name__, "dim", "an integer >= 1", self.dim, _is_count)
 
+    @abc.abstractmethod
+    def init(self, key: Array) -> Any:
+        """What the optimiser trains."""
+
+    @abc.abstractmethod
+    def __call__(self, state: Any, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """The prediction of every row of z."""
+
     def trained(self, state: Any) -> Any:
         """All of it."""
         return jax.tree.map(eqx.is_inexact_array, state)
@@ -230,7 +269,15 @@ class _Untouched(eqx.Module):
 
 
 class Identity(_Untouched):
-    """No predictor: what collapses. The baseline that shows why one is needed."""
+    """No predictor, W_p = 1: what collapses. The baseline that shows why one is needed.
+
+    dim: D, length of the outputs z, >= 1.
+
+    >>> import jax, jax.numpy as jnp
+    >>> predictor = Identity(dim=2)
+    >>> predictor(predictor.init(jax.random.key(0)), jnp.ones((1, 2))).tolist()
+    [[1.0, 1.0]]
+    """
 
     def init(self, key: Array) -> None:
         """Nothing."""
@@ -243,9 +290,15 @@ class Identity(_Untouched):
 
 
 class Linear(_Untouched):
-    """A linear predictor without bias, trained by the optimiser: the paper's baseline.
+    """A linear predictor without bias, p = W_p z, trained by the optimiser: the paper's baseline.
 
+    dim: D, length of the outputs z, >= 1.
     symmetric: use (W_p + W_pᵀ)/2, as the theory assumes.
+
+    >>> import jax, jax.numpy as jnp
+    >>> predictor = Linear(dim=2, symmetric=True)
+    >>> predictor(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([[1.0, 0.0]])).tolist()
+    [[1.0, 1.0]]
     """
 
     symmetric: bool = eqx.field(static=True, default=False, kw_only=True)
@@ -264,14 +317,24 @@ class Linear(_Untouched):
 class TwoLayer(_Untouched):
     """BYOL's predictor: linear, batch normalisation over the batch at hand, ReLU, linear; trained.
 
+    p = W_2 relu(scale · normalised(W_1 z) + shift)   (Grill et al., NeurIPS 2020)
+
+    dim: D, length of the outputs z, >= 1.
     hidden: units in between, >= 1.
+
+    >>> import jax, jax.numpy as jnp
+    >>> predictor = TwoLayer(dim=2, hidden=8)
+    >>> predictor(predictor.init(jax.random.key(0)), jnp.eye(2)).shape
+    (2, 2)
     """
 
     hidden: int = eqx.field(static=True, default=512, kw_only=True)
 
+    def __check_init__(self):
+        require("TwoLayer", "hidden", "an integer >= 1", self.hidden, _is_count)
+
     def init(self, key: Array) -> dict[str, Array]:
         """Uniform in ±1/√inputs."""
-        require("TwoLayer", "hidden", "an integer >= 1", self.hidden, _is_count)
         first, last = jax.random.split(key)
         draw = lambda k, m, n: jax.random.uniform(k, (m, n), minval=-(m**-0.5), maxval=m**-0.5)  # noqa: E731
         return {

@@ -4,7 +4,7 @@ They differ in the predictor (set directly, trained, none) and in the target (a 
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -30,7 +30,7 @@ class Predictor(Protocol):
     def update(self, state: Any, z1: Array, z2: Array) -> tuple[Any, PredictorInfo]: ...
 
 
-class SiameseState(eqx.Module):
+class SiameseState(NamedTuple):
     """All that training needs to go on: a pytree to be saved.
 
     online: the model; after training its encoder is what one wanted.
@@ -45,7 +45,7 @@ class SiameseState(eqx.Module):
     step: Int[Array, ""]
 
 
-class SiameseInfo(eqx.Module):
+class SiameseInfo(NamedTuple):
     """loss: lowest where everything has collapsed, so never judge by it.
 
     spread: standard deviation of the l2-normalised outputs × √D: about 1 in health, 0 in collapse.
@@ -122,8 +122,8 @@ class Siamese(eqx.Module):
         """Before the first step. ``target``: another random initialisation, for target_init="independent"."""
         independent = self.target_init == "independent"
         if independent != (target is not None):
-            told = "needs" if independent else "takes no"
-            raise ValueError(f"Siamese.init: target_init={self.target_init!r} {told} target model.")
+            wants = "needs a" if independent else "takes no"
+            raise ValueError(f"Siamese.init: target_init={self.target_init!r} {wants} target model.")
         predictor = self.predictor.init(key)
         trained = eqx.filter((model, predictor), self._spec(model, predictor))
         slow = None if self.momentum is None else (target if independent else model)
@@ -150,7 +150,7 @@ class Siamese(eqx.Module):
         updates, memory = self.optimiser.update(gradient, state.optimiser, trained)
         moved: Any = optax.apply_updates(trained, updates)
         online, predictor = eqx.combine(moved, fixed)
-        predictor, told = self.predictor.update(predictor, z1, z2)
+        predictor, report = self.predictor.update(predictor, z1, z2)
         target = None if state.target is None else ema(self.momentum, state.target, online)
         new = SiameseState(online, target, predictor, memory, state.step + 1)
         finite = jnp.isfinite(loss)
@@ -159,7 +159,7 @@ class Siamese(eqx.Module):
         info = SiameseInfo(
             loss=loss,
             spread=spread(jnp.concatenate([z1, z2])),
-            predictor=told,
+            predictor=report,
             cost=jnp.asarray(2 * z1.shape[0], jnp.int32),
             status=jnp.where(finite, int(Status.OK), int(Status.DIVERGED)),
         )

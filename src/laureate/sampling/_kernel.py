@@ -1,5 +1,6 @@
 """What all discrete samplers share: the target, its checks, and the Metropolis-Hastings decision."""
 
+import abc
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import Status, require
 from laureate.sampling._layout import Layout
@@ -78,6 +79,14 @@ class DiscreteKernel(eqx.Module):
     def __check_init__(self):
         owner = type(self).__name__
         require(owner, "inverse_temperature", ">= 0", self.inverse_temperature, lambda b: np.all(np.asarray(b) >= 0))
+
+    @abc.abstractmethod
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> Any:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
+
+    @abc.abstractmethod
+    def step(self, key: Key[Array, ""], state: Any) -> tuple[Any, KernelInfo]:
+        """One transition."""
 
     def layout(self, position: Tree) -> Layout:
         """The numbering of sites and moves of such a position."""

@@ -66,11 +66,10 @@ def annealed_importance_sampling(
 
     Neal: "Annealed importance sampling", 2001.
 
-    Arguments:
-        kernel: any sampler of this package with a ``logdensity_fn``; its target is f.
-        base_logdensity: f_0, of relaxed x. Where it is normalised, Z_0 = 1 and the result is log Z.
-        sample_base: from a key to a position drawn from exp(f_0).
-        betas: rising from 0 to 1.
+    kernel: any sampler of this package with a ``logdensity_fn``; its target is f.
+    base_logdensity: f_0, of relaxed x. Where it is normalised, Z_0 = 1 and the result is log Z.
+    sample_base: from a key to a position drawn from exp(f_0).
+    betas: rising from 0 to 1.
 
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> kernel = GibbsWithGradients(lambda x: jnp.sum(x), Binary())

@@ -16,11 +16,10 @@ class BlockGibbs(DiscreteKernel):
 
     A step evaluates f at all K^block_size - 1 other configurations of the block, so blocks are small.
 
-    Arguments:
-        logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; the log
-            density need not be differentiable.
-        block_size: variables a block, >= 1.
-        max_configurations: refuse a block with more configurations than this.
+    logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; the log
+        density need not be differentiable.
+    block_size: variables a block, >= 1.
+    max_configurations: refuse a block with more configurations than this.
 
     >>> import jax.numpy as jnp
     >>> from laureate.sampling import Binary
@@ -36,8 +35,8 @@ class BlockGibbs(DiscreteKernel):
     def __check_init__(self):
         require("BlockGibbs", "block_size", ">= 1", self.block_size, lambda b: b >= 1)
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> PlainState:
-        """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> PlainState:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         rule = f"<= the number of sites, {layout.num_sites}"
         require("BlockGibbs", "block_size", rule, self.block_size, lambda b: b <= layout.num_sites)
@@ -48,10 +47,10 @@ class BlockGibbs(DiscreteKernel):
         check_start(logdensity)
         return PlainState(position, logdensity)
 
-    def step(self, rng_key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
+    def step(self, key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
         """One transition: one block."""
         layout = self.layout(state.position)
-        uniforms = jax.random.uniform(rng_key, (1 + layout.num_sites,), state.logdensity.dtype)
+        uniforms = jax.random.uniform(key, (1 + layout.num_sites,), state.logdensity.dtype)
         sites = draw_block(uniforms[1:], layout.free_sites(self.site_mask), self.block_size)
         values, log_probs = self.conditional(state, sites)
         shifts = self._shifts(state)

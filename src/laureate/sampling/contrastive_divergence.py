@@ -47,14 +47,13 @@ class PersistentContrastiveDivergence(eqx.Module):
 
     Tieleman: "Training restricted Boltzmann machines using approximations to the likelihood gradient", ICML 2008.
 
-    Arguments:
-        make_kernel: from an energy to the sampler that moves the chains: ``lambda f: GibbsWithGradients(f, Binary())``.
-        optimiser: any Optax gradient transformation; it minimises.
-        num_steps: sampler steps an update, >= 1.
-        num_chains: chains of the buffer moved an update, chosen at random; None moves them all.
-        restart: probability with which a chosen chain starts anew, in [0, 1]; needs ``sample_start``.
-        sample_start: from a key to a position.
-        penalty: from an energy to a number that is added to the loss, such as an l1 norm.
+    make_kernel: from an energy to the sampler that moves the chains: ``lambda f: GibbsWithGradients(f, Binary())``.
+    optimiser: any Optax gradient transformation; it minimises.
+    num_steps: sampler steps an update, >= 1.
+    num_chains: chains of the buffer moved an update, chosen at random; None moves them all.
+    restart: probability with which a chosen chain starts anew, in [0, 1]; needs ``sample_start``.
+    sample_start: from a key to a position.
+    penalty: from an energy to a number that is added to the loss, such as an l1 norm.
 
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> class Coins(eqx.Module):
@@ -95,10 +94,10 @@ class PersistentContrastiveDivergence(eqx.Module):
         return ContrastiveState(energy, self.optimiser.init(parameters), jax.tree.map(jnp.asarray, buffer))
 
     def update(
-        self, rng_key: Key[Array, ""], state: ContrastiveState, data: Tree
+        self, key: Key[Array, ""], state: ContrastiveState, data: Tree
     ) -> tuple[ContrastiveState, ContrastiveInfo]:
         """One optimiser step on a batch of ``data``, positions stacked along the first axis."""
-        pick_key, restart_key, fresh_key, walk_key = jax.random.split(rng_key, 4)
+        pick_key, restart_key, fresh_key, walk_key = jax.random.split(key, 4)
         size = jax.tree.leaves(state.buffer)[0].shape[0]
         count = size if self.num_chains is None else self.num_chains
         chosen = jnp.arange(size) if count == size else jax.random.permutation(pick_key, size)[:count]

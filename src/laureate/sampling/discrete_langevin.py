@@ -34,10 +34,9 @@ class DiscreteLangevin(DiscreteKernel):
 
     Zhang, Liu, Liu: "A Langevin-like sampler for discrete distributions", ICML 2022.
 
-    Arguments:
-        logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`.
-        step_size: α > 0; larger changes more sites a step.
-        adjusted: whether to accept or reject (DMALA) or always accept (DULA).
+    logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`.
+    step_size: α > 0; larger changes more sites a step.
+    adjusted: whether to accept or reject (DMALA) or always accept (DULA).
 
     >>> from laureate.sampling import Binary
     >>> kernel = DiscreteLangevin(lambda x: jnp.sum(x), Binary(), step_size=0.2)
@@ -52,18 +51,18 @@ class DiscreteLangevin(DiscreteKernel):
     def __check_init__(self):
         require("DiscreteLangevin", "step_size", "> 0", self.step_size, lambda a: np.all(np.asarray(a) > 0))
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> InformedState:
-        """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> InformedState:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         logdensity, differences = self.gradient_differences(layout, position)
         check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
-    def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
+    def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
         layout = self.layout(state.position)
         accept, *rest = split_at(
-            jax.random.uniform(rng_key, (layout.num_sites + 1,), state.differences.dtype),
+            jax.random.uniform(key, (layout.num_sites + 1,), state.differences.dtype),
             np.append(0, layout.site_offsets + 1),
         )
         choices = []

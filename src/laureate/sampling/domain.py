@@ -6,6 +6,7 @@ can be differentiated.
 """
 
 import operator
+from functools import partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -16,6 +17,16 @@ from jaxtyping import Array, Bool, Float, Int
 from laureate._core import require
 
 __all__ = ["Binary", "Categorical", "Domain", "Ordinal"]
+
+
+def _integer(owner: str, field: str, value: Any, remedy: str = "") -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{owner}.{field} must be one integer; got {value!r}. {remedy}".rstrip()) from None
+
+
+_ONE_SIZE = "For K that differs among the sites of a leaf, split it into leaves or use category_mask."
 
 
 class Binary(eqx.Module):
@@ -77,11 +88,11 @@ class Categorical(eqx.Module):
            [1., 0., 0.]], dtype=float32)
     """
 
-    num_categories: int = eqx.field(static=True)
+    num_categories: int = eqx.field(
+        static=True, converter=partial(_integer, "Categorical", "num_categories", remedy=_ONE_SIZE)
+    )
 
-    def __init__(self, num_categories: int):
-        remedy = "For K that differs among the sites of a leaf, split it into leaves or use category_mask."
-        self.num_categories = _integer("Categorical", "num_categories", num_categories, remedy)
+    def __check_init__(self):
         require("Categorical", "num_categories", ">= 2 (no move possible)", self.num_categories, lambda k: k >= 2)
 
     @property
@@ -143,14 +154,11 @@ class Ordinal(eqx.Module):
     2
     """
 
-    low: int = eqx.field(static=True)
-    high: int = eqx.field(static=True)
-    window: int = eqx.field(static=True)
+    low: int = eqx.field(static=True, converter=partial(_integer, "Ordinal", "low"))
+    high: int = eqx.field(static=True, converter=partial(_integer, "Ordinal", "high"))
+    window: int = eqx.field(static=True, default=1, converter=partial(_integer, "Ordinal", "window"))
 
-    def __init__(self, low: int, high: int, window: int = 1):
-        self.low = _integer("Ordinal", "low", low)
-        self.high = _integer("Ordinal", "high", high)
-        self.window = _integer("Ordinal", "window", window)
+    def __check_init__(self):
         require("Ordinal", "high", f"> low = {self.low} (no move possible)", self.high, lambda h: h > self.low)
         widest = self.high - self.low
         require("Ordinal", "window", f">= 1 and <= high - low = {widest}", self.window, lambda w: 1 <= w <= widest)
@@ -208,10 +216,3 @@ class Ordinal(eqx.Module):
 
 
 Domain: TypeAlias = Binary | Categorical | Ordinal
-
-
-def _integer(owner: str, field: str, value: Any, remedy: str = "") -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ValueError(f"{owner}.{field} must be one integer; got {value!r}. {remedy}".rstrip()) from None

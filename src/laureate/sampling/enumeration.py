@@ -20,7 +20,7 @@ from laureate.sampling._layout import Layout
 from laureate.sampling.block_gibbs import BlockGibbs
 from laureate.sampling.discrete_langevin import DiscreteLangevin
 from laureate.sampling.gibbs import Gibbs, GibbsState
-from laureate.sampling.gibbs_with_gradients import GibbsWithGradients
+from laureate.sampling.gibbs_with_gradients import InformedKernel
 from laureate.sampling.hamming_ball import HammingBall
 from laureate.sampling.incremental import IncrementalGibbsWithGradients
 from laureate.sampling.path_auxiliary import PathAuxiliary
@@ -68,11 +68,13 @@ def spectral_gap(matrix: Float[Array, "s s"], distribution: Float[Array, "s"]) -
 
 
 def transition_matrix(
-    kernel: DiscreteKernel | IncrementalGibbsWithGradients, position: Tree
+    kernel: DiscreteKernel | IncrementalGibbsWithGradients, position: Tree, propose: Callable | None = None
 ) -> Float[Array, "states states"]:
     """P(x → x') over all positions of the shape of ``position``; for a systematic scan, of one whole sweep.
 
     The number of outcomes of a step must be small: a few thousand a state.
+
+    propose: instead of the ``propose`` of a kernel like `GibbsWithGradients`, to see what a change of it would do.
     """
     layout = Layout(kernel.domain, position)
     positions = all_positions(kernel.domain, position)
@@ -86,7 +88,8 @@ def transition_matrix(
         return functools.reduce(jnp.matmul, each)
     for kind, outcomes in _OUTCOMES.items():
         if isinstance(kernel, kind):
-            return _matrix(layout, positions, functools.partial(outcomes, kernel))
+            options = {} if propose is None else {"propose": propose}
+            return _matrix(layout, positions, functools.partial(outcomes, kernel, **options))
     raise ValueError(f"transition_matrix: kernel must be one of this package's; got {type(kernel).__name__}.")
 
 
@@ -119,11 +122,11 @@ def _accepted(log_probability: Array, log_ratio: Array, lazy: Any = 0.0) -> Arra
     return jnp.where(possible, jnp.exp(log_probability + jnp.minimum(log_ratio, 0.0)), 0.0) * (1.0 - lazy)
 
 
-def _informed(kernel: GibbsWithGradients, position: Tree) -> tuple[Tree, Array]:
-    state = _start(kernel, position)
+def _informed(kernel: InformedKernel, position: Tree, propose: Any = None) -> tuple[Tree, Array]:
+    state, propose = _start(kernel, position), kernel.propose if propose is None else propose
     count = kernel.log_weights(kernel.layout(position), state.differences).size
     draws = jnp.asarray(list(itertools.product(range(count), repeat=kernel.num_flips)), jnp.int32)
-    proposal, log_probability, log_ratio = jax.vmap(lambda d: kernel.propose(state, d))(draws)
+    proposal, log_probability, log_ratio = jax.vmap(lambda d: propose(state, d))(draws)
     return proposal.position, _accepted(log_probability, log_ratio, kernel.lazy)
 
 
@@ -231,7 +234,7 @@ def _start(kernel: Any, position: Tree) -> Any:
 
 
 _OUTCOMES: dict[type, Callable[..., tuple[Tree, Array]]] = {
-    GibbsWithGradients: _informed,
+    InformedKernel: _informed,
     DiscreteLangevin: _langevin,
     PathAuxiliary: _path,
     BlockGibbs: _block,

@@ -30,10 +30,9 @@ class Gibbs(DiscreteKernel):
 
     Geman, Geman: "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of images", 1984.
 
-    Arguments:
-        logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; the log
-            density need not be differentiable.
-        scan: ``"random"`` or ``"systematic"``.
+    logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; the log
+        density need not be differentiable.
+    scan: ``"random"`` or ``"systematic"``.
 
     >>> from laureate.sampling import Binary
     >>> kernel = Gibbs(lambda x: 50.0 * jnp.sum(x), Binary(), scan="systematic")
@@ -48,17 +47,17 @@ class Gibbs(DiscreteKernel):
     def __check_init__(self):
         require("Gibbs", "scan", "'random' or 'systematic'", self.scan, lambda s: s in ("random", "systematic"))
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> GibbsState:
-        """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> GibbsState:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         _, position = self.begin(position)
         logdensity = self.evaluate(position)
         check_start(logdensity)
         return GibbsState(position, logdensity, jnp.zeros((), jnp.int32))
 
-    def step(self, rng_key: Key[Array, ""], state: GibbsState) -> tuple[GibbsState, KernelInfo]:
+    def step(self, key: Key[Array, ""], state: GibbsState) -> tuple[GibbsState, KernelInfo]:
         """One transition: one site."""
         # All random numbers of a step from one call: each call costs as much as a small energy.
-        words = jax.random.bits(rng_key, (2,), jnp.uint32)
+        words = jax.random.bits(key, (2,), jnp.uint32)
         site = self.pick(words[0], state)
         uniform = (words[1] >> 8).astype(state.logdensity.dtype) * 2.0**-24
         layout = self.layout(state.position)

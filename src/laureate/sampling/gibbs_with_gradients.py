@@ -1,5 +1,6 @@
 """Gibbs-With-Gradients: the gradient says which variable to change next."""
 
+import abc
 import functools
 import itertools
 
@@ -15,45 +16,11 @@ from laureate.sampling._layout import Layout
 from laureate.sampling._wheel import Wheel, log_normaliser, make_wheel, spin
 from laureate.sampling.balancing import Balancing, log_balanced, require_balancing
 
-__all__ = ["GibbsWithGradients"]
+__all__ = ["GibbsWithGradients", "InformedKernel"]
 
 
-class GibbsWithGradients(DiscreteKernel):
-    """Sample from exp(f(x)) over discrete x, where f can be differentiated at relaxed x.
-
-    For energy-based models, Ising and Potts models, RBMs and discrete posteriors in which plain Gibbs sampling wastes
-    its steps on variables that will not move. A step costs one value-and-gradient of f::
-
-        d̃(x)_m  = ∇f(x)·(x'_m - x)                      first-order f(x'_m) - f(x) for every move m
-        q(m|x)  = softmax_m(log g(exp d̃(x)_m))          g(t) = √t: softmax(d̃ / 2)
-        accept with min{1, exp(f(x') - f(x)) q(m'|x') / q(m|x)},  m' the move back
-
-    Grathwohl, Swersky, Hashemi, Duvenaud, Maddison: "Oops I Took A Gradient", ICML 2021.
-
-    Arguments:
-        logdensity_fn: f, from the relaxed position (`Binary` and `Ordinal`: floats of the same shape; `Categorical`:
-            one-hot rows) to a scalar. A function, or an `equinox.Module` whose parameters are then leaves.
-        domain: a tree like the position's with leaves `Binary()`, `Categorical(K)`, `Ordinal(low, high)`.
-        balancing: ``"sqrt"`` (the paper's), ``"barker"``, ``"min"``, ``"max"``, or a function from log t to log g(t).
-        num_flips: draws a step, with replacement, >= 1; the distinct moves drawn are made together.
-        radius: how many sites one draw may change; all subsets are enumerated, so only for small problems.
-        max_neighbours: refuse a radius with more neighbours than this.
-        lazy: probability of staying, in [0, 1). Without it, a step nearly always changes the parity of Σx, and on a
-            flat target the chain has period two.
-        inverse_temperature: β >= 0; the target is exp(β f).
-        site_mask: a tree of booleans like the position; sites with False never change.
-        category_mask: a tree of booleans (..., K) for `Categorical` leaves (None elsewhere); categories with False are
-            never entered.
-
-    Example: forty independent coins.
-        >>> from laureate.sampling import Binary
-        >>> biases = jnp.linspace(-2.0, 2.0, 40)
-        >>> kernel = GibbsWithGradients(lambda x: biases @ x, Binary())
-        >>> state = kernel.init(jnp.zeros(40, bool))
-        >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), state)
-        >>> int(state.position.sum()), int(info.cost)
-        (1, 1)
-    """
+class InformedKernel(DiscreteKernel):
+    """A proposal informed by d̃, whatever d̃ comes from (``score``); ``GibbsWithGradients`` has the equations."""
 
     balancing: Balancing = eqx.field(default="sqrt", static=True, kw_only=True)
     num_flips: int = eqx.field(default=1, static=True, kw_only=True)
@@ -70,8 +37,8 @@ class GibbsWithGradients(DiscreteKernel):
         if self.radius > 1:
             require(owner, "num_flips", "1 where radius > 1", self.num_flips, lambda n: n == 1, "Use one or the other.")
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> InformedState:
-        """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> InformedState:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         rule = f"<= the number of sites, {layout.num_sites}"
         require(type(self).__name__, "num_flips", rule, self.num_flips, lambda n: n <= layout.num_sites)
@@ -81,10 +48,10 @@ class GibbsWithGradients(DiscreteKernel):
         check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
-    def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
+    def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
         # All random numbers of a step from one call: each call costs as much as a small energy.
-        uniforms = jax.random.uniform(rng_key, (2 * self.num_flips + 1,), state.differences.dtype)
+        uniforms = jax.random.uniform(key, (2 * self.num_flips + 1,), state.differences.dtype)
         layout = self.layout(state.position)
         wheel = make_wheel(self.log_weights(layout, state.differences))
         draws = spin(wheel, uniforms[1:].reshape(-1, 2))
@@ -103,13 +70,13 @@ class GibbsWithGradients(DiscreteKernel):
         proposal, log_ratio = self._propose(layout, state, make_wheel(log_weights), draws)
         return proposal, jnp.sum(jax.nn.log_softmax(log_weights)[draws]), log_ratio
 
+    @abc.abstractmethod
     def score(self, layout: Layout, position: Tree) -> tuple[Float[Array, ""], Float[Array, "moves"]]:
         """f(x) and d̃(x), the moves that the masks forbid at -inf."""
-        return self.gradient_differences(layout, position)
 
+    @abc.abstractmethod
     def num_evaluations(self, layout: Layout) -> int:
         """Evaluations of the log density that a step makes."""
-        return 1
 
     def log_weights(self, layout: Layout, differences: Float[Array, "moves"]) -> Float[Array, "draws"]:
         """log g(exp d̃), unnormalised log q of every draw."""
@@ -151,6 +118,52 @@ class GibbsWithGradients(DiscreteKernel):
         reverse = reverse - self.num_flips * log_normaliser(reverse_wheel)
         beta = jnp.asarray(self.inverse_temperature, logdensity.dtype)
         return proposal, beta * (logdensity - state.logdensity) + reverse - forward
+
+
+class GibbsWithGradients(InformedKernel):
+    """Sample from exp(f(x)) over discrete x, where f can be differentiated at relaxed x.
+
+    For energy-based models, Ising and Potts models, RBMs and discrete posteriors in which plain Gibbs sampling wastes
+    its steps on variables that will not move. A step costs one value-and-gradient of f::
+
+        d̃(x)_m  = ∇f(x)·(x'_m - x)                      first-order f(x'_m) - f(x) for every move m
+        q(m|x)  = softmax_m(log g(exp d̃(x)_m))          g(t) = √t: softmax(d̃ / 2)
+        accept with min{1, exp(f(x') - f(x)) q(m'|x') / q(m|x)},  m' the move back
+
+    Grathwohl, Swersky, Hashemi, Duvenaud, Maddison: "Oops I Took A Gradient", ICML 2021.
+
+    logdensity_fn: f, from the relaxed position (`Binary` and `Ordinal`: floats of the same shape; `Categorical`:
+        one-hot rows) to a scalar. A function, or an `equinox.Module` whose parameters are then leaves.
+    domain: a tree like the position's with leaves `Binary()`, `Categorical(K)`, `Ordinal(low, high)`.
+    balancing: ``"sqrt"`` (the paper's), ``"barker"``, ``"min"``, ``"max"``, or a function from log t to log g(t).
+    num_flips: draws a step, with replacement, >= 1; the distinct moves drawn are made together.
+    radius: how many sites one draw may change; all subsets are enumerated, so only for small problems.
+    max_neighbours: refuse a radius with more neighbours than this.
+    lazy: probability of staying, in [0, 1). Without it, a step nearly always changes the parity of Σx, and on a
+        flat target the chain has period two.
+    inverse_temperature: β >= 0; the target is exp(β f).
+    site_mask: a tree of booleans like the position; sites with False never change.
+    category_mask: a tree of booleans (..., K) for `Categorical` leaves (None elsewhere); categories with False are
+        never entered.
+
+    Forty independent coins.
+
+    >>> from laureate.sampling import Binary
+    >>> biases = jnp.linspace(-2.0, 2.0, 40)
+    >>> kernel = GibbsWithGradients(lambda x: biases @ x, Binary())
+    >>> state = kernel.init(jnp.zeros(40, bool))
+    >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), state)
+    >>> int(state.position.sum()), int(info.cost)
+    (1, 1)
+    """
+
+    def score(self, layout: Layout, position: Tree) -> tuple[Float[Array, ""], Float[Array, "moves"]]:
+        """f(x) and d̃(x), the moves that the masks forbid at -inf."""
+        return self.gradient_differences(layout, position)
+
+    def num_evaluations(self, layout: Layout) -> int:
+        """Evaluations of the log density that a step makes."""
+        return 1
 
 
 def _moves_per_site(layout: Layout) -> tuple[int, ...]:

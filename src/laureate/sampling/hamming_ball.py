@@ -29,11 +29,10 @@ class HammingBall(DiscreteKernel):
 
     Titsias, Yau: "The Hamming ball sampler", JASA 2017.
 
-    Arguments:
-        logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; the log
-            density need not be differentiable.
-        block_size: variables a block, >= 1.
-        radius: how many of them a draw may change, in 1..block_size.
+    logdensity_fn, domain, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; the log
+        density need not be differentiable.
+    block_size: variables a block, >= 1.
+    radius: how many of them a draw may change, in 1..block_size.
 
     >>> from laureate.sampling import Binary
     >>> kernel = HammingBall(lambda x: jnp.sum(x), Binary(), block_size=10, radius=1)
@@ -50,8 +49,8 @@ class HammingBall(DiscreteKernel):
         rule = f"in 1..block_size = {self.block_size}"
         require("HammingBall", "radius", rule, self.radius, lambda r: 1 <= r <= self.block_size)
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> PlainState:
-        """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> PlainState:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         rule = f"<= the number of sites, {layout.num_sites}"
         require("HammingBall", "block_size", rule, self.block_size, lambda b: b <= layout.num_sites)
@@ -59,10 +58,10 @@ class HammingBall(DiscreteKernel):
         check_start(logdensity)
         return PlainState(position, logdensity)
 
-    def step(self, rng_key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
+    def step(self, key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
         """One transition: one block."""
         layout = self.layout(state.position)
-        uniforms = jax.random.uniform(rng_key, (2 + layout.num_sites,), state.logdensity.dtype)
+        uniforms = jax.random.uniform(key, (2 + layout.num_sites,), state.logdensity.dtype)
         sites = draw_block(uniforms[2:], layout.free_sites(self.site_mask), self.block_size)
         shifts = self._shifts(state)
         valid = valid_patterns(self, layout, sites, shifts)

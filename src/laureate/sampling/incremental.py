@@ -77,11 +77,10 @@ class IncrementalGibbsWithGradients(eqx.Module):
     normaliser Σ_m g(exp d_m) is kept in a tree of log sums: a step touches (1 + degree)·log(sites) numbers instead of
     all. For lattices, sparse graphs and factor graphs; a million sites are no slower than a hundred thousand.
 
-    Arguments:
-        energy: a `LocalEnergy`; `IsingLattice` and `PottsLattice` of `laureate.problems.energies` are examples.
-        domain: one of `Binary()`, `Categorical(K)`, `Ordinal(low, high)`; the position is one array.
-        balancing, lazy, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; masks are arrays.
-        arity: children of a node of the tree, >= 2.
+    energy: a `LocalEnergy`; `IsingLattice` and `PottsLattice` of `laureate.problems.energies` are examples.
+    domain: one of `Binary()`, `Categorical(K)`, `Ordinal(low, high)`; the position is one array.
+    balancing, lazy, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`; masks are arrays.
+    arity: children of a node of the tree, >= 2.
 
     The logdensity in the state is the start's plus all accepted differences: over very many steps in single precision
     it drifts (the chain does not: nothing depends on it). Call `init` anew where its last digits matter.
@@ -120,8 +119,8 @@ class IncrementalGibbsWithGradients(eqx.Module):
         """The numbering of sites and moves of such a position."""
         return Layout(self.domain, position)
 
-    def init(self, position: Array, rng_key: Key[Array, ""] | None = None) -> IncrementalState:
-        """Evaluate every site once and build the tree. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Array, key: Key[Array, ""] | None = None) -> IncrementalState:
+        """Evaluate every site once and build the tree. ``key`` is ignored; BlackJAX's drivers pass one."""
         position = jnp.asarray(position)
         layout = self.layout(position)
         layout.check(position, self.category_mask)
@@ -139,9 +138,9 @@ class IncrementalGibbsWithGradients(eqx.Module):
             level = jax.nn.logsumexp(level.reshape(-1, self.arity), axis=1)
         return IncrementalState(position, logdensity, (*levels, level))
 
-    def step(self, rng_key: Key[Array, ""], state: IncrementalState) -> tuple[IncrementalState, IncrementalInfo]:
+    def step(self, key: Key[Array, ""], state: IncrementalState) -> tuple[IncrementalState, IncrementalInfo]:
         """One transition."""
-        uniforms = jax.random.uniform(rng_key, (len(state.levels) + 1,), state.levels[0].dtype)
+        uniforms = jax.random.uniform(key, (len(state.levels) + 1,), state.levels[0].dtype)
         # Down the tree: of a node's children, one in proportion to its weight.
         site = jnp.zeros((), jnp.int32)
         for level, u in zip(state.levels[-2::-1], uniforms[2:], strict=True):

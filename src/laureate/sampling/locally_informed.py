@@ -6,16 +6,16 @@ from jaxtyping import Array, Float
 
 from laureate.sampling._kernel import Tree
 from laureate.sampling._layout import Layout
-from laureate.sampling.gibbs_with_gradients import GibbsWithGradients
+from laureate.sampling.gibbs_with_gradients import InformedKernel
 
 __all__ = ["LocallyInformed"]
 
 
-class LocallyInformed(GibbsWithGradients):
+class LocallyInformed(InformedKernel):
     """Gibbs-With-Gradients with d(x)_m = f(x'_m) - f(x) computed, not estimated: f need not be differentiable.
 
     A step evaluates f once a move (binary: once a site), so this is for small problems, cheap energies, and for
-    asking how much the gradient's estimate loses. Arguments are those of `GibbsWithGradients`.
+    asking how much the gradient's estimate loses. The arguments are those of `GibbsWithGradients`.
 
     Zanella: "Informed proposals for local MCMC in discrete spaces", JASA 2020.
 

@@ -49,10 +49,9 @@ class ParallelTempering(eqx.Module):
 
     Geyer: "Markov chain Monte Carlo maximum likelihood", 1991.
 
-    Arguments:
-        kernel: any sampler of this package with an ``inverse_temperature``; that of the kernel itself is replaced.
-        inverse_temperatures: β, at least two, falling from the coldest, usually 1; one kernel serves them all.
-        steps_per_swap: kernel steps between swaps, >= 1.
+    kernel: any sampler of this package with an ``inverse_temperature``; that of the kernel itself is replaced.
+    inverse_temperatures: β, at least two, falling from the coldest, usually 1; one kernel serves them all.
+    steps_per_swap: kernel steps between swaps, >= 1.
 
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> kernel = GibbsWithGradients(lambda x: 5.0 * jnp.abs(jnp.sum(x) - 4.0), Binary())
@@ -78,16 +77,16 @@ class ParallelTempering(eqx.Module):
         require(owner, "inverse_temperatures", rule, betas, holds)
         require(owner, "steps_per_swap", ">= 1", self.steps_per_swap, lambda n: n >= 1)
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> TemperingState:
-        """Start every replica at ``position``. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> TemperingState:
+        """Start every replica at ``position``. ``key`` is ignored; BlackJAX's drivers pass one."""
         state = self.kernel.init(position)
         count = self.inverse_temperatures.size
         replicas = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], count, axis=0), state)
         return TemperingState(replicas, jnp.zeros((), jnp.int32))
 
-    def step(self, rng_key: Key[Array, ""], state: TemperingState) -> tuple[TemperingState, TemperingInfo]:
+    def step(self, key: Key[Array, ""], state: TemperingState) -> tuple[TemperingState, TemperingInfo]:
         """`steps_per_swap` steps of every replica, then one round of swaps."""
-        walk_key, swap_key = jax.random.split(rng_key)
+        walk_key, swap_key = jax.random.split(key)
         count = self.inverse_temperatures.size
 
         def walk(key, beta, replica):

@@ -27,10 +27,9 @@ class PathAuxiliary(DiscreteKernel):
 
     Sun, Dai, Xia, Ramamurthy: "Path auxiliary proposal for MCMC in discrete space", ICLR 2022.
 
-    Arguments:
-        logdensity_fn, domain, balancing, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`.
-        path_length: mean number of sites changed, in [1, max_length].
-        max_length: the longest path, >= 1; sets the size of the compiled program.
+    logdensity_fn, domain, balancing, inverse_temperature, site_mask, category_mask: as for `GibbsWithGradients`.
+    path_length: mean number of sites changed, in [1, max_length].
+    max_length: the longest path, >= 1; sets the size of the compiled program.
 
     >>> from laureate.sampling import Binary
     >>> kernel = PathAuxiliary(lambda x: jnp.sum(x), Binary(), path_length=2.0)
@@ -49,8 +48,8 @@ class PathAuxiliary(DiscreteKernel):
         rule = f"in [1, max_length = {self.max_length}]"
         require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: 1 <= float(r) <= self.max_length)
 
-    def init(self, position: Tree, rng_key: Key[Array, ""] | None = None) -> InformedState:
-        """Check ``position`` and evaluate it. ``rng_key`` is ignored; BlackJAX's drivers pass one."""
+    def init(self, position: Tree, key: Key[Array, ""] | None = None) -> InformedState:
+        """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         rule = f"<= the number of sites, {layout.num_sites}"
         require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: float(r) <= layout.num_sites)
@@ -58,9 +57,9 @@ class PathAuxiliary(DiscreteKernel):
         check_start(logdensity, differences)
         return InformedState(position, logdensity, differences)
 
-    def step(self, rng_key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
+    def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
-        step_key, site_key, move_key = jax.random.split(rng_key, 3)
+        step_key, site_key, move_key = jax.random.split(key, 3)
         accept, fraction = jax.random.uniform(step_key, (2,))
         layout = self.layout(state.position)
         log_weights = log_balanced(self.balancing, state.differences, self.inverse_temperature)
@@ -102,7 +101,7 @@ class PathAuxiliary(DiscreteKernel):
         return InformedState(position, logdensity, differences), forward, log_ratio
 
     def adapt(
-        self, rng_key: Key[Array, ""], state: InformedState, num_steps: int, target: float = 0.574
+        self, key: Key[Array, ""], state: InformedState, num_steps: int, target: float = 0.574
     ) -> tuple["PathAuxiliary", InformedState]:
         """Warm up: r ← r + (acceptance - target) each step; return the kernel with r frozen, and the chain's end.
 
@@ -113,7 +112,7 @@ class PathAuxiliary(DiscreteKernel):
         def one(carry, index):
             state, length = carry
             kernel = eqx.tree_at(lambda k: k.path_length, self, length)
-            state, info = kernel.step(jax.random.fold_in(rng_key, index), state)
+            state, info = kernel.step(jax.random.fold_in(key, index), state)
             length = jnp.clip(length + info.acceptance_rate.astype(length.dtype) - target, 1.0, longest)
             return (state, length), length
 

@@ -85,7 +85,7 @@ def test_unbiased_sees_a_bias_across_the_gradient_too(monkeypatch):
     exact = {}
 
     def crooked(key, est, theta, updates):
-        gradient = jax.grad(lambda t: full_unroll_loss(est.unroll, t, key, 4))(theta)
+        gradient = jax.grad(lambda t: full_unroll_loss(key, est.unroll, t, 4))(theta)
         across = jnp.stack([-gradient[1], gradient[0], jnp.zeros(())])
         exact["ratio"] = across @ across / (gradient @ gradient)
         return 2 * (gradient + across)

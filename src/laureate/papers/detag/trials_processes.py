@@ -67,7 +67,7 @@ def distances(first: int, rounds: int, rate: float, mesh: jax.sharding.Mesh | No
 
 
 def on_a_node() -> None:
-    """What each process runs: join the others, compute; node 0 tells."""
+    """What each process runs: join the others, compute; node 0 writes the result."""
     first, rounds, rate = json.loads(sys.argv[1])
     mesh = connect()
     found = distances(first, rounds, rate, mesh)

@@ -66,26 +66,25 @@ class RandomEnergy(eqx.Module):
         return self.fields @ x + x @ self.couplings @ x + jnp.sum(jax.nn.softplus(self.hidden @ x))
 
 
-class Correctable(GibbsWithGradients):
-    """Gibbs-With-Gradients whose acceptance can be made to forget the proposals: what the correction is for.
+def correctable(kernel: GibbsWithGradients, corrected: Any) -> Any:
+    """The kernel's ``propose``, or with ``corrected = 0`` one whose acceptance forgets the proposals' probabilities.
 
     The choice is a number, so that both arms are one program.
     """
 
-    corrected: Any = eqx.field(default=1.0, kw_only=True)
-
-    def propose(self, state: Any, draws: Any) -> Any:
-        """As the parent's; with ``corrected = 0``, the ratio of densities alone."""
-        proposal, log_probability, log_ratio = super().propose(state, draws)
+    def propose(state, draws):
+        proposal, log_probability, log_ratio = kernel.propose(state, draws)
         forgetful = proposal.logdensity - state.logdensity
-        return proposal, log_probability, jnp.where(self.corrected > 0, log_ratio, forgetful)
+        return proposal, log_probability, jnp.where(corrected > 0, log_ratio, forgetful)
+
+    return propose
 
 
 def exactness(key: Any, arm: Any, problem: Any, scale: Any) -> dict[str, Any]:
     """log10 of the worst max |π_i P_ij - π_j P_ji| over the options, by enumeration."""
     bits, kinds = jnp.zeros(scale.bits, bool), jnp.zeros(scale.kinds, jnp.int32)
-    make_bits = partial(Correctable, RandomEnergy(key, scale.bits), Binary(), corrected=arm.corrected)
-    make_kinds = partial(Correctable, RandomEnergy(key, 3 * scale.kinds), Categorical(3), corrected=arm.corrected)
+    make_bits = partial(GibbsWithGradients, RandomEnergy(key, scale.bits), Binary())
+    make_kinds = partial(GibbsWithGradients, RandomEnergy(key, 3 * scale.kinds), Categorical(3))
     cases = [(make_bits(num_flips=2), bits), (make_kinds(), kinds)]
     if scale.thorough:
         cases += [(make_bits(), bits)]
@@ -95,7 +94,8 @@ def exactness(key: Any, arm: Any, problem: Any, scale: Any) -> dict[str, Any]:
     errors = []
     for kernel, position in cases:
         pi = exact_distribution(kernel, all_positions(kernel.domain, position))
-        errors.append(detailed_balance_error(transition_matrix(kernel, position), pi))
+        matrix = transition_matrix(kernel, position, propose=correctable(kernel, arm.corrected))
+        errors.append(detailed_balance_error(matrix, pi))
     return {"log10_error": jnp.log10(jnp.maximum(jnp.max(jnp.stack(errors)), 1e-18))}
 
 

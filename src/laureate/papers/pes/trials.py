@@ -62,7 +62,7 @@ def unbiased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     unroll = FixedEpisode(
         problem, episode_key
     )  # one episode's data and draws, so that jax.grad gives its exact gradient
-    exact = _flat(jax.grad(lambda theta: gradients.full_unroll_loss(unroll, theta, key, problem.horizon))(theta))
+    exact = _flat(jax.grad(lambda theta: gradients.full_unroll_loss(key, unroll, theta, problem.horizon))(theta))
     sigma, truncation = settings_of(arm, problem)
     est = estimator(arm.estimator, unroll, truncation, problem.horizon, scale.pairs, sigma)
     updates = scale.episodes * (problem.horizon // truncation)
@@ -143,7 +143,7 @@ def character_lstm(key: Array, arm: Settings, problem: CharacterLSTM, scale: Set
     theta_key, sequence_key, noise_key = jax.random.split(key, 3)
     unroll, horizon = problem.sample(sequence_key, arm.stride, arm.randomness), problem.horizon
     theta = problem.theta0(theta_key)
-    exact = _flat(jax.grad(lambda theta: gradients.full_unroll_loss(unroll, theta, key, horizon))(theta))
+    exact = _flat(jax.grad(lambda theta: gradients.full_unroll_loss(key, unroll, theta, horizon))(theta))
     lengths = jnp.asarray(scale.truncation_lengths, jnp.int32)
 
     def variance(length):

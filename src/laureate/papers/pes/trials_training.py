@@ -96,7 +96,7 @@ def training(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     _, history = train(train_key, est, adam, theta, every * scale.points, record=lambda theta: theta, every=every)
 
     def loss(theta):
-        return jnp.mean(jax.vmap(lambda k: full_unroll_loss(problem, theta, k, horizon))(evaluation_keys)) / horizon
+        return jnp.mean(jax.vmap(lambda k: full_unroll_loss(k, problem, theta, horizon))(evaluation_keys)) / horizon
 
     # The start and all that was recorded, evaluated in one go: the program holds the evaluation once.
     path = jax.tree.map(lambda x, recorded: jnp.concatenate([x[None], recorded]), theta, history.recorded)

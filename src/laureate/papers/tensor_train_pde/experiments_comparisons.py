@@ -1,7 +1,7 @@
 """What the tensor-train solver owes to its parts, and how it stands against networks.
 
 Tests and margins were written down before any experiment was run; seeds seen before that, and sizes changed after it,
-are told in ``deviations``.
+are listed in ``deviations``.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """The paper's own equations, by the backward tensor-train solver.
 
 Tests and margins were written down before any experiment was run; seeds seen before that, and sizes changed after it,
-are told in ``deviations``.
+are listed in ``deviations``.
 Truth comes from quadrature, a spectral solution or an unbiased simulation, never from the paper's own numbers.
 """
 

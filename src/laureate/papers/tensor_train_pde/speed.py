@@ -53,15 +53,15 @@ def our_side() -> Side:
 
 
 def their_side() -> Side:
-    """Few updates timed, told for as many as it takes."""
+    """A few updates are timed, and scaled to as many as it takes."""
     with jax.enable_x64(True):
         history = solved(DeepBSDE(num_steps=STEPS, num_updates=MOST, learning_rate=RIVAL_RATE), "history")()
         few = solved(DeepBSDE(num_steps=STEPS, num_updates=FEW, learning_rate=RIVAL_RATE), "history")
     errors = np.abs(np.asarray(history) / TRUTH - 1)
     near = np.flatnonzero(errors <= our_error())
     needed = int(near[0]) + 1 if near.size else MOST
-    told = f"as near after {needed} updates" if near.size else f"{errors.min():.1e} at best in {MOST} updates"
-    return Side(few, needed / FEW, f"Deep BSDE: {told}.")
+    found = f"as near after {needed} updates" if near.size else f"{errors.min():.1e} at best in {MOST} updates"
+    return Side(few, needed / FEW, f"Deep BSDE: {found}.")
 
 
 COMPARISONS = (
