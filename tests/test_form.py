@@ -93,9 +93,7 @@ def test_fields_are_the_constructor(name):
         given = set(inspect.signature(cls).parameters)
         kept = {field.name for field in dataclasses.fields(cls)}
         variable = any(kind.kind is kind.VAR_POSITIONAL for kind in inspect.signature(cls).parameters.values())
-        assert variable or given != kept, (
-            f"{name}.__init__ only stores its arguments; fields do"
-        )
+        assert variable or given != kept, f"{name}.__init__ only stores its arguments; fields do"
 
 
 def ast_methods(cls):

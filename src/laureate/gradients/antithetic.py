@@ -9,7 +9,7 @@ The score Σ_τ ε_τ/σ_τ² is accumulated instead of ξ, so that σ may chang
 """
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -47,8 +47,8 @@ class Antithetic(eqx.Module):
     noise: str = eqx.field(static=True, kw_only=True, default="gaussian")
     checked: bool = eqx.field(static=True, kw_only=True, default=False)
 
-    whole_episodes: eqx.AbstractClassVar[bool]  # whether a step is one whole episode, instead of one truncation
-    has_center: eqx.AbstractClassVar[bool]  # whether one more episode runs, with unperturbed parameters
+    whole_episodes: ClassVar[bool]  # whether a step is one whole episode, instead of one truncation
+    has_center: ClassVar[bool]  # whether one more episode runs, with unperturbed parameters
 
     def __check_init__(self):
         owner = type(self).__name__
