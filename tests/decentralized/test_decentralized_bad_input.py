@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from laureate._core import Status
@@ -170,3 +171,10 @@ def test_a_node_that_is_not_finite_is_reported():
     assert int(sound.status) == Status.OK
     assert float(sound.consensus) == 10.0  # two columns of variance 5
     assert float(sound.cost) == 8 * 3 * 4  # eight messages of three floats
+
+
+def test_a_local_optimiser_with_a_learning_rate_of_its_own_is_refused():
+    with pytest.raises(ValueError, match=r"DPSGD.local must be .*scale_by_adam"):
+        DPSGD(Gossip(ring(4)), 0.1, local=optax.adam(0.1))
+    for local in (optax.scale_by_adam(), optax.trace(0.9), optax.clip_by_global_norm(1.0), optax.identity()):
+        DPSGD(Gossip(ring(4)), 0.1, local=local)

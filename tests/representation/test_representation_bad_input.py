@@ -123,3 +123,22 @@ def test_other_settings():
             fine_tune(KEY, lambda x: x, Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, **(tune | wrong))
     with pytest.raises(ValueError, match=r"must both be \[n, n\]"):
         LinearDynamics(jnp.eye(3), jnp.eye(2))
+
+
+@pytest.mark.parametrize("probe", ["linear", "knn"])
+def test_labels_from_one_to_k_are_refused(probe):
+    from laureate.representation import knn_probe, linear_probe
+
+    x, labels = jnp.eye(4), jnp.array([1, 2, 3, 4])
+    run = linear_probe if probe == "linear" else lambda *given: knn_probe(*given, k=1)
+    with pytest.raises(ValueError, match=r"labels must be integers in 0..3; got .* subtracting 1"):
+        run(x, labels, x, labels, 4)
+
+
+def test_all_outputs_along_one_line_are_a_collapse():
+    from laureate.representation import collapse_report
+
+    along = jax.random.normal(jax.random.key(0), (1000, 1)) * jnp.ones((1, 8))
+    report = collapse_report(along)
+    assert float(report.spread) > 0.5  # both signs of the line: the spread alone sees nothing
+    assert bool(report.collapsed)

@@ -177,3 +177,15 @@ def test_drivers_and_diagnostics():
         mixing(jnp.zeros((1, 9)))
     with pytest.raises(ValueError, match="as many variables; got 2 and 3"):
         hamming_mmd(jnp.zeros((4, 2)), jnp.zeros((4, 3)))
+
+
+def test_a_kernel_whose_state_depends_on_its_temperature_is_refused():
+    from laureate.sampling import annealed_importance_sampling as annealing
+
+    kernel = IncrementalGibbsWithGradients(IsingLattice(side=3), Binary())
+    refused = pytest.raises(ValueError, match=r"kernel must be a DiscreteKernel.*LocallyInformed")
+    with refused:
+        ParallelTempering(kernel, jnp.array([1.0, 0.5]))
+    start, betas = lambda key: jnp.zeros((3, 3), bool), jnp.array([0.0, 1.0])
+    with refused:
+        annealing(jax.random.key(0), kernel, lambda x: 0.0 * jnp.sum(x), start, betas)

@@ -26,6 +26,17 @@ def _as_local(local: optax.GradientTransformation | None) -> optax.GradientTrans
     return IDENTITY if local is None else local
 
 
+def _keeps_sign(local: optax.GradientTransformation) -> bool:
+    """Whether a first gradient of ones stays positive; ``optax.adam(lr)`` turns it into a step downhill."""
+    with jax.ensure_compile_time_eval():
+        ones = jnp.ones(2)
+        try:
+            moved, _ = local.update(ones, local.init(ones), ones)
+            return not bool(jnp.all(moved < 0))
+        except Exception:  # it wants another tree than ours: nothing can be said
+            return True
+
+
 class Info(NamedTuple):
     """How a run stands, see ``DecentralizedOptimiser.inspect``.
 
@@ -66,6 +77,8 @@ class DecentralizedOptimiser(eqx.Module):
         require(owner, "gossip", "a Gossip", self.gossip, lambda g: isinstance(g, Gossip), remedy)
         positive = lambda a: bool(np.all(np.isfinite(a)) and np.all(np.asarray(a) > 0))  # noqa: E731
         require(owner, "learning_rate", "> 0 and finite", self.learning_rate, positive)
+        remedy = "It steps downhill by itself: take optax.scale_by_adam() for optax.adam(lr), and learning_rate=lr."
+        require(owner, "local", "a transformation that keeps the gradient's sign", self.local, _keeps_sign, remedy)
 
     @abc.abstractmethod
     def init(self, params: Any) -> Any:

@@ -17,7 +17,7 @@ class CollapseReport(eqx.Module):
     """eigenvalues: of E[z zᵀ], uncentred, largest first. effective_rank: exp of the entropy of their shares, 1 to D.
 
     spread: √D × standard deviation of the normalised outputs, 1 in health and 0 in collapse.
-    collapsed: the spread is below ``threshold``, or nearly all of E‖z‖² lies in one direction.
+    collapsed: the spread is below ``threshold``, or more than 1 − ``threshold`` of E‖z‖² lies in one direction (D > 1).
     """
 
     eigenvalues: Float[Array, " d"]
@@ -32,7 +32,8 @@ def collapse_report(z: Float[Array, "n d"], threshold: Any = 0.1) -> CollapseRep
     Nothing is centred before the eigenvalues are taken: centring hides the complete collapse, in which all outputs are
     one vector and a little noise.
 
-    threshold: below which spread it counts as collapse, in (0, 1).
+    threshold: below which spread, or with which share of E‖z‖² left outside the first direction, it counts as collapse;
+        in (0, 1).
 
     >>> import jax, jax.numpy as jnp
     >>> z = jax.random.normal(jax.random.key(0), (1000, 8))
@@ -45,7 +46,10 @@ def collapse_report(z: Float[Array, "n d"], threshold: Any = 0.1) -> CollapseRep
         raise ValueError(f"collapse_report: z must be [examples, D]; got shape {list(z.shape)}.")
     eigenvalues = jnp.maximum(jnp.linalg.eigvalsh(z.T @ z / z.shape[0])[::-1], 0.0)
     own = spread(z)
-    return CollapseReport(eigenvalues, effective_rank(eigenvalues), own, ~(own >= threshold))  # NaN is no health
+    healthy = own >= threshold  # NaN is no health
+    if z.shape[1] > 1:
+        healthy = healthy & (jnp.sum(eigenvalues[1:]) >= threshold * jnp.sum(eigenvalues))
+    return CollapseReport(eigenvalues, effective_rank(eigenvalues), own, ~healthy)
 
 
 def effective_rank(eigenvalues: Float[Array, " d"]) -> Float[Array, ""]:

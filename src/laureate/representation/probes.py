@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Float, Int
 
 from laureate._core import require
@@ -38,6 +40,15 @@ def accuracy(predicted: Int[Array, " n"], labels: Int[Array, " n"]) -> Accuracy:
     return Accuracy(share, middle - half, middle + half)
 
 
+def _check_labels(owner: str, num_classes: int, **labels: Any) -> None:
+    """Raise unless labels are 0 … num_classes − 1; traced labels are let through."""
+    for name, given in labels.items():
+        rule, remedy = f"integers in 0..{num_classes - 1}", "Labels 1..K become such by subtracting 1."
+        value = given if isinstance(given, Tracer) else np.asarray(given)
+        found = value if isinstance(value, Tracer) else (int(value.min(initial=0)), int(value.max(initial=0)))
+        require(owner, name, rule, found, lambda ends: ends[0] >= 0 and ends[1] < num_classes, remedy)
+
+
 def linear_probe(
     train: Float[Array, "n d"],
     train_labels: Int[Array, " n"],
@@ -60,6 +71,7 @@ def linear_probe(
     True
     """
     require("linear_probe", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
+    _check_labels("linear_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
     mean, deviation = train.mean(axis=0, keepdims=True), train.std(axis=0, keepdims=True) + 1e-6
     train, test = (train - mean) / deviation, (test - mean) / deviation
 
@@ -100,6 +112,7 @@ def knn_probe(
     >>> float(knn_probe(x, jnp.array([0, 0, 1, 1]), x, jnp.array([0, 0, 1, 1]), 2, k=2).value)
     1.0
     """
+    _check_labels("knn_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
     require("knn_probe", "k", f"in 1..{train.shape[0]}", k, lambda k: 1 <= k <= train.shape[0])
     cosine, nearest = jax.lax.top_k(normalised(test) @ normalised(train).T, k)
     votes = jax.nn.one_hot(train_labels[nearest], num_classes)
@@ -141,6 +154,7 @@ def fine_tune(
     (True, True)
     """
     require("fine_tune", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
+    _check_labels("fine_tune", num_classes, train_labels=train_labels, test_labels=test_labels)
     require("fine_tune", "steps", ">= 0", steps, lambda n: n >= 0)
     require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
     run = apply if apply is not None else (lambda model, x: jax.vmap(model)(x))

@@ -15,7 +15,17 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from laureate._core import Status, require
 from laureate.sampling._layout import Layout
 
-__all__ = ["DiscreteKernel", "InformedState", "KernelInfo", "check_energy", "check_start", "decide"]
+__all__ = [
+    "TEMPERABLE",
+    "TEMPERABLE_REMEDY",
+    "DiscreteKernel",
+    "InformedState",
+    "KernelInfo",
+    "check_energy",
+    "check_start",
+    "decide",
+    "is_temperable",
+]
 
 Tree = Any
 
@@ -114,6 +124,15 @@ class DiscreteKernel(eqx.Module):
         """``differences`` with the moves that the masks forbid at -inf."""
         available = layout.available(self.site_mask, self.category_mask)
         return differences if available is None else jnp.where(available, differences, -jnp.inf)
+
+
+TEMPERABLE = "a DiscreteKernel, whose state holds no more than f and its differences, untempered"
+TEMPERABLE_REMEDY = "IncrementalGibbsWithGradients keeps tempered weights in its state: take LocallyInformed instead."
+
+
+def is_temperable(kernel: Any) -> bool:
+    """Whether another temperature or log density may take over the kernel's states."""
+    return isinstance(kernel, DiscreteKernel)
 
 
 def check_start(logdensity: Float[Array, ""], differences: Array | None = None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import Status, require
-from laureate.sampling._kernel import Tree
+from laureate.sampling._kernel import TEMPERABLE, TEMPERABLE_REMEDY, Tree, is_temperable
 
 __all__ = ["AnnealedImportance", "annealed_importance_sampling"]
 
@@ -85,6 +85,8 @@ def annealed_importance_sampling(
     betas = jnp.asarray(betas)
     require(where, "num_chains", ">= 2", num_chains, lambda n: n >= 2)
     require(where, "steps_per_beta", ">= 1", steps_per_beta, lambda n: n >= 1)
+    kind = type(kernel).__name__
+    require(where, "kernel", TEMPERABLE, kind, lambda _: is_temperable(kernel), TEMPERABLE_REMEDY)
     target = kernel.logdensity_fn
 
     def chain(key):

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import require
-from laureate.sampling._kernel import Tree
+from laureate.sampling._kernel import TEMPERABLE, TEMPERABLE_REMEDY, Tree, is_temperable
 
 __all__ = ["ParallelTempering", "TemperingInfo", "TemperingState"]
 
@@ -49,7 +49,8 @@ class ParallelTempering(eqx.Module):
 
     Geyer: "Markov chain Monte Carlo maximum likelihood", 1991.
 
-    kernel: any sampler of this package with an ``inverse_temperature``; that of the kernel itself is replaced.
+    kernel: any `DiscreteKernel`; its ``inverse_temperature`` is replaced, so its state must not depend on it, as does
+        that of `IncrementalGibbsWithGradients`.
     inverse_temperatures: β, at least two, falling from the coldest, usually 1; one kernel serves them all.
     steps_per_swap: kernel steps between swaps, >= 1.
 
@@ -76,6 +77,8 @@ class ParallelTempering(eqx.Module):
 
         require(owner, "inverse_temperatures", rule, betas, holds)
         require(owner, "steps_per_swap", ">= 1", self.steps_per_swap, lambda n: n >= 1)
+        kind = type(self.kernel).__name__
+        require(owner, "kernel", TEMPERABLE, kind, lambda _: is_temperable(self.kernel), TEMPERABLE_REMEDY)
 
     def init(self, position: Tree, key: Key[Array, ""] | None = None) -> TemperingState:
         """Start every replica at ``position``. ``key`` is ignored; BlackJAX's drivers pass one."""

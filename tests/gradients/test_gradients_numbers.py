@@ -1,0 +1,109 @@
+"""Half precision, overflow, any kind of key, saving: numbers at the edges of what the estimators are given."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from laureate._core import Status
+from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
+
+ES = {"num_pairs": 4, "truncation": 2, "horizon": 6, "sigma": 0.1}
+WORKERS = {"truncation": 2, "horizon": 6, "num_workers": 2}
+
+
+class Noisy(eqx.Module):
+    """s ← 0.9 s + θ + noise, L = s²."""
+
+    def init(self, key, theta):
+        return jnp.ones((), theta.dtype)
+
+    def step(self, key, theta, state):
+        state = jnp.asarray(0.9, theta.dtype) * state + theta + jax.random.normal(key, (), theta.dtype)
+        return state, state**2
+
+
+CASES = [
+    PersistentES(Noisy(), **ES),
+    NoiseReuseES(Noisy(), **ES, checked=True),
+    AnalyticPES(Noisy(), **ES),
+    FullES(Noisy(), **ES),
+    TruncatedES(Noisy(), **ES),
+    TruncatedBackprop(Noisy(), **WORKERS),
+    RTRL(Noisy(), **WORKERS),
+]
+NAMES = [type(case).__name__ for case in CASES]
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_many_pairs_in_half_precision_agree_with_single_precision(dtype):
+    estimator = PersistentES(Noisy(), num_pairs=2000, truncation=2, horizon=6, sigma=0.01)
+
+    def gradient(dtype):
+        theta = jnp.asarray(0.5, dtype)
+        found, _, info = estimator.step(jax.random.key(1), theta, estimator.init(jax.random.key(0), theta))
+        assert found.dtype == dtype
+        return float(found), int(info.status)
+
+    half, status = gradient(dtype)
+    single, _ = gradient(jnp.float32)
+    assert status == Status.OK
+    assert np.isfinite(half)
+    assert np.sign(half) == np.sign(single)
+
+
+def test_a_gradient_that_overflows_is_never_ok():
+    class Steep(eqx.Module):
+        """L = 30000 sin(50 θ): within float16, and its slope is not."""
+
+        def init(self, key, theta):
+            return jnp.zeros(())
+
+        def step(self, key, theta, state):
+            return state, jnp.asarray(30000, theta.dtype) * jnp.sin(50 * theta)
+
+    theta, estimator = jnp.asarray(0.0, jnp.float16), PersistentES(Steep(), **(ES | {"sigma": 0.01}))
+    gradient, _, info = estimator.step(jax.random.key(1), theta, estimator.init(jax.random.key(0), theta))
+    assert int(info.status) == Status.DIVERGED
+    assert float(gradient) == 0.0
+
+
+def test_a_cost_beyond_32_bits_is_a_float():
+    estimator = PersistentES(Noisy(), num_pairs=2**15, truncation=2**15, horizon=2**16, sigma=0.1)
+    theta = jnp.asarray(0.5)
+
+    def run(key):
+        return estimator.step(key, theta, estimator.init(key, theta))[2].cost
+
+    assert jnp.issubdtype(jax.eval_shape(run, jax.random.key(0)).dtype, jnp.floating)
+    centred = TruncatedES(Noisy(), num_pairs=2**15, truncation=2**15, horizon=2**16, sigma=0.1)
+    jax.eval_shape(lambda key: centred.step(key, theta, centred.init(key, theta)), jax.random.key(0))
+
+
+@pytest.mark.parametrize("make", [lambda n: jax.random.key(n, impl="rbg"), jax.random.PRNGKey], ids=["rbg", "legacy"])
+@pytest.mark.parametrize("kind", [PersistentES, TruncatedES])
+def test_both_signs_share_their_randomness_with_every_kind_of_key(kind, make):
+    class Log(eqx.Module):
+        def init(self, key, theta):
+            return jax.random.uniform(key)
+
+        def step(self, key, theta, state):
+            drawn = jax.random.uniform(key)
+            return drawn, drawn + 0.0 * theta
+
+    estimator, theta = kind(Log(), **ES), jnp.asarray(0.5)
+    _, _, info = estimator.step(make(1), theta, estimator.init(make(0), theta))
+    assert_array_equal(info.difference, jnp.zeros(ES["num_pairs"]))
+
+
+@pytest.mark.parametrize("estimator", CASES, ids=NAMES)
+def test_a_saved_state_goes_on_as_if_nothing_had_happened(estimator, tmp_path):
+    theta, step = jnp.asarray(0.5), eqx.filter_jit(estimator.step)
+    _, state, _ = step(jax.random.key(1), theta, estimator.init(jax.random.key(0), theta))
+    eqx.tree_serialise_leaves(tmp_path / "state.eqx", state)
+    loaded = eqx.tree_deserialise_leaves(tmp_path / "state.eqx", jax.tree.map(jnp.zeros_like, state))
+    gradient, _, _ = step(jax.random.key(2), theta, state)
+    again, _, _ = step(jax.random.key(2), theta, loaded)
+    assert_array_equal(gradient, again)
