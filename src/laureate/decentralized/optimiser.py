@@ -32,7 +32,7 @@ def _keeps_sign(local: optax.GradientTransformation) -> bool:
         ones = jnp.ones(2)
         try:
             moved, _ = local.update(ones, local.init(ones), ones)
-            return not bool(jnp.all(moved < 0))
+            return not bool(np.all(np.asarray(moved) < 0))
         except Exception:  # it wants another tree than ours: nothing can be said
             return True
 
