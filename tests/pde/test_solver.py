@@ -70,10 +70,18 @@ def test_a_stopped_solve_resumes_from_its_checkpoint(tmp_path, monkeypatch):
     assert calls == [1, 0]
     assert resumed.v0 == whole.v0
     assert jnp.array_equal(resumed.weights, whole.weights)
-    with pytest.raises(ValueError, match="another key, solver or equation"):
+    with pytest.raises(ValueError, match=r"key was key<threefry2x32> \[0, 0\] uint32, is"):
         solver.solve(jax.random.key(1), pde, checkpoint=file)
-    with pytest.raises(ValueError, match="another key, solver or equation"):
+    with pytest.raises(ValueError, match=r"solver.num_samples was 50, is 60"):
         small(num_samples=60).solve(jax.random.key(0), pde, checkpoint=file)
+    with pytest.raises(ValueError, match="control was"):
+        solver.solve(jax.random.key(0), pde, lambda t, x: 0.0 * x, checkpoint=file)
+
+
+def test_a_solve_tells_its_progress():
+    seen = []
+    small().solve(jax.random.key(0), HJBLog(3), progress=seen.append)
+    assert [(p.done, p.total) for p in seen] == [(n, 4) for n in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize(

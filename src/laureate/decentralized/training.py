@@ -1,6 +1,7 @@
-"""The loop most users write, as one compiled scan: all nodes in this process, or each in a process of its own."""
+"""The loop most users write, compiled: all nodes in this process, or each in a process of its own."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
+from laureate import loops
 from laureate._core import require
 from laureate.decentralized.optimiser import DecentralizedOptimiser, Info
 
@@ -72,6 +74,8 @@ def train(
     record: Callable[[Any], Any] | None = None,
     every: int = 1,
     mesh: Mesh | None = None,
+    progress: Callable[[loops.Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> tuple[Any, History]:
     """Run ``num_rounds`` updates of all nodes.
 
@@ -86,6 +90,8 @@ def train(
         Over processes this gathers them all: it is for watching, and not among the bytes counted.
     mesh: None: all nodes here. A mesh of one axis with one device a node, such as ``connect()`` gives: every node lives
         on its own device, and only ``ppermute`` along the graph's edges carries anything between them.
+    progress: called about every second with a ``laureate.loops.Progress``; not with a mesh.
+    checkpoint: a file; the same call again, with as many rounds or more, goes on from it. Not with a mesh.
 
     >>> import jax, jax.numpy as jnp
     >>> from laureate.decentralized import DPSGD, Gossip, ring
@@ -102,7 +108,13 @@ def train(
     if mesh is None:
         if start is None:
             start = TrainState(params, optimiser.init(params), jnp.zeros((), jnp.int32))
-        return _run(key, optimiser, gradient, start, data, num_rounds, record, every)
+        step, watch = Round(key, optimiser, gradient, data), Watch(optimiser, record)
+        more = {"first": start.round, "every": every, "record": watch, "progress": progress, "checkpoint": checkpoint}
+        last, _, recorded, _ = loops.run(step, start, num_rounds, **more)
+        return last.params, History(*recorded, last=last)
+    remedy = "With a mesh, run in parts: train(start=history.last)."
+    for field, value in (("progress", progress), ("checkpoint", checkpoint)):
+        require("train", field, "None with a mesh", value, lambda v: v is None, remedy)
     size = optimiser.gossip.size
     remedy = f"{size} nodes need {size} devices: start as many processes, or leave mesh out."
     require("train", "mesh", f"of one axis with {size} devices", mesh.devices.shape, lambda s: s == (size,), remedy)
@@ -127,10 +139,10 @@ def _run_over(key_data, known, rest, gradient, placed, num_rounds, record, every
         if begin:
             given = TrainState(given, optimiser.init(given), jnp.zeros((), jnp.int32))
         key = jax.random.wrap_key_data(key_data)
-        params, history = _rounds(key, optimiser, gradient, given, data, num_rounds, record, every)
-        lead = lambda tree: jax.tree.map(lambda leaf: leaf[None], tree)  # noqa: E731
-        last = lead(history.last)
-        return lead(params), eqx.tree_at(lambda h: h.last, history, last)
+        step, watch = Round(key, optimiser, gradient, data), Watch(optimiser, record)
+        last, (_, recorded) = loops.repeat(step, given, given.round, num_rounds // every, every=every, record=watch)
+        last = jax.tree.map(lambda leaf: leaf[None], last)
+        return last.params, History(*recorded, last=last)
 
     seen = History(Spec(), Spec(), Spec(), Spec(), Spec(axis))  # pyright: ignore
     run = jax.shard_map(
@@ -139,33 +151,40 @@ def _run_over(key_data, known, rest, gradient, placed, num_rounds, record, every
     return run(key_data, known, placed)
 
 
-@eqx.filter_jit
-def _run(key, optimiser, gradient, start, data, num_rounds, record, every):
-    return _rounds(key, optimiser, gradient, start, data, num_rounds, record, every)
+class Round(eqx.Module):
+    """One round of all nodes, or of this node where the optimiser is over an axis, by its absolute index."""
 
+    key: Array
+    optimiser: DecentralizedOptimiser
+    gradient: Gradient
+    data: Any
 
-def _rounds(key, optimiser, gradient, start, data, num_rounds, record, every):
-    axis, size = optimiser.gossip.axis, optimiser.gossip.size
-    sent = optimiser.sent(start.params)
+    def __call__(self, state: TrainState, index: Array) -> tuple[TrainState, None]:
+        """The next state."""
+        grads = self.gradients(index, state.params)
+        updates, memory = self.optimiser.update(grads, state.optimiser, state.params)
+        return TrainState(optax.apply_updates(state.params, updates), memory, index + 1), None
 
-    def gradients(index, params):
-        own = jax.random.fold_in(key, index)
+    def gradients(self, index: Array, params: Any) -> Any:
+        """Of every node at its own parameters, with a key of its own."""
+        axis, size = self.optimiser.gossip.axis, self.optimiser.gossip.size
+        own = jax.random.fold_in(self.key, index)
         if axis is not None:
-            return gradient(jax.random.fold_in(own, jax.lax.axis_index(axis)), params, data)
+            return self.gradient(jax.random.fold_in(own, jax.lax.axis_index(axis)), params, self.data)
         keys = jax.vmap(lambda node: jax.random.fold_in(own, node))(jnp.arange(size))
-        return jax.vmap(gradient)(keys, params, data)
+        return jax.vmap(self.gradient)(keys, params, self.data)
 
-    def update(state, _):
-        grads = gradients(state.round, state.params)
-        updates, memory = optimiser.update(grads, state.optimiser, state.params)
-        return TrainState(optax.apply_updates(state.params, updates), memory, state.round + 1), None
 
-    def chunk(state, _):
-        state, _ = jax.lax.scan(update, state, length=every)
+class Watch(eqx.Module):
+    """What is kept of a state: round, bytes sent so far, ``Info``, and the user's function of all parameters."""
+
+    optimiser: DecentralizedOptimiser
+    function: Callable[[Any], Any] | None
+
+    def __call__(self, state: TrainState) -> tuple[Array, Array, Info, Any]:
+        """The four of them."""
+        axis = self.optimiser.gossip.axis
         everyone = state.params if axis is None else jax.lax.all_gather(state.params, axis)
-        info = optimiser.over(None).inspect(everyone)
-        recorded = None if record is None else record(everyone)
-        return state, (state.round, state.round.astype(float) * sent, info, recorded)
-
-    last, (rounds, cost, info, recorded) = jax.lax.scan(chunk, start, length=num_rounds // every)
-    return last.params, History(rounds, cost, info, recorded, last)
+        cost = state.round.astype(float) * self.optimiser.sent(state.params)
+        recorded = None if self.function is None else self.function(everyone)
+        return state.round, cost, self.optimiser.over(None).inspect(everyone), recorded

@@ -1,7 +1,8 @@
-"""The loop most users write: estimate, update, repeat; as one compiled scan, resumable anywhere."""
+"""The loop most users write: estimate, update, repeat; compiled, resumable anywhere."""
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +12,7 @@ import optax
 from jax import Array
 from jax.core import Tracer
 
+from laureate import loops
 from laureate._core import require
 from laureate.gradients.episodes import is_count
 from laureate.gradients.unroll import as_theta
@@ -59,8 +61,10 @@ def train(
     record: Callable[[Any], Any] | None = None,
     every: int = 1,
     batches: Callable[[Array], Any] | None = None,
+    progress: Callable[[loops.Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> tuple[Any, History]:
-    """Minimise an unroll's loss: ``num_updates`` updates of theta as one compiled scan.
+    """Minimise an unroll's loss: ``num_updates`` updates of theta, compiled in chunks; a new number compiles nothing.
 
     key: the whole run's; update u uses a key made from u alone, so that a run in parts equals a run in one go.
     estimator: any of this area (or anything with their ``init`` and ``step``).
@@ -70,9 +74,11 @@ def train(
     start: the ``History.last`` of an earlier call with the same key, to go on from.
     record: a function of theta, computed after every ``every`` updates; ``every`` must divide ``num_updates``.
     batches: a function from the absolute index of an update (traced) to that update's batches.
+    progress: called about every second with a ``laureate.loops.Progress``.
+    checkpoint: a file; the same call again, with as many updates or more, goes on from it.
 
-    Returns theta and a ``History``. It can be jitted, and vmapped over keys and settings. Hold on to ``optimiser``,
-    ``record`` and ``batches``: a new function object compiles anew.
+    Returns theta and a ``History``. It can be jitted, and vmapped over keys and settings (without progress and
+    checkpoint). Hold on to ``optimiser``, ``record`` and ``batches``: a new function object compiles anew.
 
     >>> import jax, jax.numpy as jnp, optax
     >>> from laureate.gradients import PersistentES, full_unroll_loss
@@ -95,7 +101,11 @@ def train(
         theta = as_theta("train", theta)
         state = estimator.init(jax.random.fold_in(key, 0), theta)
         start = TrainState(theta, state, optimiser.init(theta), jnp.asarray(0, jnp.int32), jnp.asarray(0.0))
-    theta, history = run(key, estimator, optimiser, start, num_updates, record, every, batches)
+    step = Update(key, estimator, optimiser, batches)
+    watch = Record(record)
+    more = {"first": start.update, "every": every, "record": watch, "progress": progress, "checkpoint": checkpoint}
+    last, seen, (updates, cost, recorded), _ = loops.run(step, start, num_updates, **more)
+    history = History(*seen, update=updates, cost=cost, recorded=recorded, last=last)
     unequal = history.num_unequal
     if unequal is not None and not isinstance(unequal, Tracer) and unequal.any():
         warnings.warn(
@@ -103,37 +113,34 @@ def train(
             "waits with zero loss for the other. That is right, but costs steps.",
             stacklevel=2,
         )
-    return theta, history
+    return last.theta, history
 
 
-@eqx.filter_jit
-def run(
-    key: Array,
-    estimator: Any,
-    optimiser: optax.GradientTransformation,
-    start: TrainState,
-    num_updates: int,
-    record: Callable[[Any], Any] | None,
-    every: int,
-    batches: Callable[[Array], Any] | None,
-) -> tuple[Any, History]:
-    """``train`` from a given state."""
+class Update(eqx.Module):
+    """One update of theta, by its absolute index."""
 
-    def update(state, _):
-        own = jax.random.fold_in(key, state.update + 1)  # by the absolute update: parts change nothing
-        data = None if batches is None else batches(state.update)
-        gradient, carried, info = estimator.step(own, state.theta, state.estimator, data)
-        updates, memory = optimiser.update(gradient, state.optimiser, state.theta)
+    key: Array
+    estimator: Any
+    optimiser: optax.GradientTransformation
+    batches: Callable[[Array], Any] | None
+
+    def __call__(self, state: TrainState, index: Array) -> tuple[TrainState, Any]:
+        """The next state, and what the estimator said."""
+        own = jax.random.fold_in(self.key, index + 1)  # by the absolute update: parts change nothing
+        data = None if self.batches is None else self.batches(index)
+        gradient, carried, info = self.estimator.step(own, state.theta, state.estimator, data)
+        updates, memory = self.optimiser.update(gradient, state.optimiser, state.theta)
         theta = optax.apply_updates(state.theta, updates)
         cost = state.cost + info.cost.astype(state.cost.dtype)
         seen = (info.loss, info.status, info.num_nonfinite, info.num_unequal)
-        return TrainState(theta, carried, memory, state.update + 1, cost), seen
+        return TrainState(theta, carried, memory, index + 1, cost), seen
 
-    def chunk(state, _):
-        state, seen = jax.lax.scan(update, state, length=every)
-        recorded = None if record is None else record(state.theta)
-        return state, (seen, state.update, state.cost, recorded)
 
-    last, (seen, updates, cost, recorded) = jax.lax.scan(chunk, start, length=num_updates // every)
-    seen = jax.tree.map(lambda leaf: leaf.reshape(num_updates), seen)
-    return last.theta, History(*seen, update=updates, cost=cost, recorded=recorded, last=last)
+class Record(eqx.Module):
+    """What is kept of a state."""
+
+    function: Callable[[Any], Any] | None
+
+    def __call__(self, state: TrainState) -> tuple[Array, Array, Any]:
+        """The updates and the cost so far, and the user's function of theta."""
+        return state.update, state.cost, None if self.function is None else self.function(state.theta)

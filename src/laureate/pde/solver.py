@@ -1,6 +1,7 @@
 """The backward tensor-train solver for parabolic equations in many dimensions."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,10 +12,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, PRNGKeyArray
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.pde.als import ALS
 from laureate.pde.bases import Basis
-from laureate.pde.checkpoint import Checkpoint
 from laureate.pde.problem import (
     Control,
     ParabolicPDE,
@@ -142,31 +143,37 @@ class TensorTrainSolver(eqx.Module):
         pde: ParabolicPDE,
         control: Control | None = None,
         checkpoint: str | Path | None = None,
+        progress: Callable[[loops.Progress], None] | None = None,
     ) -> Solution:
         """The whole solution, step by step, with failures raised and doubts warned of.
 
         control: u(t, x) added to the paths' drift as σu; the equation's solution stays the same, the paths go where
             they matter. ``Solution.optimal_control`` of a first run is the natural one.
-        checkpoint: a file written after every step; the same call again resumes from it.
+        checkpoint: a file; the same call again resumes from it. Not refused is only a file of this solver, equation,
+            control and key. progress: called with a ``laureate.loops.Progress`` after every step in time.
         """
         state = _init(self, key, pde, control)
         if not bool(jnp.all(jnp.isfinite(state.paths))):
             raise FloatingPointError("pde.drift or pde.diffusion gave a value that is not finite along the paths.")
-        kept = Checkpoint(checkpoint, self, key, pde)
-        done = kept.load()
-        function = state.function
-        if done:
-            cores, weight, offset = (jnp.asarray(v) for v in done[-1][0])
-            function = ValueFunction(FunctionalTensorTrain(cores, self.basis), weight, offset)
-        for n in range(self.num_steps - 1 - len(done), -1, -1):
+
+        def advance(function: ValueFunction, done: int, _: int) -> tuple[ValueFunction, Any]:
+            n = self.num_steps - 1 - done
             window = _window(state.paths, state.test_paths, n)
             function, info = _advance(self, pde, control, window, function, jnp.asarray(n), n == 0)
             judge(n, info, self.basis, window)
-            done.append((_parts(function), info))
-            kept.save(done)
-        parts = [_parts(state.function), *(part for part, _ in done)][::-1]
-        join = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(v) for v in a]), *parts)
-        infos = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(v) for v in a]), *[info for _, info in done][::-1])
+            return function, jax.tree.map(lambda leaf: leaf[None], (_parts(function), info))
+
+        def shapes() -> Any:
+            window = _window(state.paths, state.test_paths, 0)
+            function, info = eqx.filter_eval_shape(_advance, self, pde, control, window, state.function, 0, True)
+            return jax.tree.map(lambda a: jax.ShapeDtypeStruct((1, *a.shape), a.dtype), (_parts(function), info))
+
+        settings = {"solver": self, "pde": pde, "control": control, "key": key}
+        kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
+        more = {"shapes": shapes, "progress": progress, "checkpoint": kept}
+        _, rows = loops.chunks(advance, state.function, self.num_steps, 1, **more)
+        parts, infos = jax.tree.map(lambda rows: jnp.asarray(rows[::-1]), rows)
+        join = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), parts, _parts(state.function))
         return Solution(pde, self.basis, join[0], join[1], join[2], v0=infos.value[0], info=infos)
 
     def _check(self, pde: ParabolicPDE) -> None:

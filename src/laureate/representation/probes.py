@@ -1,6 +1,7 @@
 """What a frozen representation is worth: linear probe, nearest neighbours, fine-tuning; each with an interval."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,8 +13,9 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Float, Int
 
+from laureate import loops
 from laureate._core import require
-from laureate.representation.siamese import normalised
+from laureate.representation.siamese import apply_to_batch, normalised
 
 __all__ = ["Accuracy", "accuracy", "fine_tune", "knn_probe", "linear_probe"]
 
@@ -134,6 +136,8 @@ def fine_tune(
     steps: int,
     batch: int,
     apply: Callable[[Any, Array], Array] | None = None,
+    progress: Callable[[loops.Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Accuracy:
     """The whole encoder and a new linear layer trained on the labels; accuracy on the test set after the last step.
 
@@ -141,6 +145,8 @@ def fine_tune(
 
     model: an Equinox encoder from one example to a vector. apply: as for ``Siamese``.
     optimiser: any of Optax. steps, batch: how many updates, from how many labelled examples each, drawn with repeats.
+    progress: called about every second with a ``laureate.loops.Progress``. checkpoint: a file; the same call again,
+        with as many steps or more, goes on from it.
 
     >>> import equinox as eqx, jax, jax.numpy as jnp, optax
     >>> key = jax.random.key(0)
@@ -157,25 +163,41 @@ def fine_tune(
     _check_labels("fine_tune", num_classes, train_labels=train_labels, test_labels=test_labels)
     require("fine_tune", "steps", ">= 0", steps, lambda n: n >= 0)
     require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
-    run = apply if apply is not None else (lambda model, x: jax.vmap(model)(x))
+    run = apply_to_batch if apply is None else apply
     width = jax.eval_shape(lambda x: run(model, x), train[:1]).shape[1]
     head = jnp.zeros((width, num_classes)), jnp.zeros(num_classes)
     trained, fixed = eqx.partition((model, head), eqx.is_inexact_array)
 
-    def logits(trained, x):
-        model, (matrix, bias) = eqx.combine(trained, fixed)
-        return run(model, x) @ matrix + bias[None, :]
+    tuning = FineTuning(key, train, train_labels, fixed, run, optimiser, batch)
+    begin = trained, optimiser.init(trained)
+    (trained, _), *_ = loops.run(tuning, begin, steps, progress=progress, checkpoint=checkpoint)
+    return accuracy(jnp.argmax(tuning.logits(trained, test), axis=1), test_labels)
 
-    def step(carry, t):
+
+class FineTuning(eqx.Module):
+    """One update of the encoder and its head, from a batch drawn by the step's index."""
+
+    key: Array
+    train: Array
+    labels: Int[Array, " n"]
+    fixed: Any
+    apply: Callable[[Any, Array], Array]
+    optimiser: optax.GradientTransformation
+    batch: int = eqx.field(static=True)
+
+    def __call__(self, carry: tuple[Any, Any], index: Array) -> tuple[tuple[Any, Any], None]:
+        """The trained arrays and the optimiser's memory after the step."""
         trained, memory = carry
-        chosen = jax.random.randint(jax.random.fold_in(key, t), (batch,), 0, train.shape[0])
+        chosen = jax.random.randint(jax.random.fold_in(self.key, index), (self.batch,), 0, self.train.shape[0])
 
         def loss(trained):
-            out = logits(trained, train[chosen])
-            return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(out, train_labels[chosen]))
+            out = self.logits(trained, self.train[chosen])
+            return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(out, self.labels[chosen]))
 
-        updates, memory = optimiser.update(jax.grad(loss)(trained), memory, trained)
+        updates, memory = self.optimiser.update(jax.grad(loss)(trained), memory, trained)
         return (optax.apply_updates(trained, updates), memory), None
 
-    (trained, _), _ = jax.lax.scan(step, (trained, optimiser.init(trained)), jnp.arange(steps))
-    return accuracy(jnp.argmax(logits(trained, test), axis=1), test_labels)
+    def logits(self, trained: Any, x: Array) -> Float[Array, "n k"]:
+        """The head's outputs."""
+        model, (matrix, bias) = eqx.combine(trained, self.fixed)
+        return self.apply(model, x) @ matrix + bias[None, :]

@@ -1,8 +1,8 @@
 """Many chains at once, in chunks, with progress: the loop one would otherwise write oneself."""
 
-import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,19 +13,12 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from jaxtyping import Array, Key
 
+from laureate import loops
 from laureate._core import Status, require
+from laureate.loops import Progress
 from laureate.sampling._kernel import Tree
 
 __all__ = ["Progress", "Run", "run"]
-
-
-class Progress(NamedTuple):
-    """Where a run stands: steps done, steps in all, seconds spent and expected to remain."""
-
-    done: int
-    total: int
-    seconds: float
-    remaining: float
 
 
 class Run(NamedTuple):
@@ -59,8 +52,9 @@ def run(
     first_step: int = 0,
     thin: int = 1,
     collect: Callable[[Any, Any], Tree] = _position,
-    chunk: int = 1000,
+    chunk: int | None = None,
     progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
     mesh: Mesh | None = None,
 ) -> Run:
     """Run one chain for every entry of ``position``'s first axis.
@@ -74,8 +68,9 @@ def run(
             ``first_step``.
         num_steps: a multiple of ``thin``.
         collect: from (state, info) to what is kept.
-        chunk: steps between calls of ``progress``, about.
+        chunk: steps between calls of ``progress``, about; by default as many as take a second, at most 1,000.
         progress: called with a `Progress` after every chunk.
+        checkpoint: a file; the same call again, with as many steps or more, goes on from it. Not with a mesh.
         mesh: of one axis; the chains are split over its devices, also of several hosts under ``jax.distributed``. Each
             draws what it would draw without; nothing travels but what is kept, and every host gets all of that.
 
@@ -87,38 +82,38 @@ def run(
     """
     require("run", "thin", ">= 1", thin, lambda n: n >= 1)
     require("run", "num_steps", f">= 1 and a multiple of thin = {thin}", num_steps, lambda n: n >= 1 and n % thin == 0)
-    require("run", "chunk", ">= 1", chunk, lambda n: n >= 1)
+    require("run", "chunk", "None or >= 1", chunk, lambda n: n is None or n >= 1)
     if (position is None) == (state is None):
         raise ValueError("run: pass either position or state; got " + ("neither." if state is None else "both."))
     kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, kernel)
     if state is None:
         state = _start(kernel, position)
     num_chains = jax.tree.leaves(state)[0].shape[0]
-    if mesh is not None:
+    if mesh is None:
+        step, watch = Step(key, kernel, jnp.arange(num_chains)), Collect(collect)
+        more = {"first": first_step, "every": thin, "record": watch, "chunk": chunk}
+        given = Chains(state, step.no_info(state))
+        last, seen, samples, _ = loops.run(step, given, num_steps, progress=progress, checkpoint=checkpoint, **more)
+        state = last.state
+    else:
         rule = f"a multiple of the {mesh.size} devices of the mesh"
         require("run", "number of chains", rule, num_chains, lambda n: n % mesh.size == 0)
-        state = _place(state, mesh)
-    kept_per_chunk = max(1, chunk // thin)
-    kept, done, began = num_steps // thin, 0, time.perf_counter()
-    parts, rates, nans, costs = [], np.zeros(num_chains), np.zeros(num_chains, int), np.zeros(num_chains, int)
-    while done < kept:
-        length = min(kept_per_chunk, kept - done)
-        first = jnp.asarray(first_step + done * thin, jnp.int32)
-        work = (collect, state, first, length, thin)
-        done_now = _advance(key, kernel, *work) if mesh is None else _advance_over(key, kernel, *work, mesh)
-        state, (samples, rate, nan, cost) = done_now
-        parts.append(jax.tree.map(np.asarray, samples))
-        rates += np.asarray(rate)
-        nans += np.asarray(nan)
-        costs += np.asarray(cost)
-        done += length
-        if progress is not None:
-            seconds = time.perf_counter() - began
-            progress(Progress(done * thin, num_steps, seconds, seconds / done * (kept - done)))
+        require("run", "checkpoint", "None with a mesh", checkpoint, lambda path: path is None)
+        size = max(1, (1000 if chunk is None else chunk) // thin)
+
+        def advance(state: Any, done: int, count: int) -> Any:
+            return _advance_over(key, kernel, collect, state, first_step + done * thin, count, size, thin, mesh)
+
+        state, (seen, samples) = loops.chunks(
+            advance, _place(state, mesh), num_steps // thin, size, steps=thin, progress=progress, adapt=chunk is None
+        )
+        seen = jax.tree.map(lambda leaf: leaf.reshape(-1, num_chains), seen)
+    rate, bad, cost = (np.asarray(leaf) for leaf in seen)
+    nans = bad.sum(0)
     if nans.any():
         warnings.warn(f"{nans.sum()} steps had a log ratio of NaN and were rejected; is f finite?", stacklevel=2)
-    samples = jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *parts)
-    return Run(samples, state, rates / num_steps, nans, costs)
+    samples = jax.tree.map(lambda leaf: np.ascontiguousarray(np.moveaxis(np.asarray(leaf), 0, 1)), samples)
+    return Run(samples, state, rate.mean(0, dtype=float), nans, cost.sum(0, dtype=int))
 
 
 def _start(kernel: Any, position: Tree) -> Any:
@@ -148,62 +143,81 @@ def _place(state: Any, mesh: Mesh) -> Any:
     return jax.tree.map(one, state)
 
 
-@eqx.filter_jit
-def _advance(key: Array, kernel: Any, collect: Callable, state: Any, first: Array, length: int, thin: int) -> Any:
-    numbers = jnp.arange(jax.tree.leaves(state)[0].shape[0])
-    return _chains(key, kernel, collect, state, first, length, thin, numbers)
+class Chains(NamedTuple):
+    """The chains' states, and what their last steps said (the proposal among it: it is carried, not stacked)."""
+
+    state: Any
+    info: Any
+
+
+class Step(eqx.Module):
+    """One step of the chains of these numbers, all at once; a chain's keys come from its number and the step alone."""
+
+    key: Array
+    kernel: Any
+    numbers: Array
+
+    def __call__(self, chains: Chains, index: Array) -> tuple[Chains, Any]:
+        """The chains after the step; acceptance rate, whether the ratio was NaN, and cost, of each."""
+        state, info = self._step(chains.state, index)
+        rate = jax.vmap(jnp.mean)(info.acceptance_rate)
+        return Chains(state, info), (rate, info.status == int(Status.DIVERGED), info.cost)
+
+    def no_info(self, state: Any) -> Any:
+        """Zeros in the form of a step's info."""
+        shapes = jax.eval_shape(self._step, state, jnp.asarray(0, jnp.int32))[1]
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    def _step(self, state: Any, index: Array) -> Any:
+        def one(number: Array, state: Any) -> Any:
+            own = jax.random.fold_in(jax.random.fold_in(self.key, number), index)
+            return self.kernel.step(own, state)
+
+        return jax.vmap(one)(self.numbers, state)
+
+
+class Collect(eqx.Module):
+    """What is kept of the chains."""
+
+    function: Callable[[Any, Any], Tree]
+
+    def __call__(self, chains: Chains) -> Tree:
+        """The user's function of each chain's state and info."""
+        return jax.vmap(self.function)(chains.state, chains.info)
 
 
 def _advance_over(
-    key: Array, kernel: Any, collect: Callable, state: Any, first: Array, length: int, thin: int, mesh: Mesh
+    key: Array, kernel: Any, collect: Callable, state: Any, first: int, count: int, size: int, thin: int, mesh: Mesh
 ) -> Any:
     # What every device knows travels as plain numbers, for a process may only give what lies on its own devices.
-    known = jax.tree.map(np.asarray, (jax.random.key_data(key), eqx.filter(kernel, eqx.is_array), first))
+    numbers = np.int32(first), np.int32(count)
+    known = jax.tree.map(np.asarray, (jax.random.key_data(key), eqx.filter(kernel, eqx.is_array), *numbers))
     rest = eqx.filter(kernel, eqx.is_array, inverse=True)
-    return _split(known, rest, collect, state, length, thin, mesh, jax.random.key_impl(key))
+    return _split(known, rest, collect, state, size, thin, mesh, jax.random.key_impl(key))
 
 
 @eqx.filter_jit
 def _split(
-    known: Any, rest: Any, collect: Callable, state: Any, length: int, thin: int, mesh: Mesh, implementation: Any
+    known: Any, rest: Any, collect: Callable, state: Any, size: int, thin: int, mesh: Mesh, implementation: Any
 ) -> Any:
     axis = mesh.axis_names[0]
 
     def on_device(known, state):
-        key_data, arrays, first = known
+        key_data, arrays, first, count = known
         key = jax.random.wrap_key_data(key_data, impl=implementation)
         here = jax.tree.leaves(state)[0].shape[0]
         numbers = jax.lax.axis_index(axis) * here + jnp.arange(here)
-        state, kept = _chains(key, eqx.combine(arrays, rest), collect, state, first, length, thin, numbers)
-        return state, jax.lax.all_gather(kept, axis, tiled=True)
+        step, watch = Step(key, eqx.combine(arrays, rest), numbers), Collect(collect)
+        chains = Chains(state, step.no_info(state))
+        chains, (seen, kept) = loops.repeat(step, chains, first, size, every=thin, record=watch, count=count)
+        return chains.state, _everyone(seen, axis, 2), _everyone(kept, axis, 1)
 
-    ins, outs = (Spec(), Spec(axis)), (Spec(axis), Spec())
-    return jax.shard_map(on_device, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=False)(known, state)
+    ins, outs = (Spec(), Spec(axis)), (Spec(axis), Spec(), Spec())
+    split = jax.shard_map(on_device, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=False)
+    state, seen, kept = split(known, state)
+    return state, (seen, kept)
 
 
-def _chains(
-    key: Array, kernel: Any, collect: Callable, state: Any, first: Array, length: int, thin: int, numbers: Array
-) -> Any:
-    """The chains of these numbers, all at once; a chain's keys come from its number alone."""
-    chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(numbers)
-
-    def chain(key, state):
-        def one(carry, step):
-            state, info = kernel.step(jax.random.fold_in(key, step), carry[0])
-            bad = info.status == int(Status.DIVERGED)
-            return (state, info), (jnp.mean(info.acceptance_rate), bad, info.cost)
-
-        # The last info is carried, not stacked: it holds the proposal.
-        no_info = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(kernel.step, key, state)[1]
-        )
-
-        def keep(state, number):
-            steps = first + number * thin + jnp.arange(thin)
-            (state, info), (rate, bad, cost) = jax.lax.scan(one, (state, no_info), steps)
-            return state, (collect(state, info), jnp.sum(rate), jnp.sum(bad), jnp.sum(cost))
-
-        state, (samples, rate, nan, cost) = jax.lax.scan(keep, state, jnp.arange(length))
-        return state, (samples, jnp.sum(rate), jnp.sum(nan), jnp.sum(cost))
-
-    return jax.vmap(chain)(chain_keys, state)
+def _everyone(tree: Any, axis: str, position: int) -> Any:
+    """The rows of all devices' chains, which lie along this axis of the leaves."""
+    return jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, axis, axis=position, tiled=True), tree)

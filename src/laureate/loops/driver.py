@@ -1,0 +1,207 @@
+"""The loop around the compiled steps: chunks, progress, checkpoint, and Ctrl-C."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from laureate._core import Status, require
+from laureate.loops.checkpoint import Checkpoint
+from laureate.loops.repeat import repeat
+
+__all__ = ["Outcome", "Progress", "chunks", "run"]
+
+LONGEST = 1000  # steps of a chunk
+SMALL = 2**22  # bytes of a chunk's results for which short runs use the long runs' program
+SECONDS_A_CALL = 1.0  # what a chunk should last where somebody watches
+SECONDS_BETWEEN_FILES = 10.0
+
+
+class Progress(NamedTuple):
+    """Where a run stands: steps done, steps in all, seconds spent and expected to remain."""
+
+    done: int
+    total: int
+    seconds: float
+    remaining: float
+
+
+class Outcome(NamedTuple):
+    """What a run gives.
+
+    state: after the last step. seen: what the steps returned, one row a step. recorded: one row a record.
+    status: DIVERGED where a number in the state is not finite, else OK.
+    """
+
+    state: Any
+    seen: Any
+    recorded: Any
+    status: Array
+
+
+def run(
+    step: Callable[[Any, Array], tuple[Any, Any]],
+    state: Any,
+    num_steps: int,
+    *,
+    first: Array | int = 0,
+    every: int = 1,
+    record: Callable[[Any], Any] | None = None,
+    chunk: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    settings: Any = None,
+) -> Outcome:
+    """Take ``num_steps`` steps, compiled in chunks; the same call again goes on from its checkpoint.
+
+    step: ``step(state, index) -> (state, seen)``, by the absolute index alone, so that neither chunks nor stopping and
+        going on change a result. Make it an ``equinox.Module``: its arrays are then arguments, and new numbers compile
+        nothing; a new function object compiles anew.
+    num_steps: a multiple of ``every``; a new one compiles nothing unless the results of a chunk are large (4 MiB).
+    first: the absolute index of the first step. every, record: ``record(state)`` after every so many steps.
+    chunk: steps between two calls of ``progress``, about; by default as many as take a second, at most 1,000.
+    progress: called with a `Progress`; what it raises ends the run, with the checkpoint written.
+    checkpoint: a file, written now and then, at the end, and when the run is interrupted. It may be asked to go on
+        with more steps, but not with other ``settings`` (by default all but ``num_steps`` and ``chunk``).
+
+    Within jit or vmap it is one scan, without progress and checkpoint.
+
+    >>> import jax.numpy as jnp
+    >>> outcome = run(lambda x, t: (0.5 * x, x), jnp.asarray(8.0), 4, record=lambda x: x, every=2)
+    >>> float(outcome.state), outcome.seen.tolist(), outcome.recorded.tolist(), int(outcome.status)
+    (0.5, [8.0, 4.0, 2.0, 1.0], [2.0, 0.5], 0)
+    """
+    require("run", "num_steps", "an integer >= 0", num_steps, lambda n: isinstance(n, int) and n >= 0)
+    require("run", "every", "an integer >= 1", every, lambda n: isinstance(n, int) and n >= 1)
+    require("run", "num_steps", f"a multiple of every = {every}", num_steps, lambda n: n % every == 0)
+    require("run", "chunk", "None or an integer >= 1", chunk, lambda n: n is None or (isinstance(n, int) and n >= 1))
+    blocks = num_steps // every
+    watched = progress is not None or checkpoint is not None
+    whole = lambda: _outcome(*_whole(step, record, state, jnp.asarray(first), blocks, every))  # noqa: E731
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((step, state, first))) and not watched:
+        return whole()
+    first = int(first)
+    state = jax.tree.map(lambda leaf: _strong(leaf) if eqx.is_array(leaf) else leaf, state)
+    size = max(1, (LONGEST if chunk is None else chunk) // every)
+
+    def advance(state: Any, done: int, count: int) -> tuple[Any, Any]:
+        begin = jnp.asarray(first + done * every, jnp.int32)
+        return _advance(step, record, state, begin, jnp.asarray(count, jnp.int32), size, every)
+
+    shapes = lambda: eqx.filter_eval_shape(advance, state, 0, 1)[1]  # noqa: E731
+    if blocks < size and sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes())) > SMALL:
+        size = 2 ** max(0, blocks - 1).bit_length()
+    if settings is None:
+        settings = {"step": step, "start": state, "first": first, "every": every, "record": record}
+    kept = None if checkpoint is None else Checkpoint(checkpoint, settings)
+    try:
+        more = {"steps": every, "shapes": shapes, "progress": progress, "checkpoint": kept, "adapt": chunk is None}
+        state, rows = chunks(advance, state, blocks, size, **more)
+    except jax.errors.TracerArrayConversionError:
+        if watched:
+            raise
+        return whole()  # a function closes over what is traced
+    return _outcome(state, jax.tree.map(jnp.asarray, rows))
+
+
+def chunks(
+    advance: Callable[[Any, int, int], tuple[Any, Any]],
+    state: Any,
+    total: int,
+    size: int,
+    *,
+    steps: int = 1,
+    shapes: Callable[[], Any] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    adapt: bool = True,
+) -> tuple[Any, Any]:
+    """The host's side of a run, for drivers with a program of their own: ``total`` blocks, at most ``size`` at once.
+
+    advance: ``advance(state, done, count) -> (state, rows)``: ``count`` more blocks after the first ``done``; the first
+        ``count`` rows of its leaves are theirs. shapes: the form of its rows, asked for only where they are on disk; to
+        be given where ``advance`` cannot be traced.
+    steps: that a block stands for, in what ``progress`` gets. adapt: where somebody watches, so many blocks at once as
+        take about a second.
+
+    Returns the state and the rows of all blocks as NumPy arrays.
+    """
+    done, parts = 0, []
+    form = (lambda: eqx.filter_eval_shape(advance, state, 0, 1)[1]) if shapes is None else shapes
+    if checkpoint is not None and checkpoint.path.exists():
+        done, state, rows = checkpoint.load(state, form()) or (0, state, None)
+        remedy = "Ask for as many steps, or name another file."
+        require("Checkpoint", "done", f"<= {total * steps} steps", done * steps, lambda n: n <= total * steps, remedy)
+        parts = [jax.tree.map(np.asarray, rows)]
+    began, before, written, count = time.perf_counter(), done, done, size
+    last_file = began
+    adapt = adapt and (progress is not None or checkpoint is not None)
+    if adapt:
+        count = 1  # the first call compiles; then as many blocks as take about a second
+    try:
+        while done < total:
+            now, call = min(count, total - done), time.perf_counter()
+            new, rows = advance(state, done, now)
+            rows = jax.tree.map(lambda leaf, now=now: np.asarray(leaf)[:now], rows)
+            state, done = new, done + now
+            parts.append(rows)
+            moment = time.perf_counter()
+            if adapt and done - before > 1:  # without the call that compiled
+                count = min(size, count * 2) if moment - call < SECONDS_A_CALL else max(1, count // 2)
+            if checkpoint is not None and moment - last_file > SECONDS_BETWEEN_FILES and done < total:
+                checkpoint.save(done, state, _joined(parts))
+                written, last_file = done, time.perf_counter()
+            if progress is not None:
+                spent = moment - began
+                remaining = spent / (done - before) * (total - done)
+                progress(Progress(done * steps, total * steps, spent, remaining))
+    finally:
+        if checkpoint is not None and done > written:
+            checkpoint.save(done, state, _joined(parts))
+    empty = lambda leaf: np.zeros((0, *leaf.shape[1:]), leaf.dtype)  # noqa: E731
+    return state, _joined(parts) if parts else jax.tree.map(empty, form())
+
+
+def _joined(parts: list[Any]) -> Any:
+    parts[:] = [jax.tree.map(lambda *rows: np.concatenate(rows), *parts)]
+    return parts[0]
+
+
+@eqx.filter_jit
+def _advance(
+    step: Callable, record: Callable | None, state: Any, first: Array, count: Array, size: int, every: int
+) -> tuple[Any, Any]:
+    return repeat(step, state, first, size, every=every, record=record, count=count)
+
+
+@eqx.filter_jit
+def _whole(
+    step: Callable, record: Callable | None, state: Any, first: Array, length: int, every: int
+) -> tuple[Any, Any]:
+    return repeat(step, state, first, length, every=every, record=record)
+
+
+def _strong(leaf: Array) -> Array:
+    """An array of weak type (as of ``jnp.asarray(0.3)``) is compiled apart; its type is known, so it is made firm."""
+    weak = getattr(leaf, "weak_type", False)
+    return jax.lax.convert_element_type(leaf, leaf.dtype) if weak else jnp.asarray(leaf)
+
+
+def _outcome(state: Any, rows: Any) -> Outcome:
+    seen, recorded = rows
+    seen = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), seen)
+    return Outcome(state, seen, recorded, status_of(state))
+
+
+def status_of(state: Any) -> Array:
+    """DIVERGED where a number of the state is not finite."""
+    finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))]
+    fine = jnp.all(jnp.stack(finite)) if finite else jnp.asarray(True)
+    return jnp.where(fine, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)

@@ -1,0 +1,89 @@
+"""What settings a run was made with, as text: one line a field, so that a difference can be named."""
+
+import dataclasses
+import hashlib
+import types
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["describe"]
+
+SHORT = 16  # arrays of so many numbers are written out; of longer ones their digest
+
+
+def describe(value: Any, name: str = "") -> dict[str, str]:
+    """Every field of a nested value as ``{path: text}``, the same in every process.
+
+    Modules and other objects by their fields, functions by name, code and what they close over, arrays by dtype, shape
+    and content, typed keys by their generator too.
+
+    >>> describe({"rate": 0.1, "sizes": (2, 3)}, "net")
+    {'net.rate': '0.1', 'net.sizes[0]': '2', 'net.sizes[1]': '3'}
+    """
+    found: dict[str, str] = {}
+    _walk(value, name, found, set())
+    return found
+
+
+def _walk(value: Any, name: str, found: dict[str, str], above: set[int]) -> None:
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.dtype | type):
+        found[name] = repr(value)
+    elif isinstance(value, jax.Array | np.ndarray | np.generic):
+        found[name] = _array(value)
+    elif id(value) in above:
+        found[name] = "(itself)"
+    else:
+        above = above | {id(value)}
+        kind, parts = _parts(value)
+        if kind or not parts:
+            found[name] = kind or f"{type(value).__qualname__}()"
+        for part, inner in parts:
+            _walk(inner, f"{name}{part}".lstrip("."), found, above)
+
+
+def _parts(value: Any) -> tuple[str, list[tuple[str, Any]]]:
+    """What it is, where that is not told by its parts, and its parts."""
+    if isinstance(value, dict):
+        return "", [(f".{key}", inner) for key, inner in value.items()]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "", [(f".{field}", getattr(value, field)) for field in value._fields]  # type: ignore[attr-defined]
+    if isinstance(value, list | tuple):
+        return "", [(f"[{i}]", inner) for i, inner in enumerate(value)]
+    if dataclasses.is_dataclass(value):
+        fields = [(f".{f.name}", getattr(value, f.name, None)) for f in dataclasses.fields(value)]
+        return f"{type(value).__module__}.{type(value).__qualname__}", fields
+    if isinstance(value, types.MethodType):
+        return value.__func__.__qualname__, [(".self", value.__self__)]
+    if isinstance(value, types.FunctionType):
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        inner = [(f".{name}", cell.cell_contents) for name, cell in cells]
+        inner += [(f".default{i}", default) for i, default in enumerate(value.__defaults__ or ())]
+        return f"{value.__module__}.{value.__qualname__} {_code(value.__code__)}", inner
+    if hasattr(value, "__wrapped__"):
+        return type(value).__qualname__, [("", value.__wrapped__)]
+    if vars_ := getattr(value, "__dict__", None):
+        return f"{type(value).__module__}.{type(value).__qualname__}", [(f".{k}", v) for k, v in vars_.items()]
+    return f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}", []
+
+
+def _code(code: types.CodeType) -> str:
+    digest = hashlib.sha256(code.co_code)
+    for constant in code.co_consts:
+        text = _code(constant) if isinstance(constant, types.CodeType) else repr(constant)
+        digest.update(text.encode())
+    digest.update(repr(code.co_names).encode())
+    return digest.hexdigest()[:12]
+
+
+def _array(value: Any) -> str:
+    kind = ""
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        kind, value = f"key<{jax.random.key_impl(value)}> ", jax.random.key_data(value)
+    array = np.asarray(value)
+    if array.size <= SHORT:
+        return f"{kind}{array.tolist()} {array.dtype}"
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
+    return f"{kind}{array.dtype}{list(array.shape)} {digest}"
