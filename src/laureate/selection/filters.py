@@ -1,0 +1,93 @@
+"""From statistics W to a list of variables: the knockoff filters, and e-values over several draws of knockoffs."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from laureate._core import require
+
+__all__ = ["Selection", "e_values", "knockoff_filter", "knockoff_threshold", "select_by_e_values", "unattainable"]
+
+
+class Selection(NamedTuple):
+    """selected: ``[p]`` of bool. threshold: inf where nothing is selected. estimate: the estimated share of false ones."""
+
+    selected: Array
+    threshold: Array
+    estimate: Array
+
+
+def knockoff_threshold(w: Any, q: Any, offset: int = 1) -> Array:
+    """τ = min {t > 0: (offset + #{W_j <= -t}) / max(1, #{W_j >= t}) <= q} among t = |W_j|; inf where there is none.
+
+    offset: 1 for knockoff+, which bounds the false discovery rate; 0 for the knockoff filter, which bounds a
+        slightly smaller one (Barber & Candès 2015).
+
+    >>> float(knockoff_threshold(jnp.array([3.0, 2.0, -1.0, 0.5]), q=0.5))
+    2.0
+    """
+    require("knockoff_threshold", "q", "in (0, 1)", q, lambda q: 0 < q < 1)
+    require("knockoff_threshold", "offset", "0 or 1", offset, lambda o: o in (0, 1))
+    w = jnp.asarray(w)
+    ordered, t = jnp.sort(w), jnp.abs(w)
+    at_least = w.shape[0] - jnp.searchsorted(ordered, t, side="left")  # #{W >= t}
+    at_most = jnp.searchsorted(ordered, -t, side="right")  # #{W <= -t}
+    ratio = (offset + at_most) / jnp.maximum(1, at_least)
+    return jnp.min(jnp.where((t > 0) & (ratio <= q), t, jnp.inf))
+
+
+def knockoff_filter(w: Any, q: Any, offset: int = 1) -> Selection:
+    """The variables with W_j >= τ.
+
+    >>> knockoff_filter(jnp.array([3.0, 2.0, -1.0, 0.5]), q=0.5).selected.tolist()
+    [True, True, False, False]
+    """
+    w = jnp.asarray(w)
+    threshold = knockoff_threshold(w, q, offset)
+    selected = w >= threshold
+    estimate = (offset + jnp.sum(w <= -threshold)) / jnp.maximum(1, jnp.sum(selected))
+    return Selection(selected, threshold, jnp.where(jnp.isfinite(threshold), estimate, 0.0))
+
+
+def e_values(w: Any, q: Any) -> Array:
+    """e_j = p 1{W_j >= τ(q)} / (1 + #{W_j <= -τ(q)}), whose sum over null variables has mean at most p.
+
+    (Ren & Barber 2024, eq. 6.) Averages over draws of knockoffs are e-values again: derandomisation.
+    """
+    w = jnp.asarray(w)
+    threshold = knockoff_threshold(w, q)
+    return w.shape[0] * (w >= threshold) / (1.0 + jnp.sum(w <= -threshold))
+
+
+def select_by_e_values(e: Any, q: Any) -> Array:
+    """e-BH: the k̂ largest, k̂ = max {k: e_(k) >= p / (q k)} (Wang & Ramdas 2022).
+
+    >>> select_by_e_values(jnp.array([8.0, 9.0, 0.0, 1.0]), q=0.25).tolist()
+    [True, True, False, False]
+    """
+    require("select_by_e_values", "q", "in (0, 1)", q, lambda q: 0 < q < 1)
+    e = jnp.asarray(e)
+    p = e.shape[0]
+    ordered = jnp.sort(e)[::-1]
+    rank = jnp.arange(1, p + 1)
+    # A whisker below the bound, so that k e_(k) q = p is not lost to rounding.
+    last = jnp.max(jnp.where(ordered * rank * q >= p * (1 - 1e-6), rank, 0))
+    cut = jnp.where(last > 0, ordered[jnp.maximum(last - 1, 0)], jnp.inf)
+    return e >= cut
+
+
+def unattainable(num_variables: int, q: float, offset: int = 1) -> str:
+    """Why nothing can be selected at q with so few variables; empty where something can.
+
+    >>> unattainable(8, 0.1)
+    'q = 0.1 takes at least 10 selected variables with offset 1, and there are 8. Raise q to 0.125 or more.'
+    """
+    needed = -(-offset // q) if offset else 1  # ceil(offset / q)
+    needed = int(needed)
+    if num_variables >= needed:
+        return ""
+    return (
+        f"q = {q:g} takes at least {needed} selected variables with offset {offset}, and there are {num_variables}. "
+        f"Raise q to {offset / num_variables:.3g} or more."
+    )

@@ -1,0 +1,324 @@
+"""KnockoffGAN: a generator of knockoffs against a network that looks for swaps, with a critic and a power network."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from laureate._core import require
+from laureate.selection.gaussian import GaussianKnockoffs, SecondOrderKnockoffs, symmetric_root
+from laureate.selection.losses import critic_loss, information, moment_gap, swap_loss
+from laureate.selection.tables import check_table, location_and_scale, refuse_response
+from laureate.selection.validity import discrimination
+
+__all__ = ["FittedKnockoffGAN", "History", "KnockoffGAN", "RefinedKnockoffs"]
+
+
+class History(NamedTuple):
+    """What training saw, a row a checkpoint: the terms a minibatch, and where rows were kept back, the validity test's.
+
+    swap: L_D per coordinate asked (-log 2 = -0.693 at validity). critic: L_f. information: mean Î_j. moments: the gap of
+    moments. accuracy: of the held-out validity test at the checkpoints, the start first; empty without validation.
+    """
+
+    swap: Array
+    critic: Array
+    information: Array
+    moments: Array
+    accuracy: Array
+
+
+class KnockoffGAN(eqx.Module):
+    """Knockoffs from a generative adversarial network (Jordon, Yoon & van der Schaar 2019).
+
+    min_G max_{D, f, T} L_D + λ Σ_j Î_j + μ L_f;   X̃ = G(X, Z)
+
+    The defaults are the paper's; ``KnockoffGAN.released()`` has those of its code. Inputs are standardised.
+
+    power: λ. stability: μ. hidden: the hint where nothing is revealed. revealed: the share of hints that tell.
+    uniform: 1 for Z ~ U[0, 1]^p, 0 for N(0, 1)^p. inner_steps: updates of D, f and T for one of G.
+    simultaneous: 1 to let G answer the networks as they were before these updates.
+    start: 1 to let the networks correct second-order Gaussian knockoffs, 0 to begin from nothing.
+    moments, target: weights of two terms of ours: the gap of moments, and (cor(X_j, X̃_j) - 1 + s_j)² with MVR's s.
+    width: hidden units of G, D and f; None: p. depth: their hidden layers. validation: the share of rows kept back for
+    the validity test, by which the best of ``checkpoints`` states, the start among them, is kept; 0: the last is.
+    """
+
+    power: float | Array = 1.0
+    stability: float | Array = 1.0
+    hidden: float | Array = 0.5
+    revealed: float | Array = 0.9
+    penalty: float | Array = 10.0
+    uniform: float | Array = 1.0
+    inner_steps: int | Array = 5
+    simultaneous: float | Array = 0.0
+    start: float | Array = 0.0
+    moments: float | Array = 0.0
+    target: float | Array = 0.0
+    learning_rate: float | Array = 1e-4
+    momentum: float | Array = 0.5
+    num_steps: int = eqx.field(static=True, default=2000)
+    batch: int = eqx.field(static=True, default=128)
+    width: int | None = eqx.field(static=True, default=None)
+    depth: int = eqx.field(static=True, default=1)
+    checkpoints: int = eqx.field(static=True, default=10)
+    validation: float = eqx.field(static=True, default=0.0)
+
+    def __check_init__(self):
+        for name in ("power", "stability", "penalty", "moments", "target"):
+            require("KnockoffGAN", name, ">= 0", getattr(self, name), lambda v: v >= 0)
+        for name in ("hidden", "revealed", "uniform", "simultaneous", "start"):
+            require("KnockoffGAN", name, "in [0, 1]", getattr(self, name), lambda v: 0 <= v <= 1)
+        require("KnockoffGAN", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
+        require("KnockoffGAN", "momentum", "in [0, 1)", self.momentum, lambda v: 0 <= v < 1)
+        require("KnockoffGAN", "batch", ">= 4", self.batch, lambda v: v >= 4)
+        require("KnockoffGAN", "validation", "in [0, 1)", self.validation, lambda v: 0 <= v < 1)
+        for name in ("inner_steps", "num_steps", "depth", "checkpoints"):
+            require("KnockoffGAN", name, ">= 1", getattr(self, name), lambda v: v >= 1)
+        require(
+            "KnockoffGAN", "num_steps", f"a multiple of checkpoints = {self.checkpoints}", self.num_steps,
+            lambda v: v % self.checkpoints == 0,
+        )  # fmt: skip
+
+    @classmethod
+    def released(cls, **settings: Any) -> "KnockoffGAN":
+        """With the settings of the authors' code where they differ from the text: λ = 0.01, normal Z, hidden hints 0."""
+        return cls(**({"power": 0.01, "hidden": 0.0, "uniform": 0.0} | settings))
+
+    def fit(self, key: Array, x: Any, y: Any = None) -> "FittedKnockoffGAN":
+        """Train on the rows of ``x``."""
+        refuse_response("KnockoffGAN", y)
+        x = check_table("KnockoffGAN", x)
+        n, p = x.shape
+        kept = int(self.validation * n)
+        require("KnockoffGAN", "X", "of at least 8 rows to train on", n - kept, lambda rows: rows >= 8)
+        if n < 5 * p:
+            warnings.warn(f"KnockoffGAN: {n} rows are fewer than 5 for each of {p} columns.", stacklevel=2)
+        order_key, base_key, init_key, train_key, test_key = jax.random.split(key, 5)
+        mean, scale = location_and_scale(x)
+        z = ((x - mean) / scale)[jax.random.permutation(order_key, n)]
+        held, rows = z[:kept], z[kept:]
+        base = _Base.of(SecondOrderKnockoffs("mvr", shrinkage="ledoit-wolf").fit(base_key, rows))
+        players = self._init(init_key, p)
+        generator, history = self._train(train_key, test_key, players, base, rows, held)
+        return FittedKnockoffGAN(generator, base, mean, scale, self.start, self.uniform, history)
+
+    def _init(self, key: Array, p: int) -> "_Players":
+        width, keys = self.width or p, jax.random.split(key, 4)
+        hidden = [width] * self.depth
+        generator = _layers(keys[0], [2 * p, *hidden, p])
+        # Where it corrects Gaussian knockoffs it starts as no correction.
+        generator[-1] = (generator[-1][0] * (1.0 - self.start), generator[-1][1])
+        power = (0.5 * jax.random.normal(keys[3], (p, 2, 3)), jnp.zeros((p, 2)))
+        return _Players(generator, _layers(keys[1], [3 * p, *hidden, p]), _layers(keys[2], [p, *hidden, 1]), power)
+
+    def _train(self, key, test_key, players, base, rows, held):
+        optimiser = optax.adam(self.learning_rate, b1=self.momentum)
+
+        def step(carry, t):
+            players, states = carry
+            before = players
+
+            def inner(i, carry):
+                players, state = carry
+                draw = self._draw(jax.random.fold_in(jax.random.fold_in(key, t), i), rows, self.revealed)
+                knockoff = self._generate(players.generator, base, draw)
+
+                def gain(rivals):  # D, f and T each see their own term alone, so one gradient serves the three
+                    terms = self._terms(players.with_rivals(rivals), draw, knockoff)
+                    return -(terms.swap + terms.critic + jnp.sum(terms.information))
+
+                updates, state = optimiser.update(jax.grad(gain)(players.rivals), state)
+                return players.with_rivals(optax.apply_updates(players.rivals, updates)), state
+
+            players, rival_state = jax.lax.fori_loop(0, self.inner_steps, inner, (players, states[1]))
+            seen = jax.tree.map(lambda a, b: jnp.where(self.simultaneous > 0.5, a, b), before.rivals, players.rivals)
+            draw = self._draw(jax.random.fold_in(jax.random.fold_in(key, t), 1_000_003), rows, 0.0)
+
+            def cost(generator):
+                knockoff = self._generate(generator, base, draw)
+                terms = self._terms(players.with_rivals(seen), draw, knockoff)
+                gap = moment_gap(draw.x, knockoff)
+                reach = jnp.sum((_correlations(draw.x, knockoff) - base.correlation) ** 2)
+                # L_f's only part that depends on G and is not the penalty: -μ E f(X̃)
+                stability = -jnp.mean(_critic(seen[1], knockoff))
+                total = terms.swap + self.power * jnp.sum(terms.information) + self.stability * stability
+                return total + self.moments * gap + self.target * reach, (terms, gap)
+
+            (_, (terms, gap)), slope = jax.value_and_grad(cost, has_aux=True)(players.generator)
+            updates, generator_state = optimiser.update(slope, states[0])
+            players = players._replace(generator=optax.apply_updates(players.generator, updates))
+            row = (terms.asked, terms.critic, jnp.mean(terms.information), gap)
+            return (players, (generator_state, rival_state)), row
+
+        def accuracy(generator):
+            half, state_key = len(held) // 2, jax.random.fold_in(test_key, 0)
+            z = jax.random.normal(state_key, held.shape)
+            draw = _Draw(held, held, self._noise(state_key, held.shape), z, held > 0, held > 0, held)
+            knockoff = self._generate(generator, base, draw)
+            return discrimination(test_key, held[:half], knockoff[:half], held[half:], knockoff[half:])[0]
+
+        def part(carry, i):
+            state, best, score = carry
+            steps = i * (self.num_steps // self.checkpoints) + jnp.arange(self.num_steps // self.checkpoints)
+            state, rows_seen = jax.lax.scan(step, state, steps)
+            found = accuracy(state[0].generator) if len(held) >= 8 else jnp.zeros(())
+            better = (found < score) if len(held) >= 8 else True
+            best = jax.tree.map(lambda a, b: jnp.where(better, a, b), state[0].generator, best)
+            means = tuple(jnp.mean(value[-10:]) for value in rows_seen)
+            return (state, best, jnp.where(better, found, score)), (*means, found)
+
+        first = accuracy(players.generator) if len(held) >= 8 else jnp.zeros(())
+        states = (optimiser.init(players.generator), optimiser.init(players.rivals))
+        carry = ((players, states), players.generator, first)
+        (_, best, _), seen = jax.lax.scan(part, carry, jnp.arange(self.checkpoints))
+        accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) >= 8 else jnp.zeros((0,))
+        return best, History(*seen[:4], accuracies)
+
+    def _draw(self, key: Array, rows: Array, revealed: Array | float) -> "_Draw":
+        """A minibatch and all random numbers that a step needs, from one block."""
+        p, (first, second, third) = rows.shape[1], jax.random.split(key, 3)
+        # Two lists of rows: the second, for MINE's shuffled marginal, is independent of the first.
+        index = jax.random.randint(first, (2, self.batch), 0, rows.shape[0])
+        uniform = jax.random.uniform(second, (self.batch, 3 * p + 1))
+        x, other = rows[index[0]], rows[index[1]]
+        normal = jax.random.normal(third, (self.batch, 2 * p))
+        noise = jnp.where(self.uniform > 0.5, uniform[:, :p], normal[:, :p])
+        swapped, told = uniform[:, p : 2 * p] < 0.5, uniform[:, 2 * p : 3 * p] < revealed
+        return _Draw(x, other, noise, normal[:, p:], swapped, told, uniform[:, -1:])
+
+    def _noise(self, key: Array, shape: tuple[int, ...]) -> Array:
+        first, second = jax.random.split(key)
+        return jnp.where(self.uniform > 0.5, jax.random.uniform(first, shape), jax.random.normal(second, shape))
+
+    def _generate(self, generator, base: "_Base", draw: "_Draw") -> Array:
+        return _knockoffs(generator, base, self.start, draw.x, draw.noise, draw.normal)
+
+    def _terms(self, players: "_Players", draw: "_Draw", knockoff: Array) -> "_Terms":
+        def logits(u, hint):
+            return _network(players.discriminator, jnp.concatenate([u, hint], axis=-1), jnp.tanh)
+
+        total, asked = swap_loss(logits, draw.x, knockoff, draw.swapped, draw.revealed, self.hidden)
+        critic = critic_loss(lambda v: _critic(players.critic, v), draw.x, knockoff, draw.mix, self.penalty)
+        bound = information(lambda a, b: _power(players.power, a, b), draw.x, knockoff, draw.other)
+        return _Terms(total, asked, critic, bound)
+
+
+class FittedKnockoffGAN(eqx.Module):
+    """A trained generator. history: what training saw."""
+
+    generator: Any
+    base: Any
+    mean: Array
+    scale: Array
+    start: float | Array
+    uniform: float | Array
+    history: History
+
+    def sample(self, key: Array, x: Any) -> Array:
+        """One draw of knockoffs ``[n, p]`` for the rows of ``x``."""
+        z = (jnp.asarray(x, self.mean.dtype) - self.mean) / self.scale
+        first, second, third = jax.random.split(key, 3)
+        noise = jnp.where(self.uniform > 0.5, jax.random.uniform(first, z.shape), jax.random.normal(second, z.shape))
+        drawn = _knockoffs(self.generator, self.base, self.start, z, noise, jax.random.normal(third, z.shape))
+        return self.mean + self.scale * drawn
+
+
+def RefinedKnockoffs(**settings: Any) -> KnockoffGAN:  # noqa: N802  (a sampler like the others, by other defaults)
+    """Our own default for tables that are not Gaussian: second-order knockoffs that a network corrects.
+
+    The generator starts as Gaussian knockoffs, moments and correlations replace the power network, and of the states
+    seen in training the one that a held-out validity test tells least is kept, the start among them.
+    """
+    ours = {
+        "start": 1.0, "power": 0.0, "stability": 0.0, "moments": 1.0, "target": 1.0, "uniform": 0.0,
+        "learning_rate": 1e-3, "validation": 0.25,
+    }  # fmt: skip
+    return KnockoffGAN(**(ours | settings))
+
+
+class _Players(NamedTuple):
+    generator: Any
+    discriminator: Any
+    critic: Any
+    power: Any
+
+    @property
+    def rivals(self) -> tuple[Any, Any, Any]:
+        return self.discriminator, self.critic, self.power
+
+    def with_rivals(self, rivals: tuple[Any, Any, Any]) -> "_Players":
+        return _Players(self.generator, *rivals)
+
+
+class _Draw(NamedTuple):
+    x: Array
+    other: Array
+    noise: Array
+    normal: Array
+    swapped: Array
+    revealed: Array
+    mix: Array
+
+
+class _Terms(NamedTuple):
+    swap: Array
+    asked: Array
+    critic: Array
+    information: Array
+
+
+def _layers(key: Array, sizes: list[int]) -> list[tuple[Array, Array]]:
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        (jax.random.normal(k, (a, b)) * jnp.sqrt(1.0 / a), jnp.zeros(b))
+        for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
+    ]
+
+
+def _network(layers: Any, x: Array, activation: Any) -> Array:
+    for weight, bias in layers[:-1]:
+        x = activation(x @ weight + bias)
+    weight, bias = layers[-1]
+    return x @ weight + bias
+
+
+def _critic(layers: Any, x: Array) -> Array:
+    return _network(layers, x, jax.nn.relu)[..., 0]
+
+
+def _power(parameters: Any, x: Array, knockoff: Array) -> Array:
+    """T_j(x_j, x̃_j), ``[n, p]``: a few tanh units a variable, two in the authors' code."""
+    weights, biases = parameters  # [p, units, 3]: from x_j, from x̃_j, to the output
+    hidden = jnp.tanh(x[..., None] * weights[..., 0] + knockoff[..., None] * weights[..., 1] + biases)
+    return jnp.sum(hidden * weights[..., 2], axis=-1)
+
+
+class _Base(NamedTuple):
+    """Second-order knockoffs of standardised rows, ready to draw: x + (mean - x) shift + normal root."""
+
+    mean: Array
+    shift: Array
+    root: Array
+    correlation: Array  # [p], of a variable with its knockoff
+
+    @classmethod
+    def of(cls, law: GaussianKnockoffs) -> "_Base":
+        shift = jnp.linalg.solve(law.covariance, jnp.diag(law.s))
+        root = symmetric_root(law.conditional(law.mean[None])[1])
+        return cls(law.mean, shift, root, 1.0 - law.s / jnp.diag(law.covariance))
+
+
+def _knockoffs(generator, base: _Base, start, x: Array, noise: Array, normal: Array) -> Array:
+    """G(x, z), or with start = 1 Gaussian knockoffs corrected by it."""
+    gaussian = x - (x - base.mean) @ base.shift + normal @ base.root
+    return start * gaussian + _network(generator, jnp.concatenate([x, noise], axis=-1), jnp.tanh)
+
+
+def _correlations(x: Array, knockoff: Array) -> Array:
+    a, b = x - jnp.mean(x, axis=0), knockoff - jnp.mean(knockoff, axis=0)
+    return jnp.mean(a * b, axis=0) / jnp.sqrt(jnp.mean(a**2, axis=0) * jnp.mean(b**2, axis=0) + 1e-6)

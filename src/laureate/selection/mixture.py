@@ -1,0 +1,119 @@
+"""Knockoffs of mixtures of Gaussians: exact where the mixture is known, fitted by expectation maximisation otherwise."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from laureate._core import require
+from laureate.selection.gaussian import METHODS, GaussianKnockoffs, Method
+from laureate.selection.tables import check_table, location_and_scale, refuse_response
+
+__all__ = ["GaussianMixtureKnockoffs", "MixtureKnockoffs"]
+
+
+class GaussianMixtureKnockoffs(eqx.Module):
+    """Exact knockoffs of rows from Σ_k w_k N(μ_k, Σ_k) (Gimenez, Ghorbani & Zou 2019).
+
+    k ~ P(k | X) ∝ w_k N(X; μ_k, Σ_k),  then X̃ as in `GaussianKnockoffs` of component k.
+
+    weights: ``[K]``. means: ``[K, p]``. covariances: ``[K, p, p]``.
+    """
+
+    log_weights: Array
+    components: GaussianKnockoffs  # every leaf with a leading axis of components
+
+    def __init__(self, weights: Any, means: Any, covariances: Any, method: Method = "mvr"):
+        self.log_weights = jnp.log(jnp.asarray(weights, float))
+        build = jax.vmap(lambda mean, covariance: GaussianKnockoffs(mean, covariance, method))
+        self.components = build(jnp.asarray(means, float), jnp.asarray(covariances, float))
+
+    def fit(self, key: Array, x: Any, y: Any = None) -> "GaussianMixtureKnockoffs":
+        """The sampler itself: its law is known."""
+        refuse_response("GaussianMixtureKnockoffs", y)
+        return self
+
+    def sample(self, key: Array, x: Any) -> Array:
+        """One draw of knockoffs ``[n, p]`` for the rows of ``x``."""
+        x = jnp.asarray(x, self.log_weights.dtype)
+        which_key, noise_key = jax.random.split(key)
+        scores = log_densities(x, self.log_weights, self.components.mean, self.components.covariance)
+        which = jax.random.categorical(which_key, scores)  # [n]
+        draws = jax.vmap(lambda component: component.sample(noise_key, x))(self.components)  # [K, n, p]
+        return jnp.take_along_axis(draws, which[None, :, None], axis=0)[0]
+
+
+class MixtureKnockoffs(eqx.Module):
+    """Knockoffs from a mixture of Gaussians that is fitted to the table.
+
+    num_components: K. restarts: how many fits from random rows; the likeliest is kept. num_steps: of each fit.
+    ridge: added to the variances of a component, in units of the table's own.
+    """
+
+    num_components: int = eqx.field(static=True, default=4)
+    method: Method = eqx.field(static=True, default="mvr")
+    restarts: int = eqx.field(static=True, default=4)
+    num_steps: int = eqx.field(static=True, default=60)
+    ridge: float | Array = 1e-2
+
+    def __check_init__(self):
+        require("MixtureKnockoffs", "num_components", ">= 1", self.num_components, lambda v: v >= 1)
+        require("MixtureKnockoffs", "method", f"one of {METHODS}", self.method, lambda m: m in METHODS)
+        require("MixtureKnockoffs", "restarts", ">= 1", self.restarts, lambda v: v >= 1)
+        require("MixtureKnockoffs", "num_steps", ">= 1", self.num_steps, lambda v: v >= 1)
+        require("MixtureKnockoffs", "ridge", "> 0", self.ridge, lambda v: v > 0)
+
+    def fit(self, key: Array, x: Any, y: Any = None) -> GaussianMixtureKnockoffs:
+        """The likeliest of several mixtures, with its knockoffs."""
+        refuse_response("MixtureKnockoffs", y)
+        x = check_table("MixtureKnockoffs", x)
+        require(
+            "MixtureKnockoffs",
+            "X",
+            f"of more rows than num_components = {self.num_components}",
+            x.shape[0],
+            lambda n: n > self.num_components,
+        )
+        mean, scale = location_and_scale(x)
+        z = (x - mean) / scale
+        fits = jax.vmap(lambda k: self._expectation_maximisation(k, z))(jax.random.split(key, self.restarts))
+        best = jnp.argmax(fits[-1])
+        log_weights, means, covariances = (leaf[best] for leaf in fits[:-1])
+        means, covariances = mean + scale * means, covariances * jnp.outer(scale, scale)
+        return GaussianMixtureKnockoffs(jnp.exp(log_weights), means, covariances, self.method)
+
+    def _expectation_maximisation(self, key: Array, z: Array) -> tuple[Array, Array, Array, Array]:
+        n, p = z.shape
+        k = self.num_components
+        eye = jnp.eye(p, dtype=z.dtype)
+        start = z[jax.random.choice(key, n, (k,), replace=False)]
+
+        def step(carry, _):
+            log_weights, means, covariances = carry
+            scores = log_densities(z, log_weights, means, covariances)
+            shares = jax.nn.softmax(scores, axis=1)  # E: P(k | z_i)
+            mass = jnp.sum(shares, axis=0) + 1e-6
+            means = shares.T @ z / mass[:, None]  # M
+            centred = z[None] - means[:, None]
+            second = jnp.einsum("ik,kip,kiq->kpq", shares, centred, centred)
+            # A component with few rows leans on the spherical one, so that no covariance is singular.
+            covariances = (second + p * eye) / (mass[:, None, None] + p) + self.ridge * eye
+            return (jnp.log(mass / jnp.sum(mass)), means, covariances), jnp.mean(jax.nn.logsumexp(scores, axis=1))
+
+        first = (jnp.full(k, -jnp.log(k), z.dtype), start, jnp.broadcast_to(eye, (k, p, p)))
+        (log_weights, means, covariances), likelihoods = jax.lax.scan(step, first, length=self.num_steps)
+        return log_weights, means, covariances, likelihoods[-1]
+
+
+def log_densities(x: Array, log_weights: Array, means: Array, covariances: Array) -> Array:
+    """log w_k N(x_i; μ_k, Σ_k), ``[n, K]``."""
+
+    def one(log_weight, mean, covariance):
+        root = jnp.linalg.cholesky(covariance)
+        whitened = jax.scipy.linalg.solve_triangular(root, (x - mean).T, lower=True)
+        log_determinant = jnp.sum(jnp.log(jnp.diag(root)))
+        return log_weight - 0.5 * jnp.sum(whitened**2, axis=0) - log_determinant - 0.5 * mean.size * jnp.log(2 * jnp.pi)
+
+    return jax.vmap(one, out_axes=1)(log_weights, means, covariances)

@@ -1,0 +1,98 @@
+"""The filters against brute force, and the false discovery rate of null statistics by simulation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.selection import e_values, knockoff_filter, knockoff_threshold, select_by_e_values, unattainable
+
+
+def brute_force(w, q, offset):
+    for t in sorted(set(np.abs(w[w != 0]))):
+        if (offset + np.sum(w <= -t)) / max(1, np.sum(w >= t)) <= q:
+            return t
+    return np.inf
+
+
+def test_the_threshold_by_brute_force():
+    """O4, on 10,000 draws with ties and zeros; monotone in q, and offset 0 never stricter than 1."""
+    generator = np.random.default_rng(0)
+    w = np.round(generator.normal(0.5, 1.0, size=(10_000, 12)), 1).astype(np.float32)
+    find = {(q, o): np.asarray(jax.jit(jax.vmap(lambda v, q=q, o=o: knockoff_threshold(v, q, o)))(w))
+            for q, o in ((0.2, 1), (0.5, 1), (0.2, 0))}  # fmt: skip
+    for (q, offset), found in find.items():
+        rows = slice(None) if (q, offset) == (0.2, 1) else slice(2000)
+        expected = [brute_force(row, np.float32(q), offset) for row in w[rows]]
+        np.testing.assert_array_equal(found[rows], np.array(expected, np.float32))
+    assert (find[0.5, 1] <= find[0.2, 1]).all()
+    assert (find[0.2, 0] <= find[0.2, 1]).all()
+
+
+def test_null_statistics_of_random_sign_keep_the_rate():
+    """O5. Twenty signals among 100, nulls symmetric: mean FDP <= q over 10,000 draws; with offset 0 it is more."""
+    generator, q = np.random.default_rng(1), 0.1
+    magnitudes = np.abs(generator.normal(size=(10_000, 100)))
+    signs = np.where(generator.uniform(size=(10_000, 100)) < 0.5, -1, 1)
+    w = np.where(np.arange(100) < 20, magnitudes + 1.5, magnitudes * signs).astype(np.float32)
+
+    def proportion(offset):
+        selected = np.asarray(jax.jit(jax.vmap(lambda v: knockoff_filter(v, q, offset).selected))(w))
+        return selected[:, 20:].sum(1) / np.maximum(1, selected.sum(1)), selected
+
+    plus, selected = proportion(1)
+    assert plus.mean() <= q + 3 * plus.std() / 100
+    assert selected[:, :20].mean() > 0.2  # not by selecting nothing
+    assert proportion(0)[0].mean() > plus.mean()
+    nulls = w[:, 20:] * signs[:, :80]
+    anything = np.asarray(jax.jit(jax.vmap(lambda v: knockoff_filter(v, q).selected.any()))(nulls))
+    assert anything.mean() <= q + 3 * 0.3 / 100
+
+
+def test_permuting_variables_permutes_the_selection():
+    """O13."""
+    w = np.random.default_rng(2).normal(0.8, 1, 40).astype(np.float32)
+    order = np.random.default_rng(3).permutation(40)
+    first, second = knockoff_filter(w, 0.3), knockoff_filter(w[order], 0.3)
+    assert first.selected.any()
+    np.testing.assert_array_equal(np.asarray(first.selected)[order], second.selected)
+    assert float(first.estimate) <= 0.3
+
+
+def test_nothing_is_selected_of_zeros_and_of_too_few():
+    zero = knockoff_filter(jnp.zeros(5), 0.5)
+    assert not zero.selected.any()
+    assert np.isinf(zero.threshold)
+    assert not knockoff_filter(jnp.arange(1.0, 10.0), 0.1).selected.any()  # nine positives
+    assert knockoff_filter(jnp.arange(1.0, 11.0), 0.1).selected.all()  # ten
+    assert unattainable(10, 0.1) == ""
+    assert "at least 20" in unattainable(19, 0.05)
+    assert unattainable(1, 0.1, offset=0) == ""
+
+
+def test_e_values_of_one_draw_give_the_filters_list():
+    """Ren & Barber: with one draw and the same q, e-BH selects what knockoff+ does."""
+    generator = np.random.default_rng(4)
+    for _ in range(50):
+        w = generator.normal(0.6, 1, 30).astype(np.float32)
+        expected = knockoff_filter(w, 0.3).selected
+        np.testing.assert_array_equal(select_by_e_values(e_values(w, 0.3), 0.3), expected)
+
+
+def test_e_values_of_nulls_sum_to_p_at_most_on_average():
+    w = np.random.default_rng(5).normal(size=(20_000, 20)).astype(np.float32)
+    total = np.asarray(jax.jit(jax.vmap(lambda v: e_values(v, 0.3).sum()))(w))
+    assert total.mean() <= 20 + 3 * total.std() / np.sqrt(len(w))
+    assert total.mean() > 5  # it bounds something
+
+
+def test_e_bh_by_hand():
+    assert select_by_e_values(jnp.array([20.0, 9.9, 0.0]), 0.15).tolist() == [True, False, False]
+    assert select_by_e_values(jnp.array([20.0, 10.0, 0.0]), 0.15).tolist() == [True, True, False]
+    assert not select_by_e_values(jnp.zeros(3), 0.5).any()
+
+
+@pytest.mark.parametrize("q", [0.0, 1.0, -1])
+def test_q_is_a_share(q):
+    with pytest.raises(ValueError, match=r"knockoff_threshold.q must be in \(0, 1\); got"):
+        knockoff_filter(jnp.ones(3), q)

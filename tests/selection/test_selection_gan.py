@@ -1,0 +1,157 @@
+"""The terms of KnockoffGAN by hand, and one small training."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate.selection import GaussianKnockoffs, KnockoffGAN, RefinedKnockoffs, critic_loss, information, swap_loss
+from laureate.selection.gan import _layers, _network
+from laureate.selection.losses import hints, moment_gap
+
+KEY = jax.random.key(0)
+
+
+def test_the_swap_loss_by_hand():
+    x, knockoff = jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0]])
+    s, b = jnp.array([[True, False]]), jnp.array([[False, True]])
+    seen = {}
+
+    def logits(u, hint):
+        seen.update(u=u, hint=hint)
+        return jnp.array([[1.0, -2.0]])
+
+    total, asked = swap_loss(logits, x, knockoff, s, b, 0.5)
+    expected = np.log(1 / (1 + np.exp(-1.0)))  # variable 0 alone is asked; it was swapped, and D gives it sigmoid(1)
+    assert float(total) == pytest.approx(expected, rel=1e-6)
+    assert float(asked) == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_array_equal(seen["u"], [[3.0, 2.0, 1.0, 4.0]])
+    np.testing.assert_array_equal(seen["hint"], [[0.5, 0.0]])
+    np.testing.assert_array_equal(hints(jnp.array([True, True]), jnp.array([True, False]), 0.25), [1.0, 0.25])
+
+
+def test_what_is_revealed_is_not_asked():
+    """O7: the loss does not change with D's answers on revealed coordinates."""
+    x, knockoff = jax.random.normal(KEY, (2, 8, 3))
+    s = jax.random.bernoulli(KEY, 0.5, (8, 3))
+    b = jnp.array([True, False, True])[None] & jnp.ones((8, 1), bool)
+    slope = jax.grad(lambda out: swap_loss(lambda u, h: out, x, knockoff, s, b)[0])(jnp.ones((8, 3)))
+    np.testing.assert_array_equal(slope[:, [0, 2]], 0.0)
+    assert (np.asarray(slope[:, 1]) != 0).all()
+
+
+def test_no_discriminator_beats_log_two_on_exact_knockoffs():
+    """O6: trained on exact knockoffs, its loss on fresh rows is at least log 2 - 0.01 a coordinate."""
+    sigma = 0.5 ** jnp.abs(jnp.subtract(*jnp.meshgrid(jnp.arange(4.0), jnp.arange(4.0))))
+    sampler, root = GaussianKnockoffs(jnp.zeros(4), sigma), jnp.linalg.cholesky(sigma)
+    optimiser = optax.adam(3e-3)
+
+    def loss(layers, key, wrong):
+        a, b, c, d = jax.random.split(key, 4)
+        x = jax.random.normal(a, (256, 4)) @ root.T
+        knockoff = jnp.where(wrong, jax.random.normal(b, x.shape), sampler.sample(b, x))
+        s, told = jax.random.bernoulli(c, 0.5, x.shape), jax.random.bernoulli(d, 0.5, x.shape)
+        play = lambda u, h: _network(layers, jnp.concatenate([u, h], -1), jnp.tanh)  # noqa: E731
+        return -swap_loss(play, x, knockoff, s, told)[1]
+
+    @jax.jit
+    def trained(wrong):
+        def step(carry, i):
+            layers, state = carry
+            updates, state = optimiser.update(jax.grad(loss)(layers, jax.random.fold_in(KEY, i), wrong), state)
+            return (optax.apply_updates(layers, updates), state), None
+
+        layers = _layers(KEY, [12, 16, 4])
+        (layers, _), _ = jax.lax.scan(step, (layers, optimiser.init(layers)), jnp.arange(600))
+        return jnp.mean(jax.vmap(lambda i: loss(layers, jax.random.fold_in(KEY, 10_000 + i), wrong))(jnp.arange(40)))
+
+    assert float(trained(False)) > np.log(2) - 0.01
+    assert float(trained(True)) < np.log(2) - 0.01  # and it can find what is wrong
+
+
+def test_the_gradient_penalty_of_a_unit_slope_is_nothing():
+    """O11."""
+    x, knockoff = jax.random.normal(KEY, (2, 16, 3))
+    direction = jnp.array([0.6, 0.8, 0.0])
+    mix = jax.random.uniform(KEY, (16, 1))
+    found = critic_loss(lambda v: v @ direction, x, knockoff, mix)
+    assert float(found) == pytest.approx(float(jnp.mean((x - knockoff) @ direction)), abs=1e-5)
+    steep = critic_loss(lambda v: 3.0 * v @ direction, x, knockoff, mix)
+    assert float(steep) == pytest.approx(3 * float(jnp.mean((x - knockoff) @ direction)) - 10 * 4, abs=1e-3)
+
+
+def test_mine_of_a_constant_is_nothing_and_of_anything_at_most_log_n():
+    """O12."""
+    x, knockoff = jax.random.normal(KEY, (2, 50, 3))
+    constant = information(lambda a, b: 0 * a + 7.0, x, knockoff, x[::-1])
+    np.testing.assert_allclose(constant, 0, atol=1e-5)
+    # T that knows the pair: 40 on the joint, and 40 on the one row that the shuffle left in place.
+    known = information(lambda a, b: jnp.where(a == b, 40.0, -40.0), x, x, jnp.roll(x, 1, 0).at[0].set(x[0]))
+    np.testing.assert_allclose(known, np.log(50), rtol=1e-4)
+
+
+def test_the_gap_of_moments_is_zero_on_average_for_knockoffs_alone():
+    sigma = jnp.array([[1.0, 0.6], [0.6, 1.0]])
+    sampler = GaussianKnockoffs(jnp.zeros(2), sigma)
+
+    def one(key):
+        x = jax.random.normal(key, (200, 2)) @ jnp.linalg.cholesky(sigma).T
+        return moment_gap(x, sampler.sample(jax.random.fold_in(key, 1), x)), moment_gap(x, jnp.roll(x, 1, 0))
+
+    good, bad = (np.asarray(v) for v in jax.jit(jax.vmap(one))(jax.random.split(KEY, 400)))
+    assert abs(good.mean()) < 4 * good.std() / 20
+    assert (good < 0).any()  # halves are multiplied: no bias of a square
+    assert bad.mean() > 0.1
+
+
+SMALL = {"num_steps": 20, "batch": 16, "checkpoints": 2}
+
+
+@eqx.filter_jit
+def fitted(key, gan, x):
+    return gan.fit(key, x)
+
+
+def test_training_is_by_key_moves_the_networks_and_numbers_do_not_retrace():
+    x = jax.random.normal(KEY, (60, 3))
+    first, again = fitted(KEY, KnockoffGAN(**SMALL), x), fitted(KEY, KnockoffGAN(**SMALL), x)
+    drawn = first.sample(jax.random.key(1), x)
+    np.testing.assert_array_equal(drawn, again.sample(jax.random.key(1), x))
+    assert drawn.shape == (60, 3)
+    assert np.isfinite(drawn).all()
+    assert first.history.swap.shape == (2,)
+    assert first.history.accuracy.shape == (0,)
+    released = KnockoffGAN.released(**SMALL)
+    assert (released.power, released.hidden, released.uniform) == (0.01, 0.0, 0.0)
+    strong = eqx.tree_at(lambda g: (g.power, g.learning_rate), KnockoffGAN(**SMALL), (50.0, 1e-2))
+    assert not np.allclose(fitted(KEY, strong, x).generator[0][0], first.generator[0][0])
+
+
+def test_the_order_of_the_three_rivals_cannot_matter():
+    """D, f and T see the same minibatch and no other's parameters: the gradient of one term by another's is 0."""
+    gan = KnockoffGAN(**SMALL)
+    players, rows = gan._init(KEY, 3), jax.random.normal(KEY, (30, 3))
+    draw = gan._draw(KEY, rows, 0.9)
+
+    def terms(rivals):
+        found = gan._terms(players.with_rivals(rivals), draw, draw.other)
+        return jnp.stack([found.swap, found.critic, jnp.sum(found.information)])
+
+    slopes = jax.jit(jax.jacrev(terms))(players.rivals)
+    for term in range(3):
+        for rival in range(3):
+            size = sum(float(jnp.abs(leaf[term]).max()) for leaf in jax.tree.leaves(slopes[rival]))
+            assert (size > 0) == (term == rival)
+
+
+def test_what_corrects_starts_as_second_order_knockoffs():
+    """With a learning rate of next to nothing the corrected ones are Gaussian: their conditional mean and covariance."""
+    x = jax.random.normal(KEY, (2000, 3)) @ jnp.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]])
+    sampler = RefinedKnockoffs(**(SMALL | {"learning_rate": 1e-12}))
+    found = fitted(KEY, sampler, x)
+    assert found.history.accuracy.shape == (3,)
+    drawn = np.asarray(found.sample(jax.random.key(5), x))
+    np.testing.assert_allclose(np.cov(drawn.T), np.cov(np.asarray(x).T), atol=0.15)
+    assert np.abs(np.corrcoef(drawn.T, np.asarray(x).T)[0, 4] - np.corrcoef(np.asarray(x).T)[0, 1]) < 0.1

@@ -1,0 +1,173 @@
+"""Gaussian, second-order, mixture and copula knockoffs against what is known exactly."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.selection import (
+    CopulaKnockoffs,
+    GaussianKnockoffs,
+    GaussianMixtureKnockoffs,
+    MixtureKnockoffs,
+    SecondOrderKnockoffs,
+    discrete_columns,
+    solve_s,
+    swap,
+)
+from laureate.selection.gaussian import BARRIER, ledoit_wolf
+
+KEY = jax.random.key(0)
+
+
+def autoregressive(p, rho):
+    lag = np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    return rho**lag
+
+
+def random_covariance(p, seed=0):
+    factors = np.random.default_rng(seed).normal(size=(p, 2 * p))
+    return factors @ factors.T / p
+
+
+@pytest.mark.parametrize("method", ["equi", "sdp", "mvr"])
+def test_the_joint_covariance_is_swap_invariant_and_positive(method):
+    """O1: G = [[Σ, Σ - S], [Σ - S, Σ]] does not change when j and j + p are exchanged, and S ≼ 2Σ."""
+    sigma = random_covariance(6)
+    s = np.asarray(solve_s(jnp.asarray(sigma), method), float)
+    assert (s > 0).all()
+    joint = np.block([[sigma, sigma - np.diag(s)], [sigma - np.diag(s), sigma]])
+    order = np.arange(12)
+    for j in (1, 4):
+        order[[j, j + 6]] = order[[j + 6, j]]
+    np.testing.assert_array_equal(joint[np.ix_(order, order)], joint)
+    assert np.linalg.eigvalsh(joint)[0] > -1e-5
+
+
+def test_the_conditional_law_by_the_schur_complement():
+    """O2: mean and covariance of X̃ given X, from the joint law and not from the formula."""
+    sigma, mean = random_covariance(5), np.arange(5.0)
+    sampler = GaussianKnockoffs(mean, sigma, "equi")
+    x = np.random.default_rng(1).normal(size=(3, 5))
+    cross = sigma - np.diag(np.asarray(sampler.s))
+    expected = mean + (x - mean) @ np.linalg.solve(sigma, cross)
+    covariance = sigma - cross @ np.linalg.solve(sigma, cross)
+    found = sampler.conditional(jnp.asarray(x))
+    np.testing.assert_allclose(found[0], expected, atol=1e-4)
+    np.testing.assert_allclose(found[1], covariance, atol=1e-4)
+
+
+def test_draws_have_these_moments():
+    sigma = autoregressive(3, 0.5)
+    sampler, n = GaussianKnockoffs(np.ones(3), sigma), 40_000
+    x = 1.0 + jax.random.normal(KEY, (n, 3)) @ jnp.linalg.cholesky(jnp.asarray(sigma)).T
+    knockoff = np.asarray(sampler.sample(jax.random.key(1), x), float)
+    found = np.cov(np.hstack([np.asarray(x, float), knockoff]).T)
+    cross = sigma - np.diag(np.asarray(sampler.s))
+    # An entry of a sample covariance of unit variables has a standard error of at most √(2/n) = 0.007.
+    np.testing.assert_allclose(found, np.block([[sigma, cross], [cross, sigma]]), atol=0.03)
+    np.testing.assert_allclose(knockoff.mean(0), 1.0, atol=0.02)
+
+
+def test_the_sdp_is_solved_by_its_dual():
+    """O14. max Σ s = min_{Z ≽ 0} 2 tr(ΣZ) + Σ (1 - Z_jj)₊: the barrier's Z = b A is feasible, and the gap is small."""
+    for sigma in (autoregressive(8, 0.6), random_covariance(8)):
+        deviation = np.sqrt(np.diag(sigma))
+        correlation = sigma / np.outer(deviation, deviation)
+        s = np.asarray(solve_s(jnp.asarray(correlation), "sdp"), float)
+        z = BARRIER[1] * np.linalg.inv(2 * correlation - np.diag(s) + 1e-6 * np.eye(8))
+        best = min(
+            2 * np.sum(correlation * (c * z)) + np.maximum(1 - c * np.diag(z), 0).sum()
+            for c in np.geomspace(0.3, 1, 30)
+        )
+        assert s.sum() <= best
+        assert best - s.sum() < 0.04 * s.sum()
+        equal = np.asarray(solve_s(jnp.asarray(correlation), "equi"), float)
+        assert s.sum() > equal.sum() - 8 * BARRIER[1]
+        np.testing.assert_allclose(equal, min(1, 2 * np.linalg.eigvalsh(correlation)[0]), rtol=1e-3)
+
+
+def test_mvr_is_a_stationary_point_of_its_loss():
+    """d/ds_j [tr (2Σ - S)⁻¹ + Σ 1/s_j] = (A²)_jj - 1/s_j² = 0."""
+    sigma = autoregressive(7, 0.7)
+    s = np.asarray(solve_s(jnp.asarray(sigma), "mvr"), float)
+    inverse = np.linalg.inv(2 * sigma - np.diag(s))
+    np.testing.assert_allclose(np.diag(inverse @ inverse), s**-2, rtol=1e-2)
+
+
+def test_scaling_a_column_scales_its_s():
+    sigma, factor = autoregressive(4, 0.5), np.array([1.0, 10.0, 0.1, 3.0])
+    plain, scaled = (np.asarray(solve_s(jnp.asarray(m), "mvr")) for m in (sigma, sigma * np.outer(factor, factor)))
+    np.testing.assert_allclose(scaled, plain * factor**2, rtol=1e-3)
+
+
+def test_second_order_knockoffs_take_the_tables_moments():
+    x = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4] + 5
+    fitted = SecondOrderKnockoffs().fit(KEY, x)
+    np.testing.assert_allclose(fitted.covariance, np.cov(x.T, bias=True), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(fitted.mean, x.mean(0), rtol=1e-5)
+    shrunk = SecondOrderKnockoffs(shrinkage=1.0).fit(KEY, x)
+    np.testing.assert_allclose(shrunk.covariance, np.diag(x.var(0)), rtol=1e-4, atol=1e-6)
+
+
+def test_ledoit_wolf_is_scikit_learns_on_standardised_columns():
+    from sklearn.covariance import ledoit_wolf as reference
+
+    z = np.random.default_rng(2).normal(size=(40, 6)) @ np.linalg.cholesky(autoregressive(6, 0.4)).T
+    z = (z - z.mean(0)) / z.std(0)  # mean variance 1: scikit-learn's target is then the identity too
+    assert float(ledoit_wolf(jnp.asarray(z))) == pytest.approx(reference(z)[1], rel=1e-3)
+
+
+def test_swapping_twice_is_nothing_and_an_empty_set_leaves_all():
+    """O8."""
+    x, knockoff = jax.random.normal(KEY, (2, 5, 3))
+    swapped = jnp.array([True, False, True])
+    once = swap(x, knockoff, swapped)
+    np.testing.assert_array_equal(once[0], jnp.stack([knockoff[:, 0], x[:, 1], knockoff[:, 2]], 1))
+    for first, second in ((swap(*once, swapped), (x, knockoff)), (swap(x, knockoff, jnp.zeros(3)), (x, knockoff))):
+        np.testing.assert_array_equal(first[0], second[0])
+        np.testing.assert_array_equal(first[1], second[1])
+
+
+def test_a_mixture_of_one_is_the_gaussian_and_components_are_told_apart():
+    sigma, mean = autoregressive(3, 0.5), np.arange(3.0)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(200, 3)))
+    one = GaussianMixtureKnockoffs([1.0], mean[None], sigma[None])
+    np.testing.assert_allclose(one.components.s[0], GaussianKnockoffs(mean, sigma).s, rtol=1e-5)
+    # Two clusters far apart: a knockoff stays in its original's cluster, as no Gaussian's would.
+    centres = np.array([[10.0, 0.0, 0.0], [-10.0, 0.0, 0.0]])
+    which = np.arange(200) % 2
+    rows = x + centres[which]
+    fitted = MixtureKnockoffs(num_components=2).fit(KEY, rows)
+    drawn = np.asarray(fitted.sample(jax.random.key(1), rows))
+    np.testing.assert_array_equal(drawn[:, 0] > 0, which == 0)
+    means = np.asarray(fitted.components.mean)
+    np.testing.assert_allclose(means[np.argsort(-means[:, 0])], centres, atol=0.6)
+    second_order = np.asarray(SecondOrderKnockoffs().fit(KEY, rows).sample(jax.random.key(1), rows))
+    assert (np.abs(second_order[:, 0]) < 5).any()
+
+
+def test_binary_and_coded_columns_come_out_as_they_went_in():
+    generator = np.random.default_rng(0)
+    latent = generator.normal(size=(400, 3)) @ np.linalg.cholesky(autoregressive(3, 0.6)).T
+    x = np.stack([latent[:, 0] > 0.5, np.digitize(latent[:, 1], [-1, 0, 1]), latent[:, 2]], 1).astype(float)
+    assert discrete_columns(x) == (0, 1)
+    fitted = CopulaKnockoffs(columns=(0, 1)).fit(KEY, x)
+    drawn = np.asarray(fitted.sample(jax.random.key(1), x))
+    assert set(drawn[:, 0]) == {0.0, 1.0}
+    assert set(drawn[:, 1]) == {0.0, 1.0, 2.0, 3.0}
+    # The share of ones, within four standard errors, and a continuous column that is not among those seen.
+    assert abs(drawn[:, 0].mean() - x[:, 0].mean()) < 4 * np.sqrt(0.25 / 400)
+    assert not set(drawn[:, 2]) <= set(np.float32(x[:, 2]))
+    skewed = np.exp(latent)
+    drawn = np.asarray(CopulaKnockoffs().fit(KEY, skewed).sample(jax.random.key(1), skewed))
+    assert set(np.float32(drawn.ravel())) <= set(np.float32(skewed.ravel()))
+
+
+def test_a_sampler_is_a_pytree_and_draws_by_key():
+    sampler = GaussianKnockoffs(np.zeros(2), np.eye(2))
+    x = jnp.ones((4, 2))
+    keys = jax.random.split(KEY, 3)
+    many = jax.jit(jax.vmap(lambda s, k: s.sample(k, x), in_axes=(None, 0)))(sampler, keys)
+    np.testing.assert_allclose(many[1], sampler.sample(keys[1], x), rtol=1e-6)
+    assert not np.allclose(many[0], many[1])

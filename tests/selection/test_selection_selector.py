@@ -1,0 +1,203 @@
+"""KnockoffSelector: scikit-learn's contract, refusal, derandomisation, discrete columns, and bad input."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from laureate.selection import (
+    GaussianKnockoffs,
+    InvalidKnockoffsError,
+    InvalidKnockoffWarning,
+    KnockoffGAN,
+    KnockoffSelector,
+    MixtureKnockoffs,
+    RidgeDifference,
+    SecondOrderKnockoffs,
+    blind_list,
+    score_blind_list,
+    validity_report,
+)
+from laureate.selection.filters import knockoff_filter
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(300, 20))
+Y = X[:, :10].sum(1) + GENERATOR.normal(size=300)
+KEY = jax.random.key(0)
+
+
+@pytest.mark.slow
+def test_it_keeps_scikit_learns_contract():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(KnockoffSelector(random_state=0))
+
+
+class Rows:
+    """A user's own sampler: rows in another order, which are no knockoffs of dependent variables."""
+
+    def fit(self, key, x):
+        return self
+
+    def sample(self, key, x):
+        return jax.random.permutation(key, x)
+
+
+class Copies:
+    def fit(self, key, x):
+        return self
+
+    def sample(self, key, x):
+        return x
+
+
+def test_it_selects_in_a_pipeline_and_clones():
+    pipeline = make_pipeline(StandardScaler(), KnockoffSelector(q=0.2, random_state=0)).fit(X, Y)
+    assert pipeline.transform(X).shape == (300, 10)
+    selector = clone(KnockoffSelector(GaussianKnockoffs(np.zeros(20), np.eye(20)), q=0.2, random_state=1))
+    selector.fit(X, Y)
+    assert selector.get_support()[:10].all()
+    np.testing.assert_array_equal(selector.support_, knockoff_filter(selector.statistics_, 0.2).selected)
+    assert "of 20 variables" in selector.explanation_
+    names = [f"v{i}" for i in range(20)]
+    assert selector.get_feature_names_out(names)[0] == "v0"
+    labels = np.where(Y > 0, "ill", "well")
+    assert KnockoffSelector(q=0.3, random_state=0).fit(X, labels).get_support()[:10].sum() >= 5
+
+
+def test_several_draws_are_averaged_as_e_values():
+    selector = KnockoffSelector(q=0.4, draws=5, random_state=0).fit(X, Y)
+    assert selector.get_support()[:10].all()
+    assert selector.get_support().sum() <= 12
+    assert selector.statistics_[selector.support_].min() == selector.threshold_
+
+
+def test_knockoffs_that_fail_are_refused_with_a_remedy():
+    root = np.linalg.cholesky(0.7 ** np.abs(np.subtract.outer(np.arange(20), np.arange(20))))
+    dependent = X @ root.T
+    with pytest.raises(InvalidKnockoffsError, match=r"No selection: .*held-out accuracy 0\.\d+.*allow_invalid=True"):
+        KnockoffSelector(Rows(), q=0.2, random_state=0).fit(dependent, Y)
+    with pytest.warns(InvalidKnockoffWarning, match=r"Selected all the same.*accuracy"):
+        selector = KnockoffSelector(Rows(), q=0.2, allow_invalid=True, random_state=0).fit(dependent, Y)
+    assert float(selector.validity_.p_value) < 0.01
+    assert KnockoffSelector(q=0.2, random_state=0).fit(dependent, Y).validity_.num_rows == 45
+
+
+def test_copies_select_nothing_and_it_says_why():
+    """O9."""
+    selector = KnockoffSelector(Copies(), random_state=0).fit(X, Y)
+    assert not selector.get_support().any()
+    assert "every statistic is 0" in selector.explanation_
+
+
+def test_permuting_variables_permutes_the_selection():
+    """O13, with knockoffs that are drawn before."""
+    knockoff = GENERATOR.normal(size=X.shape)
+    order = GENERATOR.permutation(20)
+    first = RidgeDifference()(KEY, X, knockoff, Y)
+    second = RidgeDifference()(KEY, X[:, order], knockoff[:, order], Y)
+    np.testing.assert_allclose(np.asarray(first)[order], second, atol=1e-5)
+
+
+def test_discrete_columns_stay_discrete():
+    table = X.copy()
+    table[:, 3] = table[:, 3] > 0
+    with pytest.warns(UserWarning, match=r"columns \[3\] hold few whole numbers.*discrete='auto'"):
+        KnockoffSelector(q=0.2, random_state=0).fit(table, Y)
+    selector = KnockoffSelector(q=0.2, discrete="auto", random_state=0).fit(table, Y)
+    drawn = np.asarray(selector.sampler_.sample(KEY, table))
+    assert set(drawn[:, 3]) == {0.0, 1.0}
+    assert len(set(drawn[:, 4])) > 100
+
+
+def spoiled(column, values):
+    table = X.copy()
+    table[:, column] = values
+    return table
+
+
+BAD = [
+    (lambda: SecondOrderKnockoffs().fit(KEY, X, Y), TypeError, "knockoffs must not see y"),
+    (lambda: KnockoffGAN().fit(KEY, X, Y), TypeError, "KnockoffGAN.fit takes the inputs alone"),
+    (lambda: MixtureKnockoffs().fit(KEY, X, y=Y), TypeError, "Give y to the statistic"),
+    (lambda: KnockoffSelector().fit(spoiled(2, np.nan), Y), ValueError, "finite; got NaN in column 2. Impute"),
+    (lambda: SecondOrderKnockoffs().fit(KEY, spoiled(7, np.inf)), ValueError, "got inf in column 7"),
+    (lambda: KnockoffSelector().fit(spoiled(5, 3.0), Y), ValueError, "got 3.0 throughout column 5. Leave it out"),
+    (lambda: KnockoffSelector().fit(spoiled(5, X[:, 1]), Y), ValueError, "got column 5 equal to column 1"),
+    (lambda: SecondOrderKnockoffs().fit(KEY, X[:15]), ValueError, "got \\(15, 20\\).*shrinkage='ledoit-wolf'"),
+    (lambda: SecondOrderKnockoffs(shrinkage=2.0), ValueError, "shrinkage must be None, 'ledoit-wolf' or in"),
+    (lambda: SecondOrderKnockoffs("best"), ValueError, "method must be one of"),
+    (lambda: GaussianKnockoffs(np.zeros(2), np.ones((2, 2))), ValueError, "positive definite; got .*leave out columns"),
+    (lambda: GaussianKnockoffs(np.zeros(3), np.eye(2)), ValueError, r"covariance must be of shape \(3, 3\)"),
+    (lambda: KnockoffSelector(q=0.0).fit(X, Y), ValueError, r"KnockoffSelector.q must be in \(0, 1\); got 0.0"),
+    (lambda: KnockoffSelector(q=1).fit(X, Y), ValueError, r"in \(0, 1\); got 1"),
+    (lambda: KnockoffSelector(statistic="best").fit(X, Y), ValueError, "statistic must be one of lasso"),
+    (lambda: KnockoffSelector(statistic=lambda k, x, o, y: x.T @ y).fit(X, Y), ValueError, "must be antisymmetric"),
+    (lambda: KnockoffSelector(sampler="gan").fit(X, Y), ValueError, "sampler must be an object with fit"),
+    (lambda: KnockoffSelector(offset=2).fit(X, Y), ValueError, "offset must be 0 or 1; got 2"),
+    (lambda: KnockoffSelector(draws=0).fit(X, Y), ValueError, "draws must be >= 1; got 0"),
+    (lambda: KnockoffSelector(discrete="yes").fit(X, Y), ValueError, "discrete must be None, 'auto' or columns"),
+    (lambda: MixtureKnockoffs(num_components=0), ValueError, "num_components must be >= 1; got 0"),
+    (lambda: KnockoffGAN(power=-1.0), ValueError, "KnockoffGAN.power must be >= 0; got -1.0"),
+    (lambda: KnockoffGAN(learning_rate=0.0), ValueError, "learning_rate must be > 0"),
+    (lambda: KnockoffGAN(num_steps=5), ValueError, "num_steps must be a multiple of checkpoints = 10; got 5"),
+    (lambda: validity_report(X, X[:, :3]), ValueError, r"X_knockoff must be of X's shape \(300, 20\); got"),
+    (lambda: validity_report(X[0], X[0]), ValueError, r"X must be a matrix \[n, p\]"),
+    (lambda: blind_list([False, False], ["a", "b"], KEY), ValueError, "at least one variable; got 0"),
+    (lambda: blind_list([True], ["a", "b"], KEY), ValueError, "one a variable, 1; got 2"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(BAD)))
+def test_bad_input_is_refused_with_field_rule_value_and_remedy(case):
+    act, error, message = BAD[case]
+    with pytest.raises(error, match=message):
+        act()
+
+
+def test_what_is_odd_is_warned_of():
+    with pytest.warns(UserWarning, match="no selection is possible: q = 0.04 takes at least 25.*Raise q to 0.05"):
+        selector = KnockoffSelector(q=0.04, random_state=0).fit(X, Y)
+    assert not selector.get_support().any()
+    with pytest.warns(UserWarning, match="standard deviations of the columns differ by a factor of"):
+        KnockoffSelector(q=0.2, random_state=0).fit(X * np.where(np.arange(20) == 0, 1e4, 1.0), Y)
+    with pytest.warns(UserWarning, match="12 rows are fewer than 5 for each of 3 columns"):
+        KnockoffGAN(num_steps=1, batch=4, checkpoints=1).fit(KEY, X[:12, :3])
+
+
+def test_the_blind_list_hides_and_scores(tmp_path):
+    names = [f"v{i}" for i in range(12)]
+    selected = np.arange(12) < 4
+    path = tmp_path / "list.csv"
+    listed = blind_list(selected, names, KEY, path)
+    assert len(listed) == 8
+    assert set(names[:4]) < set(listed)
+    assert listed != sorted(listed)
+    text = path.read_text()
+    assert "selected" not in text
+    with pytest.raises(ValueError, match="yes or no for every variable; got ''"):
+        score_blind_list(path, selected, names)
+    rows = [f"{name},{'yes' if name in names[:3] else 'no'}" for name in listed]
+    path.write_text("variable,relevant\n" + "\n".join(rows) + "\n")
+    score = score_blind_list(path, selected, names)
+    assert score[:4] == (3, 4, 0, 4)
+    assert score.p_value == pytest.approx(4 / 56)  # C(4,3) C(4,0) / C(8,3)
+    path.write_text("variable,relevant\nother,yes\n")
+    with pytest.raises(ValueError, match="known variables; got 'other'"):
+        score_blind_list(path, selected, names)
+
+
+def test_statistics_under_jit_and_in_double_precision():
+    with jax.enable_x64(True):
+        knockoff = jnp.asarray(np.random.default_rng(1).normal(size=X.shape))
+        assert knockoff.dtype == jnp.float64
+        w = jax.jit(RidgeDifference())(KEY, jnp.asarray(X), knockoff, jnp.asarray(Y))
+        assert w.dtype == jnp.float64
+        sampler = SecondOrderKnockoffs().fit(KEY, jnp.asarray(X))
+        assert sampler.sample(KEY, jnp.asarray(X)).dtype == jnp.float64

@@ -1,0 +1,107 @@
+"""Statistics: antisymmetric, right against scikit-learn, and silent where X̃ = X."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.selection import (
+    LassoDifference,
+    LassoEntry,
+    RandomForestDifference,
+    RidgeDifference,
+    check_antisymmetry,
+    swap,
+)
+from laureate.selection.statistics import _moments, lasso
+
+KEY = jax.random.key(0)
+STATISTICS = {
+    "lasso": LassoDifference(),
+    "entry": LassoEntry(),
+    "ridge": RidgeDifference(),
+    "forest": RandomForestDifference(trees=10),
+}
+
+
+def table(n=80, p=6):
+    x, knockoff = jax.random.normal(KEY, (2, n, p))
+    y = x[:, 0] - 0.7 * x[:, 1] + 0.5 * knockoff[:, 2] + 0.3 * jax.random.normal(jax.random.key(1), (n,))
+    return x, 0.5 * x + knockoff, y
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_swap_flips_just_the_swapped(name):
+    """O3."""
+    x, knockoff, y = table()
+    statistic = STATISTICS[name]
+    w = np.asarray(statistic(KEY, x, knockoff, y))
+    assert w[0] > 0
+    assert np.abs(w).max() > 0
+    swapped = np.array([True, False, True, True, False, False])
+    found = np.asarray(statistic(KEY, *swap(x, knockoff, jnp.asarray(swapped)), y))
+    np.testing.assert_allclose(found, np.where(swapped, -w, w), atol=2e-3 * np.abs(w).max())
+    check_antisymmetry(statistic, KEY)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_copy_as_knockoff_gives_zero(name):
+    """O9: X̃ = X tells nothing, so W is 0; coordinate descent would give all to the first of a pair."""
+    x, _, y = table()
+    w = np.asarray(STATISTICS[name](KEY, x, x, y))
+    if name == "forest":  # draws columns at random: no more than noise, of no preferred sign
+        assert w[0] != np.abs(w).max() or np.abs(w).max() < 0.5
+    else:
+        np.testing.assert_allclose(w, 0, atol=1e-5)
+
+
+def test_the_lasso_is_scikit_learns():
+    from sklearn.linear_model import Lasso
+
+    x, knockoff, y = table()
+    gram, correlation, deviation = _moments(x, knockoff, y)
+    assert float(deviation[0]) == pytest.approx(float(np.std(y)), rel=1e-5)
+    both = np.hstack([x, knockoff]).astype(float)
+    both = (both - both.mean(0)) / both.std(0)
+    reference = Lasso(alpha=0.1, tol=1e-10, max_iter=100_000).fit(both, np.asarray(y, float))
+    found = np.asarray(lasso(gram, correlation[0], jnp.asarray(0.1)))
+    np.testing.assert_allclose(np.concatenate([found[:, 0], found[:, 1]]), reference.coef_, atol=1e-3)
+
+
+def test_ridge_is_scikit_learns():
+    from sklearn.linear_model import Ridge
+
+    x, knockoff, y = table()
+    both = np.hstack([x, knockoff]).astype(float)
+    both = (both - both.mean(0)) / both.std(0)
+    size = np.abs(Ridge(alpha=0.1 * len(both)).fit(both, np.asarray(y, float)).coef_).reshape(2, -1)
+    np.testing.assert_allclose(RidgeDifference()(KEY, x, knockoff, y), size[0] - size[1], atol=1e-4)
+
+
+def test_the_entry_is_the_largest_correlation_for_one_variable():
+    """Alone, a variable enters at λ = |cor(x, y)|: the grid's next point below."""
+    x, knockoff, y = table(p=6)
+    single = np.asarray(LassoEntry(points=200)(KEY, x[:, :1], 0 * knockoff[:, :1] + 1.0, y))
+    expected = float(abs(np.corrcoef(x[:, 0], y)[0, 1]) * np.std(np.asarray(y)))
+    assert single[0] == pytest.approx(expected, rel=0.05)
+    assert single[0] <= expected * (1 + 1e-5)
+
+
+def test_classes_are_a_column_each():
+    x, knockoff, y = table()
+    classes = np.eye(3)[np.digitize(np.asarray(y), [-0.5, 0.5])]
+    w = np.asarray(LassoDifference()(KEY, x, knockoff, classes))
+    assert w.shape == (6,)
+    assert w[0] > 0
+    shifted = np.asarray(LassoDifference()(KEY, x + 100.0, knockoff + 100.0, classes))
+    np.testing.assert_allclose(shifted, w, atol=2e-3)
+
+
+def test_a_statistic_of_the_wrong_kind_is_refused():
+    with pytest.raises(ValueError, match=r"antisymmetric.*Treat X and X_knockoff alike"):
+        check_antisymmetry(lambda key, x, knockoff, y: np.asarray(x).T @ np.asarray(y), KEY)
+    with pytest.raises(ValueError, match=r"one number a variable, shape \(5,\); got \(\)"):
+        check_antisymmetry(lambda key, x, knockoff, y: 0.0, KEY)
+    mixed = lambda key, x, knockoff, y: (x - knockoff).T @ y + jnp.sum(x)  # noqa: E731  (others' swaps show too)
+    with pytest.raises(ValueError, match="must be antisymmetric"):
+        check_antisymmetry(mixed, KEY)
