@@ -147,7 +147,7 @@ def test_the_order_of_the_three_rivals_cannot_matter():
 
 
 def test_what_corrects_starts_as_second_order_knockoffs():
-    """With a learning rate of next to nothing the corrected ones are Gaussian: their conditional mean and covariance."""
+    """With a learning rate of next to nothing the corrected ones are Gaussian knockoffs."""
     x = jax.random.normal(KEY, (2000, 3)) @ jnp.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]])
     sampler = RefinedKnockoffs(**(SMALL | {"learning_rate": 1e-12}))
     found = fitted(KEY, sampler, x)

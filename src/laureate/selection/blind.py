@@ -31,7 +31,7 @@ class BlindScore(NamedTuple):
 
 
 def blind_list(selected: Any, names: Sequence[str], key: Array, path: str | Path | None = None) -> list[str]:
-    """The selected variables and as many random others, shuffled; written as a CSV to be filled in, if ``path`` is given.
+    """The selected variables and as many random others, shuffled; with ``path``, as a CSV to be filled in.
 
     >>> import jax
     >>> sorted(blind_list([True, False, False], ["age", "sex", "bmi"], jax.random.key(0)))[0]
@@ -78,7 +78,7 @@ def score_blind_list(path: str | Path, selected: Any, names: Sequence[str]) -> B
 
 
 def _hypergeometric_tail(a: int, n: int, b: int, m: int) -> float:
-    """P(at least a of the a + b relevant ones fall among the n selected), all placements alike (Fisher's exact test)."""
+    """P(at least a of the a + b relevant ones fall among the n selected), all places alike (Fisher's exact test)."""
     from math import comb
 
     total = comb(n + m, a + b)

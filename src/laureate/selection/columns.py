@@ -1,4 +1,4 @@
-"""Skewed, binary and categorical columns: knockoffs made in normal scores and brought back by each column's quantiles."""
+"""Skewed, binary and categorical columns: knockoffs of their normal scores, brought back by quantiles."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -11,7 +11,7 @@ __all__ = ["Selection", "e_values", "knockoff_filter", "knockoff_threshold", "se
 
 
 class Selection(NamedTuple):
-    """selected: ``[p]`` of bool. threshold: inf where nothing is selected. estimate: the estimated share of false ones."""
+    """selected: ``[p]`` of bool. threshold: inf where nothing is. estimate: the estimated share of false ones."""
 
     selected: Array
     threshold: Array

@@ -21,7 +21,7 @@ __all__ = ["FittedKnockoffGAN", "History", "KnockoffGAN", "RefinedKnockoffs"]
 class History(NamedTuple):
     """What training saw, a row a checkpoint: the terms a minibatch, and where rows were kept back, the validity test's.
 
-    swap: L_D per coordinate asked (-log 2 = -0.693 at validity). critic: L_f. information: mean Î_j. moments: the gap of
+    swap: L_D per coordinate asked (-log 2 at validity). critic: L_f. information: mean Î_j. moments: the gap of
     moments. accuracy: of the held-out validity test at the checkpoints, the start first; empty without validation.
     """
 
@@ -86,7 +86,7 @@ class KnockoffGAN(eqx.Module):
 
     @classmethod
     def released(cls, **settings: Any) -> "KnockoffGAN":
-        """With the settings of the authors' code where they differ from the text: λ = 0.01, normal Z, hidden hints 0."""
+        """The authors' code where it differs from their text: λ = 0.01, normal Z, hidden hints 0."""
         return cls(**({"power": 0.01, "hidden": 0.0, "uniform": 0.0} | settings))
 
     def fit(self, key: Array, x: Any, y: Any = None) -> "FittedKnockoffGAN":

@@ -1,4 +1,4 @@
-"""Knockoffs of mixtures of Gaussians: exact where the mixture is known, fitted by expectation maximisation otherwise."""
+"""Knockoffs of mixtures of Gaussians: exact where the mixture is known, else fitted by expectation maximisation."""
 
 from typing import Any
 

@@ -45,7 +45,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         shrunk correlations. It never sees y.
     statistic: "lasso", "lasso-entry", "ridge", "random-forest", or ``f(key, X, X_knockoff, y) -> W``.
     q: the bound on the expected share of false ones. offset: 1 (knockoff+) or 0.
-    draws: how many draws of knockoffs; with more than one, e-values are averaged, and the list hardly depends on chance.
+    draws: how many draws of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
     discrete: columns that are binary or codes, whose knockoffs must be so too; "auto" finds them.
     validation_fraction: the share of rows kept from the sampler for the validity test. validity_level: at which p-value
         a selection is refused; ``allow_invalid=True`` turns the refusal into a warning.

@@ -163,7 +163,7 @@ def lasso(gram: Array, correlation: Array, penalty: Array, start: Array | None =
 def check_antisymmetry(statistic: Callable[..., Any], key: Array, num_rows: int = 60, num_variables: int = 5) -> None:
     """``ValueError`` unless swapping variables with their knockoffs flips the sign of just these W.
 
-    Tried on Gaussian tables with two random sets S. A statistic that draws random numbers must do so from ``key`` alone.
+    Tried on Gaussian tables with two random sets S. A statistic that draws numbers must do so from ``key`` alone.
 
     >>> import jax
     >>> check_antisymmetry(LassoDifference(), jax.random.key(0))
@@ -186,8 +186,8 @@ def check_antisymmetry(statistic: Callable[..., Any], key: Array, num_rows: int 
             j = int(np.flatnonzero(wrong)[0])
             who, what = (f"variable {j} with its knockoff", f"-W[{j}]") if swapped[j] else ("others", f"W[{j}]")
             raise ValueError(
-                f"statistic must be antisymmetric: swapping {who} must turn W[{j}] into {what}; got {float(found[j]):.3g} "
-                f"for {float(w[j]):.3g}. Treat X and X_knockoff alike, and take the difference at the end."
+                f"statistic must be antisymmetric: swapping {who} must turn W[{j}] into {what}; got "
+                f"{float(found[j]):.3g} for {float(w[j]):.3g}. Treat X and X_knockoff alike, and take differences last."
             )
 
 

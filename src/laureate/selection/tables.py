@@ -58,8 +58,9 @@ def check_table(owner: str, x: Any) -> Array:
     if len(first) < values.shape[1]:
         group = np.asarray(group).reshape(-1)
         twice = next(j for j in range(values.shape[1]) if first[group[j]] != j)
+        other = int(first[group[twice]])
         raise ValueError(
-            f"{owner}.X must be without duplicated columns; got column {twice} equal to column {int(first[group[twice]])}"
+            f"{owner}.X must be without duplicated columns; got column {twice} equal to column {other}"
             ": neither can be told from the other. Leave one out."
         )
     if len(values) > 1:

@@ -38,7 +38,7 @@ class ValidityReport(NamedTuple):
     p_value: of "0.5" against "more", exact (binomial).
     mean_gap, covariance_gap, cross_gap: the largest |E X - E X̃|, |cov X - cov X̃| and, off the diagonal,
         |cov X - cov(X, X̃)|, in standard deviations of X.
-    correlation: ``[p]``, of each variable with its knockoff; near 1 there is no power, and a sampler that copies is valid.
+    correlation: ``[p]``, of each variable with its knockoff; near 1 there is no power; copies are valid.
     num_rows: how many rows the classifier was tested on.
     """
 
@@ -86,7 +86,7 @@ def validity_report(x: Any, knockoff: Any, key: Array | None = None, train: floa
 def discrimination(key: Array, x: Array, knockoff: Array, x_test: Array, knockoff_test: Array) -> tuple[Array, Array]:
     """The accuracy, and the number right, of a classifier that is shown a row and the row with some variables swapped.
 
-    It says which of the two is the original, u = (X, X̃) or u_S. Exchangeability makes (u, u_S) and (u_S, u) alike, so the
+    It says which of the two is the original, u = (X, X̃) or u_S. Exchangeability makes (u, u_S) and (u_S, u) alike: the
     number right is exactly Binomial(n, 1/2), whatever the classifier. Ours is a kernel ridge regression of 1 on
     φ(u) - φ(u_S). With v = (x, x²), standardised, m = (v + ṽ)/2 and d = v - ṽ, a swap of j flips the sign of d_j and
     leaves m: φ is made of d_j, d_j m_k and d_j d_k, second moments and those of squares, where tails and mixtures show.
