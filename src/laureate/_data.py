@@ -43,6 +43,13 @@ DATA_SETS = {
             WITH_SCIKIT_LEARN,
         ),
         DataSet(
+            "breast-cancer",
+            "569 tumours with 30 measurements each, with scikit-learn",
+            "sklearn",
+            "datasets/data/breast_cancer.csv",
+            WITH_SCIKIT_LEARN,
+        ),
+        DataSet(
             "descriptions",
             "scikit-learn's descriptions of its data sets, 43,000 characters of English",
             "sklearn",

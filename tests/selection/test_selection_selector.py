@@ -61,6 +61,7 @@ def test_it_selects_in_a_pipeline_and_clones():
     pipeline = make_pipeline(StandardScaler(), KnockoffSelector(q=0.2, random_state=0)).fit(X, Y)
     assert pipeline.transform(X).shape == (300, 10)
     selector = clone(KnockoffSelector(GaussianKnockoffs(np.zeros(20), np.eye(20)), q=0.2, random_state=1))
+    assert isinstance(selector, KnockoffSelector)
     selector.fit(X, Y)
     assert selector.get_support()[:10].all()
     np.testing.assert_array_equal(selector.support_, knockoff_filter(selector.statistics_, 0.2).selected)

@@ -21,6 +21,7 @@ __all__ = [
     "DatasetError",
     "LabelledImages",
     "SmallImages",
+    "breast_cancer",
     "descriptions",
     "diabetes",
     "digits",
@@ -94,6 +95,24 @@ def diabetes() -> tuple[np.ndarray, np.ndarray]:
 
         inputs, targets = map(np.asarray, load_diabetes(return_X_y=True, scaled=False))
     return (inputs - inputs.mean(0)) / inputs.std(0), (targets - targets.mean()) / targets.std()
+
+
+@lru_cache(maxsize=1)
+def breast_cancer() -> tuple[np.ndarray, np.ndarray]:
+    """569 tumours: 30 measurements ``[569, 30]`` and whether each is benign ``[569]``, float64 (Wolberg et al. 1995).
+
+    >>> inputs, benign = breast_cancer()
+    >>> inputs.shape, int(benign.sum())
+    ((569, 30), 357)
+    """
+    path = _file("data", "breast_cancer.csv")
+    if path is not None:
+        table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.float64)
+        return table[:, :-1], table[:, -1]
+    from sklearn.datasets import load_breast_cancer
+
+    inputs, targets = map(np.asarray, load_breast_cancer(return_X_y=True))
+    return inputs.astype(np.float64), targets.astype(np.float64)
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from laureate.selection.filters import (
     select_by_e_values,
     unattainable,
 )
-from laureate.selection.gan import FittedKnockoffGAN, KnockoffGAN, RefinedKnockoffs
+from laureate.selection.gan import FittedKnockoffGAN, KnockoffGAN, RefinedKnockoffs, mine_networks, mine_values
 from laureate.selection.gaussian import GaussianKnockoffs, SecondOrderKnockoffs, solve_s
 from laureate.selection.losses import critic_loss, information, swap_loss
 from laureate.selection.mixture import GaussianMixtureKnockoffs, MixtureKnockoffs
@@ -57,6 +57,8 @@ __all__ = [
     "information",
     "knockoff_filter",
     "knockoff_threshold",
+    "mine_networks",
+    "mine_values",
     "score_blind_list",
     "select_by_e_values",
     "solve_s",

@@ -48,7 +48,7 @@ def blind_list(selected: Any, names: Sequence[str], key: Array, path: str | Path
     first, second = jax.random.split(key)
     decoys = np.asarray(jax.random.permutation(first, others))[: int(chosen.sum())]
     listed = np.concatenate([np.flatnonzero(chosen), decoys])
-    order = [names[j] for j in np.asarray(jax.random.permutation(second, listed))]
+    order = [str(names[int(j)]) for j in np.asarray(jax.random.permutation(second, listed))]
     if path is not None:
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

@@ -15,7 +15,9 @@ from laureate.selection.losses import critic_loss, information, moment_gap, swap
 from laureate.selection.tables import check_table, location_and_scale, refuse_response
 from laureate.selection.validity import discrimination
 
-__all__ = ["FittedKnockoffGAN", "History", "KnockoffGAN", "RefinedKnockoffs"]
+__all__ = ["FittedKnockoffGAN", "History", "KnockoffGAN", "RefinedKnockoffs", "mine_networks", "mine_values"]
+
+ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
 
 
 class History(NamedTuple):
@@ -44,8 +46,9 @@ class KnockoffGAN(eqx.Module):
     simultaneous: 1 to let G answer the networks as they were before these updates.
     start: 1 to let the networks correct second-order Gaussian knockoffs, 0 to begin from nothing.
     moments, target: weights of two terms of ours: the gap of moments, and (cor(X_j, X̃_j) - 1 + s_j)² with MVR's s.
-    width: hidden units of G, D and f; None: p. depth: their hidden layers. validation: the share of rows kept back for
-    the validity test, by which the best of ``checkpoints`` states, the start among them, is kept; 0: the last is.
+    width: hidden units of G, D and f; None: p. depth: their hidden layers. activation: G's and D's.
+    validation: the share of rows kept back for the validity test, by which the best of ``checkpoints`` states, the
+        start among them, is kept; 0: the last is.
     """
 
     power: float | Array = 1.0
@@ -65,6 +68,7 @@ class KnockoffGAN(eqx.Module):
     batch: int = eqx.field(static=True, default=128)
     width: int | None = eqx.field(static=True, default=None)
     depth: int = eqx.field(static=True, default=1)
+    activation: str = eqx.field(static=True, default="tanh")
     checkpoints: int = eqx.field(static=True, default=10)
     validation: float = eqx.field(static=True, default=0.0)
 
@@ -77,6 +81,9 @@ class KnockoffGAN(eqx.Module):
         require("KnockoffGAN", "momentum", "in [0, 1)", self.momentum, lambda v: 0 <= v < 1)
         require("KnockoffGAN", "batch", ">= 4", self.batch, lambda v: v >= 4)
         require("KnockoffGAN", "validation", "in [0, 1)", self.validation, lambda v: 0 <= v < 1)
+        require(
+            "KnockoffGAN", "activation", f"one of {tuple(ACTIVATIONS)}", self.activation, lambda a: a in ACTIVATIONS
+        )
         for name in ("inner_steps", "num_steps", "depth", "checkpoints"):
             require("KnockoffGAN", name, ">= 1", getattr(self, name), lambda v: v >= 1)
         require(
@@ -87,7 +94,8 @@ class KnockoffGAN(eqx.Module):
     @classmethod
     def released(cls, **settings: Any) -> "KnockoffGAN":
         """The authors' code where it differs from their text: λ = 0.01, normal Z, hidden hints 0."""
-        return cls(**({"power": 0.01, "hidden": 0.0, "uniform": 0.0} | settings))
+        theirs: dict[str, Any] = {"power": 0.01, "hidden": 0.0, "uniform": 0.0}
+        return cls(**(theirs | settings))
 
     def fit(self, key: Array, x: Any, y: Any = None) -> "FittedKnockoffGAN":
         """Train on the rows of ``x``."""
@@ -105,7 +113,7 @@ class KnockoffGAN(eqx.Module):
         base = _Base.of(SecondOrderKnockoffs("mvr", shrinkage="ledoit-wolf").fit(base_key, rows))
         players = self._init(init_key, p)
         generator, history = self._train(train_key, test_key, players, base, rows, held)
-        return FittedKnockoffGAN(generator, base, mean, scale, self.start, self.uniform, history)
+        return FittedKnockoffGAN(generator, base, mean, scale, self.start, self.uniform, history, self.activation)
 
     def _init(self, key: Array, p: int) -> "_Players":
         width, keys = self.width or p, jax.random.split(key, 4)
@@ -113,8 +121,8 @@ class KnockoffGAN(eqx.Module):
         generator = _layers(keys[0], [2 * p, *hidden, p])
         # Where it corrects Gaussian knockoffs it starts as no correction.
         generator[-1] = (generator[-1][0] * (1.0 - self.start), generator[-1][1])
-        power = (0.5 * jax.random.normal(keys[3], (p, 2, 3)), jnp.zeros((p, 2)))
-        return _Players(generator, _layers(keys[1], [3 * p, *hidden, p]), _layers(keys[2], [p, *hidden, 1]), power)
+        discriminator, critic = _layers(keys[1], [3 * p, *hidden, p]), _layers(keys[2], [p, *hidden, 1])
+        return _Players(generator, discriminator, critic, mine_networks(keys[3], p))
 
     def _train(self, key, test_key, players, base, rows, held):
         optimiser = optax.adam(self.learning_rate, b1=self.momentum)
@@ -177,7 +185,8 @@ class KnockoffGAN(eqx.Module):
         carry = ((players, states), players.generator, first)
         (_, best, _), seen = jax.lax.scan(part, carry, jnp.arange(self.checkpoints))
         accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) >= 8 else jnp.zeros((0,))
-        return best, History(*seen[:4], accuracies)
+        swap, critic, mine, gap, _ = seen
+        return best, History(swap, critic, mine, gap, accuracies)
 
     def _draw(self, key: Array, rows: Array, revealed: Array | float) -> "_Draw":
         """A minibatch and all random numbers that a step needs, from one block."""
@@ -196,15 +205,15 @@ class KnockoffGAN(eqx.Module):
         return jnp.where(self.uniform > 0.5, jax.random.uniform(first, shape), jax.random.normal(second, shape))
 
     def _generate(self, generator, base: "_Base", draw: "_Draw") -> Array:
-        return _knockoffs(generator, base, self.start, draw.x, draw.noise, draw.normal)
+        return _knockoffs(generator, base, self.activation, self.start, draw.x, draw.noise, draw.normal)
 
     def _terms(self, players: "_Players", draw: "_Draw", knockoff: Array) -> "_Terms":
         def logits(u, hint):
-            return _network(players.discriminator, jnp.concatenate([u, hint], axis=-1), jnp.tanh)
+            return _network(players.discriminator, jnp.concatenate([u, hint], axis=-1), ACTIVATIONS[self.activation])
 
         total, asked = swap_loss(logits, draw.x, knockoff, draw.swapped, draw.revealed, self.hidden)
         critic = critic_loss(lambda v: _critic(players.critic, v), draw.x, knockoff, draw.mix, self.penalty)
-        bound = information(lambda a, b: _power(players.power, a, b), draw.x, knockoff, draw.other)
+        bound = information(lambda a, b: mine_values(players.power, a, b), draw.x, knockoff, draw.other)
         return _Terms(total, asked, critic, bound)
 
 
@@ -218,13 +227,15 @@ class FittedKnockoffGAN(eqx.Module):
     start: float | Array
     uniform: float | Array
     history: History
+    activation: str = eqx.field(static=True, default="tanh")
 
     def sample(self, key: Array, x: Any) -> Array:
         """One draw of knockoffs ``[n, p]`` for the rows of ``x``."""
         z = (jnp.asarray(x, self.mean.dtype) - self.mean) / self.scale
         first, second, third = jax.random.split(key, 3)
         noise = jnp.where(self.uniform > 0.5, jax.random.uniform(first, z.shape), jax.random.normal(second, z.shape))
-        drawn = _knockoffs(self.generator, self.base, self.start, z, noise, jax.random.normal(third, z.shape))
+        normal = jax.random.normal(third, z.shape)
+        drawn = _knockoffs(self.generator, self.base, self.activation, self.start, z, noise, normal)
         return self.mean + self.scale * drawn
 
 
@@ -234,7 +245,7 @@ def RefinedKnockoffs(**settings: Any) -> KnockoffGAN:  # noqa: N802  (a sampler 
     The generator starts as Gaussian knockoffs, moments and correlations replace the power network, and of the states
     seen in training the one that a held-out validity test tells least is kept, the start among them.
     """
-    ours = {
+    ours: dict[str, Any] = {
         "start": 1.0, "power": 0.0, "stability": 0.0, "moments": 1.0, "target": 1.0, "uniform": 0.0,
         "learning_rate": 1e-3, "validation": 0.25,
     }  # fmt: skip
@@ -291,9 +302,14 @@ def _critic(layers: Any, x: Array) -> Array:
     return _network(layers, x, jax.nn.relu)[..., 0]
 
 
-def _power(parameters: Any, x: Array, knockoff: Array) -> Array:
-    """T_j(x_j, x̃_j), ``[n, p]``: a few tanh units a variable, two in the authors' code."""
-    weights, biases = parameters  # [p, units, 3]: from x_j, from x̃_j, to the output
+def mine_networks(key: Array, num_variables: int, units: int = 2) -> tuple[Array, Array]:
+    """T_1 .. T_p, a few tanh units a variable, two in the authors' code."""
+    return 0.5 * jax.random.normal(key, (num_variables, units, 3)), jnp.zeros((num_variables, units))
+
+
+def mine_values(networks: tuple[Array, Array], x: Array, knockoff: Array) -> Array:
+    """T_j(x_j, x̃_j), ``[n, p]``."""
+    weights, biases = networks  # weights[j, unit]: from x_j, from x̃_j, to the output
     hidden = jnp.tanh(x[..., None] * weights[..., 0] + knockoff[..., None] * weights[..., 1] + biases)
     return jnp.sum(hidden * weights[..., 2], axis=-1)
 
@@ -313,10 +329,10 @@ class _Base(NamedTuple):
         return cls(law.mean, shift, root, 1.0 - law.s / jnp.diag(law.covariance))
 
 
-def _knockoffs(generator, base: _Base, start, x: Array, noise: Array, normal: Array) -> Array:
+def _knockoffs(generator, base: _Base, activation: str, start, x: Array, noise: Array, normal: Array) -> Array:
     """G(x, z), or with start = 1 Gaussian knockoffs corrected by it."""
     gaussian = x - (x - base.mean) @ base.shift + normal @ base.root
-    return start * gaussian + _network(generator, jnp.concatenate([x, noise], axis=-1), jnp.tanh)
+    return start * gaussian + _network(generator, jnp.concatenate([x, noise], axis=-1), ACTIVATIONS[activation])
 
 
 def _correlations(x: Array, knockoff: Array) -> Array:

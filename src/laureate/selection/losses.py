@@ -18,7 +18,9 @@ def hints(swapped: Array, revealed: Array, hidden: Array | float = 0.5) -> Array
     return jnp.where(revealed, swapped.astype(float), hidden)
 
 
-def swap_loss(logits: Callable[[Array, Array], Array], x: Array, knockoff: Array, s: Array, b: Array, hidden=0.5):
+def swap_loss(
+    logits: Callable[[Array, Array], Array], x: Array, knockoff: Array, s: Array, b: Array, hidden: Array | float = 0.5
+):
     """L_D = E Σ_j (1 - B_j) [S_j log D_j + (1 - S_j) log(1 - D_j)], and the same per coordinate that was asked.
 
     D_j = sigmoid(logits(u, H)_j) guesses whether variable j was swapped in u = (X, X̃)_swap(S). Under exchangeability no
@@ -64,4 +66,4 @@ def moment_gap(x: Array, knockoff: Array) -> Array:
         return jnp.mean(v - w, axis=0), (v.T @ v - w.T @ w) / half, off * (v.T @ v - v.T @ w) / half
 
     first, second = gaps(v[:half], w[:half]), gaps(v[half : 2 * half], w[half : 2 * half])
-    return sum(jnp.sum(a * b) for a, b in zip(first, second, strict=True)) / p
+    return sum((jnp.sum(a * b) for a, b in zip(first, second, strict=True)), jnp.zeros((), x.dtype)) / p

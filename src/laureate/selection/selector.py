@@ -96,7 +96,8 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         x, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=4, y_numeric=False
         )
-        x = np.asarray(check_table("KnockoffSelector", x), x.dtype)
+        check_table("KnockoffSelector", x)
+        x = np.asarray(x)
         response = _response(y)
         key = jax.random.key(int(check_random_state(self.random_state).randint(2**31 - 1)))
         order_key, fit_key, draw_key, test_key, statistic_key = jax.random.split(key, 5)
@@ -180,7 +181,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
             return f"Nothing selected: no threshold has an estimated share of false ones <= {self.q:g}; {tested}"
         return f"{int(self.support_.sum())} of {p} variables at q = {self.q:g}; {tested}"
 
-    def _get_support_mask(self) -> np.ndarray:
+    def _get_support_mask(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  (its stub has None)
         check_is_fitted(self)
         return self.support_
 
