@@ -322,6 +322,7 @@ NON_GAUSSIAN = Experiment(
         "(0.5) in all four components; the paper's mixture is not specified in the text at hand.",
         "The mixture sampler is told that there are four components; it is not told which.",
         "The refined sampler keeps a quarter of the rows back to choose when to stop.",
+        "Power of knockoffs that fail the validity test is no power to trust: read it beside their accuracy and FDR.",
     ),
     guards=(
         Guard("limit", "tpr", low=0.0, arms=("published",), claims=("non-gaussian-fdr",)),
