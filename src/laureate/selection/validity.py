@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 CLIP = 4.0  # standard deviations: heavy tails would drown the rest of the classifier's features
+ROUNDING = 1e-5  # standard deviations: where X̃ = X, what compilers round differently must not tell the two apart
 RIDGE = 5.0  # of the mean diagonal: features are many and rows few; more or less of it costs power, never the level
 
 
@@ -105,6 +106,7 @@ def discrimination(key: Array, x: Array, knockoff: Array, x_test: Array, knockof
         first, second = (jnp.concatenate([v, (v**2 - 1.0) / jnp.sqrt(2.0)], axis=1) for v in (x, knockoff))
         swapped = jnp.tile(jax.random.bernoulli(key, 0.5, x.shape), (1, 2))
         m, d = 0.5 * (first + second), first - second
+        d = jnp.where(jnp.abs(d) < ROUNDING, 0.0, d)
         return m, jnp.where(swapped, d, 0.0), jnp.where(swapped, 0.0, d)
 
     def kernel(one, other):

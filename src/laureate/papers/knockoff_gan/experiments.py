@@ -230,7 +230,7 @@ REAL = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", num_true=5, amplitude=8.0, q=0.2, responses=2),
-        "smoke": Scale(10, cost=5, num_true=10, amplitude=8.0, q=0.2, responses=10),
+        "smoke": Scale(10, compilation="lightest", cost=5, num_true=10, amplitude=8.0, q=0.2, responses=10),
         "desk": Scale(20, cost=15, num_true=10, amplitude=8.0, q=0.2, responses=40),
         "full": Scale(100, cost=150, num_true=10, amplitude=8.0, q=0.2, responses=100),
     },

@@ -77,8 +77,16 @@ TRAINING = Experiment(
         "tiny": Scale(
             2, block=2, compilation="lightest", problem={"kind": "uniform", "num_variables": 4}, responses=2, **TINY
         ),
-        "smoke": Scale(10, cost=8, problem={"kind": "uniform", "num_variables": 20}, steps=60, responses=10, **SMOKE),
-        "desk": Scale(10, cost=100, problem={"kind": "uniform", "num_variables": 20}, steps=800, responses=20, **DESK),
+        "smoke": Scale(
+            10,
+            compilation="lightest",
+            cost=8,
+            problem={"kind": "uniform", "num_variables": 20},
+            steps=60,
+            responses=10,
+            **SMOKE,
+        ),
+        "desk": Scale(10, cost=100, problem={"kind": "uniform", "num_variables": 20}, steps=500, responses=20, **DESK),
         "full": Scale(10, block=1, cost=500_000, problem={"kind": "uniform", "num_variables": 1000}, **FULL),
     },
     claims=(
@@ -164,11 +172,8 @@ FRONTIER = Experiment(
         "tiny": Scale(
             2, block=2, compilation="lightest", problem={"kind": "gaussian", "num_variables": 4}, responses=2, **TINY
         ),
-        "smoke": Scale(
-            10, block=5, cost=7, problem={"kind": "gaussian", "num_variables": 20}, steps=40, responses=10, **SMOKE
-        ),
         "desk": Scale(
-            10, block=5, cost=75, problem={"kind": "gaussian", "num_variables": 20}, steps=500, responses=20, **DESK
+            10, block=5, cost=75, problem={"kind": "gaussian", "num_variables": 20}, steps=300, responses=20, **DESK
         ),
         "full": Scale(10, block=1, cost=700_000, problem={"kind": "gaussian", "num_variables": 1000}, **FULL),
     },
@@ -201,8 +206,8 @@ FRONTIER = Experiment(
         ),
         Claim(
             "frontier-validity",
-            "How well is each knockoff told from its original, λ from 0 to 3?",
-            metric="accuracy",
+            "How well are knockoffs told from their originals with the λ for which they are told least?",
+            metric="accuracy_lowest",
             method="moments",
             kind="question",
             unit="share of held-out rows",
@@ -213,6 +218,8 @@ FRONTIER = Experiment(
         SIZE,
         STANDARDISED,
         SEEN,
+        "Not at smoke, where forty steps move no correlation. The table of accuracies gives one number an arm: a first "
+        "run at smoke could not print six.",
         "The trend is judged with our penalty on moments: our pilots found no correlation to trade away without it. "
         "The published objective is in the table.",
     ),
@@ -238,9 +245,17 @@ NON_GAUSSIAN = Experiment(
         "tiny": Scale(
             2, block=2, compilation="lightest", problem={"kind": "mixture", "num_variables": 4}, responses=2, **TINY
         ),
-        "smoke": Scale(10, cost=10, problem={"kind": "mixture", "num_variables": 20}, steps=60, responses=10, **SMOKE),
+        "smoke": Scale(
+            10,
+            compilation="lightest",
+            cost=10,
+            problem={"kind": "mixture", "num_variables": 20},
+            steps=60,
+            responses=10,
+            **SMOKE,
+        ),
         "desk": Scale(
-            12, block=6, cost=50, problem={"kind": "mixture", "num_variables": 20}, steps=1000, responses=20, **DESK
+            12, block=6, cost=50, problem={"kind": "mixture", "num_variables": 20}, steps=600, responses=20, **DESK
         ),
         "full": Scale(20, block=1, cost=300_000, problem={"kind": "mixture", "num_variables": 1000}, **FULL),
     },
@@ -347,7 +362,7 @@ ARCHITECTURE = Experiment(
             2, block=2, compilation="lightest", problem={"kind": "uniform", "num_variables": 4}, responses=2, **TINY
         ),
         "desk": Scale(
-            5, block=5, cost=45, problem={"kind": "uniform", "num_variables": 20}, steps=500, responses=20, **DESK
+            5, block=5, cost=45, problem={"kind": "uniform", "num_variables": 20}, steps=300, responses=20, **DESK
         ),
         "full": Scale(10, block=1, cost=500_000, problem={"kind": "uniform", "num_variables": 1000}, **FULL),
     },

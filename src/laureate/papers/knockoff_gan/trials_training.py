@@ -55,9 +55,8 @@ def frontier(key: Array, arm: Settings, problem: Design, scale: Settings) -> dic
     """Trainings with six weights of the power term, from the same draws."""
     powers = jnp.asarray(POWERS)
     found = jax.vmap(lambda power: judged(key, _network(arm, scale, power=power), problem, scale))(powers)
-    return {name: found[name] for name in ("accuracy", "correlation", "tpr", "fdp")} | {
-        "step": jnp.arange(float(len(POWERS)))
-    }
+    curves = {name: found[name] for name in ("accuracy", "correlation", "tpr", "fdp")}
+    return curves | {"step": jnp.arange(float(len(POWERS))), "accuracy_lowest": jnp.min(found["accuracy"])}
 
 
 def non_gaussian(key: Array, arm: Settings, problem: Design, scale: Settings) -> dict[str, Array]:
