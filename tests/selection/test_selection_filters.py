@@ -57,6 +57,8 @@ def test_permuting_variables_permutes_the_selection():
     assert first.selected.any()
     np.testing.assert_array_equal(np.asarray(first.selected)[order], second.selected)
     assert float(first.estimate) <= 0.3
+    np.testing.assert_array_equal(first.selected, w >= float(first.threshold))
+    assert (w <= -float(first.threshold)).any()  # what is large and negative is not selected
 
 
 def test_nothing_is_selected_of_zeros_and_of_too_few():
@@ -77,6 +79,11 @@ def test_e_values_of_one_draw_give_the_filters_list():
         w = generator.normal(0.6, 1, 30).astype(np.float32)
         expected = knockoff_filter(w, 0.3).selected
         np.testing.assert_array_equal(select_by_e_values(e_values(w, 0.3), 0.3), expected)
+
+
+def test_e_values_by_hand():
+    """τ = 1: (1 + #{W <= -1}) / #{W >= 1} = 2/5 <= 0.5, so e = 6 / 2 for the five that reach it."""
+    assert e_values(jnp.array([5.0, 4.0, 3.0, 2.0, -1.5, 1.0]), 0.5).tolist() == [3.0, 3.0, 3.0, 3.0, 0.0, 3.0]
 
 
 def test_e_values_of_nulls_sum_to_p_at_most_on_average():

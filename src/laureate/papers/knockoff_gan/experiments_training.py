@@ -86,7 +86,7 @@ TRAINING = Experiment(
             responses=10,
             **SMOKE,
         ),
-        "desk": Scale(10, cost=100, problem={"kind": "uniform", "num_variables": 20}, steps=500, responses=20, **DESK),
+        "desk": Scale(10, cost=80, problem={"kind": "uniform", "num_variables": 20}, steps=500, responses=20, **DESK),
         "full": Scale(10, block=1, cost=500_000, problem={"kind": "uniform", "num_variables": 1000}, **FULL),
     },
     claims=(
@@ -173,7 +173,7 @@ FRONTIER = Experiment(
             2, block=2, compilation="lightest", problem={"kind": "gaussian", "num_variables": 4}, responses=2, **TINY
         ),
         "desk": Scale(
-            10, block=5, cost=75, problem={"kind": "gaussian", "num_variables": 20}, steps=300, responses=20, **DESK
+            10, block=5, cost=60, problem={"kind": "gaussian", "num_variables": 20}, steps=300, responses=20, **DESK
         ),
         "full": Scale(10, block=1, cost=700_000, problem={"kind": "gaussian", "num_variables": 1000}, **FULL),
     },
@@ -248,14 +248,14 @@ NON_GAUSSIAN = Experiment(
         "smoke": Scale(
             10,
             compilation="lightest",
-            cost=10,
+            cost=9,
             problem={"kind": "mixture", "num_variables": 20},
             steps=60,
             responses=10,
             **SMOKE,
         ),
         "desk": Scale(
-            12, block=6, cost=50, problem={"kind": "mixture", "num_variables": 20}, steps=600, responses=20, **DESK
+            12, block=6, cost=45, problem={"kind": "mixture", "num_variables": 20}, steps=600, responses=20, **DESK
         ),
         "full": Scale(20, block=1, cost=300_000, problem={"kind": "mixture", "num_variables": 1000}, **FULL),
     },
@@ -362,7 +362,7 @@ ARCHITECTURE = Experiment(
             2, block=2, compilation="lightest", problem={"kind": "uniform", "num_variables": 4}, responses=2, **TINY
         ),
         "desk": Scale(
-            5, block=5, cost=45, problem={"kind": "uniform", "num_variables": 20}, steps=300, responses=20, **DESK
+            5, block=5, cost=40, problem={"kind": "uniform", "num_variables": 20}, steps=300, responses=20, **DESK
         ),
         "full": Scale(10, block=1, cost=500_000, problem={"kind": "uniform", "num_variables": 1000}, **FULL),
     },
