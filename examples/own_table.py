@@ -33,7 +33,7 @@ def main(draws: int = 1) -> list[str]:
     # Products of columns are no Gaussian table: it selects all the same, and warns of what the validity test found.
     selector = KnockoffSelector(CopulaKnockoffs(), q=0.3, draws=draws, allow_invalid=True, random_state=0).fit(x, y)
     print(selector.explanation_)
-    return [name for name, chosen in zip(names, selector.get_support(), strict=True) if chosen]
+    return [name for name, chosen in zip(names, selector.support_, strict=True) if chosen]
 
 
 if __name__ == "__main__":
