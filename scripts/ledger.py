@@ -3,7 +3,7 @@
     python scripts/ledger.py pes --reason "why" --before-results
     python scripts/ledger.py pes --claim toy-schedule --reason "why" --after-results
 
-Every new, changed or removed claim of the paper gets a line, or only those named. ``--before-results`` means that
+Every new, changed or removed claim of the paper gets a line, or those named (also where only their trial was changed). ``--before-results`` means that
 nobody had seen a result of the claim when it was written as it stands now. Without a reason nothing is written: the
 claims that lack a line are listed.
 """
@@ -12,7 +12,7 @@ import argparse
 import datetime
 import sys
 
-from laureate.lab.ledger import Entry, missing, path_of
+from laureate.lab.ledger import Entry, history, missing, path_of
 from laureate.papers import paper, paper_ids
 
 
@@ -28,9 +28,11 @@ def main() -> int:
     options = parser.parse_args()
 
     lacking = missing(paper(options.paper))
-    if unknown := [name for name in options.claim if name not in lacking]:
-        parser.error(f"these need no line: {', '.join(unknown)}")
-    chosen = {name: found for name, found in lacking.items() if not options.claim or name in options.claim}
+    # A claim that is named may have a line though its declaration is the same: its trial was changed.
+    last = {name: entries[-1].digest for name, entries in history(options.paper).items()}
+    if unknown := [name for name in options.claim if name not in last | lacking]:
+        parser.error(f"there are no claims {', '.join(unknown)}")
+    chosen = {name: (last | lacking)[name] for name in options.claim} or lacking
     if not options.reason or not options.results:
         print("\n".join(f"{name}: {found or 'removed'}" for name, found in chosen.items()) or "nothing is lacking")
         print("give --reason and --before-results or --after-results to write" if chosen else "", end="")

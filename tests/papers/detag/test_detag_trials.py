@@ -38,17 +38,20 @@ def test_bytes_are_equal_where_they_are_said_to_be():
 
 def test_the_optimisers_of_the_trials_are_those_of_their_names_and_send_what_is_said():
     params = jnp.zeros((8, 3))
-    one = trials.optimiser("d-psgd", trials.lazy(8, 0.1), 0.1, 4).sent(params)
+    one = trials.optimiser("d-psgd", trials.network(8, 0.1), 0.1, 4).sent(params)
     for name in ("detag", "gradient-tracking", "d2"):
-        made = trials.optimiser(name, trials.lazy(8, 0.1), 0.1, 4)
+        made = trials.optimiser(name, trials.network(8, 0.1), 0.1, 4)
         assert type(made).__name__.lower() == name.replace("-", "")
         assert made.sent(params) == one * (2 if name in trials.TWO_VECTORS else 1)
 
 
 def test_phases_have_the_theorys_rounds():
-    """Lazy ring of 16: λ_2 = (1 + 1/3 + 2/3 cos(2π/16))/2, gap κ (1 − λ_2)."""
-    gap = (1 - (1 / 3 + 2 / 3 * np.cos(np.pi / 8))) / 2
-    assert trials.phase_rounds(16, (1.0, 0.1)).tolist() == [int(np.ceil(gap**-0.5)), int(np.ceil((0.1 * gap) ** -0.5))]
+    """Ring of 16: λ_2 = 1/3 + 2/3 cos(2π/16), gap κ (1 − λ_2): the paper's κ, applied once."""
+    gap = 1 - (1 / 3 + 2 / 3 * np.cos(np.pi / 8))
+    expected = [int(np.ceil((kappa * gap) ** -0.5)) for kappa in (0.5, 0.1)]
+    assert trials.phase_rounds(16, (0.5, 0.1)).tolist() == expected
+    with jax.ensure_compile_time_eval():
+        assert float(trials.network(16, 0.1).gap) == pytest.approx(0.1 * gap, rel=1e-5)
 
 
 def test_shuffling_keeps_every_image_and_sorted_parts_have_few_labels():

@@ -11,7 +11,7 @@ from jax import Array
 
 from laureate.decentralized import connect, launch, train
 from laureate.lab.claim import Settings
-from laureate.papers.detag.trials import lazy, optimiser, phase_rounds
+from laureate.papers.detag.trials import network, optimiser, phase_rounds
 from laureate.problems.peers import Quadratics
 
 __all__ = ["distances", "real_processes"]
@@ -53,7 +53,7 @@ def distances(first: int, rounds: int, rate: float, mesh: jax.sharding.Mesh | No
         return jnp.mean(jnp.sum((x - best) ** 2, axis=-1), axis=0)
 
     def run(name, data):
-        method = optimiser(name, lazy(NODES, KAPPA), rate, int(phase_rounds(NODES, (KAPPA,))[0]))
+        method = optimiser(name, network(NODES, KAPPA), rate, int(phase_rounds(NODES, (KAPPA,))[0]))
         start = np.zeros((NODES, BLOCK, DIMENSION), np.float32)
         _, history = train(
             jax.random.key(first), method, gradient, start, rounds, data=data, record=record, every=rounds, mesh=mesh

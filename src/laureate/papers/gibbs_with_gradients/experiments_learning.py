@@ -1,7 +1,6 @@
 """Gibbs-With-Gradients inside the training of energy-based models, at equal sampler steps.
 
-Tests, margins and settings were written down before anything was run; what was changed afterwards says so in
-``deviations``.
+When each claim was declared and changed, why, and whether results had been seen by then, is in ``ledger.jsonl``.
 """
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale

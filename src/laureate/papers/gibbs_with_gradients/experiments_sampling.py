@@ -1,7 +1,6 @@
 """Gibbs-With-Gradients as a sampler: exactness, spectral gaps, effective samples per evaluation and per second.
 
-Tests, margins and settings were written down before anything was run; what was changed afterwards says so in
-``deviations``.
+When each claim was declared and changed, why, and whether results had been seen by then, is in ``ledger.jsonl``.
 """
 
 from math import log

@@ -1,7 +1,6 @@
 """What the tensor-train solver owes to its parts, and how it stands against networks.
 
-Tests and margins were written down before any experiment was run; seeds seen before that, and sizes changed after it,
-are listed in ``deviations``.
+When each claim was declared and changed, why, and whether results had been seen by then, is in ``ledger.jsonl``.
 """
 
 from typing import Any

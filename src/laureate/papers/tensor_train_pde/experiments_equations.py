@@ -1,7 +1,6 @@
 """The paper's own equations, by the backward tensor-train solver.
 
-Tests and margins were written down before any experiment was run; seeds seen before that, and sizes changed after it,
-are listed in ``deviations``.
+When each claim was declared and changed, why, and whether results had been seen by then, is in ``ledger.jsonl``.
 Truth comes from quadrature, a spectral solution or an unbiased simulation, never from the paper's own numbers.
 """
 
