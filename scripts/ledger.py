@@ -3,9 +3,9 @@
     python scripts/ledger.py pes --reason "why" --before-results
     python scripts/ledger.py pes --claim toy-schedule --reason "why" --after-results
 
-Every new, changed or removed claim of the paper gets a line, or those named (also where only their trial was changed). ``--before-results`` means that
-nobody had seen a result of the claim when it was written as it stands now. Without a reason nothing is written: the
-claims that lack a line are listed.
+Every new, changed or removed claim of the paper gets a line, or those named (also where only their trial was changed).
+``--before-results`` means that nobody had seen a result of the claim when it was written as it stands now. Without a
+reason nothing is written: the claims that lack a line are listed.
 """
 
 import argparse

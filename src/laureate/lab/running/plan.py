@@ -81,9 +81,13 @@ def plan(
     for selection in selections:
         chosen = scale_of(selection.experiment, scale)
         total = seeds or chosen.seeds
-        for arm in selection.arms():
-            first = _cell(selection, arm, scale, chosen, problem)
-            cells.extend(replace(first, start=start) for start in range(0, total, chosen.block))
+        blocks = range(0, total, chosen.block)
+        firsts = [_cell(selection, arm, scale, chosen, problem) for arm in selection.arms()]
+        if selection.experiment.over_seeds == "loop":
+            # A clock may be read: arms take turns, so that all see the same load.
+            cells.extend(replace(first, start=start) for start in blocks for first in firsts)
+        else:
+            cells.extend(replace(first, start=start) for first in firsts for start in blocks)
     return cells
 
 

@@ -17,7 +17,7 @@ TWO_VECTORS = {"detag", "gradient-tracking"}
 LAZY = (
     0.5  # the κ of the ring that is not made sparse: D² and accelerated gossip need eigenvalues that are not negative
 )
-LOWEST, HIGHEST = -29.0, 4.0  # log10 of a squared distance is cut to this range: rounding below, divergence above
+LOWEST, HIGHEST = -300.0, 4.0  # log10 of a squared distance is cut to this range; the guards have it too
 MOST = 10.0  # what a loss that is not finite, or larger, counts as
 
 
@@ -199,4 +199,4 @@ def images(key: Array, arm: Settings, problem: ImagesOverNodes, scale: Settings)
 
 
 def _log(errors: Array) -> Array:
-    return jnp.log10(jnp.where(jnp.isfinite(errors), jnp.maximum(errors, 1e-30), 1e30))
+    return jnp.log10(jnp.where(jnp.isfinite(errors), jnp.maximum(errors, 1e-300), 1e30))

@@ -1,6 +1,6 @@
 """DirectPred: what the linear theory says, and what each predictor does to real training."""
 
-from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
 __all__ = ["COLLAPSE", "IMAGES", "INVARIANT_SUBSPACE", "MODES", "PROBLEMS", "TRIALS", "trained_arm"]
 
@@ -197,6 +197,7 @@ COLLAPSE = Experiment(
             learning_rate=0.01,
         ),
     ),
+    guards=(Guard("limit", "log_size", low=-12.0),),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem=TINY_VECTORS, steps=4, batch=8),
     }

@@ -28,6 +28,7 @@ def _claims(prefix: str, baseline: str, against: str, source: str, role: Role, r
             better="higher",
             margin=MARGIN,
             unit="share of test images",
+            trivial="random",
             source=source,
             role=role if not suffix else "extension",
             reported=reported if not suffix else "",

@@ -16,6 +16,9 @@ CAP = 10.0
 REGRESSION = ALS(tolerance=1e-3, max_sweeps=3)
 
 
+WITHOUT_SOLVER = ("mean-of-g", "monte-carlo")
+
+
 def interval_of(problem, scale) -> tuple[float, float]:
     """Where the paths are: the problem's own ``interval``, if a user's offers one, else the scale's."""
     return getattr(problem, "interval", (scale.low, scale.high))
@@ -43,13 +46,27 @@ def relative(value, truth) -> Array:
 
 
 def value_at_start(key, arm, problem, scale):
-    """error: |V(0, x0) − exact| / |exact|. value: the estimate. unconverged: share of steps that were flagged."""
+    """error: |V(0, x0) − exact| / |exact|. value: the estimate. unconverged: share of steps that were flagged.
+
+    Two arms solve nothing, with as many paths: the mean of g(X_T), and Monte Carlo of −log E e^{−g} (for h = −½‖z‖²).
+    """
+    if arm.get("scheme") in WITHOUT_SOLVER:
+        v0 = without_solver(key, arm.scheme, problem, scale)
+        error = relative(v0, problem.exact(jnp.zeros(()), problem.x0))
+        return {"error": error, "value": v0, "unconverged": jnp.zeros(())}
     solution = solver_of(arm, problem, scale).run(key, problem)
     return {
         "error": relative(solution.v0, problem.exact(jnp.zeros(()), problem.x0)),
         "value": jnp.nan_to_num(solution.v0, nan=0.0, posinf=0.0, neginf=0.0),
         "unconverged": jnp.mean(solution.info.status != 0),
     }
+
+
+def without_solver(key, scheme: str, problem, scale) -> Array:
+    """V(0, x0) by simulation alone."""
+    if scheme == "monte-carlo":
+        return MonteCarlo(scale.paths, scale.steps, "exponential").run(key, problem).v0
+    return jnp.mean(jax.vmap(problem.terminal)(simulate(key, problem, scale.paths, scale.steps)[-1]))
 
 
 def trajectories(key, arm, problem, scale):
