@@ -1,4 +1,4 @@
-"""The vocabulary in which a paper's claims are written down before anything is run.
+"""The vocabulary in which a paper's claims are declared, at best before anything is run; the ledger says when.
 
 A claim file is data: it loads without jax, so that the board and the pages answer at once. What computes is named,
 ``"module:function"``, and loaded inside the worker.

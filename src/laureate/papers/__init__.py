@@ -2,8 +2,9 @@
 
 ====================  =================================================================================
 ``about.py``          ``PAPER``: the problem, the idea, the equation, an example, and its experiments
-``experiments*.py``   the experiments with their claims, declared before they are run; data only
+``experiments*.py``   the experiments with their claims; data only
 ``trials*.py``        the pure functions that compute, loaded in the worker alone
+``ledger.jsonl``      when each claim was declared and changed, and why; lines are only added
 ``speed.py``          ``COMPARISONS``: what ``laureate bench`` times beside peers
 ====================  =================================================================================
 
