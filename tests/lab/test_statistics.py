@@ -118,6 +118,11 @@ class TestMedian:
         expected = stats.quantile_test(x, p=0.5).confidence_interval(0.95)
         assert statistics.median_interval(x) == pytest.approx((expected.low, expected.high))
 
+    def test_a_seed_at_zero_counts_against_either_side(self):
+        for alternative in ("greater", "less"):
+            assert statistics.sign_test(np.zeros(6), alternative) == 1.0
+            assert statistics.sign_test([0.0, *[1.0 if alternative == "greater" else -1.0] * 5], alternative) == 7 / 64
+
     def test_five_seeds_and_broken_ones_say_nothing(self):
         for x in ([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, np.nan, 5.0, 6.0]):
             assert statistics.median_interval(x) == (-np.inf, np.inf)
