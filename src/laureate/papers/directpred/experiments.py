@@ -27,6 +27,7 @@ def trained_arm(name: str, label: str, predictor: str, **changed: float | int | 
 
 MODES = Experiment(
     name="modes",
+    over="data sets",
     title="Eigenmodes of the linear network: the closed-form dynamics, and which modes die",
     trial=f"{TRIALS}:modes",
     problem="",

@@ -14,6 +14,7 @@ GIBBS = Arm("gibbs", "Gibbs, random scan", sampler="gibbs")
 
 LEARN_ISING = Experiment(
     name="learn-ising",
+    over="data sets",
     title="Recovering the couplings of an Ising lattice by persistent contrastive divergence",
     trial=f"{TRIALS}:ising",
     arms=(GWG, GIBBS),
@@ -100,6 +101,7 @@ LEARN_ISING = Experiment(
 
 LEARN_POTTS = Experiment(
     name="learn-potts",
+    over="data sets",
     title="Recovering the couplings of a Potts lattice by persistent contrastive divergence",
     trial=f"{TRIALS}:potts",
     arms=(GWG, GIBBS),

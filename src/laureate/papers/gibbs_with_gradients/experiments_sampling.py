@@ -73,6 +73,7 @@ EXACT = Experiment(
 
 GAP = Experiment(
     name="gap",
+    over="data sets",
     title="Spectral gaps on random energies that are not multilinear",
     trial=f"{TRIALS}:gaps",
     arms=(GWG, GIBBS, Arm("exact", "exact locally-informed proposal", sampler="exact")),
@@ -198,6 +199,7 @@ POTTS = Experiment(
 
 RBM = Experiment(
     name="rbm",
+    over="data sets",
     title="Distance to a random RBM's distribution after equally many steps",
     trial=f"{TRIALS}:to_reference",
     arms=(GWG, GIBBS),
@@ -236,6 +238,7 @@ RBM = Experiment(
 
 FHMM = Experiment(
     name="fhmm",
+    over="data sets",
     title="Reaching the posterior of a factorial hidden Markov model",
     trial=f"{TRIALS}:to_posterior",
     arms=(GWG, GIBBS),
