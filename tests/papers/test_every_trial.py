@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from laureate.lab.claim import SCALES
+from laureate.lab.judging.guards import applies
 from laureate.lab.running.plan import Selection, plan
 from laureate.lab.running.worker import compute
 from laureate.papers import all_papers
@@ -54,5 +55,9 @@ def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
         wanted = [claim.metric, claim.against] if claim.kind == "trend" else [claim.metric]
         for metric in wanted:
             assert outcome.metrics[metric].ndim == (2 if claim.kind == "trend" else 1), (claim.name, metric)
+    for guard in experiment.guards:
+        guarded = [claim for claim in experiment.claims if claim.kind != "question" and applies(guard, claim)]
+        if any(arm in (claim.method, claim.baseline) and arm in (guard.arms or (arm,)) for claim in guarded):
+            assert guard.metric in outcome.metrics, guard
     for curve in experiment.curves:
         assert outcome.metrics[curve.x].shape == outcome.metrics[curve.y].shape, curve
