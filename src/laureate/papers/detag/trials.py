@@ -161,8 +161,8 @@ def images(key: Array, arm: Settings, problem: ImagesOverNodes, scale: Settings)
     recorded = {"rounds": jnp.linspace(scale.rounds / scale.points, scale.rounds, scale.points)}
     if arm.optimiser == "none":
         nothing = problem.whole_loss(jax.tree.map(jnp.zeros_like, problem.theta0(key)))
-        losses = {f"{name}_{what}": nothing for name in names for what in ("loss", "loss_bytes", "mean_model_loss")}
-        return losses | {f"{name}_curve": jnp.full(scale.points, nothing) for name in names} | recorded
+        untrained = {f"{name}_{what}": nothing for name in names for what in ("loss", "loss_bytes", "mean_model_loss")}
+        return untrained | {f"{name}_curve": jnp.full(scale.points, nothing) for name in names} | recorded
     rounds, rates = phase_rounds(problem.nodes, kappas), jnp.asarray(scale.rates)
     split_key, start_key, run_key = jax.random.split(key, 3)
     start = stack(problem.theta0(start_key), problem.nodes)
@@ -189,12 +189,12 @@ def images(key: Array, arm: Settings, problem: ImagesOverNodes, scale: Settings)
     for case, name in enumerate(names):
         best = jnp.argmin(each[case, :, -1])
         found |= {f"{name}_curve": each[case, best]}
-        for what, losses in (
+        for what, ended in (
             ("loss", each[case, :, -1]),
             ("loss_bytes", each[case, :, middle]),
             ("mean_model_loss", mean_model[case, :, -1]),
         ):
-            found |= {f"{name}_{what}": losses.min(), f"{name}_{what}_rate": rates[jnp.argmin(losses)]}
+            found |= {f"{name}_{what}": ended.min(), f"{name}_{what}_rate": rates[jnp.argmin(ended)]}
     return found
 
 
