@@ -1,0 +1,81 @@
+"""Settings take effect: noise, stages and rates of training, the ridge and the scaling of operators, sizes of drift."""
+
+import jax
+import jax.numpy as jnp
+import lineax
+import numpy as np
+import optax
+import pytest
+from dictionaries import random_dictionary
+
+from laureate.recovery import ALISTA, UnrolledCoherence, analytic_weight, fit, fit_encoder, robust
+
+KEY = jax.random.key(0)
+D = jnp.asarray(random_dictionary(8, 14), jnp.float32)
+CODE = jnp.zeros((1, 14)).at[0, 3].set(1.5).at[0, 9].set(-0.7)  # one code: whichever is drawn, it is this one
+
+
+@pytest.mark.filterwarnings("ignore:D is not overcomplete")
+def test_training_signals_have_the_noise_asked_for():
+    """Of an orthonormal D, one layer without threshold gives x + ε: the loss is ‖ε‖² = N var(b) 10^(−snr/10)."""
+    code = jnp.array([[2.0, 0, 0, -1, 0, 0, 0, 0.5]])
+    solver = ALISTA(jnp.eye(8), layers=1, gamma=1.0, theta=0.0, support=None)
+
+    def loss(snr):
+        return float(fit(KEY, solver, code, optimiser=optax.sgd(0.0), steps=1, batch=2000, snr=snr)[1][0])
+
+    size = 8 * float(jnp.var(code)) * 0.1
+    # ‖ε‖² has a standard deviation of √(2/8) of its mean, and there are 2000.
+    np.testing.assert_allclose(loss(10.0), size, rtol=5 * 0.5 / np.sqrt(2000))
+    assert loss(jnp.inf) < 1e-10
+
+
+def counting() -> optax.GradientTransformation:
+    """Its n-th update since it began is n/1000, whatever the gradient."""
+
+    def update(gradients, count, parameters=None):
+        del parameters
+        return jax.tree.map(lambda g: jnp.full_like(g, 0.001) * (count + 1), gradients), count + 1
+
+    return optax.GradientTransformation(lambda parameters: jnp.zeros(()), update)
+
+
+def test_greedy_stages_begin_the_optimiser_anew_and_scale_what_it_says():
+    solver = ALISTA(D, layers=1, gamma=1.0)
+    trained, _ = fit(KEY, solver, CODE, optimiser=counting(), steps=2, mode="greedy")
+    # Three stages of steps 1 and 2, with the factors 1, 0.2 and 0.02.
+    np.testing.assert_allclose(trained.gamma, 1 + 0.001 * 3 * (1 + 0.2 + 0.02), rtol=1e-6)
+
+
+def test_greedy_losses_are_those_of_the_layer_in_training():
+    solver = ALISTA(D, layers=2)
+    _, losses = fit(KEY, solver, CODE, optimiser=optax.sgd(0.0), steps=1, batch=3, mode="greedy")
+    after = jnp.sum((solver.trace(CODE @ D.T) - CODE) ** 2, axis=(1, 2))
+    assert abs(float(after[0] - after[1])) > 0.1
+    np.testing.assert_allclose(losses, jnp.repeat(after, 3), rtol=1e-4)
+
+
+def test_a_normalised_operator_is_the_normalised_matrix():
+    matrix = D * jnp.linspace(0.5, 3.0, 14)
+    b = CODE @ matrix.T
+    wanted = ALISTA(matrix, layers=4, normalize=True)
+    found = ALISTA(lineax.MatrixLinearOperator(matrix), layers=4, normalize=True)
+    np.testing.assert_allclose(found(b), wanted(b), atol=1e-4)
+    residual = jnp.asarray(np.random.default_rng(0).normal(size=8), jnp.float32)
+    np.testing.assert_allclose(found.dictionary.rmatvec(residual), wanted.dictionary.rmatvec(residual), atol=1e-5)
+
+
+def test_the_ridge_of_an_operator_is_that_of_the_matrix():
+    b = jnp.asarray(np.random.default_rng(1).normal(size=(3, 8)), jnp.float32)
+    found = analytic_weight(lineax.MatrixLinearOperator(D), ridge=0.5).rmatvec(b)
+    np.testing.assert_allclose(found, b @ analytic_weight(D, ridge=0.5), atol=1e-4)
+    assert float(jnp.abs(found - b @ analytic_weight(D)).max()) > 1e-2
+
+
+@pytest.mark.filterwarnings("ignore:D is not overcomplete")
+def test_the_encoder_sees_drifts_of_all_sizes(monkeypatch):
+    """With D̃ = (1 + s) I and W = D̃ the loss is 3 (2s + s²)², and its mean over s ~ U(0, 1) 3 (4/3 + 1 + 1/5)."""
+    monkeypatch.setattr(robust, "perturb", lambda key, matrix, sigma: matrix * (1 + sigma))
+    encoder = UnrolledCoherence(jnp.eye(3), steps=1, step_size=1e-9)
+    _, losses = fit_encoder(KEY, encoder, jnp.eye(3), 1.0, optimiser=optax.sgd(0.0), steps=1, batch=4000)
+    np.testing.assert_allclose(losses[0], 3 * (4 / 3 + 1 + 1 / 5), rtol=0.1)
