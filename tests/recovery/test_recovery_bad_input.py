@@ -59,6 +59,11 @@ WRONG = {
     "drifted weight": (lambda: ALISTA(D).at(D, "new"), ValueError, "'closed_form', 'stale' or a function of D"),
     "decoder": (lambda: ALISTA(D).at(D, decoder="new"), ValueError, "'perturbed' or 'nominal'; got 'new'"),
     "numbers of HyperLISTA": (lambda: HyperLISTA(D, c=(1.0, 2.0)), ValueError, "HyperLISTA.c must be three numbers"),
+    "entries of HyperLISTA": (
+        lambda: HyperLISTA(D, most=7),
+        ValueError,
+        "HyperLISTA.most must be within 0 and 6; got 7",
+    ),
     "nobody's sparsity": (lambda: certified_schedule(D, D, sparsity=0), ValueError, "sparsity must be >= 1; got 0"),
     "stale weight": (
         lambda: certified_schedule(D, 2 * D, sparsity=1),

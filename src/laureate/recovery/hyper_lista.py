@@ -21,7 +21,8 @@ class HyperLISTA(AbstractSolver):
     θ = c₁ μ ‖D⁺(Dx − b)‖₁,   β = c₂ μ ‖x‖₀,   p = c₃ min(log(‖D⁺b‖₁ / ‖D⁺(Dx − b)‖₁), M).
 
     c: (c₁, c₂, c₃), all that is learned; p counts entries. W: the analytic weight unless given. The original computes a
-    symmetric one, W = (GᵀG)D, by a search without closed form; pass it as W to use it.
+    symmetric one, W = (GᵀG)D, by a search without closed form; pass it as W to use it. c₃ acts through a choice and has
+    no gradient: search it. most: at most so many entries pass unshrunk, all without a number; few are found faster.
     """
 
     dictionary: AbstractDictionary
@@ -31,6 +32,7 @@ class HyperLISTA(AbstractSolver):
     scale: Array | None
     c: Array
     layers: int = eqx.field(static=True)
+    most: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("c",)
     shared: ClassVar[tuple[str, ...]] = ("c",)
 
@@ -41,6 +43,7 @@ class HyperLISTA(AbstractSolver):
         layers: int = 16,
         *,
         c: tuple[float, float, float] = (0.5, 0.01, 1.0),
+        most: int | None = None,
         normalize: bool = False,
     ):
         require("HyperLISTA", "c", "three numbers >= 0", c, lambda c: len(c) == 3 and min(c) >= 0)
@@ -51,7 +54,10 @@ class HyperLISTA(AbstractSolver):
         self.inverse = jnp.linalg.pinv(matrix)
         self.mu = coherence(matrix, self.weight.matrix)
         self.c = jnp.asarray(c, matrix.dtype)
-        self.layers = layers
+        self.layers, self.most = layers, dictionary.shape[1] if most is None else most
+        require(
+            "HyperLISTA", "most", f"within 0 and {dictionary.shape[1]}", self.most, lambda n: 0 <= n <= matrix.shape[1]
+        )
 
     @property
     def num_parameters(self) -> int:
@@ -64,7 +70,6 @@ class HyperLISTA(AbstractSolver):
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η^{p}_{θ}(x − Wᵀ(Dx − b) + β (x − x⁻))."""
-        size = x.shape[-1]
         residual = self.dictionary.matvec(x) - b
         error = jnp.sum(jnp.abs(residual @ self.inverse.T), axis=-1, keepdims=True)  # ≈ ‖x − x*‖₁
         whole = jnp.sum(jnp.abs(b @ self.inverse.T), axis=-1)
@@ -72,6 +77,6 @@ class HyperLISTA(AbstractSolver):
         beta = self.c[1] * self.mu * jnp.sum(x != 0, axis=-1, keepdims=True)
         tiny = jnp.finfo(x.dtype).tiny
         ratio = jnp.log(jnp.maximum(whole, tiny) / jnp.maximum(error[..., 0], tiny))
-        count = jnp.clip(self.c[2] * jnp.minimum(ratio, size), 0, size).astype(jnp.int32)
+        count = jnp.clip(self.c[2] * jnp.minimum(ratio, x.shape[-1]), 0, self.most).astype(jnp.int32)
         v = x - self.weight.rmatvec(residual) + beta * (x - previous)
-        return select_and_shrink(v, theta, count, size)
+        return select_and_shrink(v, theta, count, self.most)

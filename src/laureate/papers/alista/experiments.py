@@ -141,7 +141,7 @@ RECOVERY = Experiment(
     problem=f"{PROBLEMS}:GaussianDictionary",
     accepts=("dictionary", "sample"),
     arms=tuple(arms_at(NO_NOISE).values()),
-    scales=_scales((9.0, 120.0, 400_000.0)),
+    scales=_scales((15.0, 120.0, 400_000.0)),
     claims=(
         Claim(
             "analytic-vs-learned",
@@ -396,7 +396,7 @@ DRIFT = Experiment(
         ),
         "smoke": _drift_scale(
             10,
-            4,
+            7,
             {"rows": 20, "columns": 40, "density": 0.05},
             block=10,
             layers=6,
@@ -516,9 +516,6 @@ CONDITIONING = Experiment(
     scales={
         "tiny": _conditioning_scale(
             2, 1, 3, 40, block=2, columns=14, rounds=2, layers=3, steps=3, batch=4, validation=6, test=6
-        ),
-        "smoke": _conditioning_scale(
-            10, 2.5, 4, 300, block=10, columns=32, rounds=10, layers=6, steps=100, batch=32, validation=60, test=100
         ),
         "desk": _conditioning_scale(
             10, 20, 6, 600, block=5, columns=72, rounds=10, layers=10, steps=300, batch=32, validation=100, test=200

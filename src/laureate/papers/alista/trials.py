@@ -83,7 +83,7 @@ def _network(arm: Settings, matrix: Array, layers: int, density: float, key: Arr
     if arm.kind == "lista":
         return r.LISTA(matrix, layers)
     if arm.kind == "hyper-lista":
-        return r.HyperLISTA(matrix, layers=layers)
+        return r.HyperLISTA(matrix, layers=layers, most=matrix.shape[1] // 4)
     analytic = r.analytic_weight(matrix)
     if arm.kind == "tilista":
         return r.TiLISTA(matrix, layers, support=support)
