@@ -55,8 +55,9 @@ def test_one_step_of_sgd_is_the_gradient_of_the_loss():
 
 def test_thresholds_never_become_negative():
     solver = ALISTA(D, layers=2, theta=0.01, support=None)
-    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.sgd(10.0), steps=3)
-    assert np.all(np.asarray(trained.theta) >= 0)
+    lower = lambda solver, estimate, target: jnp.sum(solver.theta)  # noqa: E731  (wants them as low as can be)
+    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.sgd(1.0), steps=2, loss=lower)
+    np.testing.assert_array_equal(trained.theta, 0)
 
 
 def test_pairs_as_they_were_measured_and_a_loss_of_ones_own():
@@ -85,16 +86,17 @@ def test_greedy_training_freezes_the_layers_behind_and_ahead():
     assert np.any(np.asarray(trained.weight != solver.weight))  # shared by all layers: trained in every stage
 
 
-def test_the_first_greedy_stage_leaves_later_layers_alone(monkeypatch):
+def test_a_greedy_stage_leaves_other_layers_alone(monkeypatch):
     from laureate.recovery import training
 
     monkeypatch.setattr(training, "STAGES", (1.0,))
     whole = training._plan("greedy", 3, 2)
-    monkeypatch.setattr(training, "_plan", lambda *_: training._Plan(*(leaf[:2] for leaf in whole)))
+    # The second layer's own stage: the first is behind it and the third ahead.
+    monkeypatch.setattr(training, "_plan", lambda *_: training._Plan(*(leaf[2:4] for leaf in whole)))
     solver = ALISTA(D, layers=3, support=None)
     trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.05), steps=2, mode="greedy")
     changed = np.asarray(trained.theta != solver.theta)
-    np.testing.assert_array_equal(changed, [True, False, False])
+    np.testing.assert_array_equal(changed, [False, True, False])
 
 
 def test_a_drifted_dictionary_keeps_the_scalars_and_takes_the_weight_asked_for():

@@ -121,7 +121,7 @@ def test_fista_by_hand():
 
 
 def test_hyper_lista_by_hand():
-    c = (0.7, 0.3, 1.5)
+    c = (0.1, 0.3, 1.5)  # a low threshold, so that momentum counts several entries
     solver = HyperLISTA(D, layers=3, c=c)
     weight = np.asarray(analytic_weight(jnp.asarray(D)))
     mu, inverse = np.max(np.abs(weight.T @ D - np.eye(14))), np.linalg.pinv(D)

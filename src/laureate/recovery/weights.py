@@ -132,8 +132,7 @@ def _closed_form(matrix: Array, ridge: float | Array) -> Array:
         stacked = matrix.T
     q, r = jnp.linalg.qr(stacked)
     q = q[:columns]
-    weight = solve_triangular(r, q.T) / jnp.sum(q**2, axis=1)
-    return weight / jnp.sum(weight * matrix, axis=0)  # with a ridge ‖q_m‖² is not quite d_mᵀ w_m
+    return solve_triangular(r, q.T) / jnp.sum(q**2, axis=1)
 
 
 def _iterative(matrix: Array, steps: int, step_size: float) -> Array:

@@ -73,12 +73,15 @@ def certificate(key: Array, arm: Settings, problem: None, scale: Settings) -> di
 
 
 def conv_threshold(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
-    """How far the convolutional weight on a circle of n pixels is from that on a large one, for n from D to 2D + 2."""
+    """How far the convolutional weight on a circle of n pixels is from that on a large image, for n from D to 2D + 2.
+
+    The latter is computed in another way, from the filters' spectra: our own formula is the same from 2D − 1 on.
+    """
     del arm, problem
     side = scale.side
     filters = jax.random.normal(key, (scale.filters, side, side))
     filters = filters / jnp.sqrt(jnp.sum(filters**2, axis=(1, 2), keepdims=True))
-    large = r.circular_conv_weight(filters, 6 * side)
+    large = _on_a_large_image(filters, 6 * side)
     sizes = jnp.arange(side, 2 * side + 3)
 
     def error(size):
@@ -92,3 +95,15 @@ def conv_threshold(key: Array, arm: Settings, problem: None, scale: Settings) ->
         "log_error": curve,
         "size_over_d": sizes / side,
     }
+
+
+def _on_a_large_image(filters: Array, size: int) -> Array:
+    """w_m = Q⁻¹ d_m / (d_mᵀ Q⁻¹ d_m), Q[u, v] = c[u − v], with c the inverse Fourier transform of Σ_m |FFT(d_m)|²."""
+    number, side, _ = filters.shape
+    spectrum = jnp.sum(jnp.abs(jnp.fft.fft2(filters, (size, size))) ** 2, axis=0)
+    c = jnp.fft.ifft2(spectrum).real
+    rows, columns = jnp.repeat(jnp.arange(side), side), jnp.tile(jnp.arange(side), side)
+    gram = c[(rows[:, None] - rows[None, :]) % size, (columns[:, None] - columns[None, :]) % size]
+    flat = filters.reshape(number, side * side)
+    solved = jnp.linalg.solve(gram, flat.T).T
+    return (solved / jnp.sum(solved * flat, axis=1, keepdims=True)).reshape(filters.shape)
