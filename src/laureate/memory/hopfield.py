@@ -1,0 +1,115 @@
+"""Hopfield networks: couplings that remember patterns."""
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jaxtyping import Array, Float
+
+from laureate._core import require
+
+__all__ = ["HopfieldNetwork", "Rule", "check_spins", "store"]
+
+Rule = Literal["projection", "pseudo-inverse", "hebbian", "storkey"]
+
+
+class HopfieldNetwork(eqx.Module):
+    """Binary units with pairwise couplings, p(s) ∝ exp(-β H(s)).
+
+    H(s) = -½ sᵀJs - bᵀs,  s in {-1, +1}ᴺ                                   (Hopfield 1982)
+
+    Arguments:
+        couplings: J, symmetric ``[units, units]``. Its diagonal shifts every energy alike: it matters for recall alone.
+        field: b, ``[units]``.
+        patterns: what was stored, ``[patterns, units]``; None where that is not known.
+
+    >>> network = store([[1, 1, -1, -1], [1, -1, 1, -1]])
+    >>> float(network.energy(jnp.array([1.0, 1.0, -1.0, -1.0])))  # -N/2, the least there is, for every pattern
+    -2.0
+    """
+
+    couplings: Float[Array, "units units"]
+    field: Float[Array, "units"]
+    patterns: Float[Array, "patterns units"] | None = None
+
+    def energy(self, spins: Float[Array, "units"]) -> Float[Array, ""]:
+        """H(s)."""
+        return -0.5 * spins @ self.couplings @ spins - self.field @ spins
+
+    @property
+    def num_units(self) -> int:
+        """N."""
+        return self.couplings.shape[0]
+
+
+def store(patterns: Any, rule: Rule = "projection", field: Any = None) -> HopfieldNetwork:
+    """The network that remembers these patterns, ξ in {-1, +1}, one a row.
+
+    ==================  ==================================================================================
+    projection          J = ξᵀ(ξξᵀ)⁻¹ξ: Jξ_μ = ξ_μ and H(ξ_μ) = -N/2 for every pattern, however correlated
+    pseudo-inverse      the same with ξ's pseudo-inverse, for patterns that depend on each other
+    hebbian             J = ξᵀξ/N: equals the projection for orthogonal patterns alone
+    storkey             Hebb's rule with the local fields subtracted, pattern by pattern (Storkey 1997)
+    ==================  ==================================================================================
+
+    Computed in double precision, whatever the precision of the result.
+
+    Personnaz, Guyon, Dreyfus: "Collective computational properties of neural networks", 1986, for the projection rule;
+    Smart, Zilman: "On the mapping between Hopfield networks and restricted Boltzmann machines", ICLR 2021.
+    """
+    spins = check_spins("store", "patterns", patterns)
+    units = spins.shape[1]
+    require("store", "rule", "a name in its table", rule, lambda r: r in ("projection", "pseudo-inverse", *OTHER_RULES))
+    if rule in OTHER_RULES:
+        couplings = OTHER_RULES[rule](spins)
+    elif rule == "projection":
+        _check_independent(spins)
+        couplings = spins.T @ np.linalg.solve(spins @ spins.T, spins)
+    else:
+        couplings = np.linalg.pinv(spins) @ spins
+    bias = np.zeros(units) if field is None else np.asarray(field, np.float64)
+    require("store", "field", f"of shape ({units},)", bias.shape, lambda shape: shape == (units,))
+    return HopfieldNetwork(jnp.asarray(0.5 * (couplings + couplings.T)), jnp.asarray(bias), jnp.asarray(spins))
+
+
+def _hebbian(spins: np.ndarray) -> np.ndarray:
+    return spins.T @ spins / spins.shape[1]
+
+
+def _storkey(spins: np.ndarray) -> np.ndarray:
+    units = spins.shape[1]
+    couplings = np.zeros((units, units))
+    for pattern in spins:
+        # h_ij = Σ_{k ≠ i, j} J_ik ξ_k; the diagonal of J is nought, so k = i adds nothing.
+        fields = (couplings @ pattern)[:, None] - couplings * pattern
+        change = np.outer(pattern, pattern) - pattern[:, None] * fields.T - fields * pattern
+        couplings = couplings + (change - np.diag(np.diag(change))) / units
+    return couplings
+
+
+OTHER_RULES = {"hebbian": _hebbian, "storkey": _storkey}
+
+
+def check_spins(owner: str, name: str, values: Any) -> np.ndarray:
+    """``values`` as float64 of shape [rows, units]; ``ValueError`` where they are not all -1 or +1."""
+    spins = np.asarray(values, np.float64)
+    require(
+        owner, name, "two-dimensional, a pattern a row", spins.shape, lambda shape: len(shape) == 2 and 0 not in shape
+    )
+    remedy = "Zeros and ones become spins by 2 * x - 1." if np.isin(spins, (0, 1)).all() else "Binarise it first."
+    wrong = spins[~np.isin(spins, (-1, 1))]
+    require(owner, name, "-1 or +1 everywhere", wrong[:3].tolist(), lambda found: not found, remedy)
+    return spins
+
+
+def _check_independent(spins: np.ndarray) -> None:
+    count, units = spins.shape
+    remedy = "Are they transposed? A pattern is a row." if count > units else ""
+    require("store", "patterns", f"at most as many as the {units} units", count, lambda p: p <= units, remedy)
+    _, triangle, order = scipy.linalg.qr(spins.T, mode="economic", pivoting=True)  # pyright: ignore[reportAssignmentType]
+    size = np.abs(np.diag(triangle))
+    dependent = sorted(order[size < 1e-9 * size[0]].tolist())
+    remedy = "Leave these rows out, or ask for rule='pseudo-inverse', which has fewer hidden units."
+    require("store", "patterns", "linearly independent", dependent, lambda rows: not rows, remedy)
