@@ -240,3 +240,14 @@ def test_reverse_finds_the_planted_patterns_behind_any_rotation():
     np.testing.assert_allclose(overlap[good].max(1), 1, atol=0.01)
     np.testing.assert_allclose(np.asarray(turned.weights @ info.mixing).T, found, atol=1e-9)
     assert (np.asarray(info.residual)[good] < 1e-4).all()
+
+
+@pytest.mark.parametrize("factor", ["qr", "lowdin", "cholesky", "eigen"])
+def test_inside_jit_it_is_the_same_machine(factor):
+    patterns = jnp.asarray(correlated(8, 3))
+    traced = jax.jit(lambda x: to_boltzmann_machine(store(x), factor=factor).weights)(patterns)
+    known = to_boltzmann_machine(store(patterns), factor=factor).weights
+    np.testing.assert_allclose(traced @ traced.T, known @ known.T, atol=1e-6)
+    for rule in ("hebbian", "storkey", "pseudo-inverse"):
+        inside = jax.jit(lambda x, rule=rule: store(x, rule=rule).couplings)(patterns)
+        np.testing.assert_allclose(inside, store(patterns, rule=rule).couplings, atol=1e-10)

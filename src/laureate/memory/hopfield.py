@@ -3,14 +3,16 @@
 from typing import Any, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from laureate._core import require
 
-__all__ = ["HopfieldNetwork", "Rule", "check_spins", "store"]
+__all__ = ["HopfieldNetwork", "Rule", "check_spins", "library_of", "store"]
 
 Rule = Literal["projection", "pseudo-inverse", "hebbian", "storkey"]
 
@@ -54,46 +56,62 @@ def store(patterns: Any, rule: Rule = "projection", field: Any = None) -> Hopfie
     storkey             Hebb's rule with the local fields subtracted, pattern by pattern (Storkey 1997)
     ==================  ==================================================================================
 
-    Computed in double precision, whatever the precision of the result.
+    Computed in double precision, whatever the precision of the result; under jit in that of the patterns, unchecked.
 
     Personnaz, Guyon, Dreyfus: "Collective computational properties of neural networks", 1986, for the projection rule;
     Smart, Zilman: "On the mapping between Hopfield networks and restricted Boltzmann machines", ICLR 2021.
     """
-    spins = check_spins("store", "patterns", patterns)
+    spins, xp = check_spins("store", "patterns", patterns), library_of(patterns)
     units = spins.shape[1]
-    require("store", "rule", "a name in its table", rule, lambda r: r in ("projection", "pseudo-inverse", *OTHER_RULES))
-    if rule in OTHER_RULES:
-        couplings = OTHER_RULES[rule](spins)
-    elif rule == "projection":
+    require("store", "rule", "a name in its table", rule, lambda r: r in RULES)
+    if rule == "projection" and xp is np:
         _check_independent(spins)
-        couplings = spins.T @ np.linalg.solve(spins @ spins.T, spins)
-    else:
-        couplings = np.linalg.pinv(spins) @ spins
-    bias = np.zeros(units) if field is None else np.asarray(field, np.float64)
+    couplings = RULES[rule](spins, xp)
+    bias = xp.zeros(units) if field is None else xp.asarray(field, couplings.dtype)
     require("store", "field", f"of shape ({units},)", bias.shape, lambda shape: shape == (units,))
     return HopfieldNetwork(jnp.asarray(0.5 * (couplings + couplings.T)), jnp.asarray(bias), jnp.asarray(spins))
 
 
-def _hebbian(spins: np.ndarray) -> np.ndarray:
+def _projection(spins: Any, xp: Any) -> Any:
+    return spins.T @ xp.linalg.solve(spins @ spins.T, spins)
+
+
+def _pseudo_inverse(spins: Any, xp: Any) -> Any:
+    return xp.linalg.pinv(spins) @ spins
+
+
+def _hebbian(spins: Any, xp: Any) -> Any:
     return spins.T @ spins / spins.shape[1]
 
 
-def _storkey(spins: np.ndarray) -> np.ndarray:
+def _storkey(spins: Any, xp: Any) -> Any:
     units = spins.shape[1]
-    couplings = np.zeros((units, units))
-    for pattern in spins:
+
+    def learn(couplings, pattern):
         # h_ij = Σ_{k ≠ i, j} J_ik ξ_k; the diagonal of J is nought, so k = i adds nothing.
         fields = (couplings @ pattern)[:, None] - couplings * pattern
-        change = np.outer(pattern, pattern) - pattern[:, None] * fields.T - fields * pattern
-        couplings = couplings + (change - np.diag(np.diag(change))) / units
-    return couplings
+        change = jnp.outer(pattern, pattern) - pattern[:, None] * fields.T - fields * pattern
+        return couplings + (change - jnp.diag(jnp.diag(change))) / units, None
+
+    spins = jnp.asarray(spins)
+    return jax.lax.scan(learn, jnp.zeros((units, units), spins.dtype), spins)[0]
 
 
-OTHER_RULES = {"hebbian": _hebbian, "storkey": _storkey}
+RULES = {"projection": _projection, "pseudo-inverse": _pseudo_inverse, "hebbian": _hebbian, "storkey": _storkey}
+
+
+def library_of(values: Any) -> Any:
+    """NumPy, which computes in double precision, for what is known; jax.numpy for what is traced."""
+    return jnp if isinstance(values, Tracer) else np
 
 
 def check_spins(owner: str, name: str, values: Any) -> np.ndarray:
-    """``values`` as float64 of shape [rows, units]; ``ValueError`` where they are not all -1 or +1."""
+    """``values`` as float64 of shape [rows, units]; ``ValueError`` where they are not all -1 or +1.
+
+    What is traced is let through as it is.
+    """
+    if isinstance(values, Tracer):
+        return values  # pyright: ignore[reportReturnType]
     spins = np.asarray(values, np.float64)
     require(
         owner, name, "two-dimensional, a pattern a row", spins.shape, lambda shape: len(shape) == 2 and 0 not in shape

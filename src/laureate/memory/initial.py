@@ -1,5 +1,6 @@
 """Weights to begin training with: from stored patterns, from the data's directions, or from noise."""
 
+import math
 from typing import Any
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from laureate._core import require
-from laureate.memory.hopfield import check_spins
+from laureate.memory.hopfield import check_spins, library_of
 
 __all__ = ["class_patterns", "hebbian_weights", "principal_weights", "random_weights"]
 
@@ -20,7 +21,7 @@ def hebbian_weights(patterns: Any) -> Float[Array, "units patterns"]:
     [0.5, -0.5, 0.5, 0.5]
     """
     spins = check_spins("hebbian_weights", "patterns", patterns)
-    return jnp.asarray(spins.T / np.sqrt(spins.shape[1]))
+    return jnp.asarray(spins.T / math.sqrt(spins.shape[1]))
 
 
 def principal_weights(data: Any, num_hidden: int) -> Float[Array, "units hidden"]:
@@ -29,11 +30,12 @@ def principal_weights(data: Any, num_hidden: int) -> Float[Array, "units hidden"
     Of the second moments and not of the covariance: a machine without biases is symmetric, p(s) = p(-s), and sees no
     mean.
     """
-    rows = np.asarray(data, np.float64)
+    xp = library_of(data)
+    rows = data if xp is jnp else np.asarray(data, np.float64)
     largest = min(rows.shape)
     require("principal_weights", "num_hidden", f"in 1..{largest}", num_hidden, lambda p: 1 <= p <= largest)
-    _, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
-    return jnp.asarray(vectors[:, ::-1][:, :num_hidden].copy())
+    _, vectors = xp.linalg.eigh(rows.T @ rows / len(rows))
+    return jnp.asarray(vectors[:, ::-1][:, :num_hidden])
 
 
 def random_weights(key: Key[Array, ""], num_units: int, num_hidden: int, size: float) -> Float[Array, "units hidden"]:

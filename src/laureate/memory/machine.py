@@ -1,6 +1,6 @@
 """The Boltzmann machine with binary visible and Gaussian hidden units that equals a Hopfield network."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from laureate._core import require
-from laureate.memory.hopfield import HopfieldNetwork
+from laureate.memory.hopfield import HopfieldNetwork, library_of
 
 __all__ = ["BoltzmannMachine", "to_boltzmann_machine", "to_hopfield"]
 
@@ -81,35 +81,38 @@ def to_boltzmann_machine(network: HopfieldNetwork, beta: float = 1.0, factor: Fa
     """
     owner = "to_boltzmann_machine"
     require(owner, "factor", "a name in its table", factor, lambda f: f in ("qr", "lowdin", "cholesky", "eigen"))
-    couplings = np.asarray(network.couplings, np.float64)
-    if factor == "eigen":
-        values, vectors = np.linalg.eigh(couplings)
-        shifted = values - values[0]  # s_i² = 1: a shift of the diagonal changes no probability
-        kept = shifted > 1e-12 * max(1.0, shifted[-1])
-        weights = vectors[:, kept] * np.sqrt(shifted[kept])
-    else:
-        weights = _orthonormal(network, couplings, factor)
+    weights = _eigenvectors(network.couplings) if factor == "eigen" else _orthonormal(network, factor)
     weights = jnp.asarray(weights, network.couplings.dtype)
     return BoltzmannMachine(weights, network.field, jnp.zeros(weights.shape[1], weights.dtype), beta)
 
 
-def _orthonormal(network: HopfieldNetwork, couplings: np.ndarray, factor: str) -> np.ndarray:
+def _eigenvectors(couplings: Array) -> Any:
+    """W with WWᵀ = J - λ_min I; where J is known, without the columns that are nought."""
+    xp = library_of(couplings)
+    values, vectors = xp.linalg.eigh(couplings if xp is jnp else np.asarray(couplings, np.float64))
+    shifted = values - values[0]  # s_i² = 1: a shift of the diagonal changes no probability
+    kept = slice(1, None) if xp is jnp else shifted > 1e-6 * max(1.0, shifted[-1])
+    return vectors[:, kept] * xp.sqrt(shifted[kept])
+
+
+def _orthonormal(network: HopfieldNetwork, factor: str) -> Any:
     """W with WᵀW = I and WWᵀ = J, for J that projects onto the patterns."""
+    xp, patterns = library_of(network.couplings), network.patterns
     remedy = "Store them by rule='projection', or ask for factor='eigen', which takes any couplings."
-    is_projection = np.allclose(couplings @ couplings, couplings, atol=1e-4)
-    require("to_boltzmann_machine", "network", "of the projection rule", is_projection, bool, remedy)
-    known = network.patterns is not None
-    require("to_boltzmann_machine", "network", "one that knows its patterns", known, bool, remedy)
-    spins = np.asarray(network.patterns, np.float64)
-    left, size, right = np.linalg.svd(spins.T, full_matrices=False)
-    rank = int(np.sum(size > 1e-9 * size[0]))
-    if rank < len(spins):  # dependent patterns, stored by the pseudo-inverse: any basis of what they span
-        return left[:, :rank]
+    if patterns is None:
+        raise ValueError(f"to_boltzmann_machine.network must be one that knows its patterns; got None. {remedy}")
+    if xp is np:
+        couplings, patterns = np.asarray(network.couplings, np.float64), np.asarray(patterns, np.float64)
+        is_projection = np.allclose(couplings @ couplings, couplings, atol=1e-4)
+        require("to_boltzmann_machine", "network", "of the projection rule", is_projection, bool, remedy)
+    left, size, right = xp.linalg.svd(patterns.T, full_matrices=False)
+    if xp is np and (rank := int(np.sum(size > 1e-9 * size[0]))) < len(patterns):
+        return left[:, :rank]  # dependent patterns, stored by the pseudo-inverse: any basis of what they span
     if factor == "lowdin":
         return left @ right
     if factor == "qr":
-        return np.linalg.qr(spins.T)[0]
-    return np.linalg.solve(np.linalg.cholesky(spins @ spins.T), spins).T
+        return xp.linalg.qr(patterns.T)[0]
+    return xp.linalg.solve(xp.linalg.cholesky(patterns @ patterns.T), patterns).T
 
 
 def to_hopfield(machine: BoltzmannMachine) -> HopfieldNetwork:
