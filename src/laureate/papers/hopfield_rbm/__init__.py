@@ -1,0 +1,1 @@
+"""Hopfield networks as Boltzmann machines: what the paper says, the trials that re-measure it, speed beside peers."""
