@@ -1,11 +1,13 @@
 """Hopfield networks as Boltzmann machines: is a stored memory a good place to begin training?"""
 
+from typing import Any
+
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
 __all__ = ["DIGITS", "PLANTED"]
 
 TRIALS = "laureate.papers.hopfield_rbm.trials"
-NOTHING = {
+NOTHING: dict[str, Any] = {
     "projection": 0.0, "hebbian": 0.0, "principal": 0.0, "orthonormal": 0.0, "noise": 0.0, "independent": 0.0,
 }  # fmt: skip
 ARMS = (
@@ -26,7 +28,12 @@ GRID = {
 
 
 def _claims(suffix: str, where: str, faster: float) -> tuple[Claim, ...]:
-    shared = {"method": "projection", "trivial": "independent", "unit": "nats a row", "better": "higher"}
+    shared: dict[str, Any] = {
+        "method": "projection",
+        "trivial": "independent",
+        "unit": "nats a row",
+        "better": "higher",
+    }
     return (
         Claim(
             f"init-faster{suffix}",
