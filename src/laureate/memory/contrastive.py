@@ -46,10 +46,9 @@ class ContrastiveDivergence(eqx.Module):
     The second mean is over chains moved ``num_steps`` times from the data (Hinton 2002), or kept from update to update
     (``num_chains``; Tieleman 2008). The hidden units enter by their means, in both.
 
-    Arguments:
-        optimiser: any Optax gradient transformation; it minimises.
-        num_steps: Gibbs steps an update, >= 1.
-        train_bias: train b and c, too; without, a machine that begins at nought stays symmetric, p(s) = p(-s).
+    optimiser: any Optax gradient transformation; it minimises.
+    num_steps: Gibbs steps an update, >= 1.
+    train_bias: train b and c, too; without, a machine that begins at nought stays symmetric, p(s) = p(-s).
 
     >>> trainer = ContrastiveDivergence(optax.sgd(0.1), num_steps=2)
     >>> machine = BoltzmannMachine(0.1 * jnp.ones((3, 1)), jnp.zeros(3), jnp.zeros(1))

@@ -16,10 +16,9 @@ __all__ = ["HopfieldFeatures"]
 class HopfieldFeatures(TransformerMixin, BaseEstimator):
     """The hidden units' means Wᵀs of the Boltzmann machine that equals a Hopfield network of class patterns.
 
-    Arguments:
-        per_class: patterns a class, by clustering; without labels all rows are one class.
-        threshold: a value above it is +1, else -1; by default each column's mean over the rows that were fitted.
-        factor: as for `to_boltzmann_machine`.
+    per_class: patterns a class, by clustering; without labels all rows are one class.
+    threshold: a value above it is +1, else -1; by default each column's mean over the rows that were fitted.
+    factor: as for `to_boltzmann_machine`.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 0, 0], [1, 1, 0, 1]])

@@ -41,8 +41,7 @@ class LayerGibbs(eqx.Module):
     In BlackJAX's form. A step multiplies twice by a matrix of N × p, where the spins of the equal Hopfield network
     must be visited one after another with N × N couplings.
 
-    Arguments:
-        machine: what is sampled.
+    machine: what is sampled.
 
     >>> from laureate.memory import store, to_boltzmann_machine
     >>> kernel = LayerGibbs(to_boltzmann_machine(store([[1, 1, 1, -1]]), beta=9.0))
@@ -78,9 +77,8 @@ class SpinGibbs(eqx.Module):
 
     P(s_i = +1 | the others) = σ(2β (Σ_{j≠i} J_ij s_j + b_i)); one step is a sweep over all spins in order.
 
-    Arguments:
-        network: what is sampled.
-        beta: the inverse temperature, > 0.
+    network: what is sampled.
+    beta: the inverse temperature, > 0.
 
     >>> from laureate.memory import store
     >>> kernel = SpinGibbs(store([[1, 1, 1, -1]]), beta=9.0)

@@ -22,10 +22,9 @@ class HopfieldNetwork(eqx.Module):
 
     H(s) = -½ sᵀJs - bᵀs,  s in {-1, +1}ᴺ                                   (Hopfield 1982)
 
-    Arguments:
-        couplings: J, symmetric ``[units, units]``. Its diagonal shifts every energy alike: it matters for recall alone.
-        field: b, ``[units]``.
-        patterns: what was stored, ``[patterns, units]``; None where that is not known.
+    couplings: J, symmetric ``[units, units]``. Its diagonal shifts every energy alike: it matters for recall alone.
+    field: b, ``[units]``.
+    patterns: what was stored, ``[patterns, units]``; None where that is not known.
 
     >>> network = store([[1, 1, -1, -1], [1, -1, 1, -1]])
     >>> float(network.energy(jnp.array([1.0, 1.0, -1.0, -1.0])))  # -N/2, the least there is, for every pattern

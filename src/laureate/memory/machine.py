@@ -21,10 +21,9 @@ class BoltzmannMachine(eqx.Module):
     E(s, h) = ½ hᵀh - sᵀWh - bᵀs - cᵀh,    p(s, h) ∝ exp(-βE)
     h | s ~ N(Wᵀs + c, 1/β),    P(s_i = +1 | h) = σ(2β (Wh + b)_i)
 
-    Arguments:
-        weights: W, ``[units, hidden]``.
-        visible_bias, hidden_bias: b, ``[units]``, and c, ``[hidden]``.
-        beta: the inverse temperature, > 0; 1/β is the hidden variance.
+    weights: W, ``[units, hidden]``.
+    visible_bias, hidden_bias: b, ``[units]``, and c, ``[hidden]``.
+    beta: the inverse temperature, > 0; 1/β is the hidden variance.
 
     >>> machine = BoltzmannMachine(jnp.eye(2), jnp.zeros(2), jnp.zeros(2), 1.0)
     >>> float(machine.free_energy(jnp.array([1.0, -1.0])))

@@ -35,10 +35,9 @@ def recall(
 ) -> tuple[Float[Array, "units"], RecallInfo]:
     """Follow s_i ← sign(Σ_j J_ij s_j + b_i) until nothing moves; a unit whose field is nought stays.
 
-    Arguments:
-        mode: ``"async"``: one unit after another, in a random order anew each sweep; the energy never rises.
-            ``"sync"``: all at once, which may end in a cycle of two.
-        keep_diagonal: keep J_ii, which holds every unit where it is and costs much of the reach of a memory.
+    mode: ``"async"``: one unit after another, in a random order anew each sweep; the energy never rises.
+        ``"sync"``: all at once, which may end in a cycle of two.
+    keep_diagonal: keep J_ii, which holds every unit where it is and costs much of the reach of a memory.
 
     >>> from laureate.memory import store
     >>> network = store([[1, 1, 1, 1, -1, -1, -1, -1]])

@@ -42,9 +42,8 @@ def reverse_patterns(
     Gradient descent on ‖WX - tanh(αWX)‖² from X uniform in [-1, 1], each column by itself; two may find the same
     pattern. Any machine equals a Hopfield network with J = WWᵀ; only one with such an X has binary patterns.
 
-    Arguments:
-        num_patterns: columns of X; by default as many as there are hidden units.
-        sharpness: α.
+    num_patterns: columns of X; by default as many as there are hidden units.
+    sharpness: α.
 
     >>> from laureate.memory import store, to_boltzmann_machine
     >>> machine = to_boltzmann_machine(store([[1, 1, 1, 1, -1, 1, -1, 1]]))

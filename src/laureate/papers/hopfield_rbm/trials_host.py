@@ -72,11 +72,11 @@ def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
 
     spins = np.concatenate([problem.spins, problem.test_spins])
     labels = np.concatenate([problem.labels, problem.test_labels])
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    order = rng.permutation(len(spins))
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    order = generator.permutation(len(spins))
     train, test = order[: len(problem.spins)], order[len(problem.spins) :]
     count = arm.count if "count" in arm else scale.per_class * len(np.unique(labels))
-    weights = _weights(arm.features, spins[train], labels[train], scale.per_class, count, rng)
+    weights = _weights(arm.features, spins[train], labels[train], scale.per_class, count, generator)
     if weights is None:
         common = np.bincount(labels[train]).argmax()
         return {"accuracy": jnp.asarray((labels[test] == common).mean()), "features": jnp.asarray(0.0)}
@@ -88,12 +88,12 @@ def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
 
 
 def _weights(
-    kind: str, spins: np.ndarray, labels: np.ndarray, per_class: int, count: int, rng: np.random.Generator
+    kind: str, spins: np.ndarray, labels: np.ndarray, per_class: int, count: int, generator: np.random.Generator
 ) -> np.ndarray | None:
     if kind == "none":
         return None
     if kind == "random":
-        return np.linalg.qr(rng.normal(size=(spins.shape[1], count)))[0]
+        return np.linalg.qr(generator.normal(size=(spins.shape[1], count)))[0]
     if kind == "principal":
         return np.asarray(memory.principal_weights(spins, count))
     patterns = memory.class_patterns(spins, labels, per_class)
