@@ -251,7 +251,7 @@ FEATURES = Experiment(
         "anew for every seed; the paper has all of MNIST. Hidden means, not samples; penalised by L2 at its default, "
         "not L1. " + PILOTS,
     ),
-    data=("digits", "mnist-5k", "fashion-mnist"),
+    data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("mnist-5k",), "full": ("fashion-mnist",)},
     over_seeds="loop",
 )
 
@@ -347,5 +347,5 @@ REVERSE = Experiment(
         "and the best ten that differ from each other count; how many columns, and how many steps, was set after two "
         "seeds (1000 and 1001, which decide nothing) had shown that single searches end in mixtures. " + PILOTS,
     ),
-    data=("digits", "mnist-5k"),
+    data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("digits",), "full": ("mnist-5k",)},
 )

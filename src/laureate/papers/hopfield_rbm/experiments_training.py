@@ -236,5 +236,5 @@ DIGITS = Experiment(
         + PILOTS,
         "Not at smoke: its programs take half a minute.",
     ),
-    data=("digits", "mnist-5k"),
+    data={"tiny": ("digits",), "desk": ("digits",), "full": ("mnist-5k",)},
 )
