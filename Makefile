@@ -11,9 +11,13 @@ demo: .venv/ready ## set up, run the claims of one celebrated paper, print the v
 	@echo "== laureate run pes (a few minutes the first time; finished cells are kept)"
 	@$(BIN)/laureate run pes
 
-test: .venv/ready lint types ## set up, lint, type-check, test
+test: .venv/ready lint types ## set up, lint, type-check, test; PAPER=<id> or AREA=<area>: only what belongs to it
 	@echo "== tests"
+ifeq ($(PAPER)$(AREA),)
 	@$(BIN)/python -m pytest
+else
+	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && PAPER='$(PAPER)' $(BIN)/python -m pytest $$tests
+endif
 
 test-all: .venv/ready lint types ## the same, with the tests that take minutes
 	@echo "== all tests, also the slow ones"

@@ -5,6 +5,8 @@ import signal
 import threading
 from pathlib import Path
 
+from program_budget import ProgramBudget
+
 # A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,3 +28,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 # Modules of tests are read for examples too, but these share a name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
+
+def pytest_configure(config):
+    # Registered as a plugin of its own, for hooks of this file are not called for the examples in src.
+    config.pluginmanager.register(ProgramBudget(config), "program-budget")

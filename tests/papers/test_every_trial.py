@@ -4,6 +4,8 @@ A trial is a program, and compiling it is all that this costs: one arm of each r
 experiments, and the trials that read a clock or start processes, in ``make test-all``.
 """
 
+import os
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,8 @@ from laureate.papers import all_papers
 
 # Trials whose smallest program takes more than three seconds to compile, where another of the paper's runs anyway.
 LONG = {"deep", "bond", "interacting", "trajectories", "accuracy"}
-EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in all_papers() for one in paper.experiments}
+CHOSEN = [paper for paper in all_papers() if os.environ.get("PAPER", "") in ("", paper.id)]  # make test PAPER=<id>
+EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}
 
 
 def cells():

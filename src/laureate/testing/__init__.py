@@ -1,0 +1,27 @@
+"""Checks of a method against what is promised of all methods of its kind, as scikit-learn's check_estimator.
+
+Each function takes one method, of this library or your own, compiles about two small programs and returns the names of
+the properties it has checked; a broken one raises a ``ContractError`` that says which, what was expected, what was
+found and what to do. ``skip`` leaves properties out by name.
+"""
+
+from laureate.testing._checks import ContractError
+from laureate.testing._decentralized import check_decentralized_optimiser
+from laureate.testing._gradients import check_gradient_estimator
+from laureate.testing._keys import KeyRecorder
+from laureate.testing._options import pairwise
+from laureate.testing._pde import check_pde_solver
+from laureate.testing._representation import check_representation_loss, check_representation_trainer
+from laureate.testing._sampling import check_sampler
+
+__all__ = [
+    "ContractError",
+    "KeyRecorder",
+    "check_decentralized_optimiser",
+    "check_gradient_estimator",
+    "check_pde_solver",
+    "check_representation_loss",
+    "check_representation_trainer",
+    "check_sampler",
+    "pairwise",
+]

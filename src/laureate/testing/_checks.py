@@ -1,0 +1,211 @@
+"""What all checks share: how a broken property is reported, programs that count their traces, comparisons of trees."""
+
+import io
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NoReturn
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["Check", "ContractError", "Program", "describe", "numbers_as_arrays", "same_bits"]
+
+# These programs run for milliseconds, so the compiler need not optimise.
+QUICK = {"xla_backend_optimization_level": 0}
+MISSING = object()
+
+
+class ContractError(AssertionError):
+    """A method does not keep what is promised of all methods of its kind; ``property`` names the promise."""
+
+    def __init__(self, owner: str, property: str, expected: str, got: str, remedy: str):
+        super().__init__(f"{owner} breaks {property!r}: expected {expected}; got {got}. {remedy}")
+        self.property = property
+
+
+class Check:
+    """The properties of one method, one after the other.
+
+    owner: the name in messages. skip: properties not to be checked; an unknown name raises, as it would hide a fault.
+    """
+
+    def __init__(self, owner: str, skip: Collection[str] = ()):
+        self.owner, self.skip = owner, frozenset(skip)
+        self.checked: list[str] = []
+        self._skipped: set[str] = set()
+        self._property = ""
+
+    def wants(self, property: str) -> bool:
+        """Begin a property, or take it up again; False where it is skipped."""
+        self._property = property
+        if property in self.skip:
+            self._skipped.add(property)
+            return False
+        if property not in self.checked:
+            self.checked.append(property)
+        return True
+
+    def fail(self, expected: str, got: str, remedy: str) -> NoReturn:
+        """Report the property that was begun last."""
+        raise ContractError(self.owner, self._property, expected, got, remedy)
+
+    def require(self, holds: Any, expected: str, got: Any, remedy: str) -> None:
+        """Report unless ``holds``."""
+        if not bool(holds):
+            self.fail(expected, str(got), remedy)
+
+    def attribute(self, report: Any, name: str, remedy: str) -> Any:
+        """``report.name`` as a numpy array."""
+        value = getattr(report, name, MISSING)
+        if value is MISSING:
+            self.fail(f"a report with the field {name!r}", type(report).__name__, remedy)
+        return np.asarray(value)
+
+    def bits(self, first: Any, second: Any, expected: str, remedy: str) -> None:
+        """Report unless two trees are equal to the last bit."""
+        place = difference(first, second)
+        if place is not None:
+            self.fail(expected, f"another value at {place}", remedy)
+
+    def close(self, first: Any, second: Any, rtol: float, expected: str, remedy: str) -> None:
+        """Report unless two trees agree, each leaf within ``rtol`` of its largest entry."""
+        paths = jax.tree_util.tree_leaves_with_path(first)
+        for (path, one), two in zip(paths, jax.tree.leaves(second), strict=True):
+            one, two = np.asarray(data_of(one)), np.asarray(data_of(two))
+            if not np.issubdtype(one.dtype, np.inexact):
+                apart = float(np.any(one != two))
+            else:
+                one, two = one.astype(np.float64), two.astype(np.float64)
+                size = max(float(np.max(np.abs(two), initial=0.0, where=np.isfinite(two))), 1e-30)
+                apart = float(np.max(np.where(one == two, 0.0, np.abs(one - two)) / size, initial=0.0))
+            if not apart <= rtol:
+                self.fail(
+                    expected, f"a difference of {apart:.3g} at {jax.tree_util.keystr(path) or 'the value'}", remedy
+                )
+
+    def fixed_shapes(self, before: Any, after: Any) -> None:
+        """A state keeps its structure, its shapes and its types."""
+        if not self.wants("state shapes"):
+            return
+        remedy = "A state that changes its type compiles anew at the second step and cannot be carried by lax.scan."
+        old, new = describe(before), describe(after)
+        self.require(old == new, f"the state of init, {old}", new, remedy)
+
+    def saved(self, state: Any) -> Any:
+        """The state after ``eqx.tree_serialise_leaves`` and back."""
+        file = io.BytesIO()
+        try:
+            eqx.tree_serialise_leaves(file, state)
+            file.seek(0)
+            return eqx.tree_deserialise_leaves(file, state)
+        except Exception as error:  # whatever a leaf raises
+            cause = error.__cause__ or error
+            remedy = "Keep arrays in a state: jax.random.key_data of a typed key, no functions, no Python objects."
+            self.fail("a state that equinox can save and load", f"{type(error).__name__}: {error} ({cause})", remedy)
+
+    def finish(self) -> list[str]:
+        """The properties that were checked; names in ``skip`` that no property has are an error."""
+        if unknown := self.skip - self._skipped:
+            known = sorted(set(self.checked) | self._skipped)
+            raise ValueError(f"skip must be among {known}; got {sorted(unknown)}.")
+        return self.checked
+
+
+def keys_used_once(check: Check, recorder: KeyRecorder, shared: int = 1) -> None:
+    """No key that the recorder saw was consumed twice."""
+    if check.wants("keys are used once"):
+        found = recorder.reused(shared)
+        remedy = "Split a key, or fold a number into it, before each draw."
+        check.require(not found, "no key to be consumed twice", f"{len(found)}: {'; '.join(found[:3])}", remedy)
+
+
+class Program:
+    """A function compiled once for all checks, and how often it was traced."""
+
+    def __init__(self, function: Callable):
+        self.traces = 0
+
+        def counted(*arguments):
+            self.traces += 1
+            return function(*arguments)
+
+        self._call = eqx.filter_jit(counted, compiler_options=QUICK)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        return self._call(*arguments)
+
+
+def no_retrace(check: Check, program: Program, calls: Sequence[Callable[[], Any]], others: int) -> None:
+    """``program`` was called before; these calls, with the same shapes and other numbers, must not trace it again."""
+    if not check.wants("no retrace"):
+        return
+    before = program.traces
+    for number, call in enumerate(calls):
+        call()
+        what = "on a second call" if number < len(calls) - others else "for another number"
+        remedy = (
+            "Make what is swept a leaf (not static, no Python branch on it), and let a state keep its types."
+            if what == "for another number"
+            else "Is a new function or object made at every call, or does the state change its type?"
+        )
+        check.require(program.traces == before, f"no new trace {what}", f"{program.traces - before}", remedy)
+
+
+def numbers_as_arrays(method: Any) -> Any:
+    """The same with Python's floats as arrays: traced, where a float would be compiled in."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, method)
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is a typed key."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def data_of(leaf: Any) -> Any:
+    """A leaf as plain numbers."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
+def describe(tree: Any) -> tuple[str, tuple]:
+    """Structure, shapes and types, to be compared and to be read."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "shape")]
+    return str(jax.tree.structure(tree)), tuple(f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves)
+
+
+def difference(first: Any, second: Any) -> str | None:
+    """Where two trees differ in a bit, or None."""
+    paths = jax.tree_util.tree_leaves_with_path(first)
+    others = jax.tree.leaves(second)
+    if len(paths) != len(others):
+        return "the structure"
+    for (path, one), two in zip(paths, others, strict=True):
+        if not hasattr(one, "shape"):
+            continue
+        if np.asarray(data_of(one)).tobytes() != np.asarray(data_of(two)).tobytes():
+            return jax.tree_util.keystr(path) or "the value"
+    return None
+
+
+def same_bits(first: Any, second: Any) -> bool:
+    """Whether two trees are equal to the last bit."""
+    return difference(first, second) is None
+
+
+def stacked(trees: Sequence[Any]) -> Any:
+    """A tree with a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def row(tree: Any, index: int) -> Any:
+    """One entry of the leading axis."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def inexact_types(tree: Any) -> set[str]:
+    """The floating types in a tree of arrays or shapes."""
+    leaves = (leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))
+    return {str(leaf.dtype) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)}

@@ -1,0 +1,172 @@
+"""What every estimator of a gradient promises."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate._core import Status
+from laureate.testing._checks import (
+    Check,
+    Program,
+    describe,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    row,
+    same_bits,
+    stacked,
+)
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["check_gradient_estimator"]
+
+STEPS = 4
+
+
+def check_gradient_estimator(
+    estimator: Any,
+    theta: Any,
+    *,
+    others: Sequence[Any] = (),
+    cost: int | None = None,
+    shared_keys: int = 1,
+    rtol: float = 2e-3,
+    skip: Collection[str] = (),
+) -> list[str]:
+    """Check ``init(key, theta) -> state`` and ``step(key, theta, state) -> (gradient, state, info)``.
+
+    Arguments:
+        estimator: an Equinox module (or any pytree), small enough to be compiled in a second.
+        theta: parameters, a tree of float32 arrays.
+        others: the same estimator with other numbers; each must differ in its gradients and compile nothing.
+        cost: what ``info.cost`` must be at every step; without it, any positive number will do.
+        shared_keys: how many particles draw from one key on purpose: 2 for antithetic pairs.
+        rtol: how far a gradient under vmap may be from that of a loop, of its largest entry; sums change their order.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: the gradient is like theta and not zero; status, cost and loss are set; the state keeps its shapes; no
+    retrace on a second call nor with another number; the same key gives the same bits, another key others; saved and
+    loaded, it goes on as if it had not been stopped; vmap over keys is a loop; no key is consumed twice; theta in
+    double or half precision gives gradients of its type.
+    """
+    check = Check(type(estimator).__name__, skip)
+    estimator, others = numbers_as_arrays(estimator), [numbers_as_arrays(other) for other in others]
+    init = Program(lambda estimator, key: estimator.init(key, theta))
+    step = Program(lambda estimator, key, state: estimator.step(key, theta, state))
+
+    def walk(number, key=3, which=estimator, state=None, start=0):
+        """The gradients and reports of ``number`` steps from ``start`` on, and the last state."""
+        key = jax.random.key(key)
+        state = init(which, key) if state is None else state
+        gradients, infos = [], []
+        for index in range(start, start + number):
+            gradient, state, info = step(which, jax.random.fold_in(key, index), state)
+            gradients.append(gradient)
+            infos.append(info)
+        return gradients, infos, state
+
+    whole, infos, last = walk(STEPS)
+    _gradient(check, whole, theta)
+    _report(check, infos, cost)
+    check.fixed_shapes(init(estimator, jax.random.key(3)), last)
+    calls = [lambda: walk(1), *(lambda other=other: walk(1, which=other) for other in others)]
+    no_retrace(check, step, calls, len(others))
+    _bits(check, walk, whole, others)
+    if check.wants("saved and loaded"):
+        first, _, state = walk(STEPS // 2)
+        rest, _, _ = walk(STEPS - STEPS // 2, state=check.saved(state), start=STEPS // 2)
+        remedy = "All that the next step needs belongs into the state, and nothing else may be remembered."
+        check.bits(first + rest, whole, "the steps after loading to be those of one go", remedy)
+    _over_keys(check, estimator, theta, init, walk, rtol, shared_keys)
+    _precisions(check, estimator, theta)
+    return check.finish()
+
+
+def _gradient(check: Check, gradients: list, theta: Any) -> None:
+    if not check.wants("gradient like theta"):
+        return
+    remedy = "Return a tree of theta's structure, shapes and types."
+    expected, got = describe(theta), describe(gradients[0])
+    check.require(got == expected, f"a gradient of {expected}", got, remedy)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(gradients)]
+    check.require(
+        all(np.isfinite(leaf).all() for leaf in leaves), "finite gradients", "nan or inf", "Is the loss finite?"
+    )
+    remedy = "Does theta reach the loss, and is the state updated?"
+    check.require(any(np.any(leaf != 0) for leaf in leaves), "gradients that are not all zero", "zeros", remedy)
+
+
+def _report(check: Check, infos: list, cost: int | None) -> None:
+    if not check.wants("report"):
+        return
+    for number, info in enumerate(infos):
+        remedy = "A step returns (gradient, state, info); info has cost, status, loss and num_nonfinite."
+        found = {name: check.attribute(info, name, remedy) for name in ("cost", "status", "loss", "num_nonfinite")}
+        where = f"at step {number}"
+        check.require(found["status"] == Status.OK, f"status OK {where}", found["status"], "Nothing was wrong here.")
+        check.require(np.isfinite(found["loss"]), f"a finite loss {where}", found["loss"], remedy)
+        check.require(found["num_nonfinite"] == 0, f"num_nonfinite 0 {where}", found["num_nonfinite"], remedy)
+        rule = "> 0" if cost is None else f"{cost}"
+        right = found["cost"] > 0 if cost is None else found["cost"] == cost
+        check.require(right, f"cost {rule} {where}", found["cost"], "Count the inner steps of all particles.")
+
+
+def _bits(check: Check, walk: Any, whole: list, others: Sequence[Any]) -> None:
+    if check.wants("same key, same bits"):
+        remedy = "Draw from the key alone; no clock, no global state."
+        check.bits(walk(STEPS)[0], whole, "the same gradients from the same key", remedy)
+    if check.wants("another key, other bits"):
+        other = walk(STEPS, key=4)[0]
+        check.require(not same_bits(other, whole), "other gradients from another key", "the same", "Is the key used?")
+    if others and check.wants("numbers are used"):
+        for other in others:
+            same = same_bits(walk(STEPS, which=other)[0], whole)
+            check.require(not same, "other gradients from another number", "the same", "Is the number used?")
+
+
+def _over_keys(
+    check: Check, estimator: Any, theta: Any, init: Program, walk: Any, rtol: float, shared_keys: int
+) -> None:
+    vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
+    if not (vmap or keys_once):
+        return
+    arrays, rest = eqx.partition(estimator, eqx.is_array)
+    keys = [jax.random.key(5), jax.random.key(6)]
+    with KeyRecorder() as recorder:
+
+        def step(arrays, keys, states):
+            each = eqx.combine(arrays, rest)
+            return jax.vmap(lambda key, state: each.step(key, theta, state))(keys, states)
+
+        together, program, gradients = stacked([init(estimator, key) for key in keys]), Program(step), []
+        for index in range(STEPS):
+            now = jnp.stack([jax.random.fold_in(key, index) for key in keys])
+            gradient, together, _ = program(arrays, now, together)
+            gradients.append(gradient)
+    if vmap:
+        check.wants("vmap over keys is a loop")
+        remedy = "Under vmap both branches of a cond run: is a state changed where it should not be?"
+        for number in range(2):
+            alone = walk(STEPS, key=5 + number)[0]
+            check.close(row(gradients, number), alone, rtol, "the gradients of a loop", remedy)
+    keys_used_once(check, recorder, shared_keys)
+
+
+def _precisions(check: Check, estimator: Any, theta: Any) -> None:
+    for name in ("float64", "bfloat16"):
+        if check.wants(name):
+            types = _types_of_gradient(estimator, theta, name)
+            remedy = "Take the type of theta's leaves for what is drawn and added up, and return it."
+            check.require(types == {name}, f"gradients of {name} for theta of {name}", types, remedy)
+
+
+def _types_of_gradient(estimator: Any, theta: Any, name: str) -> set[str]:
+    with jax.enable_x64(name == "float64"):
+        cast = jax.tree.map(lambda leaf: np.asarray(leaf, jnp.dtype(name)), theta)
+        step = lambda key: estimator.step(key, cast, estimator.init(key, cast))[0]  # noqa: E731
+        return inexact_types(jax.eval_shape(step, jax.random.key(0)))

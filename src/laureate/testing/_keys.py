@@ -1,0 +1,80 @@
+"""Which random keys a function consumes, and whether one is consumed twice."""
+
+import functools
+from collections import Counter, defaultdict
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["KeyRecorder"]
+
+# These make or read keys and draw nothing. fold_in is among them: it may be called often with one key, and what counts
+# is whether the keys that it makes are consumed once each.
+HARMLESS = {"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "wrap_key_data"}
+
+
+class KeyRecorder:
+    """Inside the ``with`` block every draw and every split through ``jax.random`` is noted with the key it consumes.
+
+    A function that is traced inside the block reports its keys whenever it runs, also from loops, ``vmap`` and ``jit``;
+    one that was traced before does not. Two draws from one key are the same numbers twice: correlated noise, which no
+    test of a single step can see.
+
+    >>> with KeyRecorder() as recorder:
+    ...     key = jax.random.key(0)
+    ...     pair = jax.random.normal(key, (2,)), jax.random.uniform(key)
+    >>> recorder.reused()
+    ['normal and uniform']
+    """
+
+    def __init__(self) -> None:
+        self.uses: dict[bytes, Counter[str]] = defaultdict(Counter)
+        self._originals: dict[str, Any] = {}
+
+    def __enter__(self) -> "KeyRecorder":
+        for name in dir(jax.random):
+            original = getattr(jax.random, name)
+            if callable(original) and not name.startswith("_") and name not in HARMLESS:
+                self._originals[name] = original
+                setattr(jax.random, name, self._recording(name, original))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        for name, original in self._originals.items():
+            setattr(jax.random, name, original)
+        self._originals.clear()
+
+    def _recording(self, name: str, original: Any) -> Any:
+        @functools.wraps(original)
+        def recording(*arguments: Any, **named: Any) -> Any:
+            key = arguments[0] if arguments else named.get("key")
+            if isinstance(key, jax.Array):
+                data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+                jax.debug.callback(functools.partial(self._note, name), data)
+            return original(*arguments, **named)
+
+        return recording
+
+    def _note(self, name: str, data: Any) -> None:
+        data = np.asarray(data)
+        for key in data.reshape(-1, data.shape[-1]):
+            self.uses[key.tobytes()][name] += 1
+
+    def forget(self) -> None:
+        """Begin anew."""
+        jax.effects_barrier()
+        self.uses.clear()
+
+    def reused(self, shared: int = 1) -> list[str]:
+        """What was drawn from one key more than once, an entry a key; empty where none was used twice.
+
+        shared: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
+        """
+        jax.effects_barrier()
+        return sorted(
+            " and ".join(sorted(uses)) if len(uses) > 1 else f"{next(iter(uses))}, {uses.total()} times"
+            for uses in self.uses.values()
+            if len(uses) > 1 or uses.total() > shared
+        )

@@ -1,0 +1,106 @@
+"""What every solver of a parabolic equation promises."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from laureate._core import Status
+from laureate.testing._checks import (
+    Check,
+    Program,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["check_pde_solver"]
+
+
+def check_pde_solver(
+    solver: Any,
+    pde: Any,
+    *,
+    others: Sequence[Any] = (),
+    single: bool = True,
+    rtol: float = 1e-6,
+    skip: Collection[str] = (),
+) -> list[str]:
+    """Check ``run(key, pde) -> solution`` with ``solution.v0``, the value at the start, in double precision.
+
+    Arguments:
+        solver: an Equinox module (or any pytree). pde: a small equation, made in double precision.
+        others: the same solver with other numbers; each must compile nothing.
+        single: whether it must work in single precision too, as far as shapes tell.
+        rtol: how far V(0, x0) under vmap may be from that of a loop.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: the value is a finite number of the equation's type; cost and status are set; the same key gives the
+    same bits, another others; no retrace on a second call nor for another number; vmap over keys is a loop; no key is
+    consumed twice; all arrays of a solution can be saved and loaded.
+    """
+    check = Check(type(solver).__name__, skip)
+    with jax.enable_x64(True):
+        _in_double(check, numbers_as_arrays(solver), pde, [numbers_as_arrays(other) for other in others], rtol)
+    if single and check.wants("float32"):
+        narrow = jax.tree.map(lambda leaf: _narrowed(leaf), (numbers_as_arrays(solver), pde))
+        with jax.enable_x64(False):
+            key = jax.random.key(0)
+            value = eqx.filter_eval_shape(lambda key: narrow[0].run(key, narrow[1]).v0, key)
+        remedy = "Take the type of pde.x0 for all numbers."
+        check.require(inexact_types(value) == {"float32"}, "a value of float32", inexact_types(value), remedy)
+    return check.finish()
+
+
+def _narrowed(leaf: Any) -> Any:
+    is_float = isinstance(leaf, jax.Array | np.ndarray) and np.issubdtype(leaf.dtype, np.floating)
+    return np.asarray(leaf, np.float32) if is_float else leaf
+
+
+def _in_double(check: Check, solver: Any, pde: Any, others: Sequence[Any], rtol: float) -> None:
+    arrays = lambda solution: eqx.filter(solution, eqx.is_array)  # noqa: E731
+    program = Program(lambda key, solver: solver.run(key, pde))
+    keys = [jax.random.key(3), jax.random.key(4)]
+    first, second = (program(key, solver) for key in keys)
+    if check.wants("value"):
+        v0 = check.attribute(first, "v0", "A solution has v0, the value at (0, x0).")
+        fits = v0.shape == () and v0.dtype == np.float64 and np.isfinite(v0)
+        check.require(fits, "one finite float64", f"{v0.dtype}{list(v0.shape)} {v0}", "Take pde.x0's type.")
+    if check.wants("report"):
+        report = getattr(first, "info", first)
+        remedy = "A solution, or its info, has cost and status, one or one a time step."
+        cost, status = (check.attribute(report, name, remedy) for name in ("cost", "status"))
+        check.require(np.all(cost >= 0) and np.sum(cost) > 0, "costs >= 0, some above", cost, remedy)
+        known = {int(one) for one in status.ravel()} <= {int(Status.OK), int(Status.NOT_CONVERGED)}
+        check.require(known, "status OK or NOT_CONVERGED", status, "Nothing diverges on a sound equation.")
+    no_retrace(
+        check,
+        program,
+        [lambda: program(keys[1], solver), *(lambda o=o: program(keys[0], o) for o in others)],
+        len(others),
+    )
+    if check.wants("same key, same bits"):
+        check.bits(arrays(program(keys[0], solver)), arrays(first), "the same solution from the same key", "")
+    if check.wants("another key, other bits"):
+        check.require(
+            not same_bits(first.v0, second.v0), "another value from another key", "the same", "Is the key used?"
+        )
+    if check.wants("saved and loaded"):
+        check.bits(arrays(check.saved(arrays(first))), arrays(first), "what was saved", "")
+    vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
+    if not (vmap or keys_once):
+        return
+    numbers, rest = eqx.partition(solver, eqx.is_array)
+    with KeyRecorder() as recorder:
+        every = lambda keys, numbers: jax.vmap(lambda k: eqx.combine(numbers, rest).run(k, pde).v0)(keys)  # noqa: E731
+        together = Program(every)(jax.numpy.stack(keys), numbers)
+    if vmap:
+        check.wants("vmap over keys is a loop")
+        alone = jax.numpy.stack([first.v0, second.v0])
+        check.close(together, alone, rtol, "the values of a loop", "Does a loop end for all when it ends for one?")
+    keys_used_once(check, recorder)

@@ -1,0 +1,174 @@
+"""What every sampler promises."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate._core import Status
+from laureate.testing._checks import (
+    Check,
+    Program,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    row,
+    same_bits,
+    stacked,
+)
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["check_sampler"]
+
+STEPS = 24
+
+
+def check_sampler(
+    kernel: Any,
+    position: Any,
+    *,
+    others: Sequence[Any] = (),
+    driver: Callable[..., Any] | None = None,
+    cost: int | None = None,
+    skip: Collection[str] = (),
+) -> list[str]:
+    """Check a kernel in BlackJAX's form: ``init(position) -> state`` and ``step(key, state) -> (state, info)``.
+
+    Arguments:
+        kernel: an Equinox module (or any pytree).
+        position: where the chain starts.
+        others: the same kernel with other numbers; each must compile nothing.
+        driver: ``laureate.sampling.run`` or your own, to see that chunks, thinning and stopping change no sample; it
+            compiles four programs more.
+        cost: what ``info.cost`` must be at every step; without it, any positive number will do.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: the state keeps its shapes; the chain moves, with status, cost and acceptance rate set; what the state
+    caches is what its position gives; no retrace; the same key gives the same bits, another others; saved and loaded it
+    goes on as if it had not been stopped; vmap over keys is a loop; no key is consumed twice; in double precision
+    nothing is single.
+    """
+    check = Check(type(kernel).__name__, skip)
+    kernel, others = numbers_as_arrays(kernel), [numbers_as_arrays(other) for other in others]
+    init = Program(lambda kernel, position: kernel.init(position))
+    step = Program(lambda kernel, key, state: kernel.step(key, state))
+
+    def walk(number=STEPS, key=0, which=kernel, state=None, start=0):
+        """The states after every step, and the reports."""
+        key, states, infos = jax.random.key(key), [], []
+        state = init(which, position) if state is None else state
+        for index in range(start, start + number):
+            state, info = step(which, jax.random.fold_in(key, index), state)
+            states.append(state)
+            infos.append(info)
+        return states, infos
+
+    states, infos = walk()
+    check.fixed_shapes(init(kernel, position), states[-1])
+    _report(check, states, infos, position, cost)
+    if check.wants("caches are fresh"):
+        remedy = "After a rejection the old position's caches must stay, after an acceptance the new one's be there."
+        for state in states:
+            kept, fresh = (eqx.filter(one, eqx.is_inexact_array) for one in (state, init(kernel, state.position)))
+            check.close(kept, fresh, 1e-4, "a state as init makes it at its position", remedy)
+    calls = [lambda: walk(1), *(lambda other=other: walk(1, which=other) for other in others)]
+    no_retrace(check, step, calls, len(others))
+    if check.wants("same key, same bits"):
+        check.bits(walk()[0], states, "the same states from the same key", "Draw from the key alone.")
+    if check.wants("another key, other bits"):
+        same = same_bits([state.position for state in walk(key=1)[0]], [state.position for state in states])
+        check.require(not same, "another chain from another key", "the same", "Is the key used?")
+    if check.wants("saved and loaded"):
+        rest, _ = walk(STEPS // 2, state=check.saved(states[STEPS // 2 - 1]), start=STEPS // 2)
+        remedy = "All that the next step needs belongs into the state."
+        check.bits(rest, states[STEPS // 2 :], "the steps after loading to be those of one go", remedy)
+    _over_keys(check, kernel, init, position, walk)
+    if check.wants("float64"):
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda leaf: _widened(leaf), kernel)
+            result = jax.eval_shape(lambda key: wide.step(key, wide.init(position)), jax.random.key(0))
+        remedy = "Take the log density's type for all numbers."
+        check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
+    if driver is not None:
+        _driver(check, kernel, position, driver)
+    return check.finish()
+
+
+def _widened(leaf: Any) -> Any:
+    is_float = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+    return jnp.asarray(np.asarray(leaf, np.float64)) if is_float else leaf
+
+
+def _report(check: Check, states: list, infos: list, position: Any, cost: int | None) -> None:
+    if not check.wants("report"):
+        return
+    remedy = "A step returns (state, info); info has acceptance_rate, cost and status, state has position."
+    for number, info in enumerate(infos):
+        found = {name: check.attribute(info, name, remedy) for name in ("acceptance_rate", "cost", "status")}
+        where = f"at step {number}"
+        rate = found["acceptance_rate"]
+        inside = np.all((rate >= 0) & (rate <= 1 + 1e-6))
+        check.require(inside, f"an acceptance rate in [0, 1] {where}", rate, "It is a probability.")
+        check.require(np.all(found["status"] == Status.OK), f"status OK {where}", found["status"], "Is a ratio NaN?")
+        rule = ">= 1" if cost is None else f"{cost}"
+        right = np.all(found["cost"] >= 1 if cost is None else found["cost"] == cost)
+        check.require(right, f"cost {rule} {where}", found["cost"], "Count the evaluations of the log density.")
+    moved = not same_bits(states[-1].position, position)
+    check.require(moved, f"a chain that moves within {STEPS} steps", "where it began", "Does it ever accept?")
+
+
+def _over_keys(check: Check, kernel: Any, init: Program, position: Any, walk: Callable) -> None:
+    vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
+    if not (vmap or keys_once):
+        return
+    arrays, rest = eqx.partition(kernel, eqx.is_array)
+    numbers, positions = 8, []
+    with KeyRecorder() as recorder:
+
+        def step(arrays, keys, states):
+            each = eqx.combine(arrays, rest)
+
+            def one(key, state):
+                state = each.step(key, state)[0]
+                return state, state.position  # here, for a state may compute it
+
+            return jax.vmap(one)(keys, states)
+
+        keys, program = [jax.random.key(5), jax.random.key(6)], Program(step)
+        states = stacked([init(kernel, position)] * 2)
+        for index in range(numbers):
+            now = jnp.stack([jax.random.fold_in(key, index) for key in keys])
+            states, position_now = program(arrays, now, states)
+            positions.append(position_now)
+    if vmap:
+        check.wants("vmap over keys is a loop")
+        for number in range(2):
+            alone = [state.position for state in walk(numbers, key=5 + number)[0]]
+            remedy = "Does a chain look at another's state, or a cond at all chains at once?"
+            check.bits(row(positions, number), alone, "the chain of a loop", remedy)
+    keys_used_once(check, recorder)
+
+
+def _driver(check: Check, kernel: Any, position: Any, driver: Callable[..., Any]) -> None:
+    """Twelve steps in one go, in chunks that do not divide them, thinned, and stopped and continued."""
+    key, start = jax.random.key(2), stacked([position] * 3)
+    whole = driver(key, kernel, start, 12)
+    if check.wants("chunks change nothing"):
+        parts = driver(key, kernel, start, 12, chunk=5)
+        remedy = "Derive a step's key from the chain and the absolute step, and keep the last, shorter chunk."
+        check.bits(parts.samples, whole.samples, "the samples of one go", remedy)
+        check.bits(parts.cost, whole.cost, "the cost of one go", "Add up every chunk.")
+    if check.wants("thinning keeps every second"):
+        thinned = driver(key, kernel, start, 12, thin=2, chunk=4)
+        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 1::2], whole.samples)
+        check.bits(thinned.samples, kept, "every second sample of the whole", "Thinning must not change keys.")
+        check.bits(thinned.cost, whole.cost, "the cost of all steps", "Steps that are not kept cost as well.")
+    if check.wants("stopped and continued"):
+        half = driver(key, kernel, start, 6)
+        rest = driver(key, kernel, num_steps=6, state=half.state, first_step=6)
+        end = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 6:], whole.samples)
+        check.bits(rest.samples, end, "the samples of one go", "first_step must enter the keys.")

@@ -1,0 +1,477 @@
+"""A small sound method of each kind passes its check; each fault planted in it is reported by the right property."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate._core import Status
+from laureate.testing import (
+    ContractError,
+    KeyRecorder,
+    check_decentralized_optimiser,
+    check_gradient_estimator,
+    check_pde_solver,
+    check_representation_loss,
+    check_representation_trainer,
+    check_sampler,
+    pairwise,
+)
+
+
+def reported(check, *arguments, **settings):
+    """The property that a check finds broken, and its words."""
+    with pytest.raises(ContractError) as caught:
+        check(*arguments, **settings)
+    words = str(caught.value)
+    assert "expected" in words
+    assert "got" in words
+    return caught.value.property
+
+
+class Info(NamedTuple):
+    cost: Any
+    status: Any
+    loss: Any = 0.0
+    num_nonfinite: Any = 0
+    acceptance_rate: Any = 1.0
+    spread: Any = 1.0
+
+
+OK = jnp.asarray(int(Status.OK))
+
+
+class Estimator(eqx.Module):
+    """∇ of ½(1 + sigma)‖θ‖² with noise, and a count of steps in its state."""
+
+    sigma: Any = 0.1
+    fault: str = eqx.field(static=True, default="")
+
+    def init(self, key, theta):
+        count = jnp.zeros((), jnp.int32)
+        return (count, jax.random.key(0)) if self.fault == "typed key" else (count, jnp.zeros(()))
+
+    def step(self, key, theta, state):
+        count, memory = state
+        first, second = jax.random.split(key)
+        if self.fault == "one key twice":
+            second = first
+        noise = jax.random.normal(first, theta.shape) + jax.random.uniform(second, theta.shape)
+        if self.fault == "key ignored":
+            noise = jnp.ones(theta.shape)
+        sigma = 0.1 if self.fault == "number ignored" else self.sigma
+        if self.fault == "vmap":  # a sum over what vmap has made a batch of
+            noise = jax.custom_batching.custom_vmap(lambda x: x)
+            noise.def_vmap(lambda size, batched, x: (x.sum(0, keepdims=True) + 0 * x, batched[0]))
+            noise = noise(jax.random.normal(first, theta.shape))
+        gradient = (1 + sigma) * theta + sigma * noise.astype(theta.dtype) + 0.01 * count
+        gradient = (gradient if self.fault == "dtype" else gradient.astype(theta.dtype)) * jnp.ones_like(gradient)
+        if self.fault == "dtype":
+            gradient = gradient + np.ones(theta.shape, np.float32)
+        gradient = gradient[:1] if self.fault == "shape" else gradient
+        gradient = 0 * gradient if self.fault == "zero" else gradient
+        count = count + 1.0 if self.fault == "state" else count + 1
+        status = Status.DIVERGED if self.fault == "status" else Status.OK
+        cost = 3 if self.fault == "cost" else 2
+        return gradient, (count, memory), Info(jnp.asarray(cost), jnp.asarray(int(status)), jnp.asarray(1.0))
+
+
+class Static(Estimator):
+    """The number is compiled in."""
+
+    sigma: Any = eqx.field(static=True, default=0.1)
+
+
+class Forgetful(Estimator):
+    """It remembers outside its state."""
+
+    calls: list = eqx.field(static=True, default_factory=list)
+
+    def step(self, key, theta, state):
+        gradient, state, info = super().step(key, theta, state)
+        extra = jax.experimental.io_callback(lambda: np.float32(self.calls.append(1) or len(self.calls)), OK_FLOAT)
+        return gradient + extra, state, info
+
+
+OK_FLOAT = jax.ShapeDtypeStruct((), np.float32)
+THETA = jnp.asarray([1.0, -2.0])
+
+
+def check_estimator(fault="", kind: Any = Estimator, **settings):
+    given = {"others": [kind(sigma=0.2, fault=fault)], "cost": 2} | settings
+    return check_gradient_estimator(kind(sigma=0.1, fault=fault), THETA, **given)
+
+
+def test_a_sound_estimator_passes_all():
+    names = check_estimator()
+    assert {"saved and loaded", "vmap over keys is a loop", "keys are used once", "float64", "bfloat16"} <= set(names)
+    assert len(names) == len(set(names)) == 12
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("shape", "gradient like theta"),
+        ("zero", "gradient like theta"),
+        ("status", "report"),
+        ("cost", "report"),
+        ("state", "state shapes"),
+        ("key ignored", "another key, other bits"),
+        ("number ignored", "numbers are used"),
+        ("typed key", "saved and loaded"),
+        ("one key twice", "keys are used once"),
+        ("vmap", "vmap over keys is a loop"),
+        ("dtype", "bfloat16"),
+    ],
+)
+def test_faults_of_an_estimator(fault, property):
+    assert reported(check_estimator, fault) == property
+
+
+def test_a_number_that_is_compiled_in_is_found():
+    assert reported(check_estimator, kind=Static) == "no retrace"
+
+
+def test_what_is_remembered_outside_the_state_is_found():
+    assert reported(check_estimator, kind=Forgetful, others=()) == "same key, same bits"
+
+
+def test_an_unknown_property_is_refused():
+    with pytest.raises(ValueError, match="skip must be among"):
+        check_estimator(skip=("floats",))
+
+
+class ChainState(NamedTuple):
+    position: Any
+    logdensity: Any
+
+
+class Chain(eqx.Module):
+    """A random walk over four numbers on a ring, with Metropolis's rule."""
+
+    slope: Any = 0.3
+    fault: str = eqx.field(static=True, default="")
+
+    def init(self, position):
+        return ChainState(position, self.logdensity(position))
+
+    def logdensity(self, position):
+        return -self.slope * position.sum().astype(jnp.result_type(float))
+
+    def step(self, key, state):
+        first, second = jax.random.split(key)
+        if self.fault == "one key twice":
+            second = first
+        move = jax.random.bernoulli(first, shape=(2,)).astype(jnp.int32)
+        proposal = (state.position + move) % 4
+        density = self.logdensity(proposal)
+        ratio = density - state.logdensity
+        accepted = jnp.log(jax.random.uniform(second)) < ratio
+        if self.fault == "stuck":
+            accepted = jnp.asarray(False)
+        new = jnp.where(accepted, proposal, state.position)
+        kept = density if self.fault == "stale" else jnp.where(accepted, density, state.logdensity)
+        rate = jnp.exp(ratio) if self.fault == "rate" else jnp.exp(jnp.minimum(ratio, 0.0))
+        rate = rate.astype(np.float32) if self.fault == "single" else rate
+        cost = 0 if self.fault == "cost" else 1
+        return ChainState(new, kept), Info(jnp.asarray(cost), OK, 0, 0, rate, 0)
+
+
+def driver(fault):
+    """A loop in the form of ``laureate.sampling.run``."""
+
+    class Result(NamedTuple):
+        samples: Any
+        state: Any
+        cost: Any
+
+    def run(key, kernel, position=None, num_steps=1, *, state=None, first_step=0, thin=1, chunk=1000):
+        state = jax.vmap(kernel.init)(position) if state is None else state
+        step = eqx.filter_jit(jax.vmap(lambda key, state: kernel.step(key, state)[0]))
+        samples, first_step = [], 0 if fault == "continued" else first_step
+        for number in range(num_steps):
+            now = jax.random.fold_in(key, (number % chunk if fault == "chunks" else number) + first_step)
+            if fault == "thinning" and thin > 1:
+                now = jax.random.fold_in(now, thin)
+            state = step(jax.random.split(now, len(state.logdensity)), state)
+            samples += [np.asarray(state.position)] if (number + 1) % thin == 0 else []
+        cost = num_steps // thin if fault == "cost" else num_steps
+        return Result(np.stack(samples, axis=1), state, np.full(3, cost))
+
+    return run
+
+
+def check_chain(fault="", **settings):
+    return check_sampler(Chain(fault=fault), jnp.asarray([1, 2]), others=[Chain(0.5, fault)], **settings)
+
+
+@cache
+def without_driver():
+    return frozenset(check_chain())
+
+
+def test_a_sound_sampler_passes_all():
+    assert len(check_chain(driver=driver(""))) == 13
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("stuck", "report"),
+        ("rate", "report"),
+        ("cost", "report"),
+        ("stale", "caches are fresh"),
+        ("one key twice", "keys are used once"),
+        ("single", "float64"),
+    ],
+)
+def test_faults_of_a_sampler(fault, property):
+    assert reported(check_chain, fault) == property
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("chunks", "chunks change nothing"),
+        ("thinning", "thinning keeps every second"),
+        ("cost", "thinning keeps every second"),
+        ("continued", "stopped and continued"),
+    ],
+)
+def test_faults_of_a_driver(fault, property):
+    assert reported(check_chain, driver=driver(fault), skip=without_driver()) == property
+
+
+class Optimiser(eqx.Module):
+    """Gradient descent of every node for itself, with momentum."""
+
+    rate: Any
+    fault: str = eqx.field(static=True, default="")
+
+    def init(self, params):
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        return (zeros, jax.random.key(0)) if self.fault == "typed key" else (zeros, jnp.zeros((), jnp.int32))
+
+    def update(self, grads, state, params):
+        memory = jax.tree.map(lambda m, g: 0.9 * m + g, state[0], grads)
+        rate = 0.1 if self.fault == "number ignored" else self.rate
+        rate = jnp.float32(rate) if self.fault == "dtype" else rate
+        cast = (lambda m: m) if self.fault == "dtype" else (lambda m: m * jnp.asarray(1, m.dtype))
+        number = jnp.asarray(rate)
+        updates = jax.tree.map(
+            lambda m: -(number if self.fault == "dtype" else number.astype(m.dtype)) * cast(m), memory
+        )
+        count = state[1] if self.fault == "typed key" else state[1] + (1.0 if self.fault == "state" else 1)
+        return updates, (memory, count)
+
+    def sent(self, params):
+        return 8.0
+
+    def inspect(self, params):
+        class Health(NamedTuple):
+            cost: Any
+            status: Any
+            consensus: Any
+            num_nonfinite: Any
+
+        sound = jnp.all(jnp.isfinite(params), axis=1)
+        bad = jnp.sum(~sound) if self.fault != "blind" else jnp.zeros((), int)
+        apart = jnp.mean(jnp.sum((params - params.mean(0)) ** 2, axis=1))
+        apart = apart / 2 if self.fault == "consensus" else apart
+        status = jnp.where(bad > 0, int(Status.DIVERGED), int(Status.OK))
+        return Health(jnp.asarray(4.0 if self.fault == "cost" else 8.0), status, apart, bad)
+
+
+def check_descent(fault=""):
+    return check_decentralized_optimiser(
+        lambda rate: Optimiser(jnp.asarray(rate), fault), jnp.arange(6.0).reshape(3, 2)
+    )
+
+
+def test_a_sound_optimiser_passes_all():
+    assert len(check_descent()) == 8
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("state", "state shapes"),
+        ("number ignored", "numbers are used"),
+        ("typed key", "saved and loaded"),
+        ("dtype", "bfloat16"),
+        ("cost", "report"),
+        ("consensus", "report"),
+        ("blind", "report"),
+    ],
+)
+def test_faults_of_an_optimiser(fault, property):
+    assert reported(check_descent, fault) == property
+
+
+class Value(NamedTuple):
+    v0: Any
+    cost: Any
+    status: Any
+
+
+class Solver(eqx.Module):
+    """The mean of g over samples of a Gaussian."""
+
+    shift: Any = 0.1
+    fault: str = eqx.field(static=True, default="")
+
+    def run(self, key, pde):
+        first, second = jax.random.split(key)
+        second = first if self.fault == "one key twice" else second
+        draws = jax.random.normal(first, (2,), pde.dtype) + jax.random.normal(second, (2,), pde.dtype)
+        value = jnp.mean(draws) + self.shift.astype(pde.dtype)
+        value = jnp.asarray(1.0) if self.fault == "key ignored" else value
+        value = value.astype(jnp.float32) if self.fault == "single" else value
+        value = value * jnp.nan if self.fault == "nan" else value
+        cost = 0 if self.fault == "cost" else 2
+        return Value(value, jnp.asarray(cost), OK)
+
+
+def check_solver(fault=""):
+    with jax.enable_x64(True):
+        pde = jnp.zeros(2)
+        return check_pde_solver(Solver(0.1, fault), pde, others=[Solver(0.2, fault)])
+
+
+def test_a_sound_solver_passes_all():
+    assert len(check_solver()) == 9
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("nan", "value"),
+        ("single", "value"),
+        ("cost", "report"),
+        ("key ignored", "another key, other bits"),
+        ("one key twice", "keys are used once"),
+    ],
+)
+def test_faults_of_a_solver(fault, property):
+    assert reported(check_solver, fault) == property
+
+
+class Loss(eqx.Module):
+    """Mean squared distance of the two views, weighted."""
+
+    weight: Any = 1.0
+    fault: str = eqx.field(static=True, default="")
+
+    def __call__(self, z1, z2):
+        if self.fault == "order":
+            z2 = z2 * jnp.arange(1.0, len(z2) + 1, dtype=z2.dtype)[:, None]
+        if self.fault == "stopped":
+            z2 = jax.lax.stop_gradient(z2)
+        if self.fault == "views":
+            z2 = 2 * z2
+        weight = 1.0 if self.fault == "number ignored" else self.weight
+        loss = weight * jnp.mean((z1 - z2) ** 2)
+        return loss.astype(jnp.float32) if self.fault == "single" else loss
+
+
+def check_loss(fault=""):
+    return check_representation_loss(Loss(fault=fault), others=[Loss(2.0, fault)])
+
+
+def test_a_sound_loss_passes_all():
+    assert len(check_loss()) == 8
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("order", "order of examples"),
+        ("views", "order of views"),
+        ("stopped", "gradient is the slope"),
+        ("number ignored", "numbers are used"),
+        ("single", "float64"),
+    ],
+)
+def test_faults_of_a_loss(fault, property):
+    assert reported(check_loss, fault) == property
+
+
+class TrainerState(eqx.Module):
+    online: Any
+    step: Any
+
+
+class Trainer(eqx.Module):
+    rate: Any = 0.1
+    fault: str = eqx.field(static=True, default="")
+
+    def init(self, key, model):
+        return TrainerState(model, jax.random.key(0) if self.fault == "typed key" else jnp.zeros((), jnp.int32))
+
+    def step(self, state, one, two):
+        loss, gradient = jax.value_and_grad(lambda m: jnp.mean((one @ m - two @ m - 1) ** 2))(state.online)
+        finite = jnp.isfinite(loss)
+        moved = state.online - self.rate * gradient
+        online = moved if self.fault == "nan taken" else jnp.where(finite, moved, state.online)
+        cost = len(one) if self.fault == "cost" else 2 * len(one)
+        status = jnp.where(finite, int(Status.OK), int(Status.OK if self.fault == "status" else Status.DIVERGED))
+        count = state.step if self.fault == "typed key" else state.step + 1
+        return TrainerState(online, count), Info(jnp.asarray(cost), status, loss, 0, 1.0, jnp.asarray(1.0))
+
+
+def check_trainer(fault=""):
+    views = jnp.arange(6.0).reshape(3, 2), jnp.ones((3, 2))
+    return check_representation_trainer(Trainer(fault=fault), jnp.ones(2), views, others=[Trainer(0.2, fault)])
+
+
+def test_a_sound_trainer_passes_all():
+    assert len(check_trainer()) == 6
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("cost", "report"),
+        ("typed key", "saved and loaded"),
+        ("status", "divergence"),
+        ("nan taken", "divergence"),
+    ],
+)
+def test_faults_of_a_trainer(fault, property):
+    assert reported(check_trainer, fault) == property
+
+
+def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():
+    def draws(key):
+        inside = jax.lax.scan(lambda c, i: (c, jax.random.normal(jax.random.fold_in(key, i))), 0, jnp.arange(3))[1]
+        return inside.sum()
+
+    keys, normal = jax.random.split(jax.random.key(0), 2), jax.random.normal
+    with KeyRecorder() as recorder:
+        jax.jit(jax.vmap(draws))(keys)
+    assert len(recorder.uses) == 6
+    assert recorder.reused() == []
+    with KeyRecorder() as recorder:
+        jax.jit(jax.vmap(draws))(keys[jnp.asarray([0, 0])])
+    assert recorder.reused() == ["normal, 2 times"] * 3
+    assert recorder.reused(shared=2) == []
+    with KeyRecorder() as recorder:  # the same key in every turn of a loop
+        jax.lax.scan(lambda c, i: (c, jax.random.uniform(keys[0])), 0, jnp.arange(3))
+    assert recorder.reused() == ["uniform, 3 times"]
+    assert jax.random.normal is normal
+
+
+def test_every_pair_of_options_occurs_and_forbidden_ones_do_not():
+    options = {"a": [1, 2, 3], "b": ["x", "y"], "c": [True, False], "d": [0.1, 0.2]}
+    rows = pairwise(options, lambda row: not (row["a"] == 3 and row["b"] == "y"))
+    assert len(rows) <= 8
+    for first in options:
+        for second in options:
+            if first < second:
+                found = {(row[first], row[second]) for row in rows}
+                wanted = {(x, y) for x in options[first] for y in options[second]}
+                assert found == wanted - ({(3, "y")} if (first, second) == ("a", "b") else set())

@@ -1,0 +1,93 @@
+"""Every public name of every area is a method with a row in this folder, or has a reason for none."""
+
+import importlib
+import inspect
+
+import pytest
+import test_decentralized_contract
+import test_gradients_contract
+import test_pde_contract
+import test_representation_contract
+import test_sampling_contract
+
+from laureate.papers import all_papers
+
+AREAS = sorted({paper.area for paper in all_papers()})
+ROWS = {
+    "decentralized": test_decentralized_contract.TYPES,
+    "gradients": test_gradients_contract.TYPES,
+    "pde": test_pde_contract.TYPES,
+    "representation": test_representation_contract.TYPES,
+    "sampling": test_sampling_contract.TYPES,
+}
+# What carries or reports numbers and computes nothing.
+RECORDS = ("State", "Info", "History", "Progress", "Run", "Report", "Result", "Interval", "Accuracy", "Error")
+REASONS = {
+    "decentralized": {
+        "the base of the optimisers, which have rows": {"DecentralizedOptimiser"},
+        "the network and its weights: tests/decentralized/test_gossip.py": {"Gossip", "Topology", "Network"},
+        "compressors, inside ChocoSGD: tests/decentralized": {"ScaledSign", "TopK"},
+    },
+    "gradients": {
+        "the protocol of a user's problem": {"Unroll"},
+        "wraps an estimator over devices, bit by bit the same: tests/gradients/test_sharding.py": {"Sharded"},
+    },
+    "pde": {
+        "regressions, inside rows of the solver": {"ALS", "SALSA"},
+        "bases and trains: tests/pde/test_pde_tensor_train.py": {
+            "Basis",
+            "CustomBasis",
+            "Fourier",
+            "FunctionalTensorTrain",
+            "Hermite",
+            "Polynomials",
+            "Splines",
+        },
+        "what a solver is given and hands back": {"NetworkSolution", "ParabolicPDE", "Solution", "ValueFunction"},
+    },
+    "representation": {
+        "theory, against closed forms: tests/representation/test_direct_predictor.py": {
+            "LinearDynamics",
+            "ModeDynamics",
+        },
+        "augmentations: tests/representation/test_representation.py": {
+            "Brightness",
+            "Compose",
+            "Cutout",
+            "Flip",
+            "Noise",
+            "Rescale",
+            "Shift",
+            "TimeMask",
+            "TimeShift",
+        },
+    },
+    "sampling": {
+        "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},
+        "a trainer over kernels that have rows: tests/sampling/test_sampling_quantities.py": {
+            "PersistentContrastiveDivergence"
+        },
+        "what annealing returns": {"AnnealedImportance"},
+    },
+}
+# References that papers compare with, and predictors that the examples of ``Siamese`` and of the pages show.
+SHOWN_ELSEWHERE = {"DeepBSDE", "DeepBackward", "MonteCarlo", "TwoLayer", "Linear", "Identity"}
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_every_public_class_has_a_row_or_a_reason(area):
+    module = importlib.import_module(f"laureate.{area}")
+    public = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
+    rows = {kind.__name__ for kind in ROWS.get(area, set())}
+    reasons = set().union(*REASONS.get(area, {}).values())
+    records = {name for name in public if name.endswith(RECORDS)}
+    lacking = sorted(public - rows - reasons - records)
+    assert not lacking, f"no row in tests/contract/test_{area}_contract.py and no reason in REASONS for {lacking}"
+    stale = sorted(name for name in reasons if name not in public or name in rows)
+    assert not stale, f"{stale} of REASONS[{area!r}] have a row or are no longer public"
+
+
+@pytest.mark.parametrize("area", sorted(ROWS))
+def test_every_method_has_an_example(area):
+    kinds = {kind.__name__: kind.__doc__ or "" for kind in ROWS[area]}
+    assert not [name for name, text in kinds.items() if ">>> " not in text and name not in SHOWN_ELSEWHERE]

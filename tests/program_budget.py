@@ -1,0 +1,134 @@
+"""How many programs the tests of each folder and of each paper compile, and their CPU seconds; a paper has a budget.
+
+Nearly all the time of this suite is compiling, and programs can be counted exactly where seconds depend on what else
+the machine does: more programs than the budget fail ``make test``, more seconds are only marked. A program taken from
+the compilation cache counts as well, so that a second run counts as the first. Single operations outside any ``jit``
+(an addition, a reshape) are no programs here: which test meets them first in its process is chance.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# What a paper may compile in `make test`, and an area with all its methods. Cold, the first five papers compile 7 to 23
+# programs in 4 to 13 CPU seconds, and the fullest area 230: 22 papers in a dozen areas then fit into eight minutes.
+PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 30, 260, 15.0
+
+TESTS, PACKAGE = Path(__file__).parent, Path(__file__).parents[1] / "src" / "laureate"
+PAPERS = {path.parent.name for path in PACKAGE.glob("papers/*/about.py")}
+AREAS = {path.name for path in TESTS.iterdir() if (PACKAGE / path.name / "__init__.py").is_file()} - {"papers"}
+# Loops outside jit are whole programs, and so is the lab worker's function ``block``, which numpy has as well.
+WHOLE = {"block", "cond", "fori_loop", "map", "scan", "switch", "while_loop"}
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+def group_of(nodeid: str, parameters: dict[str, Any]) -> str:
+    """The paper, else the area or folder, that a test belongs to.
+
+    >>> group_of("tests/papers/pes/test_pes_trials.py::test_x", {})
+    'papers/pes'
+    >>> group_of("src/laureate/gradients/rtrl.py::laureate.gradients.rtrl.RTRL", {})
+    'gradients'
+    >>> group_of("tests/papers/test_every_trial.py::test_x[pes/unbiased-pes]", {"name": "pes/unbiased"})
+    'papers/pes'
+    >>> group_of("tests/contract/test_gradients_contract.py::test_contract[pes]", {})
+    'gradients'
+    """
+    parts = nodeid.partition("::")[0].split("/")
+    if parts[0] == "src":
+        return parts[2].removesuffix(".py") if len(parts) > 2 else "src"
+    if parts[:2] == ["tests", "papers"]:
+        named = (str(value).partition("/")[0].replace("-", "_") for value in parameters.values())
+        paper = parts[2] if len(parts) > 3 else next((name for name in named if name in PAPERS), "")
+        return f"papers/{paper}" if paper else "papers"
+    if parts[:2] == ["tests", "contract"]:
+        return parts[2].removeprefix("test_").removesuffix(".py").removesuffix("_contract")
+    return parts[1].removesuffix(".py") if len(parts) > 1 else parts[0]
+
+
+class ProgramBudget:
+    """Counts in every process that runs tests, adds up in the one that reports, and fails what exceeds a budget."""
+
+    def __init__(self, config: pytest.Config):
+        self.config = config
+        self.programs: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()
+        self.current = ""
+        self.single: frozenset[str] | None = None
+
+    def compiled(self, event: str, duration: float, **more: Any) -> None:
+        """Called by jax for every program that is compiled or taken from the cache."""
+        if event == COMPILED and self.single is not None:
+            name = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
+            self.programs[self.current] += name.lstrip("_") not in self.single
+
+    def listen(self) -> None:
+        """From the first test on that finds jax loaded; tests that do not need it do not wait for it."""
+        if self.single is None and "jax" in sys.modules:
+            import jax
+
+            operations = {name for room in (jax.numpy, jax.lax, jax.random, jax.numpy.linalg) for name in dir(room)}
+            self.single = frozenset(name.lstrip("_") for name in operations) - WHOLE
+            jax.monitoring.register_event_duration_secs_listener(self.compiled)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        """One test with its fixtures."""
+        self.listen()
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        self.current = group_of(item.nodeid, parameters)
+        started = _cpu_seconds()
+        try:
+            return (yield)
+        finally:
+            self.seconds[self.current] += _cpu_seconds() - started
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A worker hands over what it counted; the process that reports judges the sum."""
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["program_budget"] = [dict(self.programs), dict(self.seconds)]
+        elif self.exceeded() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """A worker is done."""
+        programs, seconds = getattr(node, "workeroutput", {}).get("program_budget", ({}, {}))
+        self.programs.update(programs)
+        self.seconds.update(seconds)
+
+    def exceeded(self) -> dict[str, tuple[int, int]]:
+        """Papers and areas that compile more than they may, with both numbers; the slow tests have no budget."""
+        if self.config.option.markexpr != "not slow":
+            return {}
+        budgets = {f"papers/{paper}": PAPER_PROGRAMS for paper in PAPERS} | dict.fromkeys(AREAS, AREA_PROGRAMS)
+        return {name: (self.programs[name], most) for name, most in budgets.items() if self.programs[name] > most}
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """A line a paper, area and folder, those that compute most first."""
+        if not sum(self.programs.values()):
+            return
+        terminalreporter.section("compiled programs and CPU seconds")
+        for name, seconds in sorted(self.seconds.items(), key=lambda entry: -entry[1]):
+            if seconds >= 1 or self.programs[name]:
+                long = f"   above the {SECONDS:.0f} s that a paper should take"
+                note = long if name.startswith("papers/") and seconds > SECONDS else ""
+                terminalreporter.write_line(f"{name:36} {self.programs[name]:5d} programs {seconds:7.1f} s{note}")
+        total = f"{sum(self.programs.values()):5d} programs {sum(self.seconds.values()):7.1f} s"
+        terminalreporter.write_line(f"{'all':36} {total}")
+        for name, (found, most) in self.exceeded().items():
+            terminalreporter.write_line(
+                f"FAILED {name} compiles {found} programs in `make test`; it may {most}. Let tests share a program, or"
+                " mark those of which a sibling runs `slow`.",
+                red=True,
+            )
+
+
+def _cpu_seconds() -> float:
+    """Of this process and the children it has waited for."""
+    return time.process_time() + sum(os.times()[2:4])
