@@ -34,9 +34,9 @@ def faults(words: list[str]) -> list[dict[str, Any]]:
     return [row for row in rows if not words or any(word in row["id"] for word in words)]
 
 
-def run_tests(folder: Path, tests: list[str]) -> tuple[int, str]:
+def run_tests(folder: Path, tests: list[str], marks: str) -> tuple[int, str]:
     """Pytest's exit code in the copy, and the first test that failed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--tb=no"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", marks, "-p", "no:cacheprovider", "--tb=no"]
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [*command, *tests], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
@@ -62,7 +62,7 @@ def verdict_of(folder: Path, claim: str) -> str:
         return f"no verdict, left with {done.returncode}"
 
 
-def plant(folder: Path, fault: dict[str, Any], *, test: bool) -> dict[str, str]:
+def plant(folder: Path, fault: dict[str, Any], *, test: bool, marks: str) -> dict[str, str]:
     """What became of one fault, by which test it was noticed and what its claim then says."""
     path = folder / fault["file"]
     source = path.read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def plant(folder: Path, fault: dict[str, Any], *, test: bool) -> dict[str, str]:
         return {"outcome": STALE, "by_test": f"found {source.count(fault['replace'])} times in {fault['file']}"}
     path.write_text(source.replace(fault["replace"], fault["by"]), encoding="utf-8")
     try:
-        code, failed = run_tests(folder, fault["tests"]) if test else (1, "")
+        code, failed = run_tests(folder, fault["tests"], marks) if test else (1, "")
         verdict = verdict_of(folder, fault["claim"]) if "claim" in fault else ""
     finally:
         path.write_text(source, encoding="utf-8")
@@ -86,9 +86,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only faults whose id contains one of these")
     parser.add_argument("--claims", action="store_true", help="only the verdicts of the claims, without the tests")
+    parser.add_argument("--short", action="store_true", help="only the tests of `make test`: no slow ones, no claims")
     parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
     options = parser.parse_args()
     rows = [row for row in faults(options.words) if "claim" in row or not options.claims]
+    if options.short:
+        rows = [{name: value for name, value in row.items() if name != "claim"} for row in rows]
     if not rows:
         sys.exit(f"No fault matches {' '.join(options.words)!r}.")
     with tempfile.TemporaryDirectory() as temporary:
@@ -102,7 +105,7 @@ def main() -> None:
             claim = row.get("claim")
             if claim and claim not in sound:
                 sound[claim] = verdict_of(folder, claim)
-            row |= plant(folder, row, test=not options.claims)
+            row |= plant(folder, row, test=not options.claims, marks="not slow" if options.short else "")
             if claim:
                 row["verdict"] = f"{claim}: {sound[claim]} -> {row['verdict']}"
                 if sound[claim] != "supported":

@@ -5,6 +5,8 @@ import signal
 import threading
 from pathlib import Path
 
+import pytest
+
 from program_budget import ProgramBudget
 
 # A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
@@ -26,6 +28,14 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1]
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
+# Examples that compile for more than three seconds and have tests of their own: `make test-all` runs them.
+SLOW_EXAMPLES = {
+    "laureate.problems.unrolls.networks.LearnedOptimiser",
+    "laureate.problems.views.ImagePairs",
+    "laureate.problems.views.LabelledPairs",
+    "laureate.sampling.diagnostics.mixing",
+}
+
 # Modules of tests are read for examples too, but these share a name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
@@ -33,3 +43,10 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 def pytest_configure(config):
     # Registered as a plugin of its own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)

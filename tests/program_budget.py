@@ -90,8 +90,9 @@ class ProgramBudget:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A worker hands over what it counted; the process that reports judges the sum."""
-        if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["program_budget"] = [dict(self.programs), dict(self.seconds)]
+        output = getattr(self.config, "workeroutput", None)  # xdist's, in a worker
+        if output is not None:
+            output["program_budget"] = [dict(self.programs), dict(self.seconds)]
         elif self.exceeded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import io_callback
 
 from laureate._core import Status
 from laureate.testing import (
@@ -93,7 +94,7 @@ class Forgetful(Estimator):
 
     def step(self, key, theta, state):
         gradient, state, info = super().step(key, theta, state)
-        extra = jax.experimental.io_callback(lambda: np.float32(self.calls.append(1) or len(self.calls)), OK_FLOAT)
+        extra = io_callback(lambda: np.float32(self.calls.append(1) or len(self.calls)), OK_FLOAT)
         return gradient + extra, state, info
 
 

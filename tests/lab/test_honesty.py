@@ -5,6 +5,7 @@ where a count as large has a probability below 0.001 if the rate is 5 %.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from laureate.lab.claim import Claim
 from laureate.lab.judging import statistics
 from laureate.lab.judging.verdict import decide, simulate
 
+# One of each kind runs always; numbers of seeds and sizes of effects that differ in nothing else are slow.
+slow = partial(pytest.param, marks=pytest.mark.slow)
 BETTER = Claim("better", "a beats b", "loss", "a", "b", role="extension")
 RUNS = 1_000
 
@@ -56,7 +59,7 @@ DISTRIBUTIONS = {
 
 
 class TestNothingIsNotSomething:
-    @pytest.mark.parametrize("seeds", [5, 10, 20])
+    @pytest.mark.parametrize("seeds", [slow(5), 10, slow(20)])
     @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
     def test_identical_arms(self, distribution, seeds):
         draw = np.random.default_rng([seeds, *map(ord, distribution)])
@@ -83,7 +86,7 @@ class TestNothingIsNotSomething:
         if not together:
             assert any_before > 0.2 * runs  # so that this test can fail
 
-    @pytest.mark.parametrize("seeds", [5, 20])
+    @pytest.mark.parametrize("seeds", [5, slow(20)])
     def test_a_difference_of_just_the_margin_is_not_equality(self, seeds):
         draw = np.random.default_rng(seeds)
         claim = Claim("equal", "", "loss", "a", "b", kind="equal", margin=1.0, role="extension")
@@ -113,7 +116,7 @@ class TestNothingIsNotSomething:
         assert_at_most_five_percent(np.sum(found == "supported"))
         assert_at_most_five_percent(np.sum(found == "refuted"))
 
-    @pytest.mark.parametrize("seeds", [5, 20])
+    @pytest.mark.parametrize("seeds", [5, slow(20)])
     @pytest.mark.parametrize("bounds", [{"at_least": 2.0}, {"at_most": 2.0}, {"at_least": 2.0, "at_most": 2.1}])
     def test_a_mean_just_at_its_bound(self, bounds, seeds):
         x = np.random.default_rng([seeds, len(bounds)]).normal(2.0, 1.0, (RUNS, seeds))
@@ -121,7 +124,7 @@ class TestNothingIsNotSomething:
         assert_at_most_five_percent(np.sum(found == "supported"))
         assert_at_most_five_percent(np.sum(found == "refuted"))
 
-    @pytest.mark.parametrize("seeds", [8, 10, 20, 50])
+    @pytest.mark.parametrize("seeds", [slow(8), 10, slow(20), slow(50)])
     @pytest.mark.parametrize("shape", ["normal", "log-normal", "5 % diverge", "log-normal, 5 % diverge"])
     def test_a_bound_of_any_shape(self, shape, seeds):
         # The median is just the bound, from above and from below.
@@ -148,7 +151,7 @@ class TestNothingIsNotSomething:
             assert np.mean(statistics.sign_flip(sides) < 0.05) > least
 
     @pytest.mark.parametrize("better", ["lower", "higher"])
-    @pytest.mark.parametrize("seeds", [5, 20])
+    @pytest.mark.parametrize("seeds", [5, slow(20)])
     def test_no_trend(self, better, seeds):
         draw = np.random.default_rng(seeds)
         x = np.tile(np.arange(6.0), (seeds, 1))
@@ -171,7 +174,7 @@ class TestSomethingIsFound:
         # The expanded 95 % interval lies above 0 where T exceeds its 97.5 % quantile.
         return 0.025
 
-    @pytest.mark.parametrize(("effect", "stated"), [(1.0, 0.989), (0.5, 0.564)])
+    @pytest.mark.parametrize(("effect", "stated"), [slow(1.0, 0.989), (0.5, 0.564)])
     def test_planted_effect(self, effect, stated):
         # Theory: P(T > t), t the 97.5 % quantile.
         runs = 1_500
@@ -185,7 +188,7 @@ class TestSomethingIsFound:
         # The same numbers, arms exchanged: refuted just as often.
         assert np.sum(verdicts(BETTER, two_arms(a + d, a)) == "refuted") == np.sum(found == "supported")
 
-    @pytest.mark.parametrize(("effect", "stated"), [(1.0, 0.951), (0.5, 0.349)])
+    @pytest.mark.parametrize(("effect", "stated"), [slow(1.0, 0.951), (0.5, 0.349)])
     def test_planted_effect_in_a_paper_of_seven_claims(self, effect, stated):
         # Alone among seven, Holm's first step asks p < 0.05 / 7. Theory 0.951 and 0.349; measured 0.948 and 0.354.
         runs = 1_500
@@ -195,7 +198,7 @@ class TestSomethingIsFound:
         found = verdicts(BETTER, two_arms(np.zeros_like(d), d), family=7)
         assert_near(np.mean(found == "supported"), theory, runs, loss=0.02)
 
-    @pytest.mark.parametrize(("margin", "stated"), [(1.0, 0.992), (0.5, 0.393)])
+    @pytest.mark.parametrize(("margin", "stated"), [slow(1.0, 0.992), (0.5, 0.393)])
     def test_equal_arms_are_equal(self, margin, stated):
         # P(|d̄| + t s / √n < margin) = ∫ P(|d̄| < margin - t s / √n) f(s) ds, with t the 95 % quantile of T_19.
         runs, n = 1_500, self.SEEDS

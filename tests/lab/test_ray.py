@@ -124,23 +124,20 @@ def two_nodes():
 
 @needs_ray
 @pytest.mark.slow
-def test_a_lost_node_costs_no_cell(store, two_nodes, monkeypatch):
-    import ray
-
+def test_a_lost_node_costs_no_cell(store, two_nodes, monkeypatch, tmp_path):
     from laureate.lab.running.ray_executor import RayCluster
 
     cluster, nodes, _ = two_nodes
-    made = toys.paper(
-        toys.experiment(trial="slow", over_seeds="loop", scales={"smoke": Scale(seeds=5, block=1, sleep=3.0)})
-    )
+    scale = Scale(seeds=5, block=1, sleep=3.0, folder=str(tmp_path))
+    made = toys.paper(toys.experiment(trial="announced", over_seeds="loop", scales={"smoke": scale}))
     finished, lost = [], []
 
     def kill_one_that_computes(cell, outcome):
         finished.append(cell.key)
         if len(finished) == 1:
             patience = time.monotonic() + 60.0
-            while ray.available_resources().get("CPU", 0.0) > 0 and time.monotonic() < patience:
-                time.sleep(0.1)
+            while not list(tmp_path.glob(f"{nodes[1].node_id}-*")) and time.monotonic() < patience:
+                time.sleep(0.05)  # the task itself says that it runs there
             cluster.remove_node(nodes[1], allow_graceful=False)
 
     def result(self, reference, real=RayCluster._result):

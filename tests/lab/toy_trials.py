@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,18 @@ def deadly(key, arm, problem, scale):
 def slow(key, arm, problem, scale):
     """A cell of half a second, so that a test can kill a run in the middle."""
     time.sleep(scale.sleep)
+    return {"loss": jax.random.normal(key) + arm.shift}
+
+
+def announced(key, arm, problem, scale):
+    """While it computes, a file in ``scale.folder`` says on which node of a Ray cluster."""
+    import ray
+
+    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
+    mark = Path(scale.folder) / f"{node}-{os.getpid()}"
+    mark.touch()
+    time.sleep(scale.sleep)
+    mark.unlink()
     return {"loss": jax.random.normal(key) + arm.shift}
 
 

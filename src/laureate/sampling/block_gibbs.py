@@ -24,7 +24,7 @@ class BlockGibbs(DiscreteKernel):
     >>> import jax.numpy as jnp
     >>> from laureate.sampling import Binary
     >>> kernel = BlockGibbs(lambda x: 50.0 * jnp.sum(x), Binary(), block_size=2)
-    >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(3, bool)))
+    >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), kernel.init(jnp.zeros(3, bool)))
     >>> int(state.position.sum()), int(info.cost)
     (2, 3)
     """

@@ -63,7 +63,7 @@ class PersistentContrastiveDivergence(eqx.Module):
     >>> trainer = PersistentContrastiveDivergence(make_kernel, optax.adam(0.1), num_steps=4)
     >>> data = jnp.ones((20, 3), bool)
     >>> state = trainer.init(Coins(jnp.zeros(3)), jnp.zeros((20, 3), bool))
-    >>> state, info = trainer.update(jax.random.key(0), state, data)
+    >>> state, info = eqx.filter_jit(trainer.update)(jax.random.key(0), state, data)
     >>> bool(jnp.all(state.energy.biases > 0))
     True
     """

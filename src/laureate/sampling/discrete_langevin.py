@@ -40,7 +40,7 @@ class DiscreteLangevin(DiscreteKernel):
 
     >>> from laureate.sampling import Binary
     >>> kernel = DiscreteLangevin(lambda x: jnp.sum(x), Binary(), step_size=0.2)
-    >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(8, bool)))
+    >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), kernel.init(jnp.zeros(8, bool)))
     >>> int(info.cost)
     1
     """

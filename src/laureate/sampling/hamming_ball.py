@@ -36,7 +36,7 @@ class HammingBall(DiscreteKernel):
 
     >>> from laureate.sampling import Binary
     >>> kernel = HammingBall(lambda x: jnp.sum(x), Binary(), block_size=10, radius=1)
-    >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(20, bool)))
+    >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), kernel.init(jnp.zeros(20, bool)))
     >>> int(info.cost)
     11
     """

@@ -91,7 +91,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
     ...     def neighbours(self, site): return site[None]
     ...     def site_differences(self, read, site): return ((1.0 - 2.0 * read(site)) * self.biases[site])[None]
     >>> kernel = IncrementalGibbsWithGradients(Coins(jnp.linspace(-2.0, 2.0, 40)), Binary())
-    >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(40, bool)))
+    >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), kernel.init(jnp.zeros(40, bool)))
     >>> int(state.position.sum())
     1
     """

@@ -57,7 +57,7 @@ class ParallelTempering(eqx.Module):
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> kernel = GibbsWithGradients(lambda x: 5.0 * jnp.abs(jnp.sum(x) - 4.0), Binary())
     >>> ladder = ParallelTempering(kernel, jnp.array([1.0, 0.5, 0.1]))
-    >>> state, info = ladder.step(jax.random.key(0), ladder.init(jnp.zeros(8, bool)))
+    >>> state, info = eqx.filter_jit(ladder.step)(jax.random.key(0), ladder.init(jnp.zeros(8, bool)))
     >>> state.position.shape, int(info.cost)
     ((8,), 3)
     """

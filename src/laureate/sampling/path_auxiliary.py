@@ -33,7 +33,7 @@ class PathAuxiliary(DiscreteKernel):
 
     >>> from laureate.sampling import Binary
     >>> kernel = PathAuxiliary(lambda x: jnp.sum(x), Binary(), path_length=2.0)
-    >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(8, bool)))
+    >>> state, info = eqx.filter_jit(kernel.step)(jax.random.key(0), kernel.init(jnp.zeros(8, bool)))
     >>> int(info.proposal.sum())
     2
     """

@@ -132,7 +132,8 @@ class Program:
             self.traces += 1
             return function(*arguments)
 
-        self._call = eqx.filter_jit(counted, compiler_options=QUICK)
+        options: dict[str, Any] = {"compiler_options": QUICK}
+        self._call = eqx.filter_jit(counted, **options)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it."""

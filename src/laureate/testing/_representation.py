@@ -101,7 +101,7 @@ def check_representation_trainer(
     start = trainer.init(jax.random.key(0), model)
 
     def walk(number, state=start, which=trainer, views=views):
-        info = None
+        info: Any = None
         for _ in range(number):
             state, info = program(which, state, *views)
         return state, info
