@@ -16,7 +16,9 @@ from laureate.testing import (
     KeyRecorder,
     check_decentralized_optimiser,
     check_gradient_estimator,
+    check_knockoff_sampler,
     check_pde_solver,
+    check_recovery_solver,
     check_representation_loss,
     check_representation_trainer,
     check_sampler,
@@ -444,6 +446,91 @@ def test_a_sound_trainer_passes_all():
 )
 def test_faults_of_a_trainer(fault, property):
     assert reported(check_trainer, fault) == property
+
+
+class Recovery(NamedTuple):
+    cost: Any
+    residual: Any
+    status: Any
+
+
+class Shrink(eqx.Module):
+    """Soft thresholds, of a dictionary that is the identity."""
+
+    threshold: Any = 0.1
+    fault: str = eqx.field(static=True, default="")
+
+    def __call__(self, b):
+        threshold = 0.1 if self.fault == "number ignored" else self.threshold
+        if self.fault == "sees others":
+            threshold = threshold * jnp.max(jnp.abs(b))
+        x = jnp.sign(b) * jnp.maximum(jnp.abs(b) - threshold, 0.0)
+        return x.astype(jnp.float32) if self.fault == "single" else x
+
+    def synthesise(self, x):
+        return x
+
+    def solve(self, b):
+        x = self(b)
+        residual = jnp.linalg.norm(x - b, axis=-1) * (2.0 if self.fault == "residual" else 1.0)
+        sound = jnp.isfinite(residual) | (self.fault == "blind")
+        return x, Recovery(jnp.asarray(1), residual, jnp.where(sound, int(Status.OK), int(Status.DIVERGED)))
+
+
+def check_shrink(fault=""):
+    signals = np.random.default_rng(0).normal(size=(3, 4))
+    return check_recovery_solver(Shrink(fault=fault), signals, others=[Shrink(0.2, fault)])
+
+
+def test_a_sound_recovery_passes_all():
+    assert len(check_shrink()) == 8
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("residual", "report"),
+        ("number ignored", "numbers are used"),
+        ("sees others", "signals do not see each other"),
+        ("blind", "divergence"),
+        ("single", "float64"),
+    ],
+)
+def test_faults_of_a_recovery(fault, property):
+    assert reported(check_shrink, fault) == property
+
+
+class Knockoffs(eqx.Module):
+    """Independent columns: any draw of the same law is a knockoff."""
+
+    fault: str = eqx.field(static=True, default="")
+
+    def sample(self, key, x):
+        if self.fault == "copy":
+            return x
+        if self.fault == "key ignored":
+            key = jax.random.key(0)
+        other = key if self.fault == "one key twice" else jax.random.fold_in(key, 1)
+        draws = jax.random.normal(jax.random.fold_in(key, 0) if not self.fault else key, x.shape)
+        drawn = draws + 0.1 * jax.random.normal(other, x.shape)
+        return drawn[:, :1] if self.fault == "shape" else drawn
+
+
+def test_a_sound_knockoff_sampler_passes_all():
+    assert len(check_knockoff_sampler(Knockoffs(), np.zeros((5, 2)))) == 6
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("copy", "table"),
+        ("shape", "table"),
+        ("key ignored", "another key, other bits"),
+        ("one key twice", "keys are used once"),
+    ],
+)
+def test_faults_of_a_knockoff_sampler(fault, property):
+    assert reported(check_knockoff_sampler, Knockoffs(fault), np.zeros((5, 2))) == property
 
 
 def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():

@@ -11,15 +11,19 @@ from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
+from laureate.testing._recovery import check_recovery_solver
 from laureate.testing._representation import check_representation_loss, check_representation_trainer
 from laureate.testing._sampling import check_sampler
+from laureate.testing._selection import check_knockoff_sampler
 
 __all__ = [
     "ContractError",
     "KeyRecorder",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
+    "check_knockoff_sampler",
     "check_pde_solver",
+    "check_recovery_solver",
     "check_representation_loss",
     "check_representation_trainer",
     "check_sampler",

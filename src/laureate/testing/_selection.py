@@ -1,0 +1,51 @@
+"""What every sampler of knockoffs promises."""
+
+from collections.abc import Collection
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from laureate.testing._checks import Check, Program, keys_used_once, no_retrace, same_bits
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["check_knockoff_sampler"]
+
+
+def check_knockoff_sampler(sampler: Any, table: Any, *, skip: Collection[str] = ()) -> list[str]:
+    """Check ``sample(key, x) -> x̃`` of a fitted sampler, for a table x [rows, columns].
+
+    Arguments:
+        sampler: an Equinox module, fitted.
+        table: finite float32 numbers like those it was fitted to.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: a finite table of x's shape and type that is not x; no retrace on a second call; the same key gives the
+    same bits, another others; vmap over keys is a loop; no key is consumed twice.
+    """
+    check = Check(type(sampler).__name__, skip)
+    x, keys = jnp.asarray(table, jnp.float32), [jax.random.key(3), jax.random.key(4)]
+    program = Program(lambda sampler, key, x: sampler.sample(key, x))
+    first, second = (program(sampler, key, x) for key in keys)
+    if check.wants("table"):
+        fits = first.shape == x.shape and first.dtype == x.dtype
+        check.require(fits, f"{x.dtype}{list(x.shape)}", f"{first.dtype}{list(first.shape)}", "One row a row of x.")
+        check.require(jnp.isfinite(first).all(), "finite numbers", "nan or inf", "Is the covariance definite?")
+        check.require(not same_bits(first, x), "a table that is not x itself", "x", "A copy selects nothing.")
+    no_retrace(check, program, [lambda: program(sampler, keys[1], x[::-1])], 0)
+    if check.wants("same key, same bits"):
+        check.bits(program(sampler, keys[0], x), first, "the same table from the same key", "Draw from the key alone.")
+    if check.wants("another key, other bits"):
+        check.require(not same_bits(first, second), "another table from another key", "the same", "Is the key used?")
+    vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
+    if vmap or keys_once:
+        arrays, rest = eqx.partition(sampler, eqx.is_array)
+        with KeyRecorder() as recorder:
+            every = lambda arrays, keys: jax.vmap(lambda key: eqx.combine(arrays, rest).sample(key, x))(keys)  # noqa: E731
+            together = Program(every)(arrays, jnp.stack(keys))
+        if vmap:
+            check.wants("vmap over keys is a loop")
+            check.close(together, jnp.stack([first, second]), 1e-4, "the tables of a loop", "")
+        keys_used_once(check, recorder)
+    return check.finish()
