@@ -70,8 +70,8 @@ class Check:
         if place is not None:
             self.fail(expected, f"another value at {place}", remedy)
 
-    def close(self, first: Any, second: Any, rtol: float, expected: str, remedy: str) -> None:
-        """Report unless two trees agree, each leaf within ``rtol`` of its largest entry."""
+    def close(self, first: Any, second: Any, rtol: float, expected: str, remedy: str, floor: float = 1e-30) -> None:
+        """Report unless two trees agree, each leaf within ``rtol`` of its largest entry, taken as ``floor`` at least."""
         paths = jax.tree_util.tree_leaves_with_path(first)
         for (path, one), two in zip(paths, jax.tree.leaves(second), strict=True):
             one, two = np.asarray(data_of(one)), np.asarray(data_of(two))
@@ -79,7 +79,7 @@ class Check:
                 apart = float(np.any(one != two))
             else:
                 one, two = one.astype(np.float64), two.astype(np.float64)
-                size = max(float(np.max(np.abs(two), initial=0.0, where=np.isfinite(two))), 1e-30)
+                size = max(float(np.max(np.abs(two), initial=0.0, where=np.isfinite(two))), floor)
                 apart = float(np.max(np.where(one == two, 0.0, np.abs(one - two)) / size, initial=0.0))
             if not apart <= rtol:
                 self.fail(

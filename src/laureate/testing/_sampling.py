@@ -74,7 +74,7 @@ def check_sampler(
         remedy = "After a rejection the old position's caches must stay, after an acceptance the new one's be there."
         for state in states:
             kept, fresh = (eqx.filter(one, eqx.is_inexact_array) for one in (state, init(kernel, state.position)))
-            check.close(kept, fresh, 1e-4, "a state as init makes it at its position", remedy)
+            check.close(kept, fresh, 1e-4, "a state as init makes it at its position", remedy, floor=1.0)
     calls = [lambda: walk(1), *(lambda other=other: walk(1, which=other) for other in others)]
     no_retrace(check, step, calls, len(others))
     if check.wants("same key, same bits"):
