@@ -71,7 +71,7 @@ class Check:
             self.fail(expected, f"another value at {place}", remedy)
 
     def close(self, first: Any, second: Any, rtol: float, expected: str, remedy: str, floor: float = 1e-30) -> None:
-        """Report unless two trees agree, each leaf within ``rtol`` of its largest entry, taken as ``floor`` at least."""
+        """Report unless two trees agree, each leaf within ``rtol`` of its largest entry, or of ``floor``."""
         paths = jax.tree_util.tree_leaves_with_path(first)
         for (path, one), two in zip(paths, jax.tree.leaves(second), strict=True):
             one, two = np.asarray(data_of(one)), np.asarray(data_of(two))
