@@ -36,7 +36,7 @@ FILTERS = Experiment(
             2, block=2, compilation="lightest", rows=30, variables=6, num_true=3, amplitude=4.5, q=0.3, replications=2
         ),
         "smoke": Scale(10, cost=3, rows=400, variables=60, num_true=15, amplitude=4.5, q=0.1, replications=10),
-        "desk": Scale(20, cost=12, rows=600, variables=60, num_true=15, amplitude=4.5, q=0.1, replications=20),
+        "desk": Scale(20, cost=6, rows=600, variables=60, num_true=15, amplitude=4.5, q=0.1, replications=20),
         "full": Scale(
             20, block=1, cost=40_000, rows=3000, variables=1000, num_true=60, amplitude=4.5, q=0.1, replications=100
         ),
@@ -128,7 +128,7 @@ VALIDITY = Experiment(
             2, block=2, compilation="lightest", problem={"num_variables": 3, "rho": 0.6}, rows=20, replications=2
         ),
         "smoke": Scale(10, cost=2, problem={"num_variables": 20, "rho": 0.6}, rows=300, replications=8),
-        "desk": Scale(20, cost=8, problem={"num_variables": 30, "rho": 0.6}, rows=500, replications=20),
+        "desk": Scale(20, cost=7, problem={"num_variables": 30, "rho": 0.6}, rows=500, replications=20),
         "full": Scale(20, block=1, cost=2000, problem={"num_variables": 100, "rho": 0.6}, rows=3000, replications=20),
     },
     claims=(
@@ -182,7 +182,7 @@ MUTUAL_INFORMATION = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=20, batch=8, steps=3, learning_rate=0.01),
         "smoke": Scale(10, cost=3, rows=5000, batch=512, steps=400, learning_rate=0.01),
-        "desk": Scale(20, cost=12, rows=5000, batch=512, steps=2000, learning_rate=0.01),
+        "desk": Scale(20, cost=14, rows=5000, batch=512, steps=2000, learning_rate=0.01),
         "full": Scale(20, cost=200, rows=50_000, batch=2048, steps=5000, learning_rate=0.01),
     },
     claims=(
@@ -231,7 +231,7 @@ REAL = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", num_true=5, amplitude=8.0, q=0.2, responses=2),
         "smoke": Scale(10, compilation="lightest", cost=5, num_true=10, amplitude=8.0, q=0.2, responses=10),
-        "desk": Scale(20, cost=10, num_true=10, amplitude=8.0, q=0.2, responses=40),
+        "desk": Scale(20, cost=8, num_true=10, amplitude=8.0, q=0.2, responses=40),
         "full": Scale(100, cost=150, num_true=10, amplitude=8.0, q=0.2, responses=100),
     },
     claims=(

@@ -86,7 +86,7 @@ TRAINING = Experiment(
             responses=10,
             **SMOKE,
         ),
-        "desk": Scale(10, cost=80, problem={"kind": "uniform", "num_variables": 20}, steps=500, responses=20, **DESK),
+        "desk": Scale(10, cost=55, problem={"kind": "uniform", "num_variables": 20}, steps=500, responses=20, **DESK),
         "full": Scale(10, block=1, cost=500_000, problem={"kind": "uniform", "num_variables": 1000}, **FULL),
     },
     claims=(
@@ -153,9 +153,14 @@ TRAINING = Experiment(
         "Neighbours are correlated 0.5 through a Gaussian copula.",
         "The order among D, f and T cannot matter: they share a minibatch and no parameters (a test proves it). What "
         "can is whether G sees them before or after; both arms make the same number of updates.",
+        "After the first desk run, which told both orders in 99.5 % of rows and called them equal: at such a ceiling "
+        "any two arms are equal, so a guard now holds the claim back where accuracies reach 0.98.",
         "Validity is tested on fresh rows; selections are made on the rows trained on, as in the paper.",
     ),
-    guards=(Guard("limit", "tpr", low=0.0, high=1.0, arms=("published",), claims=("stability-term",)),),
+    guards=(
+        Guard("limit", "tpr", low=0.0, high=1.0, arms=("published",), claims=("stability-term",)),
+        Guard("limit", "accuracy", high=0.98, claims=("training-order",)),
+    ),
     over="data sets",
 )
 
@@ -173,7 +178,7 @@ FRONTIER = Experiment(
             2, block=2, compilation="lightest", problem={"kind": "gaussian", "num_variables": 4}, responses=2, **TINY
         ),
         "desk": Scale(
-            10, block=5, cost=60, problem={"kind": "gaussian", "num_variables": 20}, steps=300, responses=20, **DESK
+            10, block=5, cost=40, problem={"kind": "gaussian", "num_variables": 20}, steps=300, responses=20, **DESK
         ),
         "full": Scale(10, block=1, cost=700_000, problem={"kind": "gaussian", "num_variables": 1000}, **FULL),
     },
@@ -255,7 +260,7 @@ NON_GAUSSIAN = Experiment(
             **SMOKE,
         ),
         "desk": Scale(
-            12, block=6, cost=45, problem={"kind": "mixture", "num_variables": 20}, steps=600, responses=20, **DESK
+            12, block=6, cost=75, problem={"kind": "mixture", "num_variables": 20}, steps=600, responses=20, **DESK
         ),
         "full": Scale(20, block=1, cost=300_000, problem={"kind": "mixture", "num_variables": 1000}, **FULL),
     },
@@ -362,7 +367,7 @@ ARCHITECTURE = Experiment(
             2, block=2, compilation="lightest", problem={"kind": "uniform", "num_variables": 4}, responses=2, **TINY
         ),
         "desk": Scale(
-            5, block=5, cost=40, problem={"kind": "uniform", "num_variables": 20}, steps=300, responses=20, **DESK
+            5, block=5, cost=33, problem={"kind": "uniform", "num_variables": 20}, steps=300, responses=20, **DESK
         ),
         "full": Scale(10, block=1, cost=500_000, problem={"kind": "uniform", "num_variables": 1000}, **FULL),
     },
