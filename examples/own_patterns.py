@@ -1,4 +1,4 @@
-"""Faces of one's own kind as a memory: letters drawn as text, damaged, restored, and used as a start for training.
+"""Letters drawn as text as a memory: damaged and restored.
 
 Also a problem for the lab: laureate run hopfield-rbm --problem examples/own_patterns.py:Letters
 """

@@ -113,6 +113,7 @@ def test_scikit_learns_own_checks():
     check_estimator(memory.HopfieldFeatures(), on_skip=None)
 
 
+TRAINER = memory.ContrastiveDivergence(optax.sgd(0.1))
 GOOD = store([[1, 1, -1, -1], [1, -1, 1, 1]])
 
 
@@ -128,7 +129,20 @@ GOOD = store([[1, 1, -1, -1], [1, -1, 1, 1]])
         (lambda: store([[1, -1]], field=[1.0]), r"store.field must be of shape \(2,\)"),
         (lambda: to_boltzmann_machine(GOOD, beta=0.0), "BoltzmannMachine.beta must be > 0"),
         (lambda: to_boltzmann_machine(GOOD, factor="lu"), "factor must be a name in its table"),
-        (lambda: to_boltzmann_machine(store(patterns_of(3, 9), rule="hebbian")), "of the projection rule.*'eigen'"),
+        (lambda: to_boltzmann_machine(store(patterns_of(3, 9), rule="hebbian")), "'projection' or .*'eigen'"),
+        (
+            lambda: to_boltzmann_machine(store(patterns_of(2, 9), rule="storkey")),
+            "network.rule must be 'projection' or",
+        ),
+        (lambda: memory.recall(jax.random.key(0), GOOD, jnp.zeros(4)), r"recall.spins must be -1 or \+1.*2 \* x - 1"),
+        (lambda: memory.recall(jax.random.key(0), GOOD, jnp.ones((4, 4))), r"recall.spins must be of shape \(4,\)"),
+        (lambda: memory.SpinGibbs(GOOD).init(jnp.zeros(4)), r"position must be -1 or \+1"),
+        (lambda: memory.log_likelihood(to_boltzmann_machine(GOOD), jnp.zeros((2, 4))), r"data must be -1 or \+1"),
+        (
+            lambda: TRAINER.update(jax.random.key(0), TRAINER.init(to_boltzmann_machine(GOOD)), jnp.zeros((2, 4))),
+            "data must",
+        ),
+        (lambda: memory.principal_weights(np.zeros((4, 3)), 2), r"principal_weights.data must be -1 or \+1"),
         (lambda: memory.all_spins(30), "all_spins.units must be <= 24; got 30. It would take 120 GiB"),
         (lambda: memory.log_partition(GOOD), "beta must be given for a HopfieldNetwork"),
         (lambda: memory.ContrastiveDivergence(optax.sgd(0.1), num_steps=0), "num_steps must be >= 1"),
@@ -145,3 +159,24 @@ GOOD = store([[1, 1, -1, -1], [1, -1, 1, 1]])
 def test_bad_input_says_what_to_do(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_weights_that_are_not_numbers_are_no_estimate():
+    machine = BoltzmannMachine(jnp.full((3, 1), jnp.nan), jnp.zeros(3), jnp.zeros(1))
+    assert int(memory.annealed_log_partition(jax.random.key(0), machine, 4, 4).status) != 0
+
+
+def test_inside_jit_only_the_projection_rule_has_orthonormal_weights():
+    for rule in ("hebbian", "pseudo-inverse"):
+        with pytest.raises(ValueError, match=r"network\.rule must be 'projection'"):
+            jax.jit(lambda x, rule=rule: to_boltzmann_machine(store(x, rule=rule)).weights)(
+                jnp.asarray(patterns_of(2, 6))
+            )
+
+
+def test_small_couplings_at_a_low_temperature_keep_their_law():
+    network = store(patterns_of(2, 6), rule="hebbian")
+    small = memory.HopfieldNetwork(1e-7 * network.couplings, network.field)
+    weights = to_boltzmann_machine(small, factor="eigen").weights
+    wanted = to_boltzmann_machine(network, factor="eigen").weights
+    np.testing.assert_allclose(weights @ weights.T * 1e7, wanted @ wanted.T, atol=1e-4)

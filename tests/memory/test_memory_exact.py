@@ -150,7 +150,7 @@ def test_mattis_and_the_ends_of_the_temperature():
     assert float(memory.log_partition(cold)) == pytest.approx(units * math.log(2))
 
 
-@pytest.mark.parametrize("kind", ["layer", "spin"])
+@pytest.mark.parametrize("kind", ["layer", "spin", "low-rank"])
 def test_a_step_draws_what_the_conditionals_say(kind):
     """From one configuration, the frequencies of the next against the exact row of the transition matrix."""
     visible, _ = fields(3, 1)
@@ -172,7 +172,7 @@ def test_a_step_draws_what_the_conditionals_say(kind):
                 other = np.where(np.arange(3) == site, -here, here)
                 p, q = (law[np.flatnonzero((spins == x).all(1))[0]] for x in (here, other))
                 row[i] *= p / (p + q)
-        kernel = memory.SpinGibbs(network, beta=0.8)
+        kernel = memory.SpinGibbs(network, beta=0.8) if kind == "spin" else memory.LowRankSpinGibbs(machine)
     draws = 20_000
     step = jax.jit(jax.vmap(lambda key: kernel.step(key, kernel.init(start))[0].position))
     found = np.asarray(step(jax.random.split(jax.random.key(0), draws)))

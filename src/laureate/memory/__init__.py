@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from laureate.memory.annealing import AnnealedPartition, annealed_log_partition
 from laureate.memory.contrastive import ContrastiveDivergence, ContrastiveInfo, ContrastiveState, train
 from laureate.memory.enumeration import all_spins, log_likelihood, log_partition
-from laureate.memory.gibbs import LayerGibbs, SpinGibbs, SpinInfo, SpinState
+from laureate.memory.gibbs import LayerGibbs, LowRankSpinGibbs, SpinGibbs, SpinInfo, SpinState
 from laureate.memory.hopfield import HopfieldNetwork, store
 from laureate.memory.initial import class_patterns, hebbian_weights, principal_weights, random_weights
 from laureate.memory.machine import BoltzmannMachine, to_boltzmann_machine, to_hopfield
@@ -30,6 +30,7 @@ __all__ = [
     "HopfieldFeatures",
     "HopfieldNetwork",
     "LayerGibbs",
+    "LowRankSpinGibbs",
     "RecallInfo",
     "ReverseInfo",
     "SpinGibbs",

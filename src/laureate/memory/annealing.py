@@ -20,7 +20,7 @@ class AnnealedPartition(NamedTuple):
     standard_error: to first order, sd(w) / (mean(w) √chains). Meaningful only where effective is large.
     effective: effective number of the weights, (Σw)² / Σw².
     cost: layer updates, over all chains.
-    status: ``Status.NOT_CONVERGED`` where effective < 2: one chain carries the estimate.
+    status: ``Status.NOT_CONVERGED`` unless effective >= 2: else one chain carries the estimate, or a weight is NaN.
     """
 
     log_partition: Float[Array, ""]
@@ -88,7 +88,7 @@ def annealed_log_partition(
         standard_error=jnp.std(ratios, ddof=1) / (mean * jnp.sqrt(float(num_chains))),
         effective=effective,
         cost=jnp.asarray(2 * num_chains * (num_temperatures - 1), jnp.int32),
-        status=jnp.where(effective < 2, int(Status.NOT_CONVERGED), int(Status.OK)).astype(jnp.int32),
+        status=jnp.where(effective >= 2, int(Status.OK), int(Status.NOT_CONVERGED)).astype(jnp.int32),
     )
 
 

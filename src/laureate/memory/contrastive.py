@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import Status, require
 from laureate.memory.gibbs import LayerGibbs
+from laureate.memory.hopfield import check_rows
 from laureate.memory.machine import BoltzmannMachine
 
 __all__ = ["ContrastiveDivergence", "ContrastiveInfo", "ContrastiveState", "train"]
@@ -77,8 +78,10 @@ class ContrastiveDivergence(eqx.Module):
     ) -> tuple[ContrastiveState, ContrastiveInfo]:
         """One step of the optimiser on a batch."""
         machine = state.machine
+        check_rows("ContrastiveDivergence.update", "data", data, len(machine.visible_bias))
+        data = jnp.asarray(data, machine.weights.dtype)
         kernel = LayerGibbs(machine)
-        starts = data.astype(machine.weights.dtype) if state.chains is None else state.chains
+        starts = data if state.chains is None else state.chains.astype(data.dtype)
 
         def walk(key, spins):
             keys = jax.random.split(key, self.num_steps)

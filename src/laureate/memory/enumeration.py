@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from laureate._core import require
-from laureate.memory.hopfield import HopfieldNetwork
+from laureate.memory.hopfield import HopfieldNetwork, check_rows
 from laureate.memory.machine import BoltzmannMachine
 
 __all__ = ["all_spins", "log_likelihood", "log_partition"]
@@ -41,6 +41,7 @@ def log_partition(model: BoltzmannMachine | HopfieldNetwork, beta: float | None 
 
 def log_likelihood(machine: BoltzmannMachine, data: Float[Array, "rows units"]) -> Float[Array, ""]:
     """The mean of log p(s) over the rows of the data, exactly."""
+    check_rows("log_likelihood", "data", data, len(machine.visible_bias))
     return jnp.mean(jax.vmap(lambda s: -machine.beta * machine.free_energy(s))(data)) - log_partition(machine)
 
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import Status, require
-from laureate.memory.hopfield import HopfieldNetwork
+from laureate.memory.hopfield import HopfieldNetwork, check_one
 from laureate.memory.machine import BoltzmannMachine
 
-__all__ = ["LayerGibbs", "SpinGibbs", "SpinInfo", "SpinState"]
+__all__ = ["LayerGibbs", "LowRankSpinGibbs", "SpinGibbs", "SpinInfo", "SpinState"]
 
 
 class SpinState(NamedTuple):
@@ -116,7 +116,47 @@ class SpinGibbs(eqx.Module):
         return SpinState(spins), SpinInfo(empty, cost, jnp.asarray(int(Status.OK), jnp.int32))
 
 
+class LowRankSpinGibbs(eqx.Module):
+    """Gibbs sampling of a `BoltzmannMachine`'s visible units, spin by spin, without its hidden units.
+
+    The field of a spin is Σ_{j≠i} (WWᵀ)_ij s_j + (b + Wc)_i; with m = Wᵀs carried along a sweep takes N p operations
+    instead of the N² of `SpinGibbs`.
+
+    machine: what is sampled.
+
+    >>> from laureate.memory import store, to_boltzmann_machine
+    >>> kernel = LowRankSpinGibbs(to_boltzmann_machine(store([[1, 1, 1, -1]]), beta=9.0))
+    >>> state, info = kernel.step(jax.random.key(0), kernel.init(jnp.array([1.0, 1, 1, 1])))
+    >>> float(state.position @ jnp.array([1.0, 1, 1, -1]))
+    4.0
+    """
+
+    machine: BoltzmannMachine
+
+    def init(self, position: Float[Array, "units"], key: Key[Array, ""] | None = None) -> SpinState:
+        """Start from these spins. ``key`` is ignored; BlackJAX's drivers pass one."""
+        return SpinState(_spins("LowRankSpinGibbs", position, self.machine.weights))
+
+    def step(self, key: Key[Array, ""], state: SpinState) -> tuple[SpinState, SpinInfo]:
+        """One transition: a sweep."""
+        weights, beta = self.machine.weights, self.machine.beta
+        units, count = weights.shape
+        uniforms = jax.random.uniform(key, (units,), weights.dtype)
+        own = jnp.sum(weights**2, axis=1)
+        field = self.machine.visible_bias + weights @ self.machine.hidden_bias
+
+        def visit(i, carry):
+            spins, mean = carry
+            odds = 2 * beta * (weights[i] @ mean - own[i] * spins[i] + field[i])
+            change = jnp.where(uniforms[i] < jax.nn.sigmoid(odds), 1, -1).astype(spins.dtype) - spins[i]
+            return spins.at[i].add(change), mean + weights[i] * change
+
+        spins, _ = jax.lax.fori_loop(0, units, visit, (state.position, state.position @ weights))
+        cost = jnp.asarray(3 * units * count, jnp.int32)
+        empty = jnp.zeros((0,), weights.dtype)
+        return SpinState(spins), SpinInfo(empty, cost, jnp.asarray(int(Status.OK), jnp.int32))
+
+
 def _spins(owner: str, position: Array, matrix: Array) -> Array:
-    position = jnp.asarray(position, matrix.dtype)
-    require(owner, "position", f"of shape ({matrix.shape[0]},)", position.shape, lambda s: s == (matrix.shape[0],))
-    return position
+    check_one(owner, "position", position, matrix.shape[0])
+    return jnp.asarray(position, matrix.dtype)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from laureate._core import require
 
-__all__ = ["HopfieldNetwork", "Rule", "check_spins", "library_of", "store"]
+__all__ = ["HopfieldNetwork", "Rule", "check_one", "check_rows", "check_spins", "library_of", "store"]
 
 Rule = Literal["projection", "pseudo-inverse", "hebbian", "storkey"]
 
@@ -25,6 +25,7 @@ class HopfieldNetwork(eqx.Module):
     couplings: J, symmetric ``[units, units]``. Its diagonal shifts every energy alike: it matters for recall alone.
     field: b, ``[units]``.
     patterns: what was stored, ``[patterns, units]``; None where that is not known.
+    rule: by which rule it was stored; empty where that is not known.
 
     >>> network = store([[1, 1, -1, -1], [1, -1, 1, -1]])
     >>> float(network.energy(jnp.array([1.0, 1.0, -1.0, -1.0])))  # -N/2, the least there is, for every pattern
@@ -34,6 +35,7 @@ class HopfieldNetwork(eqx.Module):
     couplings: Float[Array, "units units"]
     field: Float[Array, "units"]
     patterns: Float[Array, "patterns units"] | None = None
+    rule: str = eqx.field(default="", static=True)
 
     def energy(self, spins: Float[Array, "units"]) -> Float[Array, ""]:
         """H(s)."""
@@ -68,7 +70,8 @@ def store(patterns: Any, rule: Rule = "projection", field: Any = None) -> Hopfie
     couplings = RULES[rule](spins, xp)
     bias = xp.zeros(units) if field is None else xp.asarray(field, couplings.dtype)
     require("store", "field", f"of shape ({units},)", bias.shape, lambda shape: shape == (units,))
-    return HopfieldNetwork(jnp.asarray(0.5 * (couplings + couplings.T)), jnp.asarray(bias), jnp.asarray(spins))
+    couplings = jnp.asarray(0.5 * (couplings + couplings.T))
+    return HopfieldNetwork(couplings, jnp.asarray(bias), jnp.asarray(spins, couplings.dtype), rule)
 
 
 def _projection(spins: Any, xp: Any) -> Any:
@@ -92,7 +95,7 @@ def _storkey(spins: Any, xp: Any) -> Any:
         change = jnp.outer(pattern, pattern) - pattern[:, None] * fields.T - fields * pattern
         return couplings + (change - jnp.diag(jnp.diag(change))) / units, None
 
-    spins = jnp.asarray(spins)
+    spins = jnp.asarray(spins, float)
     return jax.lax.scan(learn, jnp.zeros((units, units), spins.dtype), spins)[0]
 
 
@@ -119,6 +122,20 @@ def check_spins(owner: str, name: str, values: Any) -> np.ndarray:
     wrong = spins[~np.isin(spins, (-1, 1))]
     require(owner, name, "-1 or +1 everywhere", wrong[:3].tolist(), lambda found: not found, remedy)
     return spins
+
+
+def check_one(owner: str, name: str, values: Any, units: int) -> None:
+    """``ValueError`` unless ``values`` are of shape [units] and, where they are known, all -1 or +1."""
+    require(owner, name, f"of shape ({units},)", jnp.shape(values), lambda shape: shape == (units,))
+    if not isinstance(values, Tracer):
+        check_spins(owner, name, np.asarray(values)[None])
+
+
+def check_rows(owner: str, name: str, values: Any, units: int) -> None:
+    """The same of shape [rows, units]."""
+    wanted = f"of shape (rows, {units})"
+    require(owner, name, wanted, jnp.shape(values), lambda shape: len(shape) == 2 and shape[1] == units)
+    check_spins(owner, name, values)
 
 
 def _check_independent(spins: np.ndarray) -> None:

@@ -31,7 +31,7 @@ def principal_weights(data: Any, num_hidden: int) -> Float[Array, "units hidden"
     mean.
     """
     xp = library_of(data)
-    rows = data if xp is jnp else np.asarray(data, np.float64)
+    rows = check_spins("principal_weights", "data", data)
     largest = min(rows.shape)
     require("principal_weights", "num_hidden", f"in 1..{largest}", num_hidden, lambda p: 1 <= p <= largest)
     _, vectors = xp.linalg.eigh(rows.T @ rows / len(rows))

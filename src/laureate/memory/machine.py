@@ -90,7 +90,7 @@ def _eigenvectors(couplings: Array) -> Any:
     xp = library_of(couplings)
     values, vectors = xp.linalg.eigh(couplings if xp is jnp else np.asarray(couplings, np.float64))
     shifted = values - values[0]  # s_i² = 1: a shift of the diagonal changes no probability
-    kept = slice(1, None) if xp is jnp else shifted > 1e-6 * max(1.0, shifted[-1])
+    kept = slice(1, None) if xp is jnp else shifted > 1e-6 * shifted[-1]
     return vectors[:, kept] * xp.sqrt(shifted[kept])
 
 
@@ -98,12 +98,14 @@ def _orthonormal(network: HopfieldNetwork, factor: str) -> Any:
     """W with WᵀW = I and WWᵀ = J, for J that projects onto the patterns."""
     xp, patterns = library_of(network.couplings), network.patterns
     remedy = "Store them by rule='projection', or ask for factor='eigen', which takes any couplings."
+    # Under jit nothing can be counted: dependent patterns are for known ones.
+    rules = ("projection", "pseudo-inverse") if xp is np else ("projection",)
+    wanted = " or ".join(map(repr, rules))
+    require("to_boltzmann_machine", "network.rule", wanted, network.rule, lambda rule: rule in rules, remedy)
     if patterns is None:
-        raise ValueError(f"to_boltzmann_machine.network must be one that knows its patterns; got None. {remedy}")
+        raise ValueError(f"to_boltzmann_machine.network must know its patterns; got None. {remedy}")
     if xp is np:
-        couplings, patterns = np.asarray(network.couplings, np.float64), np.asarray(patterns, np.float64)
-        is_projection = np.allclose(couplings @ couplings, couplings, atol=1e-4)
-        require("to_boltzmann_machine", "network", "of the projection rule", is_projection, bool, remedy)
+        patterns = np.asarray(patterns, np.float64)
     left, size, right = xp.linalg.svd(patterns.T, full_matrices=False)
     if xp is np and (rank := int(np.sum(size > 1e-9 * size[0]))) < len(patterns):
         return left[:, :rank]  # dependent patterns, stored by the pseudo-inverse: any basis of what they span

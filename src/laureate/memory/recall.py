@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import Status, require
-from laureate.memory.hopfield import HopfieldNetwork
+from laureate.memory.hopfield import HopfieldNetwork, check_one
 
 __all__ = ["RecallInfo", "recall"]
 
@@ -52,6 +52,7 @@ def recall(
     if not keep_diagonal:
         couplings = couplings - jnp.diag(jnp.diag(couplings))
     units = network.num_units
+    check_one("recall", "spins", spins, units)
     spins = jnp.asarray(spins, couplings.dtype)
 
     def one_by_one(key, spins):

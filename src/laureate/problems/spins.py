@@ -14,8 +14,8 @@ __all__ = ["SpinImages"]
 class SpinImages(eqx.Module):
     """Images whose pixels above ``threshold`` are +1, the others -1.
 
-    ``spins``, ``labels`` and ``test_spins``, ``test_labels`` are rows; ``patterns`` are the signs of the class means of
-    the training rows, one a class.
+    ``spins``, ``labels`` and ``test_spins``, ``test_labels`` are rows; ``directions`` are the class means of the
+    training rows, one a class, and ``patterns`` their signs.
 
     >>> problem = SpinImages("digits", train=500, test=200)
     >>> problem.spins.shape, problem.patterns.shape
@@ -27,6 +27,7 @@ class SpinImages(eqx.Module):
     test_spins: Float[Array, "test units"]
     test_labels: Int[Array, "test"]
     patterns: Float[Array, "patterns units"]
+    directions: Float[Array, "patterns units"]
 
     def __init__(self, data: str = "digits", train: int = 1000, test: int = 600, threshold: float = 0.45):
         require("SpinImages", "threshold", "in [0, 1)", threshold, lambda t: 0 <= t < 1)
@@ -36,4 +37,5 @@ class SpinImages(eqx.Module):
         means = [spins[0][images.train_labels == label].mean(0) for label in np.unique(images.train_labels)]
         self.spins, self.test_spins = map(jnp.asarray, spins)
         self.labels, self.test_labels = jnp.asarray(images.train_labels), jnp.asarray(images.test_labels)
+        self.directions = jnp.asarray(np.stack(means))
         self.patterns = jnp.asarray(np.where(np.stack(means) >= 0, 1.0, -1.0).astype(np.float32))

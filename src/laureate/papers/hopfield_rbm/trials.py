@@ -80,9 +80,9 @@ def sampling(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
 def start(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Training from one kind of initial weights on the problem's own rows."""
     half = len(problem.test_spins) // 2
-    return _train(
-        key, arm, problem.patterns, problem.spins, problem.test_spins[:half], problem.test_spins[half:], scale
-    )
+    directions = getattr(problem, "directions", problem.patterns)
+    validation, test = problem.test_spins[:half], problem.test_spins[half:]
+    return _train(key, arm, directions, problem.spins, validation, test, scale)
 
 
 def planted_start(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
@@ -94,21 +94,26 @@ def planted_start(key: Array, arm: Settings, problem: Any, scale: Settings) -> d
     choice = jax.random.randint(choice_key, (rows,), 0, scale.patterns)
     turned = jnp.where(jax.random.bernoulli(flip_key, scale.damage, (rows, scale.units)), -1.0, 1.0)
     sign = jnp.where(jax.random.bernoulli(sign_key, 0.5, (rows, 1)), 1.0, -1.0)  # p(s) = p(-s) without biases
-    clean = planted[choice] * turned
-    # What a person with labels has: the signs of the class means, over the training rows with their signs aligned.
+    train, validation, test = jnp.split(planted[choice] * turned * sign, [scale.rows, scale.rows + scale.held_out])
+    # What a person with labels has of rows whose sign means nothing: the leading direction of each class.
     members = jax.nn.one_hot(choice[: scale.rows], scale.patterns)
-    patterns = jnp.where(members.T @ clean[: scale.rows] >= 0, 1.0, -1.0)
-    spins = clean * sign
-    train, validation, test = jnp.split(spins, [scale.rows, scale.rows + scale.held_out])
-    return _train(key, arm, patterns, train, validation, test, scale)
+    moments = jnp.einsum("rc,ri,rj->cij", members, train, train)
+    directions = jnp.linalg.eigh(moments)[1][:, :, -1]
+    return _train(key, arm, directions, train, validation, test, scale)
 
 
-def initial(key: Array, arm: Settings, patterns: Array, spins: Array) -> Array:
-    """The initial weights of an arm. Which kind is a number, so that one program serves all arms."""
+def initial(key: Array, arm: Settings, directions: Array, spins: Array) -> Array:
+    """The initial weights of an arm. Which kind is a number, so that one program serves all arms.
+
+    ``directions``: one a class, from its rows; their signs are the patterns.
+    """
+    patterns = jnp.where(directions >= 0, 1.0, -1.0)
     count, units = patterns.shape
     noise = jax.random.normal(key, (units, count))
+    left, _, right = jnp.linalg.svd(directions.T, full_matrices=False)
     return (
-        arm.projection * to_boltzmann_machine(store(patterns), factor="lowdin").weights
+        arm.means * (left @ right)  # the directions themselves made orthonormal: labels, but nothing binary
+        + arm.projection * to_boltzmann_machine(store(patterns), factor="lowdin").weights
         + arm.hebbian * memory.hebbian_weights(patterns)
         + arm.principal * memory.principal_weights(spins, count)
         + arm.orthonormal * jnp.linalg.qr(noise)[0]
@@ -117,25 +122,25 @@ def initial(key: Array, arm: Settings, patterns: Array, spins: Array) -> Array:
 
 
 def _train(
-    key: Array, arm: Settings, patterns: Array, spins: Array, validation: Array, test: Array, scale: Settings
+    key: Array, arm: Settings, directions: Array, spins: Array, validation: Array, test: Array, scale: Settings
 ) -> dict[str, Array]:
     """Contrastive divergence at every rate of the grid; the validation rows choose one, the test rows report it."""
     weight_key, train_key, anneal_key = jax.random.split(key, 3)
-    weights = initial(weight_key, arm, patterns, spins)
+    weights = initial(weight_key, arm, directions, spins)
     units, count = weights.shape
     machine = BoltzmannMachine(weights, jnp.zeros(units), jnp.zeros(count), scale.beta)
 
-    def likelihoods(machine, number):
-        """Mean log-likelihood of the validation and the test rows, and the effective number of annealed weights."""
+    def constant(key, machine, chains, temperatures):
+        """log Σ exp(-βF) and the effective number of annealed weights."""
         if scale.constant == "enumerated":
-            constant, effective = memory.log_partition(machine), jnp.asarray(jnp.inf)
-        else:
-            found = memory.annealed_log_partition(
-                jax.random.fold_in(anneal_key, number), machine, scale.chains, scale.temperatures
-            )
-            constant, effective = found.log_partition, found.effective
-        free = jax.vmap(machine.free_energy)
-        return jnp.stack([jnp.mean(-scale.beta * free(rows)) - constant for rows in (validation, test)]), effective
+            return memory.log_partition(machine), jnp.asarray(jnp.inf)
+        found = memory.annealed_log_partition(key, machine, chains, temperatures)
+        return found.log_partition, found.effective
+
+    def likelihood(machine, rows, log_partition):
+        return jnp.mean(-scale.beta * jax.vmap(machine.free_energy)(rows)) - log_partition
+
+    choose_key, report_key = jax.random.split(anneal_key)
 
     def at_rate(rate):
         trainer = memory.ContrastiveDivergence(optax.sgd(rate), num_steps=scale.gibbs_steps, train_bias=False)
@@ -143,21 +148,31 @@ def _train(
         def record(state, number):
             key = jax.random.fold_in(train_key, number)
             state, _ = memory.train(key, trainer, state, spins, scale.updates, scale.batch)
-            return state, likelihoods(state.machine, number)
+            found, _ = constant(jax.random.fold_in(choose_key, number), state.machine, scale.chains, scale.temperatures)
+            return state, (state.machine.weights, likelihood(state.machine, validation, found))
 
-        _, (found, effective) = jax.lax.scan(record, trainer.init(machine), jnp.arange(1, scale.records + 1))
-        return found, effective
+        return jax.lax.scan(record, trainer.init(machine), jnp.arange(1, scale.records + 1))[1]
 
-    found, effective = jax.lax.map(at_rate, jnp.asarray(scale.rates))  # [rates, records, 2]
-    begin, effective_0 = likelihoods(machine, 0)
+    trained, judged = jax.lax.map(at_rate, jnp.asarray(scale.rates))  # [rates, records, ...]
     # Diverged training is a likelihood of minus infinity, which no arm chooses unless all rates diverge.
-    found = jnp.where(jnp.isfinite(found), found, -jnp.inf)
-    best = {"average": jnp.argmax(found[:, :, 0].mean(1)), "final": jnp.argmax(found[:, -1, 0])}
-    curve = jnp.concatenate([begin[None, 1], found[best["average"], :, 1]])
+    judged = jnp.where(jnp.isfinite(judged), judged, -jnp.inf)
+    best = {"average": jnp.argmax(judged.mean(1)), "final": jnp.argmax(judged[:, -1])}
+    # What is reported is measured anew, with keys and chains of its own: what chose the rate must not flatter it.
+    chosen_weights = jnp.concatenate([weights[None], trained[best["average"]], trained[best["final"], -1:]])
+
+    def report(pair):
+        number, weights = pair
+        one = BoltzmannMachine(weights, machine.visible_bias, machine.hidden_bias, scale.beta)
+        key = jax.random.fold_in(report_key, number)
+        found, effective = constant(key, one, scale.report_chains, scale.report_temperatures)
+        return likelihood(one, test, found), effective
+
+    reported, effective = jax.lax.map(report, (jnp.arange(len(chosen_weights)), chosen_weights))
+    curve = reported[:-1]
     alone = _independent(spins, test)
     metrics = {
-        "average": found[best["average"], :, 1].mean(),
-        "final": found[best["final"], -1, 1],
+        "average": curve[1:].mean(),
+        "final": reported[-1],
         "curve": curve,
     }
     metrics = {name: jnp.where(arm.independent > 0, alone, value) for name, value in metrics.items()}
@@ -166,8 +181,7 @@ def _train(
     middle = rates[len(scale.rates) // 2]
     chosen = {f"{name}_rate": jnp.where(arm.independent > 0, middle, rates[index]) for name, index in best.items()}
     if scale.constant != "enumerated":
-        used = jnp.stack([effective[best["average"]].min(), effective[best["final"]].min(), effective_0])
-        chosen["effective"] = jnp.where(arm.independent > 0, float(scale.chains), jnp.min(used))
+        chosen["effective"] = jnp.where(arm.independent > 0, float(scale.report_chains), jnp.min(effective))
     updates = scale.updates * jnp.arange(scale.records + 1)
     return metrics | chosen | {"updates": updates.astype(float)}
 
@@ -240,8 +254,10 @@ def reverse(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
 
 
 def _best_distinct(patterns: Array, scores: Array, count: int) -> Array:
-    """The scores of the ``count`` best patterns no two of which agree, up to sign, in 95 % of their units; 0 if "
-    "none."""
+    """The scores of the ``count`` best patterns of which no two agree, up to sign, in 95 % of their units.
+
+    Where there are fewer, the rest are 0.
+    """
     signs = jnp.sign(patterns)
     overlap = jnp.abs(signs @ signs.T) / patterns.shape[1]
 
