@@ -6,7 +6,9 @@ import numpy as np
 import optax
 import pytest
 from dictionaries import random_dictionary
+from scipy.sparse.linalg import aslinearoperator
 
+from laureate.lab.claim import Settings
 from laureate.recovery import (
     ALISTA,
     FISTA,
@@ -48,6 +50,42 @@ WRONG = {
     "no step": (lambda: ISTA(D, lipschitz_constant=0.0), ValueError, "ISTA.lipschitz_constant must be > 0; got 0.0"),
     "negative threshold": (lambda: ALISTA(D, theta=-0.1), ValueError, "ALISTA.theta must be of .* >= 0; got -0.1"),
     "negative gamma": (lambda: ALISTA(D, gamma=-1.0), ValueError, "ALISTA.gamma must be of .* > 0; got -1.0"),
+    "thresholds of other layers": (
+        lambda: ALISTA(D, layers=3, theta=[0.1, 0.2]),
+        ValueError,
+        r"ALISTA.theta must be of one of the shapes \(\), \(3,\); got \(2,\). Give one number, or one a layer",
+    ),
+    "thresholds of other entries": (
+        lambda: ALISTA(D, layers=3, threshold="coordinate", theta=np.ones((3, 5))),
+        ValueError,
+        r"ALISTA.theta must be of one of the shapes .*\(3, 6\); got \(3, 5\)",
+    ),
+    "steps of other layers": (
+        lambda: ALISTA(D, layers=3, gamma=np.ones(4)),
+        ValueError,
+        r"ALISTA.gamma must be of one of the shapes .*got \(4,\)",
+    ),
+    "complex": (lambda: ALISTA(D + 1j * D), ValueError, "D must be real; got complex64. Stack real and imaginary"),
+    "complex operator": (
+        lambda: as_dictionary(aslinearoperator(D + 1j * D)),
+        ValueError,
+        "D must be real; got complex.*Stack real and imaginary",
+    ),
+    "complex operator of one's own": (
+        lambda: as_dictionary(Settings(matvec=abs, rmatvec=abs, shape=(4, 6), dtype=np.complex64)),
+        ValueError,
+        "D must be real; got complex64",
+    ),
+    "ridge of the iteration": (
+        lambda: analytic_weight(D, "iterative", ridge=0.1),
+        ValueError,
+        "ridge must be 0 without the closed form; got 0.1. method='iterative' has none",
+    ),
+    "no dictionaries": (
+        lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), dictionaries=0),
+        ValueError,
+        "fit.dictionaries must be >= 1; got 0",
+    ),
     "transposed weight": (lambda: ALISTA(D, D.T), ValueError, r"D's shape \(4, 6\); got \(6, 4\). Pass its transpose"),
     "kind of threshold": (lambda: ALISTA(D, threshold="one"), ValueError, "'scalar' or 'coordinate'; got 'one'"),
     "method": (lambda: analytic_weight(D, "exact"), ValueError, "'closed_form', 'iterative' or 'minimax'"),

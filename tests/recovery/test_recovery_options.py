@@ -7,8 +7,18 @@ import numpy as np
 import optax
 import pytest
 from dictionaries import random_dictionary
+from scipy.sparse.linalg import LinearOperator
 
-from laureate.recovery import ALISTA, UnrolledCoherence, analytic_weight, fit, fit_encoder, robust
+from laureate.recovery import (
+    ALISTA,
+    UnrolledCoherence,
+    analytic_weight,
+    as_dictionary,
+    dense_matrix,
+    fit,
+    fit_encoder,
+    robust,
+)
 
 KEY = jax.random.key(0)
 D = jnp.asarray(random_dictionary(8, 14), jnp.float32)
@@ -63,6 +73,64 @@ def test_a_normalised_operator_is_the_normalised_matrix():
     np.testing.assert_allclose(found(b), wanted(b), atol=1e-4)
     residual = jnp.asarray(np.random.default_rng(0).normal(size=8), jnp.float32)
     np.testing.assert_allclose(found.dictionary.rmatvec(residual), wanted.dictionary.rmatvec(residual), atol=1e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda matrix: matrix, lineax.MatrixLinearOperator])
+@pytest.mark.parametrize("decoder", ["perturbed", "nominal"])
+def test_a_normalised_solver_at_its_own_dictionary_is_itself(wrap, decoder):
+    matrix = D * jnp.linspace(0.5, 3.0, 14)
+    solver = ALISTA(wrap(matrix), layers=4, normalize=True)
+    b = CODE @ matrix.T
+    for weight in ("closed_form", "stale"):
+        again = solver.at(wrap(matrix), weight, decoder)
+        np.testing.assert_allclose(again(b), solver(b), atol=1e-4)
+        np.testing.assert_allclose(again.synthesise(CODE), b, atol=1e-5)
+
+
+def test_a_normalised_solver_gives_codes_in_the_units_of_the_new_dictionary():
+    solver = ALISTA(D * 2.0, layers=4, normalize=True)
+    scales, b = jnp.linspace(0.5, 3.0, 14), CODE @ D.T
+    for weight in ("closed_form", "stale", analytic_weight):  # the function sees unit columns, as the others do
+        np.testing.assert_allclose(solver.at(D * scales, weight)(b), 2 * solver(b) / scales, atol=1e-4)
+    seen = []
+    solver.at(D * scales, lambda given: seen.append(given) or given)
+    np.testing.assert_allclose(jnp.linalg.norm(seen[0], axis=0), 1, atol=1e-5)
+
+
+class Doubled(LinearOperator):
+    """A user's own subclass of scipy's operator: NumPy inside, in a module that is not scipy's."""
+
+    def __init__(self):
+        super().__init__(np.float64, D.shape)
+
+    def _matvec(self, x):
+        return np.asarray(2 * D) @ np.asarray(x)
+
+    def _rmatvec(self, x):
+        return np.asarray(2 * D).T @ np.asarray(x)
+
+
+def test_a_subclass_of_scipys_operator_becomes_a_matrix():
+    np.testing.assert_allclose(dense_matrix(as_dictionary(Doubled())), 2 * D, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int32])
+def test_a_dictionary_of_short_numbers_is_computed_with_in_single_precision(dtype):
+    matrix = (3 * D).astype(dtype)
+    solver = ALISTA(matrix, layers=2, normalize=True)
+    assert solver(CODE @ matrix.T.astype(jnp.float32)).dtype == jnp.float32
+    np.testing.assert_allclose(solver.synthesise(CODE), CODE @ matrix.T.astype(jnp.float32), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:D is not overcomplete")
+@pytest.mark.parametrize("columns", [5, 8])
+def test_the_ridge_counts_where_there_are_as_many_rows_as_columns(columns):
+    matrix, ridge = np.asarray(D[:, :columns], np.float64), 0.3
+    solved = np.linalg.solve(matrix @ matrix.T + ridge * np.eye(8), matrix)
+    wanted = solved / np.sum(solved * matrix, axis=0)
+    np.testing.assert_allclose(analytic_weight(D[:, :columns], ridge=ridge), wanted, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda r: analytic_weight(D[:, :columns], ridge=r))(ridge), wanted, atol=1e-5)
+    assert np.abs(np.asarray(analytic_weight(D[:, :columns])) - wanted).max() > 1e-2
 
 
 def test_the_ridge_of_an_operator_is_that_of_the_matrix():

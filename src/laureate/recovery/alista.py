@@ -71,6 +71,8 @@ class ALISTA(AbstractSolver):
         require("ALISTA", "gamma", rule, gamma, lambda g: np.all(np.asarray(g) > 0))
         require("ALISTA", "theta", "of [layers] numbers >= 0", theta, lambda t: np.all(np.asarray(t) >= 0))
         entries = (layers,) if threshold == "scalar" else (layers, self.dictionary.shape[1])
+        _check_entries("gamma", gamma, ((), (layers,)))
+        _check_entries("theta", theta, ((), (layers,), entries))
         dtype = jnp.result_type(*jax.tree.leaves(eqx.filter((self.dictionary, self.weight), eqx.is_array)), jnp.float32)
         self.gamma = jnp.broadcast_to(jnp.asarray(gamma, dtype), (layers,))
         theta = jnp.asarray(theta, dtype)
@@ -102,12 +104,18 @@ class ALISTA(AbstractSolver):
 
         weight: ``"closed_form"``, that of the new D; ``"stale"``, that of the old one; or a function of D, such as a
             trained `UnrolledCoherence`. decoder: which dictionary the residual Dx − b is computed with.
+        A solver made with ``normalize=True`` normalises the new D as well; its codes are in the units of the new D.
         """
         if decoder not in ("perturbed", "nominal"):
             raise ValueError(f"ALISTA.at.decoder must be 'perturbed' or 'nominal'; got {decoder!r}.")
         drifted = as_dictionary(D)
         if drifted.shape != self.dictionary.shape:
             raise ValueError(f"ALISTA.at: D must have the shape {self.dictionary.shape}; got {drifted.shape}.")
+        if self.scale is not None:
+            scale = drifted.norms()
+            drifted = drifted.divided_by(scale)
+            D = getattr(drifted, "matrix", drifted)  # noqa: N806  (a function of D sees the columns that are used)
+            self = eqx.tree_at(lambda s: s.scale, self, scale)
         if callable(weight):
             fresh = as_weight(weight(D), drifted.shape)
         elif weight in ("closed_form", "stale"):
@@ -121,6 +129,14 @@ class ALISTA(AbstractSolver):
 def counts(support: SupportSchedule | None, layers: int, size: int) -> np.ndarray:
     """How many entries pass unshrunk in every layer; none without a schedule."""
     return np.zeros(layers, np.int32) if support is None else support.counts(layers, size)
+
+
+def _check_entries(field: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> None:
+    if (shape := jnp.asarray(value).shape) not in shapes:
+        allowed = ", ".join(map(str, dict.fromkeys(shapes)))
+        raise ValueError(
+            f"ALISTA.{field} must be of one of the shapes {allowed}; got {shape}. Give one number, or one a layer."
+        )
 
 
 def _weight_of(dictionary: AbstractDictionary, W: Any) -> Any:  # noqa: N803

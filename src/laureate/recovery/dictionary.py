@@ -4,6 +4,7 @@ A solver asks three things of it: D x, Dᵀ r and the zero code of a signal. Eve
 need no word.
 """
 
+import sys
 import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -157,22 +158,24 @@ def as_dictionary(D: Any) -> AbstractDictionary:  # noqa: N803
     """
     if isinstance(D, AbstractDictionary):
         return D
-    if type(D).__module__.startswith("scipy."):
+    if _is_of_scipy(D):
         matmat = getattr(D, "matmat", None)
-        return as_dictionary(jnp.asarray(matmat(np.eye(D.shape[1])) if matmat else D.toarray()))
+        return as_dictionary(matmat(np.eye(D.shape[1])) if matmat else D.toarray())
     if hasattr(D, "mv") and hasattr(D, "in_size"):
         return Operator(_Lineax(D))
     if hasattr(D, "matvec") and hasattr(D, "rmatvec"):
         if len(getattr(D, "shape", ())) != 2:
             raise ValueError(f"D.shape must be (N, M) for an operator; got {getattr(D, 'shape', None)!r}.")
+        _check_real(getattr(D, "dtype", None))
         return Operator(D)
     matrix = jnp.asarray(D)
+    _check_real(matrix.dtype)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(
             f"D must be a matrix [N, M] with a column for every atom; got an array of shape {matrix.shape}. "
             "An operator needs matvec, rmatvec and shape."
         )
-    if not jnp.issubdtype(matrix.dtype, jnp.floating):
+    if matrix.dtype not in (jnp.float32, jnp.float64):  # factorisations know no shorter floats
         matrix = matrix.astype(jnp.float32)
     if not isinstance(matrix, Tracer):
         _check_matrix(np.asarray(matrix))
@@ -194,6 +197,21 @@ def warn_unless_normalised(dictionary: AbstractDictionary) -> None:
             f"The columns of D should have norm 1; one is off by {worst:.3g}. Pass normalize=True: the solver then "
             "works with unit columns and gives codes in the units of your D.",
             stacklevel=3,
+        )
+
+
+def _is_of_scipy(D: Any) -> bool:  # noqa: N803
+    """Whether D is scipy's sparse matrix or linear operator, or a subclass (pylops'); scipy is not loaded for it."""
+    sparse, linalg = sys.modules.get("scipy.sparse"), sys.modules.get("scipy.sparse.linalg")
+    operator = linalg is not None and isinstance(D, linalg.LinearOperator)
+    return operator or (sparse is not None and bool(sparse.issparse(D)))
+
+
+def _check_real(dtype: Any) -> None:
+    if dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating):
+        raise ValueError(
+            f"D must be real; got {jnp.dtype(dtype).name}. Stack real and imaginary parts: "
+            "[[Re D, −Im D], [Im D, Re D]] for signals [Re b, Im b] and codes [Re x, Im x]."
         )
 
 

@@ -88,6 +88,7 @@ def fit(
     """
     require("fit", "steps", ">= 1", steps, lambda n: n >= 1)
     require("fit", "batch", ">= 1", batch, lambda n: n >= 1)
+    require("fit", "dictionaries", ">= 1", dictionaries, lambda n: n >= 1)
     if mode not in ("end_to_end", "greedy"):
         raise ValueError(f"fit.mode must be 'end_to_end' or 'greedy'; got {mode!r}.")
     draw = _sampler(prior, batch if redraw is None else max(1, batch // dictionaries))

@@ -62,7 +62,7 @@ def analytic_weight(
     method: ``"closed_form"``; ``"iterative"``, the authors' projected gradients (``steps`` of ``step_size``), which
         also serve a D without full rank; ``"minimax"``, the weight of least mutual coherence, a linear program a
         column (slow: for small D, on the host).
-    ridge: added to the diagonal of DDᵀ, for a D that is close to rank-deficient.
+    ridge: added to the diagonal of DDᵀ, for a D that is close to rank-deficient; the closed form alone has one.
 
     >>> D = jax.random.normal(jax.random.key(0), (5, 8))
     >>> D = D / jnp.linalg.norm(D, axis=0)
@@ -71,6 +71,9 @@ def analytic_weight(
     (True, True)
     """
     require("analytic_weight", "ridge", ">= 0", ridge, lambda r: r >= 0)
+    if method != "closed_form":
+        remedy = f"method={method!r} has none."
+        require("analytic_weight", "ridge", "0 without the closed form", ridge, lambda r: r == 0, remedy)
     dictionary = as_dictionary(D)
     if not isinstance(dictionary, Dense):
         if method != "closed_form":
@@ -119,17 +122,16 @@ def _pair(D: Any, W: Any) -> tuple[Array, Array]:  # noqa: N803
 
 def _closed_form(matrix: Array, ridge: float | Array) -> Array:
     """w_m = G d_m / (d_mᵀ G d_m). With Dᵀ = QR it is R⁻¹ q_m / ‖q_m‖²: DDᵀ = RᵀR is never formed, nor squared its
-    condition number. A ridge r stands as rows √r I beneath Dᵀ. Where D has more rows than columns, R = Dᵀ's own
-    pseudo-inverse serves: W̃ is the dual basis.
+    condition number. A ridge r stands as rows √r I beneath Dᵀ. Where D has as many rows as columns or more, W̃ is the
+    dual basis, with a ridge that of D over √r I: (DDᵀ + rI)⁻¹ D = D (DᵀD + rI)⁻¹.
     """
     rows, columns = matrix.shape
-    if rows >= columns:
-        dual = jnp.linalg.pinv(matrix).T
-        return dual / jnp.sum(dual * matrix, axis=0)
+    stacked = matrix if rows >= columns else matrix.T
     if isinstance(ridge, Tracer | Array) or ridge > 0:
-        stacked = jnp.concatenate([matrix.T, jnp.sqrt(ridge) * jnp.eye(rows, dtype=matrix.dtype)])
-    else:
-        stacked = matrix.T
+        stacked = jnp.concatenate([stacked, jnp.sqrt(ridge) * jnp.eye(min(rows, columns), dtype=matrix.dtype)])
+    if rows >= columns:
+        dual = jnp.linalg.pinv(stacked).T[:rows]
+        return dual / jnp.sum(dual * matrix, axis=0)
     q, r = jnp.linalg.qr(stacked)
     q = q[:columns]
     return solve_triangular(r, q.T) / jnp.sum(q**2, axis=1)
@@ -192,7 +194,10 @@ def _of_operator(dictionary: AbstractDictionary, ridge: float | Array) -> Operat
 def _check_rank(matrix: np.ndarray, ridge: float) -> None:
     rows, columns = matrix.shape
     if rows >= columns:
-        warnings.warn(f"D is not overcomplete ({rows} >= {columns}); W̃ is the dual basis.", stacklevel=3)
+        warnings.warn(
+            f"D is not overcomplete ({rows} >= {columns}); W̃ is the dual basis{' with a ridge' * (ridge > 0)}.",
+            stacklevel=3,
+        )
     elif columns > 2000 and jnp.result_type(float) != jnp.float64:
         warnings.warn(
             f"D has {columns} columns in single precision; for an exact weight enable double precision "

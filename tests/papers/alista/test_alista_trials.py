@@ -156,6 +156,12 @@ def test_the_example_recovers_spikes(capsys):
     assert "FISTA, 120 iterations" in capsys.readouterr().out
 
 
+def test_no_time_is_given_where_fista_does_not_come_as_near():
+    work = speed.Work(rows=20, columns=40, signals=10, most=1, layers=4)
+    with pytest.raises(RuntimeError, match=r"does not reach ALISTA's NMSE .* within 1 iterations .* Raise Work.most"):
+        speed.fista_side(work)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("side", ["solve_side", "fista_side", "scikit_learn_side", "training_side"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

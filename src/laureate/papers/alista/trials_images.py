@@ -17,7 +17,7 @@ def denoising(key: Array, arm: Settings, problem: DigitImages, scale: Settings) 
 
     All arms of a seed share filters and noise. What is chosen is chosen on the last quarter of the training images.
     """
-    keys = jax.random.split(key, 4)
+    keys = jax.random.split(key, 5)
     size = problem.train.shape[1], problem.train.shape[2]
     held = problem.train.shape[0] // 4
     learn, check = problem.train[:-held], problem.train[-held:]
@@ -42,7 +42,7 @@ def denoising(key: Array, arm: Settings, problem: DigitImages, scale: Settings) 
             start = arm.analytic * r.analytic_conv_weight(filters) + (1 - arm.analytic) * filters
             solver = r.ConvLISTA(filters, size, start, layers=scale.layers)
         # One noisy copy of every training image, as if they had been measured so.
-        pairs = noisy(keys[3], learn), learn
+        pairs = noisy(keys[4], learn), learn
         judge = lambda made: -psnr(made.synthesise(made(check_b)), check)  # noqa: E731
         solver, rate = trained(keys[3], solver, pairs, (check_b, check), scale, judge=judge, loss=_image_loss)
         found, chosen = solver.synthesise(solver(test_b)), {"rate": rate}
