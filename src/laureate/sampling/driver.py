@@ -62,17 +62,16 @@ def run(
     Keys come from the chain's number and the absolute step, so neither ``chunk`` nor stopping and continuing changes a
     sample. Only what ``collect`` returns is kept, every ``thin`` steps.
 
-    Arguments:
-        kernel: anything with BlackJAX's ``init(position)`` and ``step(key, state)``.
-        position: starting positions, stacked; or pass the ``state`` of an earlier run and its number of steps as
-            ``first_step``.
-        num_steps: a multiple of ``thin``.
-        collect: from (state, info) to what is kept.
-        chunk: steps between calls of ``progress``, about; by default as many as take a second, at most 1,000.
-        progress: called with a `Progress` after every chunk.
-        checkpoint: a file; the same call again, with as many steps or more, goes on from it. Not with a mesh.
-        mesh: of one axis; the chains are split over its devices, also of several hosts under ``jax.distributed``. Each
-            draws what it would draw without; nothing travels but what is kept, and every host gets all of that.
+    kernel: anything with BlackJAX's ``init(position)`` and ``step(key, state)``.
+    position: starting positions, stacked; or pass the ``state`` of an earlier run and its number of steps as
+        ``first_step``.
+    num_steps: a multiple of ``thin``.
+    collect: from (state, info) to what is kept.
+    chunk: steps between calls of ``progress``, about; by default as many as take a second, at most 1,000.
+    progress: called with a `Progress` after every chunk.
+    checkpoint: a file; the same call again, with as many steps or more, goes on from it. Not with a mesh.
+    mesh: of one axis; the chains are split over its devices, also of several hosts under ``jax.distributed``. Each
+        draws what it would draw without; nothing travels but what is kept, and every host gets all of that.
 
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> kernel = GibbsWithGradients(lambda x: jnp.sum(x), Binary(), lazy=0.1)
