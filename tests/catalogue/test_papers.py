@@ -56,7 +56,7 @@ def test_terms_are_no_text_to_read():
 def test_loads_nothing_heavy():
     code = (
         "import sys, laureate.cli.find, laureate.cli.import_papers, laureate.cli.cite, laureate.catalogue.importers\n"
-        "import laureate.catalogue.running, laureate.catalogue.citation, laureate.catalogue.library\n"
+        "import laureate.catalogue.citation, laureate.catalogue.library\n"
         "print([name for name in ('jax', 'numpy', 'scipy', 'rich', 'jinja2') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""Rewrite the board between README.md's markers from the store of LAUREATE_HOME; screenshots.py makes the pictures."""
+"""Rewrite the board between the markers of docs/board.md from the store of LAUREATE_HOME."""
 
 import json
 import subprocess
@@ -62,11 +62,11 @@ def table_row(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write between the markers; all else in the README is left as it is."""
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
+    """Write between the markers; all else in the page is left as it is."""
+    page = ROOT / "docs" / "board.md"
+    before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    readme.write_text(f"{before}{BEGIN}\n{board()}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n{board()}\n{END}{after}")
 
 
 if __name__ == "__main__":
