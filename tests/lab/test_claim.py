@@ -22,8 +22,12 @@ def test_settings_are_attributes_and_frozen():
         (lambda: Claim("c", "s", "m", method="a", kind="bound", role="extension"), "must set at_least or at_most"),
         (lambda: Claim("c", "s", "m", method="a", kind="trend", role="extension"), "against must name the metric"),
         (
-            lambda: Claim("c", "s", "m", method="a", baseline="b", margin=-1.0, role="extension"),
-            "margin must be >= 0; got -1.0",
+            lambda: Claim("c", "s", "m", method="a", baseline="b", margin=-1.0, relative=True, role="extension"),
+            "margin must be >= 0 unless kind is 'better', not relative; got -1.0",
+        ),
+        (
+            lambda: Claim("c", "s", "m", method="a", kind="trend", against="n", margin=-1.0, role="extension"),
+            "margin must be >= 0 unless kind is 'better', not relative; got -1.0",
         ),
         (lambda: Scale(seeds=0), "seeds and Scale.block must be >= 1"),
         (lambda: toys.experiment(arms=(Arm("ours"), Arm("ours"))), "distinct names"),

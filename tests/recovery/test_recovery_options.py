@@ -142,8 +142,15 @@ def test_the_ridge_of_an_operator_is_that_of_the_matrix():
 
 @pytest.mark.filterwarnings("ignore:D is not overcomplete")
 def test_the_encoder_sees_drifts_of_all_sizes(monkeypatch):
-    """With D̃ = (1 + s) I and W = D̃ the loss is 3 (2s + s²)², and its mean over s ~ U(0, 1) 3 (4/3 + 1 + 1/5)."""
-    monkeypatch.setattr(robust, "perturb", lambda key, matrix, sigma: matrix * (1 + sigma))
-    encoder = UnrolledCoherence(jnp.eye(3), steps=1, step_size=1e-9)
-    _, losses = fit_encoder(KEY, encoder, jnp.eye(3), 1.0, optimiser=optax.sgd(0.0), steps=1, batch=4000)
-    np.testing.assert_allclose(losses[0], 3 * (4 / 3 + 1 + 1 / 5), rtol=0.1)
+    """With D̃ = [[1, s], [0, 1]] and W = D̃, columns divided by ‖d̃_m‖², the loss is s² + s²/(1 + s²)²; its mean over
+    s ~ U(0, 1) is 1/3 + π/8 − 1/4."""
+    monkeypatch.setattr(robust, "perturb", lambda key, matrix, sigma: matrix.at[0, 1].set(sigma))
+    encoder = UnrolledCoherence(jnp.eye(2), steps=1, step_size=1e-9)
+    _, losses = fit_encoder(KEY, encoder, jnp.eye(2), 1.0, optimiser=optax.sgd(0.0), steps=1, batch=4000)
+    np.testing.assert_allclose(losses[0], 1 / 3 + np.pi / 8 - 1 / 4, rtol=0.1)
+
+
+def test_the_encoders_weight_is_feasible():
+    encoder, _ = fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.adam(0.01), steps=5, batch=4)
+    moved = robust.perturb(KEY, D, 0.1)
+    np.testing.assert_allclose(jnp.sum(encoder(moved) * moved, axis=0), 1, atol=1e-5)

@@ -125,7 +125,8 @@ class Claim:
     """One sentence of a paper and the test, named beforehand, that decides it.
 
     name: the claim's id is ``paper/name``, for ever.
-    kind: ``better``: the method's metric beats the baseline's by more than ``margin``, paired by seed.
+    kind: ``better``: the method's metric beats the baseline's by more than ``margin``, paired by seed; a negative
+        margin says that it is at most so much worse.
         ``equal``: the two differ by less than ``margin`` (two one-sided tests).
         ``trend``: the slope of ``metric`` against the metric ``against`` (both vectors, one slope a seed) is above
         ``margin`` (``better="higher"``) or below ``-margin`` (``better="lower"``); with ``at_least`` or ``at_most``
@@ -172,8 +173,8 @@ class Claim:
             raise ValueError(f"{where} of kind 'bound' must set at_least or at_most; got neither.")
         if self.kind == "trend" and not self.against:
             raise ValueError(f"{where}.against must name the metric the trend is taken against; got ''.")
-        if self.margin < 0:
-            raise ValueError(f"{where}.margin must be >= 0; got {self.margin}.")
+        if self.margin < 0 and (self.kind != "better" or self.relative):
+            raise ValueError(f"{where}.margin must be >= 0 unless kind is 'better', not relative; got {self.margin}.")
         both = self.at_least is not None and self.at_most is not None
         if self.trivial and (self.kind == "trend" or (self.kind == "bound" and both)):
             raise ValueError(

@@ -29,7 +29,8 @@ def perturb(key: Array, D: Array, sigma: float | Array) -> Array:  # noqa: N803
 class UnrolledCoherence(eqx.Module):
     """A network from a dictionary to its weight: T steps W ← W − B_t (D̃ᵀW − I) from W = D̃, with B_t learned.
 
-    B_t starts at ``step_size`` · D, where a step is one of gradient descent on ½‖D̃ᵀW − I‖².
+    B_t starts at ``step_size`` · D, where a step is one of gradient descent on ½‖D̃ᵀW − I‖². In the end columns are
+    scaled so that w_mᵀ d̃_m = 1, as the weight requires.
 
     >>> D = jnp.eye(3)
     >>> bool(jnp.allclose(UnrolledCoherence(D)(D), D))
@@ -50,7 +51,8 @@ class UnrolledCoherence(eqx.Module):
         def step(weight, matrix):
             return weight - matrix @ (D.T @ weight - eye), None
 
-        return jax.lax.scan(step, D, self.matrices)[0]
+        weight = jax.lax.scan(step, D, self.matrices)[0]
+        return weight / jnp.sum(weight * D, axis=0)
 
 
 def fit_encoder(
@@ -63,7 +65,7 @@ def fit_encoder(
     steps: int = 500,
     batch: int = 16,
 ) -> tuple[UnrolledCoherence, Array]:
-    """Train the encoder on ‖D̃ᵀW − I‖² over drifts of size U(0, σ); also the losses, [steps]."""
+    """Train the encoder on ‖D̃ᵀW − I‖², w_mᵀ d̃_m = 1, over drifts of size U(0, σ); also the losses, [steps]."""
     diagonal = jnp.min(jnp.sum(analytic_weight(D) * perturb(key, D, sigma), axis=0))
     if not isinstance(diagonal, Tracer) and float(diagonal) < 0.5:
         warnings.warn(

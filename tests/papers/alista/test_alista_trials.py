@@ -7,13 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 from trial_runner import run
 
 from laureate import recovery
 from laureate.lab.claim import Settings
+from laureate.lab.judging.evidence import draft
+from laureate.lab.judging.guards import held_back
 from laureate.papers.alista import speed
 from laureate.papers.alista.about import PAPER
-from laureate.papers.alista.trials import _shape, _tuned_curve, conditioning, drift, trained
+from laureate.papers.alista.trials import _ranks, _shape, _tuned_curve, conditioning, drift, trained
 from laureate.papers.alista.trials import recovery as recovery_trial
 from laureate.papers.alista.trials_exact import certificate, closed_form, conv_threshold
 from laureate.problems.recovery import DigitPatches, GaussianDictionary
@@ -94,6 +97,45 @@ def test_the_shape_is_one_where_thresholds_follow_the_errors():
     falling = _shape(solver, (codes @ matrix.T, codes))
     np.testing.assert_allclose(falling["rank_correlation"], 1.0, atol=1e-6)
     assert float(falling["shape_slope"]) > 0
+
+
+def test_equal_layers_share_their_mean_rank():
+    values = np.array([0.3, 0.1, 0.3, 0.2, 0.3], np.float32)
+    np.testing.assert_allclose(_ranks(jnp.asarray(values)), rankdata(values) - 0.5)
+
+
+def test_one_dictionary_beyond_the_bound_holds_the_certificate_back():
+    experiment = EXPERIMENTS["certificate"]
+    for name, metric in (("certificate", "log_over_bound"), ("certificate-support", "false_share")):
+        claim = next(claim for claim in experiment.claims if claim.name == name)
+        good = np.zeros(20) if metric == "false_share" else np.linspace(-0.3, -0.1, 20)
+        bad = np.where(np.arange(20) == 7, 0.01, good)
+        assert not held_back(claim, {"certified": {metric: good}}, good, experiment.guards)
+        assert "in 1 of 20 seeds" in held_back(claim, {"certified": {metric: bad}}, bad, experiment.guards)
+
+
+def test_the_penalty_of_the_fista_that_is_judged_is_reported_and_guarded():
+    problem = GaussianDictionary(rows=6, columns=10, density=0.2)
+    found = run(recovery_trial, settings("recovery", "alista"), problem, tiny("recovery"))
+    grid = np.asarray(tiny("recovery").penalties, np.float32)
+    assert np.isin(np.asarray(found["fista_penalty"], np.float32), grid).all()
+    guards = [guard for guard in EXPERIMENTS["recovery"].guards if guard.metric == "fista_penalty"]
+    assert [guard.claims for guard in guards] == [("against-fista",)]
+
+
+def test_what_is_allowed_is_a_margin_and_the_effect_is_the_measured_one():
+    allowed = {claim.name: claim.margin for claim in PAPER.claims if claim.margin < 0}
+    names = ("analytic-vs-learned", "analytic-vs-tied", "analytic-vs-started", "noise", "drift")
+    assert allowed == dict.fromkeys(names, -1.0) | {"denoising": -0.2}
+    claim = next(claim for claim in PAPER.claims if claim.name == "drift")
+    assert (claim.method, claim.metric) == ("fresh", "nmse_inside")
+    rng = np.random.default_rng(0)
+    levels = {"fresh": -20.0, "encoder": -20.5, "least-squares": -3.0}
+    arms = {name: {"nmse_inside": level + rng.normal(0, 0.1, 20)} for name, level in levels.items()}
+    found = draft(claim, arms)
+    np.testing.assert_allclose(found.effect, -0.5, atol=0.15)  # 5 · 0.1 √(2/20)
+    assert found.inside
+    assert not draft(claim, arms | {"encoder": {"nmse_inside": arms["encoder"]["nmse_inside"] - 1}}).inside
 
 
 def test_the_exact_trials_tell_right_from_wrong():

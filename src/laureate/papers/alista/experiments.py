@@ -29,11 +29,11 @@ def tuned(metric: str, grid: str, *arms: str) -> Guard:
 
 
 def arms_at(snr: float) -> dict[str, Arm]:
-    """What is compared, at one level of noise. The 1 dB of the networks that learn weights is the claims' own."""
-    alista = {"kind": "alista", "mode": "end_to_end", "allowance": 0.0, "snr": snr}
-    learned = {"allowance": 1.0, "snr": snr}
-    classical = {"kind": "fista", "allowance": 0.0, "snr": snr}
-    trivial = {"kind": "trivial", "allowance": 0.0, "snr": snr}
+    """What is compared, at one level of noise."""
+    alista = {"kind": "alista", "mode": "end_to_end", "snr": snr}
+    learned = {"snr": snr}
+    classical = {"kind": "fista", "snr": snr}
+    trivial = {"kind": "trivial", "snr": snr}
     arms = (
         Arm("alista", "ALISTA", analytic=1.0, plain=0.0, random=0.0, **alista),
         Arm("dictionary-weight", "ALISTA with W = D", analytic=0.0, plain=1.0, random=0.0, **alista),
@@ -132,8 +132,6 @@ PILOT = (
     "−9.5 after 10 iterations, −34.5 and −36.6 after 100."
 )
 
-ALLOWED = "dB of NMSE, 1 dB allowed"
-
 RECOVERY = Experiment(
     "recovery",
     title="Without noise: analytic against learned weights, and how many iterations of FISTA ten layers are worth",
@@ -147,11 +145,12 @@ RECOVERY = Experiment(
             "analytic-vs-learned",
             "The analytic weight is as good as learned ones: ALISTA's NMSE is at most 1 dB above that of LISTA-CPSS, "
             "which learns a matrix a layer.",
-            metric="nmse_allowed",
+            metric="nmse",
             method="alista",
             baseline="lista-cpss",
+            margin=-1.0,
             trivial="least-squares",
-            unit=ALLOWED,
+            unit="dB of NMSE",
             source="figure 1a",
             role="stand-in",
             reported="the lowest NMSE of all, curves only",
@@ -159,11 +158,12 @@ RECOVERY = Experiment(
         Claim(
             "analytic-vs-tied",
             "The same beside TiLISTA, which learns one matrix for all layers.",
-            metric="nmse_allowed",
+            metric="nmse",
             method="alista",
             baseline="tilista",
+            margin=-1.0,
             trivial="least-squares",
-            unit=ALLOWED,
+            unit="dB of NMSE",
             source="figure 1a",
             role="stand-in",
             reported="the lowest NMSE of all, curves only",
@@ -171,11 +171,12 @@ RECOVERY = Experiment(
         Claim(
             "analytic-vs-started",
             "The same beside LISTA-CPSS whose matrices start at the analytic weight: training them gains at most 1 dB.",
-            metric="nmse_allowed",
+            metric="nmse",
             method="alista",
             baseline="lista-cpss-analytic",
+            margin=-1.0,
             trivial="least-squares",
-            unit=ALLOWED,
+            unit="dB of NMSE",
             source="a reviewer's question; the notes' pilot",
             role="extension",
         ),
@@ -216,8 +217,8 @@ RECOVERY = Experiment(
         ),
         Claim(
             "learned-shape",
-            "Learned layer by layer, as the paper does, θ and γ follow the theorem: θ_k/γ_k falls with the largest "
-            "error ‖x^k − x*‖₁, with a rank correlation over layers above 0.9.",
+            "Learned layer by layer, in the few steps that equal training leaves, θ and γ follow the theorem: θ_k/γ_k "
+            "falls with the largest error ‖x^k − x*‖₁, with a rank correlation over layers above 0.9.",
             metric="rank_correlation",
             method="alista-greedy",
             kind="bound",
@@ -262,15 +263,18 @@ RECOVERY = Experiment(
     deviations=(
         *SETTING,
         "What FISTA needs is followed for 20 times as many iterations as layers; beyond, its worth counts as 20, which "
-        "can only weaken the claim.",
+        "can only weaken the claim. The penalty that FISTA has there, the best on validation signals after as many "
+        "iterations, is reported as fista_penalty and guarded.",
         "γ starts at 1 with the analytic weight, as in the paper, and at 1/‖WᵀD‖ with any other, where 1 would "
         "diverge.",
         "HyperLISTA with the analytic weight instead of its symmetric one, c₃ = 1: a step function of c₃ has no "
         "gradient.",
         "That both θ/γ and the error fall with k makes a high rank correlation easy, so the slope is asked for as "
         "well. A threshold that training took below 10⁻⁴ of its step would count as that.",
-        "The shape is asked of ALISTA trained layer by layer, as in the paper, in as many steps altogether: three "
-        "stages a layer with the rate's factors 1, 0.2 and 0.02, and Adam begun anew. Seen before the declaration: "
+        "The shape is asked of ALISTA trained layer by layer in the paper's order, but in as many steps altogether as "
+        "end to end: three stages a layer with the rate's factors 1, 0.2 and 0.02, and Adam begun anew, of 20 steps "
+        "each at desk and 11 at smoke, where the authors' code goes on until thousands of steps bring nothing. Layers "
+        "whose ratios or errors are equal share their mean rank. Seen before the declaration: "
         "trained end to end at 250 × 500 (600 steps, rate 0.01, one dictionary, for the benchmark's numbers) ALISTA "
         "reached −36 dB, and its thresholds did not fall from layer to layer.",
         "With so few steps the matrices of LISTA-CPSS, TiLISTA and LISTA are far from what long training would make "
@@ -289,6 +293,7 @@ RECOVERY = Experiment(
     ),
     guards=(
         tuned("rate", "rates", *LEARNED),
+        Guard("grid", "fista_penalty", grid="penalties", arms=("alista",), claims=("against-fista",)),
         Guard("limit", "lowest_ratio", low=-4.0, arms=("alista-greedy",), claims=("learned-shape-slope",)),
         tuned("penalty", "penalties", "fista", "fista-5", "fista-10", "ista-10"),
     ),
@@ -312,11 +317,12 @@ NOISE = Experiment(
             "noise",
             "With noise the analytic weight is still as good: at 20 dB ALISTA's NMSE is at most 1 dB above "
             "LISTA-CPSS's.",
-            metric="nmse_allowed",
+            metric="nmse",
             method="alista",
             baseline="lista-cpss",
+            margin=-1.0,
             trivial="least-squares",
-            unit=ALLOWED,
+            unit="dB of NMSE",
             source="figure 1d",
             role="stand-in",
             reported="comparable, curves only",
@@ -371,16 +377,12 @@ DRIFT = Experiment(
     trial=f"{TRIALS}:drift",
     problem=f"{PROBLEMS}:GaussianDictionary",
     arms=(
-        Arm(
-            "fresh", "closed form anew, trained without drift", kind="alista", fresh=1.0, trained_to=0.0, allowance=0.0
-        ),
-        Arm("stale", "the old weight, trained without drift", kind="alista", fresh=0.0, trained_to=0.0, allowance=0.0),
-        Arm(
-            "augmented", "the old weight, trained with drift", kind="alista", fresh=0.0, trained_to=0.02, allowance=0.0
-        ),
-        Arm("encoder", "robust ALISTA: a network gives the weight", kind="encoder", trained_to=0.02, allowance=1.0),
-        Arm("fista", "FISTA, as many iterations as layers", kind="fista", allowance=0.0),
-        Arm("least-squares", "least squares", kind="trivial", allowance=0.0),
+        Arm("fresh", "closed form anew, trained without drift", kind="alista", fresh=1.0, trained_to=0.0),
+        Arm("stale", "the old weight, trained without drift", kind="alista", fresh=0.0, trained_to=0.0),
+        Arm("augmented", "the old weight, trained with drift", kind="alista", fresh=0.0, trained_to=0.02),
+        Arm("encoder", "robust ALISTA: a network gives the weight", kind="encoder", trained_to=0.02),
+        Arm("fista", "FISTA, as many iterations as layers", kind="fista"),
+        Arm("least-squares", "least squares", kind="trivial"),
     ),
     scales={
         "tiny": _drift_scale(
@@ -431,13 +433,15 @@ DRIFT = Experiment(
     claims=(
         Claim(
             "drift",
-            "The closed form makes the encoder needless: computed anew for the drifted dictionary (σ = 0.03), without "
-            "any training on drift, its NMSE is at most 1 dB above that of the trained encoder's weight.",
-            metric="nmse_far_allowed",
+            "The closed form makes the encoder needless: computed anew for a dictionary that drifted by σ = 0.02, the "
+            "most that the encoder was trained for, and without any training on drift, its NMSE is at most 1 dB above "
+            "that of the trained encoder's weight.",
+            metric="nmse_inside",
             method="fresh",
             baseline="encoder",
+            margin=-1.0,
             trivial="least-squares",
-            unit="dB of NMSE, 1 dB allowed",
+            unit="dB of NMSE",
             source="ours; section 3.3 has no such arm",
             role="extension",
         ),
@@ -450,8 +454,8 @@ DRIFT = Experiment(
             margin=5.0,
             trivial="least-squares",
             unit="dB of NMSE",
-            source="figure 3",
-            role="stand-in",
+            source="ours; figure 3 has no closed form anew",
+            role="extension",
         ),
         Claim(
             "drift-encoder",
@@ -467,7 +471,7 @@ DRIFT = Experiment(
         ),
         Claim(
             "drift-table",
-            "What NMSE does each arm reach at σ = 0.03?",
+            "What NMSE does each arm reach at σ = 0.03, beyond what any was trained for?",
             metric="nmse_far",
             method="fresh",
             kind="question",
@@ -480,7 +484,8 @@ DRIFT = Experiment(
         "paper's.",
         "The encoder's matrices start at 0.1 D instead of 0.001 D, are trained on the coherence alone for as many "
         "steps as the network, their rate chosen among four, and then kept; the paper moves them on at rates of 10⁻⁹ "
-        "to 10⁻⁶.",
+        "to 10⁻⁶. Its columns are scaled so that w_mᵀ d_m = 1, which the weight must fulfil and the coherence alone "
+        "does not ensure.",
         "The residual Dx − b is computed with the drifted dictionary in every arm; the paper's decoder has the nominal "
         "one. No curriculum over σ.",
         "The rate is chosen on the amounts of drift that the arm was trained on.",

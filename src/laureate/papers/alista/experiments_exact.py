@@ -1,6 +1,6 @@
 """What ALISTA's theorems say, checked in double precision; and convolutions on real images."""
 
-from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.alista.experiments import PENALTIES, RATES, tuned
 
 __all__ = ["CERTIFICATE", "CLOSED_FORM", "CONV_THRESHOLD", "DENOISING"]
@@ -77,14 +77,14 @@ CERTIFICATE = Experiment(
     scales={
         "tiny": Scale(2, block=2, cost=1, rows=40, columns=44, layers=3, signals=5),
         "smoke": Scale(10, cost=1.5, rows=250, columns=500, layers=20, signals=40),
-        "desk": Scale(10, block=5, cost=12, rows=250, columns=500, layers=60, signals=200),
+        "desk": Scale(20, block=5, cost=24, rows=250, columns=500, layers=60, signals=200),
         "full": Scale(20, block=1, cost=1000, rows=250, columns=500, layers=60, signals=2000),
     },
     claims=(
         Claim(
             "certificate",
             "With the theorem's steps and thresholds no error ‖x^k − x*‖₁ is above its bound, at any layer, for any "
-            "code.",
+            "code of any dictionary drawn.",
             metric="log_over_bound",
             method="certified",
             kind="bound",
@@ -95,7 +95,7 @@ CERTIFICATE = Experiment(
         ),
         Claim(
             "certificate-support",
-            "Nor does any code get an entry where the true one has none.",
+            "Nor does any code of any dictionary drawn get an entry where the true one has none.",
             metric="false_share",
             method="certified",
             kind="bound",
@@ -129,7 +129,12 @@ CERTIFICATE = Experiment(
     deviations=(
         "A theorem: it holds by proof, and what is checked is our schedule. 40 codes a dictionary at smoke, 200 at "
         "desk. At the paper's 250 × 500 it covers two entries, where the paper's experiments have fifty.",
+        "The test is of the median over dictionaries; that no single one breaks the bound is asked by guards.",
         "Seen before, in the notes: it holds, at a rate of 0.644 a layer.",
+    ),
+    guards=(
+        Guard("limit", "log_over_bound", high=1e-9, arms=("certified",), claims=("certificate",)),
+        Guard("limit", "false_share", high=1e-9, arms=("certified",), claims=("certificate-support",)),
     ),
     curves=(
         Curve("log_error", "layer", "Largest error after every layer", x_label="layer", y_label="log10 max ‖x − x*‖₁"),
@@ -146,7 +151,7 @@ CONV_THRESHOLD = Experiment(
     scales={
         "tiny": Scale(2, block=2, cost=1, side=3, filters=2),
         "smoke": Scale(10, cost=1, side=5, filters=16),
-        "desk": Scale(10, cost=1, side=7, filters=64),
+        "desk": Scale(20, cost=2, side=7, filters=64),
         "full": Scale(20, cost=4, side=7, filters=64),
     },
     claims=(
@@ -179,6 +184,8 @@ CONV_THRESHOLD = Experiment(
         "Random Gaussian filters, a new bank for every seed, instead of one learned from BSD500; by our closed form "
         "instead of the authors' iteration. Against 6D pixels for the large image, by way of the filters' spectra. "
         "smoke: 16 filters of 5 × 5 instead of 64 of 7 × 7.",
+        "This is the circular half of Theorem 3. The other, that the weight without a circle tends to it as the image "
+        "grows, is not measured.",
         "Seen before, in the notes, with another bank of filters: 1.8e-6 at 13 (single precision), 0.062 at 12.",
     ),
     curves=(
@@ -209,12 +216,12 @@ DENOISING = Experiment(
     trial=f"{IMAGES}:denoising",
     problem="laureate.problems.recovery:DigitImages",
     arms=(
-        Arm("conv-alista", "convolutional ALISTA", kind="conv-alista", allowance=0.0),
-        Arm("conv-lista", "convolutional LISTA", kind="conv-lista", analytic=0.0, allowance=0.2),
-        Arm("conv-lista-analytic", "the same from the analytic weight", kind="conv-lista", analytic=1.0, allowance=0.2),
-        Arm("fista", "FISTA, as many iterations as layers", kind="fista", multiple=1, allowance=0.0),
-        Arm("fista-10", "FISTA, 10 times as many", kind="fista", multiple=10, allowance=0.0),
-        Arm("nothing", "the noisy image", kind="nothing", allowance=0.0),
+        Arm("conv-alista", "convolutional ALISTA", kind="conv-alista"),
+        Arm("conv-lista", "convolutional LISTA", kind="conv-lista", analytic=0.0),
+        Arm("conv-lista-analytic", "the same from the analytic weight", kind="conv-lista", analytic=1.0),
+        Arm("fista", "FISTA, as many iterations as layers", kind="fista", multiple=1),
+        Arm("fista-10", "FISTA, 10 times as many", kind="fista", multiple=10),
+        Arm("nothing", "the noisy image", kind="nothing"),
     ),
     scales={
         "tiny": _denoising_scale(
@@ -243,12 +250,13 @@ DENOISING = Experiment(
             "denoising",
             "With a small share of the learned numbers (16 of 584 at desk) convolutional ALISTA's PSNR is at most 0.2 "
             "dB below that of convolutional LISTA, which learns filters in every layer.",
-            metric="psnr_allowed",
+            metric="psnr",
             method="conv-alista",
             baseline="conv-lista",
             better="higher",
+            margin=-0.2,
             trivial="nothing",
-            unit="dB of PSNR, 0.2 dB allowed",
+            unit="dB of PSNR",
             source="section 4, convolutional",
             role="stand-in",
         ),

@@ -40,31 +40,30 @@ def recovery(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     if arm.kind == "trivial":
         estimate = arm.share * judge[0] @ jnp.linalg.pinv(matrix).T
         nmse = r.nmse_db(estimate, judge[1])
-        return _common(arm, nmse, jnp.full(scale.layers, nmse), layers, 0)
+        return _common(nmse, jnp.full(scale.layers, nmse), layers, 0)
     if arm.kind in ("ista", "fista"):
         tuned, penalties = _tuned_curve(arm.kind, matrix, check, judge, scale.penalties, FARTHEST * scale.layers)
         at = jnp.round(arm.multiple * layers).astype(jnp.int32) - 1
-        metrics = _common(arm, tuned[at[-1]], tuned[at], layers, 1)
+        metrics = _common(tuned[at[-1]], tuned[at], layers, 1)
         return metrics | {"penalty": penalties[at[-1]]}
 
     solver = _network(arm, matrix, scale.layers, density, keys[4])
     solver, rate = trained(keys[3], solver, sample, check, scale, arm.snr, mode=arm.get("mode", "end_to_end"))
     curve = _error_curve(solver, judge)
-    metrics = _common(arm, curve[-1], curve, layers, solver.num_parameters) | {"rate": rate}
+    metrics = _common(curve[-1], curve, layers, solver.num_parameters) | {"rate": rate}
     if arm.kind == "alista":
         farthest = FARTHEST * scale.layers
-        tuned, _ = _tuned_curve("fista", matrix, check, judge, scale.penalties, farthest)
+        tuned, penalties = _tuned_curve("fista", matrix, check, judge, scale.penalties, farthest)
         reached = tuned <= curve[-1]
         needed = jnp.where(reached.any(), jnp.argmax(reached) + 1, farthest)
-        metrics["log_worth"] = jnp.log10(needed / scale.layers)
+        metrics |= {"log_worth": jnp.log10(needed / scale.layers), "fista_penalty": penalties[needed - 1]}
         metrics |= _shape(solver, judge)
     return metrics
 
 
-def _common(arm: Settings, nmse: Array, curve: Array, layers: Array, parameters: int) -> dict[str, Array]:
+def _common(nmse: Array, curve: Array, layers: Array, parameters: int) -> dict[str, Array]:
     return {
         "nmse": nmse,
-        "nmse_allowed": nmse + arm.allowance,
         "nmse_curve": curve,
         "layers": layers,
         "log_parameters": jnp.log10(1.0 + parameters),
@@ -168,14 +167,18 @@ def _shape(solver: Any, judge: tuple[Array, Array]) -> dict[str, Array]:
     before = jnp.concatenate([jnp.zeros_like(target)[None], solver.trace(b)[:-1]])
     error = jnp.max(jnp.sum(jnp.abs(before - target), axis=-1), axis=-1)
     ratio = solver.theta / solver.gamma
-    ranks = lambda v: jnp.argsort(jnp.argsort(v)).astype(v.dtype)  # noqa: E731
     log_error, log_ratio = jnp.log10(error), jnp.log10(jnp.maximum(ratio, 1e-4))
     centred = log_error - log_error.mean()
     return {
-        "rank_correlation": _correlation(ranks(ratio), ranks(error)),
+        "rank_correlation": _correlation(_ranks(ratio), _ranks(error)),
         "lowest_ratio": jnp.min(log_ratio),
         "shape_slope": jnp.sum(centred * log_ratio) / jnp.sum(centred**2),
     }
+
+
+def _ranks(values: Array) -> Array:
+    """How many are smaller; equal ones share their mean rank."""
+    return jnp.sum((jnp.sign(values[:, None] - values[None, :]) + 1) / 2, axis=1)
 
 
 def _correlation(a: Array, b: Array) -> Array:
@@ -218,14 +221,14 @@ def drift(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
             return fista(*judge, grid[best]), grid[best]
 
         nmse, chosen = jax.vmap(at_level)(jnp.arange(len(levels)), levels)
-        return _by_level(arm, nmse, levels) | {"penalty": chosen[-1]}
+        return _by_level(nmse, levels) | {"penalty": chosen[-1]}
     if arm.kind == "trivial":
 
         def least_squares(k, level):
             moved, b, x = signals(jax.random.fold_in(keys[2], k), level, scale.test)
             return r.nmse_db(b @ jnp.linalg.pinv(moved).T, x)
 
-        return _by_level(arm, jax.vmap(least_squares)(jnp.arange(len(levels)), levels), levels)
+        return _by_level(jax.vmap(least_squares)(jnp.arange(len(levels)), levels), levels)
     if arm.kind == "encoder":
         untrained = r.UnrolledCoherence(matrix)
         pretrain = lambda rate: r.fit_encoder(  # noqa: E731
@@ -264,12 +267,12 @@ def drift(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     judge = lambda made: jnp.sum(seen * judged(made, keys[1], scale.validation)) / seen.sum()  # noqa: E731
     empty = (jnp.zeros((1, matrix.shape[0])), jnp.zeros((1, matrix.shape[1])))
     solver, rate = trained(keys[3], solver, problem.sample, empty, scale, redraw=redraw, judge=judge)
-    return _by_level(arm, judged(solver, keys[2], scale.test), levels) | more | {"rate": rate}
+    return _by_level(judged(solver, keys[2], scale.test), levels) | more | {"rate": rate}
 
 
-def _by_level(arm: Settings, nmse: Array, levels: Array) -> dict[str, Array]:
+def _by_level(nmse: Array, levels: Array) -> dict[str, Array]:
     metrics = {"nmse_curve": nmse, "levels": levels, "nmse_still": nmse[0], "nmse_inside": nmse[-2]}
-    return metrics | {"nmse_far": nmse[-1], "nmse_far_allowed": nmse[-1] + arm.allowance}
+    return metrics | {"nmse_far": nmse[-1]}
 
 
 def conditioning(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
