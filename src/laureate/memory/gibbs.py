@@ -24,11 +24,13 @@ class SpinInfo(NamedTuple):
     """What a step reports.
 
     hidden: the hidden units drawn on the way; empty where there are none.
+    acceptance_rate: 1, as for every Gibbs sampler; drivers that adapt to it expect one.
     cost: multiplications with a coupling or a weight.
     status: always ``Status.OK``: a Gibbs step cannot fail.
     """
 
     hidden: Float[Array, "hidden"]
+    acceptance_rate: Float[Array, ""]
     cost: Int[Array, ""]
     status: Int[Array, ""]
 
@@ -68,8 +70,7 @@ class LayerGibbs(eqx.Module):
         uniform = jax.random.uniform(visible_key, (units,), machine.weights.dtype)
         up = uniform < jax.nn.sigmoid(machine.visible_logits(hidden))
         spins = jnp.where(up, 1, -1).astype(state.position.dtype)
-        cost = jnp.asarray(2 * units * count, jnp.int32)
-        return SpinState(spins), SpinInfo(hidden, cost, jnp.asarray(int(Status.OK), jnp.int32))
+        return SpinState(spins), _info(hidden, 2 * units * count)
 
 
 class SpinGibbs(eqx.Module):
@@ -111,9 +112,7 @@ class SpinGibbs(eqx.Module):
 
         fields = couplings @ state.position + self.network.field
         spins, _ = jax.lax.fori_loop(0, units, visit, (state.position, fields))
-        cost = jnp.asarray(2 * units * units, jnp.int32)
-        empty = jnp.zeros((0,), couplings.dtype)
-        return SpinState(spins), SpinInfo(empty, cost, jnp.asarray(int(Status.OK), jnp.int32))
+        return SpinState(spins), _info(jnp.zeros((0,), couplings.dtype), 2 * units * units)
 
 
 class LowRankSpinGibbs(eqx.Module):
@@ -152,9 +151,12 @@ class LowRankSpinGibbs(eqx.Module):
             return spins.at[i].add(change), mean + weights[i] * change
 
         spins, _ = jax.lax.fori_loop(0, units, visit, (state.position, state.position @ weights))
-        cost = jnp.asarray(3 * units * count, jnp.int32)
-        empty = jnp.zeros((0,), weights.dtype)
-        return SpinState(spins), SpinInfo(empty, cost, jnp.asarray(int(Status.OK), jnp.int32))
+        return SpinState(spins), _info(jnp.zeros((0,), weights.dtype), 3 * units * count)
+
+
+def _info(hidden: Array, cost: int) -> SpinInfo:
+    accepted = jnp.ones((), hidden.dtype)
+    return SpinInfo(hidden, accepted, jnp.asarray(cost, jnp.int32), jnp.asarray(int(Status.OK), jnp.int32))
 
 
 def _spins(owner: str, position: Array, matrix: Array) -> Array:
