@@ -103,3 +103,11 @@ def test_e_bh_by_hand():
 def test_q_is_a_share(q):
     with pytest.raises(ValueError, match=r"knockoff_threshold.q must be in \(0, 1\); got"):
         knockoff_filter(jnp.ones(3), q)
+
+
+def test_nothing_is_selected_where_a_statistic_is_nan():
+    w = jnp.arange(1.0, 13.0).at[3].set(jnp.nan)
+    found = jax.jit(lambda w: knockoff_filter(w, 0.2))(w)
+    assert not found.selected.any()
+    assert np.isinf(found.threshold)
+    assert not e_values(w, 0.2).any()

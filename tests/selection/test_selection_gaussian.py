@@ -171,3 +171,42 @@ def test_a_sampler_is_a_pytree_and_draws_by_key():
     many = jax.jit(jax.vmap(lambda s, k: s.sample(k, x), in_axes=(None, 0)))(sampler, keys)
     np.testing.assert_allclose(many[1], sampler.sample(keys[1], x), rtol=1e-6)
     assert not np.allclose(many[0], many[1])
+
+
+def test_units_of_columns_do_not_matter():
+    """Five columns, a middle and the last one in units 1e5 times smaller: the joint moments are those of the rows.
+
+    An entry of a sample covariance of unit variables has a standard error of at most √(2/n) = 0.01.
+    """
+    n, factor = 20_000, np.array([1.0, 1.0, 1e5, 1.0, 1e5])
+    sigma = autoregressive(5, 0.6)
+    rows = np.random.default_rng(0).normal(size=(n, 5)) @ np.linalg.cholesky(sigma).T
+    for sampler in (SecondOrderKnockoffs(), MixtureKnockoffs(1, restarts=1, num_steps=2)):
+        with pytest.warns(UserWarning, match="they are standardised inside"):
+            fitted = sampler.fit(KEY, rows * factor)
+        knockoff = np.asarray(fitted.sample(jax.random.key(1), rows * factor), float) / factor
+        found = np.cov(np.hstack([rows, knockoff]).T)
+        np.testing.assert_allclose(found[5:, 5:], sigma, atol=0.06)  # the mixture's ridge adds 0.01
+        off = ~np.eye(5, dtype=bool)
+        np.testing.assert_allclose(found[:5, 5:][off], sigma[off], atol=0.06)
+
+
+def test_a_covariance_that_is_singular_but_for_rounding_is_refused():
+    """float32 leaves a smallest eigenvalue of about 1e-8 where the exact one is 0; units do not matter."""
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    rows = np.column_stack([rows, rows.sum(1)])
+    singular = np.cov(rows.T) + 1e-8 * np.eye(4)
+    for factor in (np.ones(4), np.array([1.0, 1e4, 1.0, 1e-4])):
+        with pytest.raises(ValueError, match=r"positive definite; got .*leave out columns"):
+            GaussianKnockoffs(np.zeros(4), singular * np.outer(factor, factor))
+    GaussianKnockoffs(np.zeros(2), np.diag([1e10, 1e-4]), "equi")
+
+
+def test_a_mixture_that_is_none_is_refused():
+    means, covariances = np.zeros((2, 2)), np.stack([np.eye(2), np.eye(2)])
+    with pytest.raises(ValueError, match=r"GaussianMixtureKnockoffs.weights must be .*got \[-1.0, 2.0\]"):
+        GaussianMixtureKnockoffs((-1.0, 2.0), means, covariances)
+    with pytest.raises(ValueError, match=r"covariances\[1\] must be symmetric and positive definite"):
+        GaussianMixtureKnockoffs((0.5, 0.5), means, np.stack([np.eye(2), np.ones((2, 2))]))
+    with pytest.raises(ValueError, match=r"covariances must be of shape \(2, 2, 2\); got \(1, 2, 2\)"):
+        GaussianMixtureKnockoffs((0.5, 0.5), means, covariances[:1])

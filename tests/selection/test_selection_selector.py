@@ -18,6 +18,7 @@ from laureate.selection import (
     KnockoffGAN,
     KnockoffSelector,
     MixtureKnockoffs,
+    RandomForestDifference,
     RidgeDifference,
     SecondOrderKnockoffs,
     blind_list,
@@ -202,3 +203,46 @@ def test_statistics_under_jit_and_in_double_precision():
         assert w.dtype == jnp.float64
         sampler = SecondOrderKnockoffs().fit(KEY, jnp.asarray(X))
         assert sampler.sample(KEY, jnp.asarray(X)).dtype == jnp.float64
+
+
+class Fixed:
+    """A sampler that compiles nothing: independent normal columns."""
+
+    def fit(self, key, x):
+        return self
+
+    def sample(self, key, x):
+        return np.random.default_rng(1).normal(size=x.shape)
+
+
+def test_statistics_must_be_finite_and_one_a_variable():
+    def broken(key, x, knockoff, y):
+        w = np.abs(x.T @ y) - np.abs(knockoff.T @ y)
+        return np.where(np.arange(len(w)) == 7, np.nan, w)  # the check's own table has five variables
+
+    with pytest.raises(ValueError, match=r"statistic must return finite W of shape \(20,\); got NaN or inf. Return 0"):
+        KnockoffSelector(Fixed(), broken, q=0.2, validation_fraction=0).fit(X, Y)
+
+
+def test_a_statistic_for_classes_is_checked_on_classes():
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    for y in (labels > 0, labels):
+        statistic = RandomForestDifference(trees=5, classify=True)
+        selector = KnockoffSelector(Fixed(), statistic, q=0.2, validation_fraction=0, random_state=0).fit(X, y)
+        assert np.argmax(selector.statistics_) == 0
+
+
+def test_discrete_columns_as_a_mask_or_as_indices_and_nothing_else():
+    mask = np.arange(20) == 3
+    for given in (mask, [3], np.array([3])):
+        assert KnockoffSelector(discrete=given)._sampler(X).columns == (3,)
+    for given in (mask[:5], mask.astype(int), [25], [-1], [1.5], ["v3"]):
+        with pytest.raises(ValueError, match=r"discrete must be a mask of 20 bools, or distinct ind"):
+            KnockoffSelector(discrete=given).fit(X, Y)
+
+
+def test_too_few_rows_for_the_validity_test_are_warned_of():
+    with pytest.warns(InvalidKnockoffWarning, match="untested: too few rows, for 39 would be held out"):
+        selector = KnockoffSelector(Fixed(), q=0.2, random_state=0).fit(X[:133], Y[:133])
+    assert selector.validity_ is None
+    assert "too few rows to test" in selector.explanation_

@@ -46,14 +46,7 @@ class CopulaKnockoffs(eqx.Module):
         refuse_response("CopulaKnockoffs", y)
         x = check_table("CopulaKnockoffs", x)
         p = x.shape[1]
-        columns = range(p) if self.columns is None else self.columns
-        require(
-            "CopulaKnockoffs",
-            "columns",
-            f"indices in 0..{p - 1}",
-            self.columns,
-            lambda c: set(columns) <= set(range(p)),
-        )
+        columns = range(p) if self.columns is None else column_indices("CopulaKnockoffs", "columns", self.columns, p)
         mapped = jnp.zeros(p, bool).at[jnp.asarray(list(columns), jnp.int32)].set(True)
         score_key, fit_key = jax.random.split(key)
         ordered = jnp.sort(x, axis=0)
@@ -91,6 +84,27 @@ def _scores(key: Array, ordered: Array, x: Array) -> Array:
     low, high = jnp.where(upto > below, below, below - 0.5), jnp.where(upto > below, upto, below + 0.5)
     share = jnp.clip((low + u * (high - low)) / n, 0.25 / n, 1 - 0.25 / n)
     return jax.scipy.stats.norm.ppf(share)
+
+
+def column_indices(owner: str, field: str, columns: Any, num_columns: int) -> tuple[int, ...]:
+    """The columns that a mask ``[p]`` of bool, or a list of indices, names.
+
+    >>> column_indices("CopulaKnockoffs", "columns", [False, True, True], 3)
+    (1, 2)
+    """
+    values = np.asarray(columns)
+    whole = values.ndim == 1 and (values.size == 0 or np.issubdtype(values.dtype, np.integer))
+    mask = values.dtype == bool and values.shape == (num_columns,)
+    require(
+        owner,
+        field,
+        f"a mask of {num_columns} bools, or distinct indices in 0..{num_columns - 1}",
+        columns,
+        lambda _: (
+            mask or (whole and set(values.tolist()) <= set(range(num_columns)) and len(set(values)) == len(values))
+        ),
+    )
+    return tuple(int(j) for j in (np.flatnonzero(values) if mask else values))
 
 
 def discrete_columns(x: Any, max_levels: int = MAX_LEVELS) -> tuple[int, ...]:

@@ -21,6 +21,8 @@ class Selection(NamedTuple):
 def knockoff_threshold(w: Any, q: Any, offset: int = 1) -> Array:
     """τ = min {t > 0: (offset + #{W_j <= -t}) / max(1, #{W_j >= t}) <= q} among t = |W_j|; inf where there is none.
 
+    inf too where a W_j is NaN.
+
     offset: 1 for knockoff+, which bounds the false discovery rate; 0 for the knockoff filter, which bounds a
         slightly smaller one (Barber & Candès 2015).
 
@@ -34,7 +36,8 @@ def knockoff_threshold(w: Any, q: Any, offset: int = 1) -> Array:
     at_least = w.shape[0] - jnp.searchsorted(ordered, t, side="left")  # #{W >= t}
     at_most = jnp.searchsorted(ordered, -t, side="right")  # #{W <= -t}
     ratio = (offset + at_most) / jnp.maximum(1, at_least)
-    return jnp.min(jnp.where((t > 0) & (ratio <= q), t, jnp.inf))
+    # NaN is sorted last and would count as W >= t: where there is one, nothing can be selected.
+    return jnp.min(jnp.where((t > 0) & (ratio <= q) & ~jnp.any(jnp.isnan(w)), t, jnp.inf))
 
 
 def knockoff_filter(w: Any, q: Any, offset: int = 1) -> Selection:
@@ -45,7 +48,7 @@ def knockoff_filter(w: Any, q: Any, offset: int = 1) -> Selection:
     """
     w = jnp.asarray(w)
     threshold = knockoff_threshold(w, q, offset)
-    selected = w >= threshold
+    selected = (w >= threshold) & jnp.isfinite(threshold)
     estimate = (offset + jnp.sum(w <= -threshold)) / jnp.maximum(1, jnp.sum(selected))
     return Selection(selected, threshold, jnp.where(jnp.isfinite(threshold), estimate, 0.0))
 
@@ -57,7 +60,7 @@ def e_values(w: Any, q: Any) -> Array:
     """
     w = jnp.asarray(w)
     threshold = knockoff_threshold(w, q)
-    return w.shape[0] * (w >= threshold) / (1.0 + jnp.sum(w <= -threshold))
+    return w.shape[0] * ((w >= threshold) & jnp.isfinite(threshold)) / (1.0 + jnp.sum(w <= -threshold))
 
 
 def select_by_e_values(e: Any, q: Any) -> Array:

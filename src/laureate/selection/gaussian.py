@@ -10,7 +10,7 @@ from jax import Array
 from jax.core import Tracer
 
 from laureate._core import require
-from laureate.selection.tables import check_table, refuse_response
+from laureate.selection.tables import check_table, location_and_scale, refuse_response
 
 __all__ = ["GaussianKnockoffs", "SecondOrderKnockoffs", "ledoit_wolf", "solve_s", "symmetric_root"]
 
@@ -48,7 +48,7 @@ class GaussianKnockoffs(eqx.Module):
             self.covariance.shape,
             lambda found: found == (p, p),
         )
-        _check_definite(self.covariance)
+        check_definite("GaussianKnockoffs", "covariance", self.covariance)
         self.s = solve_s(self.covariance, method)
 
     def fit(self, key: Array, x: Any, y: Any = None) -> "GaussianKnockoffs":
@@ -58,16 +58,27 @@ class GaussianKnockoffs(eqx.Module):
 
     def conditional(self, x: Array) -> tuple[Array, Array]:
         """Mean ``[n, p]`` and covariance ``[p, p]`` of X̃ given X."""
-        projected = jnp.linalg.solve(self.covariance, jnp.diag(self.s))  # Σ⁻¹ S
-        mean = x - (x - self.mean) @ projected
-        covariance = 2.0 * jnp.diag(self.s) - self.s[:, None] * projected
-        return mean, 0.5 * (covariance + covariance.T)
+        mean, deviation, covariance = self._standardised(x)
+        return mean, covariance * jnp.outer(deviation, deviation)
+
+    def _standardised(self, x: Array) -> tuple[Array, Array, Array]:
+        """The mean of X̃ given X, the standard deviations, and the covariance of X̃ given X in units of them.
+
+        On the correlation R, where no column's unit drowns the others in float32: with Z = (X - μ) / σ and
+        S_R = diag(s / σ²), X̃ = X - σ (Z R⁻¹ S_R) + σ N(0, 2 S_R - S_R R⁻¹ S_R).
+        """
+        deviation, correlation = correlation_of(self.covariance)
+        s = self.s / deviation**2
+        projected = jnp.linalg.solve(correlation, jnp.diag(s))  # R⁻¹ S_R
+        mean = x - deviation * (((x - self.mean) / deviation) @ projected)
+        covariance = 2.0 * jnp.diag(s) - s[:, None] * projected
+        return mean, deviation, 0.5 * (covariance + covariance.T)
 
     def sample(self, key: Array, x: Any) -> Array:
         """One draw of knockoffs ``[n, p]`` for the rows of ``x``."""
         x = jnp.asarray(x, self.mean.dtype)
-        mean, covariance = self.conditional(x)
-        return mean + jax.random.normal(key, x.shape, x.dtype) @ symmetric_root(covariance)
+        mean, deviation, covariance = self._standardised(x)
+        return mean + deviation * (jax.random.normal(key, x.shape, x.dtype) @ symmetric_root(covariance))
 
 
 class SecondOrderKnockoffs(eqx.Module):
@@ -110,14 +121,15 @@ class SecondOrderKnockoffs(eqx.Module):
                 lambda shape: shape[0] > shape[1],
                 "Its covariance is singular: give shrinkage='ledoit-wolf'.",
             )
-        mean, centred = jnp.mean(x, axis=0), x - jnp.mean(x, axis=0)
-        covariance = centred.T @ centred / n
-        diagonal = jnp.diag(jnp.diag(covariance))
+        mean, scale = location_and_scale(x)
+        z = (x - mean) / scale
+        correlation = z.T @ z / n
         if isinstance(self.shrinkage, str):
-            weight = ledoit_wolf(centred / jnp.sqrt(jnp.diag(covariance)))
+            weight = ledoit_wolf(z)
         else:
             weight = 0.0 if self.shrinkage is None else self.shrinkage
-        return GaussianKnockoffs(mean, (1 - weight) * covariance + weight * diagonal, self.method)
+        shrunk = (1 - weight) * correlation + weight * jnp.diag(jnp.diag(correlation))
+        return GaussianKnockoffs(mean, shrunk * jnp.outer(scale, scale), self.method)
 
 
 def solve_s(covariance: Array, method: Method = "mvr") -> Array:
@@ -131,8 +143,7 @@ def solve_s(covariance: Array, method: Method = "mvr") -> Array:
     [0.4, 0.4]
     """
     require("solve_s", "method", f"one of {METHODS}", method, lambda m: m in METHODS)
-    deviation = jnp.sqrt(jnp.diag(covariance))
-    correlation = covariance / jnp.outer(deviation, deviation)
+    deviation, correlation = correlation_of(covariance)
     p = correlation.shape[0]
     smallest = jnp.linalg.eigvalsh(correlation)[0]
     equal = jnp.full(p, jnp.clip(2.0 * smallest, 0.0, 1.0), correlation.dtype)
@@ -194,16 +205,38 @@ def symmetric_root(covariance: Array) -> Array:
     return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
 
 
-def _check_definite(covariance: Array) -> None:
+def correlation_of(covariance: Array) -> tuple[Array, Array]:
+    """Standard deviations ``[p]`` and correlations ``[p, p]``."""
+    deviation = jnp.sqrt(jnp.diag(covariance))
+    return deviation, covariance / jnp.outer(deviation, deviation)
+
+
+def check_definite(owner: str, field: str, covariance: Array) -> None:
+    """``ValueError`` unless the matrix is symmetric and its correlations positive definite beyond rounding.
+
+    The smallest eigenvalue must exceed p · eps · λ_max, eps of the matrix's own type. A traced one is let through.
+    """
     if isinstance(covariance, Tracer):
         return
     values = np.asarray(covariance, np.float64)
-    smallest = float(np.linalg.eigvalsh(0.5 * (values + values.T))[0]) if np.isfinite(values).all() else float("nan")
+    found: float | str = float("nan")
+    tolerance = 0.0
+    if np.isfinite(values).all():
+        variances = np.diag(values)
+        found = float(variances.min())  # where a variance is not positive there are no correlations
+        if found > 0:
+            correlation = values / np.sqrt(np.outer(variances, variances))
+            eigenvalues = np.linalg.eigvalsh(0.5 * (correlation + correlation.T))
+            tolerance = len(values) * float(jnp.finfo(covariance.dtype).eps) * float(eigenvalues[-1])
+            found = (
+                float(eigenvalues[0]) if np.allclose(correlation, correlation.T, atol=1e-5) else "an unsymmetric matrix"
+            )
     require(
-        "GaussianKnockoffs",
-        "covariance",
+        owner,
+        field,
         "symmetric and positive definite",
-        smallest if np.allclose(values, values.T, atol=1e-5 * np.abs(values).max()) else "an unsymmetric matrix",
-        lambda found: not isinstance(found, str) and found > 0,
-        "The number is its smallest eigenvalue: leave out columns that others determine, or shrink it.",
+        found,
+        lambda found: not isinstance(found, str) and found > tolerance,
+        "The number is the smallest eigenvalue of its correlations: leave out columns that others determine, or "
+        "shrink it.",
     )

@@ -6,9 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 
 from laureate._core import require
-from laureate.selection.gaussian import METHODS, GaussianKnockoffs, Method
+from laureate.selection.gaussian import METHODS, GaussianKnockoffs, Method, check_definite
 from laureate.selection.tables import check_table, location_and_scale, refuse_response
 
 __all__ = ["GaussianMixtureKnockoffs", "MixtureKnockoffs"]
@@ -19,16 +20,19 @@ class GaussianMixtureKnockoffs(eqx.Module):
 
     k ~ P(k | X) ∝ w_k N(X; μ_k, Σ_k),  then X̃ as in `GaussianKnockoffs` of component k.
 
-    weights: ``[K]``. means: ``[K, p]``. covariances: ``[K, p, p]``.
+    weights: ``[K]``, >= 0; only their ratios matter. means: ``[K, p]``. covariances: ``[K, p, p]``, positive definite.
     """
 
     log_weights: Array
     components: GaussianKnockoffs  # every leaf with a leading axis of components
 
     def __init__(self, weights: Any, means: Any, covariances: Any, method: Method = "mvr"):
-        self.log_weights = jnp.log(jnp.asarray(weights, float))
-        build = jax.vmap(lambda mean, covariance: GaussianKnockoffs(mean, covariance, method))
-        self.components = build(jnp.asarray(means, float), jnp.asarray(covariances, float))
+        weights, means, covariances = (jnp.asarray(v, float) for v in (weights, means, covariances))
+        _check_mixture(weights, means, covariances)
+        self.log_weights = jnp.log(weights)
+        self.components = jax.vmap(lambda mean, covariance: GaussianKnockoffs(mean, covariance, method))(
+            means, covariances
+        )
 
     def fit(self, key: Array, x: Any, y: Any = None) -> "GaussianMixtureKnockoffs":
         """The sampler itself: its law is known."""
@@ -105,6 +109,26 @@ class MixtureKnockoffs(eqx.Module):
         first = (jnp.full(k, -jnp.log(k), z.dtype), start, jnp.broadcast_to(eye, (k, p, p)))
         (log_weights, means, covariances), likelihoods = jax.lax.scan(step, first, length=self.num_steps)
         return log_weights, means, covariances, likelihoods[-1]
+
+
+def _check_mixture(weights: Array, means: Array, covariances: Array) -> None:
+    """Here and not in the components, which are built under vmap, where no value can be seen."""
+    owner = "GaussianMixtureKnockoffs"
+    require(owner, "means", "of shape [K, p]", means.shape, lambda shape: len(shape) == 2 and min(shape) >= 1)
+    count, p = means.shape
+    require(owner, "weights", f"of shape {(count,)}", weights.shape, lambda shape: shape == (count,))
+    require(owner, "covariances", f"of shape {(count, p, p)}", covariances.shape, lambda shape: shape == (count, p, p))
+    if not isinstance(weights, Tracer):
+        require(
+            owner,
+            "weights",
+            ">= 0, finite and not all 0",
+            weights.tolist(),
+            lambda found: min(found) >= 0 and 0 < sum(found) < float("inf"),
+        )
+    if not isinstance(covariances, Tracer):
+        for k, covariance in enumerate(covariances):
+            check_definite(owner, f"covariances[{k}]", covariance)
 
 
 def log_densities(x: Array, log_weights: Array, means: Array, covariances: Array) -> Array:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from laureate._core import require
-from laureate.selection.columns import CopulaKnockoffs, discrete_columns
+from laureate.selection.columns import CopulaKnockoffs, column_indices, discrete_columns
 from laureate.selection.filters import e_values, knockoff_filter, select_by_e_values, unattainable
 from laureate.selection.gaussian import SecondOrderKnockoffs
 from laureate.selection.statistics import (
@@ -25,7 +25,7 @@ from laureate.selection.statistics import (
     check_antisymmetry,
 )
 from laureate.selection.tables import check_table
-from laureate.selection.validity import refuse_or_warn, validity_report
+from laureate.selection.validity import InvalidKnockoffWarning, refuse_or_warn, validity_report
 
 __all__ = ["KnockoffSelector"]
 
@@ -46,9 +46,11 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     statistic: "lasso", "lasso-entry", "ridge", "random-forest", or ``f(key, X, X_knockoff, y) -> W``.
     q: the bound on the expected share of false ones. offset: 1 (knockoff+) or 0.
     draws: how many draws of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
-    discrete: columns that are binary or codes, whose knockoffs must be so too; "auto" finds them.
+    discrete: columns that are binary or codes, whose knockoffs must be so too: their indices, or a mask ``[p]`` of
+        bool; "auto" finds them.
     validation_fraction: the share of rows kept from the sampler for the validity test. validity_level: at which p-value
-        a selection is refused; ``allow_invalid=True`` turns the refusal into a warning.
+        a selection is refused; ``allow_invalid=True`` turns the refusal into a warning. With fewer than 40 rows to
+        hold out nothing is tested, which is warned of.
 
     Fitted: ``statistics_`` (W, or mean e-values), ``threshold_``, ``validity_``, ``sampler_``, ``explanation_``.
 
@@ -104,7 +106,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
 
         statistic = STATISTICS[self.statistic]() if isinstance(self.statistic, str) else self.statistic
         if not isinstance(self.statistic, str):
-            check_antisymmetry(statistic, statistic_key)
+            check_antisymmetry(statistic, statistic_key, response=response)
 
         n, p = x.shape
         order = np.asarray(jax.random.permutation(order_key, n))
@@ -120,8 +122,23 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         if len(held):
             self.validity_ = validity_report(x[held], knockoffs[0][held], test_key)
             refuse_or_warn(self.validity_, self.validity_level, self.allow_invalid)
+        elif self.validation_fraction > 0:
+            warnings.warn(
+                f"KnockoffSelector: the knockoffs are untested: too few rows, for {kept} would be held out and the "
+                f"test takes {FEWEST}. Whether the bound q holds is not known; give more rows or a larger "
+                "validation_fraction, or 0 to do without the test.",
+                InvalidKnockoffWarning,
+                stacklevel=2,
+            )
 
         ws = [np.asarray(statistic(statistic_key, x, knockoff, response)) for knockoff in knockoffs]
+        if any(w.shape != (p,) or not np.isfinite(w).all() for w in ws):
+            shape = next(w.shape for w in ws if w.shape != (p,) or not np.isfinite(w).all())
+            found = f"shape {shape}" if shape != (p,) else "NaN or inf"
+            raise ValueError(
+                f"KnockoffSelector.statistic must return finite W of shape {(p,)}; got {found}. Return 0 for a "
+                "variable of which nothing is known."
+            )
         if self.draws == 1:
             selection = knockoff_filter(ws[0], self.q, self.offset)
             self.statistics_, self.support_ = ws[0], np.asarray(selection.selected)
@@ -146,7 +163,10 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
                     stacklevel=3,
                 )
             return sampler
-        columns = discrete_columns(x) if isinstance(self.discrete, str) else tuple(int(j) for j in self.discrete)
+        if isinstance(self.discrete, str):
+            columns = discrete_columns(x)
+        else:
+            columns = column_indices("KnockoffSelector", "discrete", self.discrete, x.shape[1])
         return CopulaKnockoffs(sampler, columns) if columns else sampler
 
     def _check(self) -> None:
@@ -174,7 +194,10 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         if few:
             warnings.warn(f"KnockoffSelector: no selection is possible: {few}", stacklevel=3)
             return f"Nothing selected: {few}"
-        tested = f"the knockoffs: {self.validity_}" if held else "too few rows to test the knockoffs"
+        few_rows = (
+            "too few rows to test the knockoffs" if self.validation_fraction > 0 else "the knockoffs are untested"
+        )
+        tested = f"the knockoffs: {self.validity_}" if held else few_rows
         if not np.any(self.statistics_):
             return f"Nothing selected: every statistic is 0, no variable differs from its knockoff; {tested}"
         if not self.support_.any():

@@ -160,10 +160,13 @@ def lasso(gram: Array, correlation: Array, penalty: Array, start: Array | None =
     return jax.lax.while_loop(unfinished, sweep, (beta, jnp.asarray(jnp.inf, gram.dtype), 0))[0]
 
 
-def check_antisymmetry(statistic: Callable[..., Any], key: Array, num_rows: int = 60, num_variables: int = 5) -> None:
+def check_antisymmetry(
+    statistic: Callable[..., Any], key: Array, num_rows: int = 60, num_variables: int = 5, response: Any = None
+) -> None:
     """``ValueError`` unless swapping variables with their knockoffs flips the sign of just these W.
 
     Tried on Gaussian tables with two random sets S. A statistic that draws numbers must do so from ``key`` alone.
+    response: ``[n]`` or ``[n, k]``, of the kind that the statistic is for: y is tried with its values, such as classes.
 
     >>> import jax
     >>> check_antisymmetry(LassoDifference(), jax.random.key(0))
@@ -174,6 +177,10 @@ def check_antisymmetry(statistic: Callable[..., Any], key: Array, num_rows: int 
     table_key, swap_key, call_key = jax.random.split(key, 3)
     x, knockoff = jax.random.normal(table_key, (2, num_rows, num_variables))
     y = x[:, 0] + 0.5 * x[:, 1] + 0.5 * knockoff[:, 2]
+    if response is not None:
+        values = np.unique(np.asarray(response), axis=0)  # in order, and each as often as any other
+        rank = np.argsort(np.argsort(np.asarray(y)))
+        y = values[rank * len(values) // num_rows]
     w = np.asarray(statistic(call_key, x, knockoff, y))
     if w.shape != (num_variables,):
         raise ValueError(f"statistic must return one number a variable, shape {(num_variables,)}; got {w.shape}.")

@@ -10,7 +10,7 @@ from jax.core import Tracer
 
 __all__ = ["as_table", "check_table", "location_and_scale", "refuse_response", "swap"]
 
-SPREAD = 1e3  # columns whose standard deviations differ by more lose digits in float32
+SPREAD = 1e3  # columns whose standard deviations differ by more are warned of: units may have been mixed up
 
 
 def refuse_response(owner: str, y: Any) -> None:

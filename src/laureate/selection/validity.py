@@ -29,7 +29,7 @@ class InvalidKnockoffsError(ValueError):
 
 
 class InvalidKnockoffWarning(UserWarning):
-    """A selection was made although its knockoffs are told from their originals on held-out rows."""
+    """A selection was made although its knockoffs are told from their originals on held-out rows, or are untested."""
 
 
 class ValidityReport(NamedTuple):
