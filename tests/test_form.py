@@ -184,3 +184,9 @@ def test_a_method_documents_every_setting(name):
     said = {word for words in lists for word in words.split(", ")}
     missing = set(inspect.signature(cls).parameters) - said
     assert not missing or "arguments are those of `" in text, f"{name} does not say what {sorted(missing)} are"
+
+
+def test_modules_of_tests_have_names_of_their_own():
+    """pytest imports them by their base name: of two alike only one would run."""
+    names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name != "conftest.py"]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
