@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-# What a paper may compile in `make test`, and an area with all its methods. Cold, on two idle cores, the largest of eight
-# papers compiles 33 programs and the fullest area 380, one or two more or less by which worker runs what: to be lowered
-# as tests learn to share programs.
+# What a paper may compile in `make test`, and an area with all its methods. Cold, on two idle cores, the largest of
+# eight papers compiles 33 programs and the fullest area 380, one or two more or less by which worker runs what: to be
+# lowered as tests learn to share programs.
 PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 420, 15.0
 
 TESTS, PACKAGE = Path(__file__).parent, Path(__file__).parents[1] / "src" / "laureate"
