@@ -38,9 +38,9 @@ PAPER = Paper(
         "state, info = kernel.step(jax.random.key(1), kernel.init(restored))\n"
     ),
     meaning=(
-        "The mapping is exact and the projection rule remembers far more than Hebb's; stored patterns are a better start "
-        "for training than noise, but on real digits principal components and plain class means are better still, and "
-        "visiting spins with the machine's weights samples as fast as its layers do."
+        "The mapping is exact and the projection rule remembers far more than Hebb's; stored patterns are a better "
+        "start for training than noise, but on real digits principal components and plain class means are better "
+        "still, and visiting spins with the machine's weights samples as fast as its layers do."
     ),
     experiments=(PLANTED, DIGITS, FEATURES, SPEED, REVERSE, CAPACITY, EXACT, SAMPLING),
 )
