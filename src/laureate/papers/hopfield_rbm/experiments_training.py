@@ -96,7 +96,9 @@ def _guards(suffix: str) -> tuple[Guard, ...]:
 TUNED = (
     "Every arm is trained at every rate of one grid, by stochastic gradient descent; validation rows choose the "
     "rate, test rows are reported. The paper has one rate for all. Contrastive divergence with the hidden means in "
-    "both phases, and with the factor β that the authors' code leaves out. "
+    "both phases, and with the factor β that the authors' code leaves out. The projection, Hebb's rule and the class "
+    "means know the labels; principal components and random weights do not. Training ends after the declared updates, "
+    "not at convergence. "
 )
 PILOTS = (
     "The method note's pilots were known when this was declared; the grid and the margins were set after two seeds of "
