@@ -178,6 +178,7 @@ SPEED = Experiment(
         "CPU time on one thread, both sides compiled and in turn in one process; the effective number of the slowest "
         "pattern overlap. At β = 0.8, above the temperature at which patterns become metastable: below it both "
         "samplers stay where they began. " + PILOTS,
+        "Spins are visited with the couplings and with the weights, and the quicker of the two counts.",
         "Not at smoke: it reads a clock.",
     ),
     over_seeds="loop",
@@ -248,7 +249,8 @@ FEATURES = Experiment(
     deviations=(
         "Smoke has scikit-learn's digits (pixels above 0.45), desk 5,000 images of MNIST, 5 patterns a class, split "
         "anew for every seed; the paper has all of MNIST. Hidden means, not samples; penalised by L2 at its default, "
-        "not L1. " + PILOTS,
+        "not L1. The patterns know the labels of the training rows; principal components and random ones do not. "
+        "Regression stops after the declared iterations, which some fits reach before they converge. " + PILOTS,
     ),
     data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("mnist-5k",), "full": ("fashion-mnist",)},
     over_seeds="loop",
