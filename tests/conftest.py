@@ -34,6 +34,8 @@ SLOW_EXAMPLES = {
     "laureate.problems.views.ImagePairs",
     "laureate.problems.views.LabelledPairs",
     "laureate.sampling.diagnostics.mixing",
+    "laureate.selection.gan.KnockoffGAN",
+    "laureate.selection.mixture.MixtureKnockoffs",
 }
 
 # Modules of tests are read for examples too, but these share a name.

@@ -41,7 +41,7 @@ def test_a_swap_flips_just_the_swapped(name):
     swapped = np.array([True, False, True, True, False, False])
     found = np.asarray(statistic(KEY, *swap(x, knockoff, jnp.asarray(swapped)), y))
     np.testing.assert_allclose(found, np.where(swapped, -w, w), atol=2e-3 * np.abs(w).max())
-    check_antisymmetry(statistic, KEY)
+    check_antisymmetry(KEY, statistic)
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -99,9 +99,9 @@ def test_classes_are_a_column_each():
 
 def test_a_statistic_of_the_wrong_kind_is_refused():
     with pytest.raises(ValueError, match=r"antisymmetric.*Treat X and X_knockoff alike"):
-        check_antisymmetry(lambda key, x, knockoff, y: np.asarray(x).T @ np.asarray(y), KEY)
+        check_antisymmetry(KEY, lambda key, x, knockoff, y: np.asarray(x).T @ np.asarray(y))
     with pytest.raises(ValueError, match=r"one number a variable, shape \(5,\); got \(\)"):
-        check_antisymmetry(lambda key, x, knockoff, y: 0.0, KEY)
+        check_antisymmetry(KEY, lambda key, x, knockoff, y: 0.0)
     mixed = lambda key, x, knockoff, y: (x - knockoff).T @ y + jnp.sum(x)  # noqa: E731  (others' swaps show too)
     with pytest.raises(ValueError, match="must be antisymmetric"):
-        check_antisymmetry(mixed, KEY)
+        check_antisymmetry(KEY, mixed)

@@ -23,8 +23,10 @@ PAPER_SUPPORT = SupportSchedule()
 class ALISTA(AbstractSolver):
     """Analytic-weight LISTA (Liu et al. 2019): x ← η_{θ_k}(x − γ_k W̃ᵀ(Dx − b)).
 
-    D: dictionary [N, M] or an operator with ``matvec`` and ``rmatvec``. W: the weight; the analytic one without.
-    layers: K. support: which entries pass unshrunk; None: none do.
+    D: dictionary [N, M] or an operator with ``matvec`` and ``rmatvec``.
+    W: the weight [N, M]; the analytic one without.
+    layers: K, >= 1.
+    support: which entries pass unshrunk; None: none do.
     threshold: one θ_k for all entries (``"scalar"``), or one for each (``"coordinate"``).
     gamma, theta: to start from; 1 and 0.4/L with the analytic weight. With another one γ starts at 1/‖WᵀD‖: with W = D
         and γ = 1 it would diverge.

@@ -7,7 +7,6 @@ outside the image. Convolutions are matrix products with D² shifts, which vmap 
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -28,27 +27,41 @@ __all__ = [
 ]
 
 
+def _checked_filters(filters: Any) -> Array:
+    array = jnp.asarray(filters)
+    if array.ndim != 3 or array.shape[1] != array.shape[2]:
+        raise ValueError(f"filters must be [M, D, D], M square filters; got an array of shape {array.shape}.")
+    if array.shape[1] % 2 == 0:
+        raise ValueError(
+            f"filters must have an odd size D, so that 2D − 1 of Theorem 3 is centred; got {array.shape[1]}. "
+            "Pad them with a row and a column of zeros."
+        )
+    return array
+
+
+def _height_and_width(image: Any) -> tuple[int, int]:
+    height, width = image
+    return int(height), int(width)
+
+
 class ConvDictionary(AbstractDictionary):
     """The operator Σ_m d_m ∗ x_m for images of one size, with filters [M, D, D]; for every solver of this area."""
 
-    filters: Array
-    image: tuple[int, int] = eqx.field(static=True)
-    code_axes: ClassVar[int] = 3
+    filters: Array = eqx.field(converter=_checked_filters)
+    image: tuple[int, int] = eqx.field(static=True, converter=_height_and_width)
 
-    def __init__(self, filters: Any, image: tuple[int, int]):
-        self.filters = _checked_filters(filters)
-        height, width = image
+    def __check_init__(self):
         smallest = f"(H, W), at least the filters' {self.filters.shape[-1]}"
-        require("ConvDictionary", "image", smallest, image, lambda size: min(size) >= self.filters.shape[-1])
-        self.image = int(height), int(width)
+        require("ConvDictionary", "image", smallest, self.image, lambda size: min(size) >= self.filters.shape[-1])
 
     @property
     def shape(self) -> tuple[int, int]:
         """(N, M) as a matrix: pixels, and entries of a code."""
-        return int(np.prod(self.image)), int(np.prod(self._code_shape))
+        return int(np.prod(self.image)), int(np.prod(self.code_shape))
 
     @property
-    def _code_shape(self) -> tuple[int, int, int]:
+    def code_shape(self) -> tuple[int, int, int]:
+        """(H + D − 1, W + D − 1, M)."""
         number, size, _ = self.filters.shape
         return self.image[0] + size - 1, self.image[1] + size - 1, number
 
@@ -75,11 +88,7 @@ class ConvDictionary(AbstractDictionary):
             if b.ndim >= 3 and b.shape[-3:-1] == self.image:
                 advice = " Code the channels one by one (move them to the front), or learn one dictionary for all."
             raise ValueError(f"b must be images [..., {self.image[0]}, {self.image[1]}]; got {b.shape}.{advice}")
-        return jnp.zeros((*b.shape[:-2], *self._code_shape), b.dtype)
-
-    def start(self) -> Array:
-        """A random code."""
-        return jax.random.normal(jax.random.key(0), self._code_shape)
+        return jnp.zeros((*b.shape[:-2], *self.code_shape), b.dtype)
 
     def norms(self) -> Array:
         """‖d_m‖ of the filters: what is cut off at the border does not count."""
@@ -103,9 +112,16 @@ class ConvWeight(eqx.Module):
 class ConvALISTA(AbstractSolver):
     """Convolutional ALISTA (Liu et al. 2019, section 3.2): x_m ← η_{θ_k}(x_m − γ_k w_m ∗̃ (Σ_j d_j ∗ x_j − b)).
 
-    filters: [M, D, D]. image: (H, W). weight: filters [M, D, D]; the analytic ones without.
     γ starts at 1/‖WᵀD‖, and θ at 0.1 γ.
 
+    filters: [M, D, D], D odd.
+    image: (H, W), at least the filters' size.
+    weight: filters [M, D, D]; the analytic ones without.
+    layers: K, >= 1.
+    support: which entries pass unshrunk; None: none do.
+    normalize: work with filters of norm 1; codes stay in the units of yours.
+
+    >>> import jax
     >>> filters = jax.random.normal(jax.random.key(0), (4, 3, 3))
     >>> solver = ConvALISTA(filters, (8, 8), layers=5, normalize=True)
     >>> solver(jnp.ones((2, 8, 8))).shape, solver.num_parameters
@@ -160,6 +176,13 @@ class ConvLISTA(AbstractSolver):
     """The same layers with filters w of their own in every layer, learned: x ← η_{θ_k}(x − w_k ∗̃ (Σ d ∗ x − b)).
 
     start: the filters to begin with, times 1/‖WᵀD‖; the dictionary's own without.
+    The other arguments are those of ``ConvALISTA``.
+
+    >>> import jax
+    >>> filters = jax.random.normal(jax.random.key(0), (4, 3, 3))
+    >>> solver = ConvLISTA(filters, (8, 8), layers=5, normalize=True)
+    >>> solver(jnp.ones((2, 8, 8))).shape, solver.num_parameters
+    ((2, 10, 10, 4), 185)
     """
 
     dictionary: ConvDictionary
@@ -241,15 +264,3 @@ def _prepared(
     if not isinstance(dictionary, ConvDictionary):
         raise TypeError(f"{owner}.dictionary must be a ConvDictionary; got {type(dictionary).__name__}.")
     return dictionary, scale
-
-
-def _checked_filters(filters: Any) -> Array:
-    array = jnp.asarray(filters)
-    if array.ndim != 3 or array.shape[1] != array.shape[2]:
-        raise ValueError(f"filters must be [M, D, D], M square filters; got an array of shape {array.shape}.")
-    if array.shape[1] % 2 == 0:
-        raise ValueError(
-            f"filters must have an odd size D, so that 2D − 1 of Theorem 3 is centred; got {array.shape[1]}. "
-            "Pad them with a row and a column of zeros."
-        )
-    return array

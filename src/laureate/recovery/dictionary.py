@@ -7,7 +7,7 @@ need no word.
 import sys
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,17 +20,26 @@ __all__ = ["AbstractDictionary", "Dense", "Operator", "as_dictionary", "dense_ma
 
 
 class AbstractDictionary(eqx.Module):
-    """What every dictionary offers: D x, Dᵀ r, the zero code for a signal, and its size as a matrix (N, M).
-
-    code_axes: how many last axes of an array are one code.
-    """
-
-    code_axes: ClassVar[int] = 1
+    """What every dictionary offers: D x, Dᵀ r, the zero code for a signal, and its size as a matrix (N, M)."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """(N, M): numbers in a signal, numbers in a code."""
+
+    @property
+    @abstractmethod
+    def code_shape(self) -> tuple[int, ...]:
+        """The shape of one code, M numbers in all."""
+
+    @property
+    def code_axes(self) -> int:
+        """How many last axes of an array are one code."""
+        return len(self.code_shape)
+
+    def start(self) -> Array:
+        """A code that is orthogonal to no singular vector, but by accident: where a power iteration begins."""
+        return jax.random.normal(jax.random.key(0), self.code_shape)
 
     @abstractmethod
     def matvec(self, x: Array) -> Array:
@@ -44,17 +53,13 @@ class AbstractDictionary(eqx.Module):
     def zeros(self, b: Array) -> Array:
         """The code x = 0 for the signals ``b``; ``ValueError`` where they are not signals of this dictionary."""
 
-    def start(self) -> Array:
-        """A code that is orthogonal to no singular vector, but by accident: where a power iteration begins."""
-        return jax.random.normal(jax.random.key(0), (self.shape[1],))
-
+    @abstractmethod
     def norms(self) -> Array:
-        """‖d_m‖ of all atoms, one column at a time."""
-        return jax.lax.map(lambda unit: jnp.linalg.norm(self.matvec(unit)), jnp.eye(self.shape[1]))
+        """‖d_m‖ of all atoms."""
 
+    @abstractmethod
     def divided_by(self, norms: Array) -> "AbstractDictionary":
         """The dictionary with its atoms divided by these numbers."""
-        return Operator(_Divided(self, norms))
 
 
 class Dense(AbstractDictionary):
@@ -66,6 +71,11 @@ class Dense(AbstractDictionary):
     def shape(self) -> tuple[int, int]:
         """(N, M)."""
         return self.matrix.shape[-2], self.matrix.shape[-1]
+
+    @property
+    def code_shape(self) -> tuple[int]:
+        """(M,)."""
+        return (self.matrix.shape[-1],)
 
     def matvec(self, x: Array) -> Array:
         """D x for every row of x."""
@@ -102,6 +112,11 @@ class Operator(AbstractDictionary):
         rows, columns = self.operator.shape
         return int(rows), int(columns)
 
+    @property
+    def code_shape(self) -> tuple[int]:
+        """(M,)."""
+        return (self.shape[1],)
+
     def matvec(self, x: Array) -> Array:
         """D x for every row of x."""
         return jnp.vectorize(self.operator.matvec, signature="(m)->(n)")(x)
@@ -113,6 +128,14 @@ class Operator(AbstractDictionary):
     def zeros(self, b: Array) -> Array:
         """[..., M] zeros for signals [..., N]."""
         return _zeros(b, self.shape)
+
+    def norms(self) -> Array:
+        """‖d_m‖ of all atoms, one column at a time."""
+        return jax.lax.map(lambda unit: jnp.linalg.norm(self.matvec(unit)), jnp.eye(self.shape[1]))
+
+    def divided_by(self, norms: Array) -> AbstractDictionary:
+        """The operator with its columns divided by these numbers."""
+        return Operator(_Divided(self, norms))
 
 
 class _Divided(eqx.Module):

@@ -16,13 +16,24 @@ __all__ = ["HyperLISTA"]
 
 
 class HyperLISTA(AbstractSolver):
-    """Instance-adaptive ALISTA (Chen et al. 2021): x ← η^{p}_{θ}(x − Wᵀ(Dx − b) + β (x − x⁻)) with, for every signal,
+    """ALISTA whose step, threshold and support adapt to every signal; three numbers are learned (Chen et al. 2021).
 
+    x ← η^{p}_{θ}(x − Wᵀ(Dx − b) + β (x − x⁻)) with, for every signal,
     θ = c₁ μ ‖D⁺(Dx − b)‖₁,   β = c₂ μ ‖x‖₀,   p = c₃ min(log(‖D⁺b‖₁ / ‖D⁺(Dx − b)‖₁), M).
 
-    c: (c₁, c₂, c₃), all that is learned; p counts entries. W: the analytic weight unless given. The original computes a
-    symmetric one, W = (GᵀG)D, by a search without closed form; pass it as W to use it. c₃ acts through a choice and has
-    no gradient: search it. most: at most so many entries pass unshrunk, all without a number; few are found faster.
+    D: dictionary [N, M]; an operator is turned into a matrix.
+    W: the weight [N, M]; the analytic one without. The original computes a symmetric one, W = (GᵀG)D, by a search
+        without closed form; pass it here to use it.
+    layers: K, >= 1.
+    c: (c₁, c₂, c₃), >= 0, all that is learned; p counts entries. c₃ acts through a choice and has no gradient: search
+        it.
+    most: at most so many entries pass unshrunk, all without a number; few are found faster.
+    normalize: work with unit columns; codes stay in the units of D.
+
+    >>> D = jnp.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]])
+    >>> solver = HyperLISTA(D, layers=4)
+    >>> solver(jnp.ones((3, 2))).shape, solver.num_parameters
+    ((3, 3), 3)
     """
 
     dictionary: AbstractDictionary

@@ -18,7 +18,11 @@ __all__ = ["FISTA", "ISTA"]
 class ISTA(AbstractSolver):
     """Proximal gradient descent on the lasso: x ← η_{λ/L}(x − Dᵀ(Dx − b)/L) (Daubechies et al. 2004).
 
-    D: dictionary [N, M] or an operator. layers: iterations. penalty: λ. L is 1.001 ‖D‖² unless given.
+    D: dictionary [N, M] or an operator with ``matvec`` and ``rmatvec``.
+    layers: iterations, >= 1.
+    penalty: λ, >= 0.
+    lipschitz_constant: L, > 0; 1.001 ‖D‖² unless given.
+    normalize: work with unit columns; codes stay in the units of D.
 
     >>> x = ISTA(jnp.eye(2), layers=200, penalty=0.1)(jnp.array([1.0, 0.05]))
     >>> [round(float(v), 4) for v in x]
@@ -60,7 +64,11 @@ class ISTA(AbstractSolver):
 class FISTA(AbstractSolver):
     """ISTA with Nesterov's momentum (Beck & Teboulle 2009): t ← (1 + √(1 + 4t²))/2, y = x + (t_k − 1)/t_{k+1} (x − x⁻).
 
-    D: dictionary [N, M] or an operator. layers: iterations. penalty: λ. L is 1.001 ‖D‖² unless given.
+    The arguments are those of ``ISTA``.
+
+    >>> x = FISTA(jnp.eye(2), layers=50, penalty=0.1)(jnp.array([1.0, 0.05]))
+    >>> [round(float(v), 4) for v in x]
+    [0.9, 0.0]
     """
 
     dictionary: AbstractDictionary

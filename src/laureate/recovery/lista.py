@@ -20,7 +20,15 @@ Start = Literal["dictionary", "analytic"]
 class LISTA(AbstractSolver):
     """Learned ISTA (Gregor & LeCun 2010): x ← η_{θ_k}(W¹_k b + W²_k x), both matrices of every layer learned.
 
-    It starts as ISTA with λ = 0.4: W¹ = Dᵀ/L, W² = I − DᵀD/L. An operator D is turned into a matrix.
+    It starts as ISTA with λ = 0.4: W¹ = Dᵀ/L, W² = I − DᵀD/L.
+
+    D: dictionary [N, M]; an operator is turned into a matrix.
+    layers: K, >= 1.
+    normalize: work with unit columns; codes stay in the units of D.
+
+    >>> x = LISTA(jnp.eye(2), layers=30)(jnp.array([1.0, 0.05]))  # untrained: the lasso with λ = 0.4
+    >>> [round(float(v), 2) for v in x]
+    [0.6, 0.0]
     """
 
     dictionary: AbstractDictionary
@@ -59,7 +67,15 @@ class LISTA(AbstractSolver):
 class LISTACP(AbstractSolver):
     """LISTA with coupled weights and support selection (Chen et al. 2018): x ← η_{θ_k}(x − W_kᵀ(Dx − b)).
 
+    D: dictionary [N, M]; an operator is turned into a matrix.
+    layers: K, >= 1.
+    support: which entries pass unshrunk; None: none do.
     start: ``"dictionary"``: W_k = D/L, as its authors do; ``"analytic"``: the analytic weight.
+    normalize: work with unit columns; codes stay in the units of D.
+
+    >>> solver = LISTACP(jnp.eye(2), layers=30, support=None)
+    >>> [round(float(v), 2) for v in solver(jnp.array([1.0, 0.05]))], solver.num_parameters
+    ([0.6, 0.0], 150)
     """
 
     dictionary: AbstractDictionary
@@ -106,6 +122,11 @@ class TiLISTA(AbstractSolver):
     """Tied LISTA (Liu et al. 2019): x ← η_{θ_k}(x − γ_k Wᵀ(Dx − b)), one W for all layers, learned.
 
     start: ``"dictionary"``: W = D, γ = 1/L; ``"analytic"``: the analytic weight, γ = 1.
+    The other arguments are those of ``LISTACP``.
+
+    >>> solver = TiLISTA(jnp.eye(2), layers=30, support=None)
+    >>> [round(float(v), 2) for v in solver(jnp.array([1.0, 0.05]))], solver.num_parameters
+    ([0.6, 0.0], 64)
     """
 
     dictionary: AbstractDictionary

@@ -26,7 +26,8 @@ class CopulaKnockoffs(eqx.Module):
     x_j = F_j⁻¹(Φ(z_j)) too, and the same map of both halves of an exchangeable pair leaves it exchangeable: the
     knockoffs are as valid as those of the scores. A column of K codes yields codes among these K.
 
-    sampler: fitted to the scores. columns: which are mapped; None: all.
+    sampler: fitted to the scores.
+    columns: which are mapped; None: all.
 
     >>> import jax
     >>> x = jnp.stack([jax.random.bernoulli(k, 0.3, (80,)) for k in jax.random.split(jax.random.key(0), 3)], 1)

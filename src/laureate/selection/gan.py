@@ -41,14 +41,30 @@ class KnockoffGAN(eqx.Module):
 
     The defaults are the paper's; ``KnockoffGAN.released()`` has those of its code. Inputs are standardised.
 
-    power: λ. stability: μ. hidden: the hint where nothing is revealed. revealed: the share of hints that tell.
-    uniform: 1 for Z ~ U[0, 1]^p, 0 for N(0, 1)^p. inner_steps: updates of D, f and T for one of G.
+    power: λ, >= 0.
+    stability: μ, >= 0.
+    hidden: the hint where nothing is revealed, in [0, 1].
+    revealed: the share of hints that tell, in [0, 1].
+    penalty: weight of the gradient penalty in L_f, >= 0.
+    uniform: 1 for Z ~ U[0, 1]^p, 0 for N(0, 1)^p.
+    inner_steps: updates of D, f and T for one of G, >= 1.
     simultaneous: 1 to let G answer the networks as they were before these updates.
     start: 1 to let the networks correct second-order Gaussian knockoffs, 0 to begin from nothing.
     moments, target: weights of two terms of ours: the gap of moments, and (cor(X_j, X̃_j) - 1 + s_j)² with MVR's s.
-    width: hidden units of G, D and f; None: p. depth: their hidden layers. activation: G's and D's.
+    learning_rate, momentum: Adam's rate and β₁, for all networks.
+    num_steps: updates of G, a multiple of ``checkpoints``.
+    batch: rows of a minibatch, >= 4.
+    width: hidden units of G, D and f; None: p.
+    depth: their hidden layers, >= 1.
+    activation: of G and D, "tanh" or "relu".
     validation: the share of rows kept back for the validity test, by which the best of ``checkpoints`` states, the
         start among them, is kept; 0: the last is.
+    checkpoints: how often the losses are recorded, and that test is made, >= 1.
+
+    >>> x = jax.random.normal(jax.random.key(0), (40, 2))
+    >>> fitted = KnockoffGAN(num_steps=2, checkpoints=1, batch=8).fit(jax.random.key(1), x)
+    >>> fitted.sample(jax.random.key(2), x).shape
+    (40, 2)
     """
 
     power: float | Array = 1.0

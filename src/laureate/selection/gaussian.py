@@ -25,7 +25,8 @@ class GaussianKnockoffs(eqx.Module):
 
     X̃ | X ~ N(X - (X - μ) Σ⁻¹ S, 2S - S Σ⁻¹ S),  S = diag(s),  0 ≼ S ≼ 2Σ  (Candès, Fan, Janson & Lv 2018, eq. 3.2)
 
-    mean: ``[p]``. covariance: ``[p, p]``, positive definite.
+    mean: ``[p]``.
+    covariance: ``[p, p]``, positive definite.
     method: how s is chosen, `solve_s`.
 
     >>> import jax

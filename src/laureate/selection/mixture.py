@@ -20,7 +20,14 @@ class GaussianMixtureKnockoffs(eqx.Module):
 
     k ~ P(k | X) ∝ w_k N(X; μ_k, Σ_k),  then X̃ as in `GaussianKnockoffs` of component k.
 
-    weights: ``[K]``, >= 0; only their ratios matter. means: ``[K, p]``. covariances: ``[K, p, p]``, positive definite.
+    weights: ``[K]``, >= 0; only their ratios matter.
+    means: ``[K, p]``.
+    covariances: ``[K, p, p]``, positive definite.
+    method: how each component's s is chosen, `solve_s`.
+
+    >>> sampler = GaussianMixtureKnockoffs([0.3, 0.7], [[-2.0, 0.0], [2.0, 0.0]], [jnp.eye(2), jnp.eye(2)], "equi")
+    >>> sampler.sample(jax.random.key(0), jnp.ones((5, 2))).shape
+    (5, 2)
     """
 
     log_weights: Array
@@ -52,8 +59,18 @@ class GaussianMixtureKnockoffs(eqx.Module):
 class MixtureKnockoffs(eqx.Module):
     """Knockoffs from a mixture of Gaussians that is fitted to the table.
 
-    num_components: K. restarts: how many fits from random rows; the likeliest is kept. num_steps: of each fit.
-    ridge: added to the variances of a component, in units of the table's own.
+    (w, μ, Σ) = argmax Σ_i log Σ_k w_k N(X_i; μ_k, Σ_k) by expectation maximisation, then `GaussianMixtureKnockoffs`.
+
+    num_components: K, >= 1.
+    method: how each component's s is chosen, `solve_s`.
+    restarts: how many fits from random rows, >= 1; the likeliest is kept.
+    num_steps: of each fit, >= 1.
+    ridge: > 0, added to the variances of a component, in units of the table's own.
+
+    >>> x = jax.random.normal(jax.random.key(0), (60, 2))
+    >>> fitted = MixtureKnockoffs(2, "equi", restarts=1, num_steps=3).fit(jax.random.key(1), x)
+    >>> fitted.sample(jax.random.key(2), x).shape
+    (60, 2)
     """
 
     num_components: int = eqx.field(static=True, default=4)

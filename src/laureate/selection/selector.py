@@ -106,7 +106,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
 
         statistic = STATISTICS[self.statistic]() if isinstance(self.statistic, str) else self.statistic
         if not isinstance(self.statistic, str):
-            check_antisymmetry(statistic, statistic_key, response=response)
+            check_antisymmetry(statistic_key, statistic, response=response)
 
         n, p = x.shape
         order = np.asarray(jax.random.permutation(order_key, n))

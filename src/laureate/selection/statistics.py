@@ -161,7 +161,7 @@ def lasso(gram: Array, correlation: Array, penalty: Array, start: Array | None =
 
 
 def check_antisymmetry(
-    statistic: Callable[..., Any], key: Array, num_rows: int = 60, num_variables: int = 5, response: Any = None
+    key: Array, statistic: Callable[..., Any], num_rows: int = 60, num_variables: int = 5, response: Any = None
 ) -> None:
     """``ValueError`` unless swapping variables with their knockoffs flips the sign of just these W.
 
@@ -169,8 +169,8 @@ def check_antisymmetry(
     response: ``[n]`` or ``[n, k]``, of the kind that the statistic is for: y is tried with its values, such as classes.
 
     >>> import jax
-    >>> check_antisymmetry(LassoDifference(), jax.random.key(0))
-    >>> check_antisymmetry(lambda key, x, knockoff, y: jnp.abs(x.T @ y), jax.random.key(0))
+    >>> check_antisymmetry(jax.random.key(0), LassoDifference())
+    >>> check_antisymmetry(jax.random.key(0), lambda key, x, knockoff, y: jnp.abs(x.T @ y))
     Traceback (most recent call last):
     ValueError: statistic must be antisymmetric: swapping variable 0 with its knockoff must turn W[0] into -W[0]; ...
     """
