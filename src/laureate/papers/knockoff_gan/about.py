@@ -2,7 +2,13 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.knockoff_gan.experiments import FILTERS, MUTUAL_INFORMATION, REAL, VALIDITY
-from laureate.papers.knockoff_gan.experiments_training import ARCHITECTURE, FRONTIER, NON_GAUSSIAN, TRAINING
+from laureate.papers.knockoff_gan.experiments_training import (
+    ARCHITECTURE,
+    FRONTIER,
+    NON_GAUSSIAN,
+    REAL_NETWORK,
+    TRAINING,
+)
 
 __all__ = ["PAPER"]
 
@@ -42,5 +48,15 @@ PAPER = Paper(
         "2000, at a tenth of our rate), though its own discriminator saw nothing, and found no more than simpler "
         "knockoffs: start with second-order, copula or mixture knockoffs and let the test judge."
     ),
-    experiments=(FILTERS, VALIDITY, MUTUAL_INFORMATION, REAL, TRAINING, FRONTIER, NON_GAUSSIAN, ARCHITECTURE),
+    experiments=(
+        FILTERS,
+        VALIDITY,
+        MUTUAL_INFORMATION,
+        REAL,
+        REAL_NETWORK,
+        TRAINING,
+        FRONTIER,
+        NON_GAUSSIAN,
+        ARCHITECTURE,
+    ),
 )

@@ -7,7 +7,7 @@ Tests, margins and settings were written down before anything here was run; what
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.knockoff_gan.experiments import MEDIAN
 
-__all__ = ["ARCHITECTURE", "FRONTIER", "NON_GAUSSIAN", "TRAINING"]
+__all__ = ["ARCHITECTURE", "FRONTIER", "NON_GAUSSIAN", "REAL_NETWORK", "TRAINING"]
 
 TRIALS = "laureate.papers.knockoff_gan.trials_training"
 TABLES = "laureate.problems.tables"
@@ -24,6 +24,7 @@ FULL = {
     "q": 0.1,
     "responses": 100,
 }
+REAL_SIZE = {"num_true": 10, "amplitude": 8.0, "q": 0.2}
 SIZE = (
     "20 variables, 8 of them true, n = 1000, q = 0.2 (smoke: n = 300, batch 64) where the paper has 1000, 60, 3000 and "
     "0.1; Adam at 0.001 for fewer steps where its code has 0.0001 for 2000: with so narrow networks little else moves. "
@@ -412,4 +413,78 @@ ARCHITECTURE = Experiment(
         "G, D and f change together; T keeps its two units. λ = μ = 1 throughout.",
     ),
     over="data sets",
+)
+
+REAL_NETWORK = Experiment(
+    name="real-network",
+    title="KnockoffGAN on real inputs: made-up responses and the real one",
+    trial=f"{TRIALS}:real_network",
+    problem=f"{TABLES}:BreastCancer",
+    accepts=("inputs", "response"),
+    data=("breast-cancer",),
+    arms=(
+        _network("published", "as in the text: λ = 1, μ = 1"),
+        _network("released", "as in the code: λ = 0.01, normal Z, hidden hints 0", power=0.01, hidden=0.0, uniform=0.0),
+        _network("second-order", "second-order Gaussian knockoffs, nothing trained", **UNTRAINED),
+    ),
+    scales={
+        "tiny": Scale(
+            2, block=2, compilation="lightest", responses=2, **{n: v for n, v in TINY.items() if n != "rows"}
+        ),
+        "desk": Scale(20, cost=30, responses=20, steps=300, **(REAL_SIZE | {"batch": 64, "learning_rate": 1e-3})),
+        "full": Scale(100, cost=3600, responses=100, steps=2000, **(REAL_SIZE | {"batch": 128, "learning_rate": 1e-4})),
+    },
+    claims=(
+        Claim(
+            "real-network",
+            "For the response that the table came with, KnockoffGAN selects more variables than second-order "
+            "knockoffs do, by more than one.",
+            metric="selected",
+            method="published",
+            baseline="second-order",
+            better="higher",
+            margin=1.0,
+            unit="variables",
+            source="section 5.2",
+            role="stand-in",
+            reported="9 and 8 variables at q = 0.05, the original knockoffs none",
+        ),
+        Claim(
+            "real-network-fdr",
+            "On these inputs, with true variables that we chose, it keeps the false discovery rate at most at q = 0.2.",
+            metric="fdp",
+            method="published",
+            kind="bound",
+            at_most=0.2,
+            unit="share of the selected",
+            source="section 5.2 has no truth to compare with; our own question",
+            role="extension",
+        ),
+        Claim(
+            "real-network-validity",
+            "How well are its knockoffs told from the real rows?",
+            metric="accuracy",
+            method="published",
+            kind="question",
+            unit="share of held-out rows",
+            role="extension",
+        ),
+    ),
+    guards=(
+        Guard("limit", "accuracy", high=0.6, arms=("published", "second-order"), claims=("real-network",)),
+        Guard("limit", "tpr", low=0.0, arms=("published",), claims=("real-network-fdr",)),
+    ),
+    deviations=(
+        "scikit-learn's breast cancer table (569 × 30, its label as a number) where the paper has a biobank that is "
+        "not public; q = 0.2 where it has 0.05, for with 30 columns hardly anything could be selected; the lasso's "
+        "statistic where it has a random forest's.",
+        "A count is worth nothing where the knockoffs are invalid: the claim is held back where the knockoffs of "
+        "either arm are told in 60 % of held-out rows or more, about where KnockoffSelector refuses this many.",
+        "Adam at 0.001 for 300 steps of 64 rows; full has the authors' 2,000 steps of 128 at 0.0001 and was never run "
+        "by us. Not at smoke, where so few steps move nothing.",
+        STANDARDISED,
+        SEEN,
+        "Declared after desk results of the other experiments, none of this one.",
+        "One table: seeds differ in networks, knockoffs, true variables and noise.",
+    ),
 )

@@ -22,7 +22,7 @@ from laureate.selection import (
     validity_report,
 )
 
-__all__ = ["filters", "mutual_information", "real", "respond", "score", "selections", "validity"]
+__all__ = ["filters", "judged_on_real", "mutual_information", "real", "respond", "score", "selections", "validity"]
 
 CORRELATIONS = (0.0, 0.3, 0.6)
 INFORMATION = (0.0, 0.5, 0.7, 0.9)
@@ -153,6 +153,11 @@ def mutual_information(key: Array, arm: Settings, problem: None, scale: Settings
 
 
 def real(key: Array, arm: Settings, problem: Table, scale: Settings) -> dict[str, Array]:
+    """Knockoffs of real inputs by an arm's sampler."""
+    return judged_on_real(key, _sampler(arm.sampler), problem, scale)
+
+
+def judged_on_real(key: Array, sampler: Any, problem: Table, scale: Settings) -> dict[str, Array]:
     """Knockoffs of real inputs: made-up responses, no response, the real one, and the validity test.
 
     As in KnockoffSelector the sampler is fitted to seven tenths of the rows and tested on the others.
@@ -162,7 +167,7 @@ def real(key: Array, arm: Settings, problem: Table, scale: Settings) -> dict[str
     fit_key, draw_key, response_key, null_key, order_key = jax.random.split(key, 5)
     order = jnp.argsort(jax.random.uniform(order_key, (n,)))
     held, known = order[: 3 * n // 10], order[3 * n // 10 :]
-    knockoff = _sampler(arm.sampler).fit(fit_key, x[known]).sample(draw_key, x)
+    knockoff = sampler.fit(fit_key, x[known]).sample(draw_key, x)
     report = validity_report(x[held], knockoff[held], order_key)
     made_up = selections(response_key, x, knockoff, Settings(dict(scale), num_true=min(scale.num_true, max(1, p // 2))))
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from laureate.lab.claim import Settings
-from laureate.papers.knockoff_gan.trials import LEVEL, selections
-from laureate.problems.tables import Design
+from laureate.papers.knockoff_gan.trials import LEVEL, judged_on_real, selections
+from laureate.problems.tables import Design, Table
 from laureate.selection import KnockoffGAN, MixtureKnockoffs, RefinedKnockoffs, validity_report
 
-__all__ = ["architecture", "frontier", "non_gaussian", "training"]
+__all__ = ["architecture", "frontier", "non_gaussian", "real_network", "training"]
 
 POWERS = (0.0, 0.01, 0.1, 0.3, 1.0, 3.0)
 
@@ -75,3 +75,8 @@ def architecture(key: Array, arm: Settings, problem: Design, scale: Settings) ->
     width = arm.width * problem.num_variables
     sampler = _network(arm, scale, width=width, depth=arm.depth, activation=arm.activation)
     return judged(key, sampler, problem, scale)
+
+
+def real_network(key: Array, arm: Settings, problem: Table, scale: Settings) -> dict[str, Array]:
+    """One training on real inputs."""
+    return judged_on_real(key, _network(arm, scale), problem, scale)
