@@ -1,7 +1,8 @@
 """Liu, Chen, Wang & Yin (ICLR 2019): analytic weights for unrolled sparse recovery."""
 
 from laureate.lab.claim import Paper
-from laureate.papers.alista.experiments import CONDITIONING, DRIFT, NOISE, RECOVERY
+from laureate.papers.alista.experiments import NOISE, RECOVERY
+from laureate.papers.alista.experiments_drift import CONDITIONING, DRIFT
 from laureate.papers.alista.experiments_exact import CERTIFICATE, CLOSED_FORM, CONV_THRESHOLD, DENOISING
 
 __all__ = ["PAPER"]
