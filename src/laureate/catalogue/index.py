@@ -18,32 +18,34 @@ import sqlite3
 import sys
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from laureate import __version__
 from laureate.catalogue import library
+from laureate.catalogue.english import SHIPPED_WORDS, direction, packed, shipped_words
 from laureate.catalogue.entry import SHIPPED, Entry
 from laureate.catalogue.synonyms import analysed
-from laureate.catalogue.words import compact, raw_words
+from laureate.catalogue.words import STOP_WORDS, compact, raw_words
 from laureate.lab.storing.home import home
 
-__all__ = ["READY", "build", "fingerprint", "index_path", "opened", "profile", "write"]
+__all__ = ["READY", "build", "fingerprint", "index_path", "known_words", "opened", "phrases", "profile", "write"]
 
 # How much one occurrence counts by where it stands, tuned on half of tests/catalogue/queries.jsonl.
 WEIGHTS = {
     "name": 1.5, "title": 1.0, "authors": 0.5, "problem": 1.5, "does": 1.0, "demo": 0.8, "area": 0.3, "ask": 1.0,
-    "terms": 0.35, "abstract": 0.25, "only abstract": 1.0,
+    "symptom": 0.7, "also": 0.8, "terms": 0.35, "abstract": 0.25, "only abstract": 1.0,
 }  # fmt: skip
 # The length, in words, at which an occurrence counts for its full weight: about the average of the field.
 LENGTHS = {
-    "name": 3, "title": 10, "authors": 10, "problem": 11, "does": 24, "demo": 12, "area": 3, "ask": 7, "terms": 30,
-    "abstract": 110, "only abstract": 110,
+    "name": 3, "title": 10, "authors": 10, "problem": 11, "does": 24, "demo": 12, "area": 3, "ask": 7, "symptom": 9,
+    "also": 10, "terms": 30, "abstract": 110, "only abstract": 110,
 }  # fmt: skip
 LENGTH_SHARE = 0.4
 # Made when the package is built or installed (hatch_build.py), so that not even the first search has to wait.
 READY = Path(__file__).with_name("index.sqlite")
-SOURCES = ("words.py", "synonyms.py", "index.py")
+SOURCES = ("words.py", "synonyms.py", "index.py", "english.py")
+LONGEST_PHRASE = 60  # words of a text that are compared by their meaning
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -62,6 +64,9 @@ CREATE TABLE words (
 ) WITHOUT ROWID;
 -- For the last word of a question that is still being typed.
 CREATE INDEX words_by_word ON words (word, person, papers);
+-- What words mean (english.py), and the directions of a paper's phrases, one after another.
+CREATE TABLE english (word TEXT PRIMARY KEY, rank INTEGER NOT NULL, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE phrases (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL);
 CREATE TABLE names (name TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (name, number)) WITHOUT ROWID;
 """
 
@@ -75,7 +80,7 @@ def fingerprint(revision: str | None = None) -> str:
     """Another text whenever papers or the code that reads them change. ``revision``: else of the library."""
     revision = library.revision() if revision is None else revision
     digest = hashlib.blake2b(f"{__version__} {sys.byteorder} {revision}".encode(), digest_size=16)
-    for path in (SHIPPED, *(Path(__file__).with_name(name) for name in SOURCES)):
+    for path in (SHIPPED, SHIPPED_WORDS, *(Path(__file__).with_name(name) for name in SOURCES)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -148,12 +153,16 @@ def build(db: sqlite3.Connection, papers: Iterable[Entry], mark: str) -> None:
     postings: dict[str, tuple[array, array]] = {}
     words: collections.Counter[str] = collections.Counter()
     people: collections.Counter[str] = collections.Counter()
+    english = {word: (rank, vector) for word, rank, vector in shipped_words()}
+    db.executemany("INSERT INTO english VALUES (?, ?, ?)", sorted((word, *row) for word, row in english.items()))
     count = 0
     for count, entry in enumerate(papers, 1):
         data = json.dumps(entry.record(), ensure_ascii=False)
         row = (entry.id, entry.area, entry.kind, entry.venue, entry.decision, entry.award, entry.fit, data)
         db.execute("INSERT INTO papers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (count, *row))
         db.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", ((name, count) for name in _names(entry)))
+        vectors = [packed(direction(english[word] for word in known_words(text, english))) for text in phrases(entry)]
+        db.execute("INSERT INTO phrases VALUES (?, ?)", (count, b"".join(vectors)))
         said: set[str] = set()
         for form, weight in profile(entry, said).items():
             numbers, weights = postings.setdefault(form, (array("I"), array("H")))
@@ -186,9 +195,24 @@ def _fields(entry: Entry) -> Iterable[tuple[str, str]]:
     yield "area", f"{entry.area} {entry.kind} {entry.award}"
     for ask in entry.asks:
         yield "ask", ask
+    for symptom in entry.symptoms:
+        yield "symptom", symptom
+    yield "also", " ".join(entry.also)
     yield "terms", " ".join(entry.terms)
     # An imported paper has no words of ours; its abstract has to say everything.
     yield "abstract" if entry.asks else "only abstract", entry.abstract
+
+
+def phrases(entry: Entry) -> list[str]:
+    """The texts of a paper that a question may resemble as a whole, each by itself."""
+    texts = (f"{entry.title} {entry.name}", entry.problem, entry.does, *entry.asks, *entry.symptoms)
+    return [text for text in (*texts, " ".join(entry.also), entry.abstract) if text.strip()]
+
+
+def known_words(text: str, known: Container[str]) -> list[str]:
+    """The words of a text that say something and are among ``known``, hyphens opened."""
+    parts = (part for word in raw_words(text)[:LONGEST_PHRASE] for part in re.split("[-']", word))
+    return [part for part in parts if part not in STOP_WORDS and part in known]
 
 
 def _opened(name: str) -> str:

@@ -40,37 +40,37 @@ def distance(first: str, second: str, most: int) -> int:
 def corrections(db: sqlite3.Connection, word: str, most: int = 3) -> list[Correction]:
     """What a word that no paper has may have meant, the likeliest first.
 
-    Few errors count before frequency; a word of the text counts before a person's name.
+    Few errors count before frequency. Persons' names are no dictionary: they resemble too many words.
     """
-    if len(word) < 4 or not word.isalpha():
-        return []
-    edits = 1 if len(word) < 6 else 2
+    if len(word) < 5 or not word.isalpha():
+        return []  # so short a word is somebody's abbreviation
+    edits = 1 if len(word) < 7 else 2
     lengths = tuple(range(len(word) - edits, len(word) + edits + 1))
     marks = ", ".join("?" * len(lengths))
     first = db.execute(
-        f"SELECT word, papers, person FROM words WHERE length IN ({marks}) AND word >= ? AND word < ?",
+        f"SELECT word, papers FROM words WHERE person = 0 AND length IN ({marks}) AND word >= ? AND word < ?",
         (*lengths, word[0], chr(ord(word[0]) + 1)),
     )
     found = _nearest(first, word, edits)
     if not found:
         # The first letter itself may be wrong: words with the same middle or the same end.
         rest = db.execute(
-            f"SELECT word, papers, person FROM words WHERE length IN ({marks})"
+            f"SELECT word, papers FROM words WHERE person = 0 AND length IN ({marks})"
             " AND (substr(word, 2, 3) = ? OR substr(word, 3, 3) = ? OR substr(word, -3) = ?)",
             (*lengths, word[1:4], word[2:5], word[-3:]),
         )
         found = _nearest(rest, word, edits)
-    return [Correction(text, count, papers) for (count, _, papers), text in sorted(found)[:most]]
+    return sorted(found, key=lambda it: (it.edits, -it.papers, it.word))[:most]
 
 
-def _nearest(rows: sqlite3.Cursor, word: str, edits: int) -> list[tuple[tuple[int, int, int], str]]:
+def _nearest(rows: sqlite3.Cursor, word: str, edits: int) -> list[Correction]:
     letters = set(word)
     found = []
-    for text, papers, person in rows:
+    for text, papers in rows:
         # Each edit changes the set of letters by at most two.
         if len(letters.symmetric_difference(text)) <= 2 * edits and (apart := distance(word, text, edits)) <= edits:
-            found.append(((apart + person, -papers, papers), text))
-    return [((apart, order, papers), text) for (apart, order, papers), text in found]
+            found.append(Correction(text, apart, papers))
+    return found
 
 
 def near(db: sqlite3.Connection, word: str, most: int = 5) -> list[str]:

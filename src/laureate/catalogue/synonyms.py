@@ -479,11 +479,69 @@ def _written() -> tuple[tuple[tuple[str, ...], str], ...]:
     return tuple((_sequence(phrase), stem(short)) for short, _, phrase in lines)
 
 
+# Programs, models, data sets and environments that people name instead of their problem.
+PRODUCTS = """
+stylegan, stylegan2, stylegan3, dcgan, progan, pggan > gan, generat, image
+pix2pix, cyclegan, spade > gan, image, translation
+wgan, wgan-gp > gan, discriminator, critic
+ddpm, guided-diffusion, diffusers, stablediffusion > diffusion, sampl, generat
+realnvp, glow, nflows > flow, density, invertible
+yolo, yolov3, yolov4, yolov5, yolov8, ultralytics, detectron, detectron2, mmdetection, ssd300 > detect, object, box
+maskrcnn, unet, deeplab, mmsegmentation > segment, image
+resnet, resnet18, resnet50, vgg, vgg16, efficientnet, mobilenet, densenet, timm > cnn, image, classify
+vit, deit, swin > transformer, image
+bert, roberta, albert, distilbert, electra, sbert > bert, language, pretrain
+gpt2, gpt3, llama > language, generat, transformer
+huggingface, simpletransformers, spacy, fairseq, allennlp > nlp, text, language
+opennmt, marian, sacrebleu > translation
+tacotron, wavenet, waveglow, melgan, hifigan, coqui > tts, speech
+wav2vec, deepspeech, espnet, kaldi, whisper > speech, asr, audio
+ppo, trpo, a2c, a3c, impala > policy, rl, actor
+sac, td3, ddpg > actor, critic, rl, continuous
+dqn, rainbow, c51 > q-learning, value, rl, atari
+sb3, baselines3, stable-baselines, stable-baselines3, rllib, tianshou, cleanrl, acme > rl, policy, agent
+d3rlpy, d4rl, cql, bcq > offline, rl
+dreamer, planet, muzero, alphazero, mcts > planning, model-based, rl
+gym, gymnasium, openai-gym, pettingzoo, unity, ml-agents, minigrid, carracing > rl, environment, agent
+mujoco, pybullet, brax, isaac, isaacgym, dm-control > simulator, physics, control, rl
+halfcheetah, cartpole, cart-pole, ant-v2, walker2d, lunarlander > control, rl, continuous
+montezuma, pitfall > exploration, sparse, atari
+carla, highway-env > driving, rl
+xgboost, lightgbm, catboost, gbdt, randomforest > tabular, tree, boosting
+sklearn, scikit, scikit-learn > tabular, classifier
+imblearn, smote > imbalance, class
+pytorch-geometric, torch-geometric, pyg, dgl, deepgraph > gnn, graph
+graphsage, gat, gcn > gnn, node, graph
+rdkit, deepchem, chemprop, qm9, moleculenet > molecule, property
+alphafold, rosetta, pdb > protein, structure
+pointnet, kitti, open3d, modelnet > pointcloud, 3d, lidar
+nerf, instant-ngp > 3d, view, render, scene
+flwr, flower, fedavg, fedml, leaf > federated, client
+opacus, tff > privacy, dp
+horovod, ddp, deepspeed, nccl > distributed, worker, communication
+optuna, hyperopt, raytune, ray-tune > hyperparameter, tune
+nni, autokeras, darts, enas, nasbench > nas, architecture
+tflite, onnx, tensorrt, coreml > quantise, deploy, mobile, inference
+torchattacks, foolbox, cleverhans, autoattack, pgd, fgsm > attack, adversary, robust
+gradcam, grad-cam, captum, lime, shap > saliency, attribution, explain
+simclr, moco, byol, simsiam, swav, barlow > contrastive, selfsupervis, representation
+maml, protonet, prototypical, learn2learn > fewshot, meta, adapt
+ewc, avalanche > continual, forget
+pymc, pymc3, stan, numpyro, pyro, emcee > bayesian, mcmc, posterior, sampling
+torchdiffeq, diffrax, neural-ode, neuralode > ode, solver
+deepxde, modulus, fenics, openfoam > pde, simulation, physics
+econml, dowhy, causalml, deepiv > causal, treatment
+cifar, cifar10, cifar100, imagenet, mnist, celeba, coco > image
+librispeech, ljspeech > speech
+squad, glue, mnli, wikitext > text, language
+"""
+
+
 def _groups() -> Iterator[tuple[list[str], list[str]]]:
-    for line in GROUPS.strip().splitlines():
+    for line in (GROUPS.strip() + PRODUCTS.rstrip()).splitlines():
         left, arrow, right = line.partition(">")
-        targets = [word.strip() for word in (right if arrow else left).split(",")]
-        yield ([left.strip()] if arrow else targets), targets
+        sources, targets = ([word.strip() for word in part.split(",")] for part in (left, right if arrow else left))
+        yield sources, targets
 
 
 @functools.cache
