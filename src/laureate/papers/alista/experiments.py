@@ -7,7 +7,7 @@ __all__ = ["NOISE", "PENALTIES", "PROBLEMS", "RATES", "RECOVERY", "TRIALS", "tun
 TRIALS = "laureate.papers.alista.trials"
 PROBLEMS = "laureate.problems.recovery"
 # Every trained arm is trained at each of these rates, every arm with a penalty solved at each of these penalties.
-RATES = (5e-4, 2e-3, 8e-3, 3.2e-2, 1.28e-1)
+RATES = (5e-4, 2e-3, 8e-3, 3.2e-2, 1.28e-1, 5.12e-1)
 PENALTIES = tuple(10.0 ** (exponent / 2) for exponent in range(-8, 1))
 NO_NOISE = 200.0  # decibels
 LEARNED = (
@@ -119,7 +119,7 @@ SETTING = (
     "500, 10 % and sixteen; a new dictionary for every seed, where the paper has one.",
     "All networks are trained end to end by Adam with a rate that falls linearly to zero, the same number of steps "
     "(600 at desk, 200 at smoke) of 32 fresh signals each, where the paper trains layer by layer until nothing "
-    "improves. The rate is chosen among five by validation, for every arm and seed; FISTA's and ISTA's penalty among "
+    "improves. The rate is chosen among six by validation, for every arm and seed; FISTA's and ISTA's penalty among "
     "nine, at the very iteration at which it is judged.",
     "Support selection lets 12 × density % more entries pass with every layer, to 130 × density % at most: the paper's "
     "1.2 % and 13 % for its 10 %.",

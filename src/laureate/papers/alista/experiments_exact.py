@@ -287,7 +287,7 @@ DENOISING = Experiment(
         "by us from 100 of the training images for every seed, eight layers. Not run at smoke, whose thirty seconds "
         "it would exceed.",
         "The paper's section has figures of its own and no PSNR that we could confirm. Trained on the images' squared "
-        "error, end to end, with one noisy copy of each training image; the rate among five and the penalty among "
+        "error, end to end, with one noisy copy of each training image; the rate among six and the penalty among "
         "nine are chosen on a quarter of the training images that is used for nothing else.",
         "The residual is padded with zeros, which makes analysis the adjoint of synthesis; the authors' code reflects "
         "it.",
