@@ -123,6 +123,18 @@ def test_show(laureate):
     assert told["deviations"] == {"toy": ["It is a toy."]}
 
 
+def test_show_takes_every_id_of_the_catalogue(laureate):
+    """As find prints it or as people capitalise it; of what does not run, where it is and what is nearest."""
+    out = laureate("show", "MLL-SGD").out
+    for text in ("Multi-Level Local SGD", "https://", "cannot be measured here yet"):
+        assert text in out
+    told = json.loads(laureate("show", "fno", "--json").out)
+    assert (told["id"], told["runs"]) == ("fno", False)
+    error = laureate("show", "zzzzqqq").err
+    assert "There is no 'zzzzqqq'." in error
+    assert len(error) < 2000
+
+
 def test_compare(laureate):
     for _ in range(2):
         laureate("run", "toy", *SMOKE, "--quiet")

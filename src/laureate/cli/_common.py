@@ -9,13 +9,14 @@ import click
 from laureate.pages.wording import MARKS, duration, interval, means, number, plural
 
 if TYPE_CHECKING:
+    from laureate.catalogue import Entry
     from laureate.lab.claim import Paper
     from laureate.lab.judging.results import ClaimResult
     from laureate.lab.storing.store import Store
 
 __all__ = [
-    "MARKS", "STYLES", "context_line", "duration", "effect", "emit", "find_paper", "find_run", "json_option", "number",
-    "open_store", "plural", "run_number", "verdict_line",
+    "MARKS", "STYLES", "context_line", "duration", "effect", "emit", "find_entry", "find_paper", "find_run",
+    "json_option", "number", "open_store", "plural", "run_number", "verdict_line",
 ]  # fmt: skip
 
 STYLES = {"supported": "green", "refuted": "red", "inconclusive": "yellow", "not run": "bright_black"}
@@ -47,6 +48,19 @@ def find_paper(paper_id: str) -> "Paper":
     if paper_id not in paper_ids():
         raise unknown(paper_id, paper_ids())
     return paper(paper_id)
+
+
+def find_entry(paper_id: str) -> "Entry":
+    """The paper of the catalogue with that id, however it is capitalised, or an error that names the nearest."""
+    from laureate.catalogue.library import all_entries, by_id
+    from laureate.lab.running.plan import unknown
+    from laureate.papers import paper_ids
+
+    if entry := by_id(paper_id) or by_id(paper_id.lower()):
+        return entry
+    near = unknown(paper_id, paper_ids())
+    known = [*paper_ids(), *(entry.id for entry in all_entries())]
+    raise near if "Did you mean" in near.remedy else unknown(paper_id, known)
 
 
 def run_number(text: str) -> int | None:

@@ -1,13 +1,10 @@
 """``laureate cite``: BibTeX and CSL-JSON, of papers or of a run."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from laureate.cli._common import emit, find_run, json_option, open_store, run_number
-
-if TYPE_CHECKING:
-    from laureate.catalogue import Entry
+from laureate.cli._common import emit, find_entry, find_run, json_option, open_store, run_number
 
 
 @click.command()
@@ -22,7 +19,7 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
     for asked in ids:
         run = run_number(asked)
         for paper_id in _papers_of_run(run) if run is not None else [asked.partition("/")[0]]:
-            entry = _entry(paper_id)
+            entry = find_entry(paper_id)
             label = paper_id if run is not None else asked
             found[label] = citation.bibtex(entry), citation.csl(entry)
     if as_csl:
@@ -39,15 +36,3 @@ def _papers_of_run(number: int) -> list[str]:
     papers = [cell["paper"] for cell in store.run_cells(run["id"])]
     papers += [result.paper for result in store.results(run["id"])]
     return list(dict.fromkeys(papers))
-
-
-def _entry(paper_id: str) -> "Entry":
-    from laureate.catalogue.library import all_entries, by_id
-    from laureate.lab.running.plan import unknown
-    from laureate.papers import paper_ids
-
-    if (entry := by_id(paper_id)) is None:
-        near = unknown(paper_id, paper_ids())
-        known = [*paper_ids(), *(entry.id for entry in all_entries())]
-        raise near if "Did you mean" in near.remedy else unknown(paper_id, known)
-    return entry

@@ -123,6 +123,8 @@ def _show(result: "Result") -> None:
         name = f"{entry.name}: " if entry.name and not entry.title.lower().startswith(entry.name.lower()) else ""
         click.echo(f"{place:>2}  " + click.style(name + entry.title, bold=True))
         click.echo(click.style(f"    {entry.id}  ·  {facts}", dim=True))
+        if entry.url:
+            click.echo(click.style(f"    {entry.url}", dim=True))
         _paragraph(entry.problem or textwrap.shorten(entry.abstract, 300, placeholder=" …"))
         _paragraph(entry.does)
         if entry.id in claims:

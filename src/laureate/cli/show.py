@@ -8,6 +8,7 @@ from laureate.cli._common import (
     context_line,
     duration,
     emit,
+    find_entry,
     find_paper,
     json_option,
     open_store,
@@ -15,20 +16,35 @@ from laureate.cli._common import (
     verdict_line,
 )
 
+# What runs is named beside a paper that does not if it scores so much of what that paper does for its own problem.
+NEAR = 0.2
+
 
 @click.command()
 @click.argument("id", metavar="ID")
 @json_option
 def show(id: str, as_json: bool) -> None:
-    """The problem, the equation, a five-line example, the claims, the cost and the verdicts of one paper."""
+    """The problem, the equation, a five-line example, the claims, the cost and the verdicts of one paper.
+
+    Of a paper that does not run here: what it solves, where it is, and what runs here for the same problem.
+    """
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role
     from laureate.lab.records import board_results, paper_record
     from laureate.lab.running.plan import select
+    from laureate.papers import paper_ids
 
-    paper_id = id.partition("/")[0]
+    asked, slash, claim = id.partition("/")
+    paper_id = asked.lower() if asked.lower() in paper_ids() else find_entry(asked).id
+    if paper_id not in paper_ids():
+        _show_entry(paper_id, as_json)
+        return
     paper = find_paper(paper_id)
-    wanted = {f"{paper_id}/{c.name}" for s in select([id], [paper_id], lambda _: paper) for c in s.claims}
+    wanted = {
+        f"{paper_id}/{c.name}"
+        for s in select([paper_id + slash + claim], [paper_id], lambda _: paper)
+        for c in s.claims
+    }
     rows = [row for row in board_results(open_store(), [paper]) if str(row.id) in wanted]
     if as_json:
         emit(paper_record(paper) | {"claims": [row.to_json() for row in rows]})
@@ -37,6 +53,8 @@ def show(id: str, as_json: bool) -> None:
     click.echo(
         f"{', '.join(paper.authors)} · {paper.venue} {paper.year}" + (f" · {paper.award}" if paper.award else "")
     )
+    if paper.url:
+        click.echo(paper.url)
     if paper.meaning:
         _paragraph("What it means for you", paper.meaning)
     _paragraph("The problem", paper.problem)
@@ -60,6 +78,32 @@ def show(id: str, as_json: bool) -> None:
     click.echo(click.style("\nThe cost", bold=True) + " (expected, on two cores)")
     for scale, seconds in paper_record(paper)["cost"].items():
         click.echo(f"  {scale:<6} {duration(seconds)}   laureate run {paper_id} --scale {scale}")
+
+
+def _show_entry(paper_id: str, as_json: bool) -> None:
+    """A paper of the catalogue whose claims cannot be measured here."""
+    from laureate.catalogue import Catalogue
+    from laureate.papers import paper_ids
+
+    entry = find_entry(paper_id)
+    with Catalogue(running=paper_ids()) as catalogue:
+        question = " ".join(filter(None, (entry.problem or entry.title, entry.does or entry.abstract)))
+        own, nearest = (catalogue.search(question, runs=runs, limit=1).hits for runs in (False, True))
+    near = bool(own and nearest) and nearest[0].score >= NEAR * own[0].score
+    runs = nearest[0].entry.id if near else ""
+    if as_json:
+        emit(entry.record() | {"runs": False, "nearest_that_runs": runs})
+        return
+    click.echo(click.style(entry.title, bold=True))
+    click.echo(" · ".join(filter(None, (", ".join(entry.authors), entry.venue, entry.decision, entry.award))))
+    if entry.url:
+        click.echo(entry.url)
+    for title, text in (("The problem", entry.problem), ("What it does", entry.does or entry.abstract)):
+        if text:
+            _paragraph(title, text)
+    click.echo("\nIts claims cannot be measured here yet.")
+    if runs:
+        click.echo(f"Nearest of what runs: laureate show {runs}")
 
 
 def _paragraph(title: str, text: str) -> None:

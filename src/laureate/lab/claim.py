@@ -303,8 +303,8 @@ class Experiment:
 class Paper:
     """A celebrated paper: what a person wants to know before, and the experiments that re-measure its claims.
 
-    id: as in the catalogue, which has the facts of the paper (title, authors, venue, award): they are filled in by
-        ``laureate.papers`` and never written a second time.
+    id: as in the catalogue, which has the facts of the paper (title, authors, venue, award, address): they are filled
+        in by ``laureate.papers`` and never written a second time.
     area: the package in which its methods live, ``laureate.<area>``.
     problem: the reader's problem, in the reader's words.
     idea: how the paper solves it, in a few sentences.
@@ -326,6 +326,7 @@ class Paper:
     venue: str = ""
     year: int | None = None
     award: str = ""
+    url: str = ""
 
     def __post_init__(self) -> None:
         names = [claim.name for claim in self.claims]

@@ -102,6 +102,7 @@ def paper_record(paper: Paper) -> dict[str, Any]:
         "venue",
         "year",
         "award",
+        "url",
         "area",
         "problem",
         "idea",

@@ -35,10 +35,8 @@ def paper(paper_id: str) -> Paper:
         raise KeyError(paper_id)
     declared: Paper = importlib.import_module(f"{__name__}.{paper_id.replace('-', '_')}.about").PAPER
     entry = entry_by_id(paper_id)
-    venue = entry.venue.removesuffix(f" {entry.year}")
-    return dataclasses.replace(
-        declared, title=entry.title, authors=entry.authors, venue=venue, year=entry.year, award=entry.award
-    )
+    facts = {name: getattr(entry, name) for name in ("title", "authors", "year", "award", "url")}
+    return dataclasses.replace(declared, venue=entry.venue.removesuffix(f" {entry.year}"), **facts)
 
 
 def all_papers() -> list[Paper]:

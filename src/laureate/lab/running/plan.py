@@ -17,6 +17,8 @@ from laureate.lab.running.predecessors import predecessor
 
 __all__ = ["Selection", "plan", "scale_of", "select", "unknown"]
 
+MOST_LISTED = 30  # names in an error
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -69,7 +71,9 @@ def unknown(word: str, known: list[str], within: str = "") -> UserError:
     """The error for an id that is not there, with the nearest that are."""
     near = difflib.get_close_matches(word, known, n=3) or [name for name in known if word and word in name]
     listed = [f"{within}{name}" for name in near or known]
-    remedy = f"Did you mean {' or '.join(listed)}?" if near else f"There are: {', '.join(listed)}."
+    more = "" if len(listed) <= MOST_LISTED else f" and {len(listed) - MOST_LISTED} more"
+    shown = ", ".join(listed[:MOST_LISTED])
+    remedy = f"Did you mean {' or '.join(listed)}?" if near else f"There are: {shown}{more}."
     return UserError(f"There is no {within + word!r}.", remedy)
 
 
