@@ -152,9 +152,9 @@ class Catalogue:
         if not ranked:
             return Result([], corrected, suggestions=self._suggestions(text))
         if phrases:
-            quoted = (hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases))
-            if hits := list(quoted):
-                return Result(hits[offset : offset + limit], corrected, total=len(hits))
+            quoted = [hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases)]
+            if quoted:
+                return Result(quoted[offset : offset + limit], corrected, total=len(quoted))
         hits = list(self._hits(ranked[offset : offset + limit]))
         return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked))
 
