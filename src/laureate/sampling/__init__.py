@@ -11,7 +11,7 @@ from laureate.sampling.driver import Progress, Run, run
 from laureate.sampling.gibbs import Gibbs
 from laureate.sampling.gibbs_with_gradients import GibbsWithGradients
 from laureate.sampling.hamming_ball import HammingBall
-from laureate.sampling.incremental import IncrementalGibbsWithGradients
+from laureate.sampling.incremental import IncrementalGibbsWithGradients, LocalEnergy
 from laureate.sampling.locally_informed import LocallyInformed
 from laureate.sampling.parallel_tempering import ParallelTempering
 from laureate.sampling.path_auxiliary import PathAuxiliary
@@ -27,6 +27,7 @@ __all__ = [
     "GibbsWithGradients",
     "HammingBall",
     "IncrementalGibbsWithGradients",
+    "LocalEnergy",
     "LocallyInformed",
     "Ordinal",
     "ParallelTempering",

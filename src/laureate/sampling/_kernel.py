@@ -115,6 +115,10 @@ class DiscreteKernel(eqx.Module):
         check_energy(self.logdensity_fn, layout, position)
         return layout, position
 
+    def scattered(self, layout: Layout, position: Tree) -> Tree:
+        """Another position that the masks allow, always the same one."""
+        return layout.scattered(position, self.site_mask, self.category_mask)
+
     def gradient_differences(self, layout: Layout, position: Tree) -> tuple[Float[Array, ""], Float[Array, "moves"]]:
         """f(x) and d̃(x) from one value-and-gradient, the moves that the masks forbid at -inf."""
         logdensity, gradient = jax.value_and_grad(self.logdensity_fn)(layout.relax(position))
@@ -135,14 +139,25 @@ def is_temperable(kernel: Any) -> bool:
     return isinstance(kernel, DiscreteKernel)
 
 
-def check_start(logdensity: Float[Array, ""], differences: Array | None = None) -> None:
-    """Raise where a start has zero probability; warn where the gradient says nothing."""
+def check_start(
+    logdensity: Float[Array, ""], differences: Array | None = None, elsewhere: Callable[[], Array] | None = None
+) -> None:
+    """Raise where a start has zero probability; warn where the gradient says nothing, neither here nor ``elsewhere``.
+
+    elsewhere: gives the differences at another position. The gradient of a quadratic is zero at zeros, and rightly so.
+    """
     if isinstance(logdensity, Tracer):
         return
     if not bool(jnp.isfinite(logdensity)):
         raise ValueError(f"initial state has zero probability: its log density is {float(logdensity)}.")
-    if differences is not None and not bool(jnp.any((differences != 0) & (differences > -jnp.inf))):
+    if differences is None or _says_something(differences):
+        return
+    if elsewhere is None or not _says_something(elsewhere()):
         warnings.warn("gradient is zero: proposal is uniform; is the energy differentiable in its input?", stacklevel=3)
+
+
+def _says_something(differences: Array) -> bool:
+    return bool(jnp.any((differences != 0) & (differences > -jnp.inf)))
 
 
 def check_energy(logdensity_fn: Callable, layout: Layout, position: Tree) -> None:

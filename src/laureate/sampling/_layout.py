@@ -5,7 +5,7 @@ with flat indices and never with trees.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -73,20 +73,36 @@ class Layout:
 
     def check(self, position: Tree, category_mask: Tree) -> None:
         """Raise unless every code lies in its domain; under a trace, `checkify.checkify` makes it an error value."""
+        leaves = jax.tree.leaves(position)
+        for path, domain, codes, inside in self._inside(leaves, category_mask):
+            if isinstance(inside, Tracer):
+                checkify.debug_check(jnp.all(inside), f"position{path} must hold values of {domain}.")
+            else:
+                _refuse_outside(f"position{path}", domain, codes, inside)
+
+    def check_all(self, name: str, positions: Tree, category_mask: Tree) -> Bool[Array, ""]:
+        """Whether all codes of stacked positions lie in their domains; raises where that can be seen."""
+
+        def one(position: Tree) -> list[Bool[Array, "..."]]:
+            return [inside for *_, inside in self._inside(jax.tree.leaves(position), category_mask)]
+
+        every = jax.vmap(one)(positions)
+        for path, domain, codes, inside in zip(
+            self.paths, self.domains, jax.tree.leaves(positions), every, strict=True
+        ):
+            if not isinstance(inside, Tracer):
+                _refuse_outside(f"{name}{path}", domain, codes, inside)
+        return jnp.all(jnp.stack([jnp.all(inside) for inside in every]))
+
+    def _inside(self, leaves: list[Any], category_mask: Tree) -> Iterator[tuple[str, Any, Array, Bool[Array, "..."]]]:
         allowed = self._category_masks(category_mask)
-        leaves = zip(self.paths, self.domains, jax.tree.leaves(position), allowed, strict=True)
-        for path, domain, codes, mask in leaves:
+        for path, domain, codes, mask in zip(self.paths, self.domains, leaves, allowed, strict=True):
             codes = jnp.asarray(codes)
             inside = domain.contains(codes)
             if mask is not None:
                 index = jnp.clip(codes.astype(jnp.int32), 0, domain.num_values - 1)
                 inside &= jnp.take_along_axis(mask, index[..., None], -1)[..., 0]
-            where = f"position{path}"
-            if isinstance(inside, Tracer):
-                checkify.debug_check(jnp.all(inside), f"{where} must hold values of {domain}.")
-            elif not bool(jnp.all(inside)):
-                got = np.unique(np.asarray(codes)[~np.asarray(inside)])[:5].tolist()
-                raise ValueError(f"{where} must hold values of {domain} (and of category_mask); got {got}.")
+            yield path, domain, codes, inside
 
     def check_masks(self, owner: str, site_mask: Tree, category_mask: Tree) -> None:
         """Raise where the masks do not fit the position or leave no move."""
@@ -119,6 +135,15 @@ class Layout:
                 part &= mask.reshape(size, domain.num_moves)
             parts.append(part.reshape(-1))
         return _join(parts)
+
+    def scattered(self, position: Tree, site_mask: Tree, category_mask: Tree) -> Tree:
+        """The position with other, arbitrary values at all free sites, always the same ones."""
+        allowed = np.asarray(self.values_allowed(category_mask))
+        drawn = np.where(allowed, np.random.default_rng(0).random(allowed.shape), -1.0).argmax(axis=1)
+        free = self.free_sites(site_mask)
+        sites = np.arange(self.num_sites) if free is None else np.flatnonzero(np.asarray(free))
+        sites, drawn = jnp.asarray(sites, jnp.int32), jnp.asarray(drawn[sites], jnp.int32)
+        return self.write(position, sites, self.code(sites, drawn))
 
     def values_allowed(self, category_mask: Tree) -> Bool[Array, "sites values"]:
         """Which value indices each site may take; the second axis is as long as the largest domain."""
@@ -213,6 +238,13 @@ class Layout:
         for start in offsets[1:-1]:
             leaf = leaf + (numbers >= start)
         return leaf
+
+
+def _refuse_outside(where: str, domain: Any, codes: Array, inside: Array) -> None:
+    if not bool(jnp.all(inside)):
+        got = np.unique(np.asarray(codes)[~np.asarray(inside)])[:5].tolist()
+        remedy = " Spins of ±1 become such codes by (s + 1) // 2." if got == [-1] else ""
+        raise ValueError(f"{where} must hold values of {domain} (and of category_mask); got {got}.{remedy}")
 
 
 def split_at(values: Array, offsets: np.ndarray) -> list[Array]:

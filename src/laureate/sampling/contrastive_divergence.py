@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import Status, require
 from laureate.sampling._kernel import Tree
@@ -88,6 +88,7 @@ class PersistentContrastiveDivergence(eqx.Module):
     def init(self, energy: Any, buffer: Tree) -> ContrastiveState:
         """Start from a model and a stack of positions, one a persistent chain."""
         size = jax.tree.leaves(buffer)[0].shape[0]
+        self._check_codes("buffer", self.make_kernel(energy), buffer)
         rule = f"<= the buffer's {size} chains"
         require("PersistentContrastiveDivergence", "num_chains", rule, self.num_chains or 0, lambda n: n <= size)
         parameters = eqx.filter(energy, eqx.is_inexact_array)
@@ -96,7 +97,10 @@ class PersistentContrastiveDivergence(eqx.Module):
     def update(
         self, key: Key[Array, ""], state: ContrastiveState, data: Tree
     ) -> tuple[ContrastiveState, ContrastiveInfo]:
-        """One optimiser step on a batch of ``data``, positions stacked along the first axis."""
+        """One optimiser step on a batch of ``data``, positions stacked along the first axis.
+
+        Data outside the domain raise; under jit, where nothing can be raised, the model stays as it is, DIVERGED.
+        """
         pick_key, restart_key, fresh_key, walk_key = jax.random.split(key, 4)
         size = jax.tree.leaves(state.buffer)[0].shape[0]
         count = size if self.num_chains is None else self.num_chains
@@ -109,6 +113,7 @@ class PersistentContrastiveDivergence(eqx.Module):
                 lambda a, b: jnp.where(anew.reshape(-1, *[1] * (b.ndim - 1)), a.astype(b.dtype), b), fresh, chains
             )
         kernel = self.make_kernel(state.energy)
+        sound = self._check_codes("data", kernel, data)
 
         def walk(key, position):
             keys = jax.random.split(key, self.num_steps)
@@ -129,7 +134,10 @@ class PersistentContrastiveDivergence(eqx.Module):
 
         gradient, gap = jax.grad(loss, has_aux=True)(parameters)
         changes, optimiser_state = self.optimiser.update(gradient, state.optimiser_state, parameters)
-        energy = eqx.combine(optax.apply_updates(parameters, changes), rest)
+        moved = optax.apply_updates(parameters, changes), optimiser_state
+        kept = lambda new, old: jnp.where(sound, new, old) if eqx.is_array(new) else new  # noqa: E731
+        parameters, optimiser_state = jax.tree.map(kept, moved, (parameters, state.optimiser_state))
+        energy = eqx.combine(parameters, rest)
         buffer = jax.tree.map(lambda all_, some: all_.at[chosen].set(some), state.buffer, chains)
         norm = optax.tree.norm(gradient)
         info = ContrastiveInfo(
@@ -137,6 +145,11 @@ class PersistentContrastiveDivergence(eqx.Module):
             acceptance_rate=jnp.mean(acceptance),
             gradient_norm=norm,
             cost=jnp.sum(cost),
-            status=jnp.where(jnp.isfinite(norm), jnp.max(status), int(Status.DIVERGED)).astype(jnp.int32),
+            status=jnp.where(jnp.isfinite(norm) & sound, jnp.max(status), int(Status.DIVERGED)).astype(jnp.int32),
         )
         return ContrastiveState(energy, optimiser_state, buffer), info
+
+    def _check_codes(self, name: str, kernel: Any, positions: Tree) -> Bool[Array, ""]:
+        layout = kernel.layout(jax.tree.map(lambda leaf: leaf[0], positions))
+        where = f"PersistentContrastiveDivergence.{name}"
+        return layout.check_all(where, positions, getattr(kernel, "category_mask", None))

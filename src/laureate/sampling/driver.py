@@ -87,6 +87,8 @@ def run(
     kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, kernel)
     if state is None:
         state = _start(kernel, position)
+    elif hasattr(kernel, "check_state"):  # its states hold for its own settings alone
+        kernel.check_state(jax.tree.map(lambda leaf: leaf[0], state))
     num_chains = jax.tree.leaves(state)[0].shape[0]
     if mesh is None:
         step, watch = Step(key, kernel, jnp.arange(num_chains)), Collect(collect)

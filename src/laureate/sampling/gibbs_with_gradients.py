@@ -45,7 +45,7 @@ class InformedKernel(DiscreteKernel):
         if self.radius > 1:
             _subsets(_moves_per_site(layout), self.radius, self.max_neighbours)
         logdensity, differences = self.score(layout, position)
-        check_start(logdensity, differences)
+        check_start(logdensity, differences, lambda: self.score(layout, self.scattered(layout, position))[1])
         return InformedState(position, logdensity, differences)
 
     def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:

@@ -25,7 +25,25 @@ Read = Callable[[Int[Array, "..."]], Int[Array, "..."]]
 
 
 class LocalEnergy(Protocol):
-    """An energy that knows which sites a site touches. Sites are numbered along the ravelled position."""
+    """An energy that knows which sites a site touches: what `IncrementalGibbsWithGradients` asks of yours.
+
+    Any object (best an ``equinox.Module``) with these three methods will do. Sites are numbered along the ravelled
+    position. Whatever ``site_differences(read, site)`` reads must lie at the site or at sites of which it is a
+    neighbour; else the tree of weights is not kept up to date, and the chain samples another law.
+
+    >>> class Chain(eqx.Module):  # f(x) = strength Σ_i x_i x_{i+1} over a ring
+    ...     strength: float = 0.5
+    ...     sites: int = eqx.field(static=True, default=6)
+    ...     def __call__(self, x): return self.strength * jnp.sum(x * jnp.roll(x, 1))
+    ...     def neighbours(self, site): return (site + jnp.array([-1, 1])) % self.sites
+    ...     def site_differences(self, read, site):
+    ...         field = self.strength * read(self.neighbours(site)).sum()
+    ...         return ((1 - 2 * read(site)) * field)[None]
+    >>> from laureate.sampling import Binary, IncrementalGibbsWithGradients
+    >>> state = IncrementalGibbsWithGradients(Chain(), Binary()).init(jnp.array([0, 1, 0, 1, 1, 0]))
+    >>> float(state.logdensity)
+    0.5
+    """
 
     def __call__(self, x: Any, /) -> Float[Array, ""]:
         """f(x) of the relaxed position."""
@@ -137,6 +155,16 @@ class IncrementalGibbsWithGradients(eqx.Module):
             levels.append(level)
             level = jax.nn.logsumexp(level.reshape(-1, self.arity), axis=1)
         return IncrementalState(position, logdensity, (*levels, level))
+
+    def check_state(self, state: IncrementalState) -> None:
+        """Raise unless the tree of a state is that of this energy, temperature, balancing and masks."""
+        found, wanted = (np.asarray(s.levels[0]) for s in (state, self.init(state.position)))
+        remedy = "Another temperature or energy made it: begin anew from its position."
+        rule = "a state that this kernel made"
+        alike = found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=1e-3, atol=1e-3))
+        gap = np.abs(np.exp(found) - np.exp(wanted)).max() if found.shape == wanted.shape else np.inf
+        told = f"site weights that differ by {gap:.2g}"
+        require("IncrementalGibbsWithGradients", "state", rule, told, lambda _: alike, remedy)
 
     def step(self, key: Key[Array, ""], state: IncrementalState) -> tuple[IncrementalState, IncrementalInfo]:
         """One transition."""

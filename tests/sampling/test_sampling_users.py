@@ -1,0 +1,127 @@
+"""What demanding users met: warnings that cry wolf, states of another temperature, data outside the domain."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate._core import Status
+from laureate.sampling import (
+    Binary,
+    Categorical,
+    DiscreteLangevin,
+    GibbsWithGradients,
+    IncrementalGibbsWithGradients,
+    LocalEnergy,
+    Ordinal,
+    PathAuxiliary,
+    PersistentContrastiveDivergence,
+    run,
+)
+from laureate.sampling._layout import Layout
+
+
+class Coins(eqx.Module):
+    biases: jax.Array
+
+    def __call__(self, x):
+        return self.biases @ x
+
+    def neighbours(self, site):
+        return site[None]
+
+    def site_differences(self, read, site):
+        return ((1 - 2 * read(site)) * self.biases[site])[None]
+
+
+# --- a gradient of zero ----------------------------------------------------------------------------------------------
+
+DOMAINS = {
+    "binary": (Binary(), np.zeros(4, bool), None),
+    "ordinal": (Ordinal(-3, 3), np.zeros(4, int), None),
+    "categorical": (Categorical(3), np.zeros(4, int), None),
+    "masked": (Binary(), np.zeros(4, bool), np.array([False, True, True, False])),
+}
+
+
+@pytest.mark.parametrize("kind", [GibbsWithGradients, DiscreteLangevin, PathAuxiliary])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_quadratic_that_starts_at_its_stationary_point_is_no_alarm(kind, name):
+    domain, start, mask = DOMAINS[name]
+    # its gradient at the start is zero, or the same for all categories, which is as good
+    flat = lambda x: -jnp.sum(x**4 if name != "categorical" else (x[:, 0] - 1.0) ** 2 * x[:, 1])  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state = kind(flat, domain, site_mask=mask).init(start)
+    assert not np.asarray(state.differences)[np.isfinite(state.differences)].any()
+    steps = lambda x: jnp.sum(jnp.floor(x * 0.7))  # noqa: E731
+    with pytest.warns(UserWarning, match="gradient is zero"):
+        kind(steps, domain, site_mask=mask).init(start)
+
+
+def test_the_other_position_obeys_domain_and_masks():
+    domain = {"a": Binary(), "b": Categorical(4), "c": Ordinal(2, 9)}
+    start = {"a": jnp.zeros(20, bool), "b": jnp.full(30, 1), "c": jnp.full((5, 5), 4)}
+    sites = {"a": np.ones(20, bool), "b": np.arange(30) % 2 == 0, "c": np.ones((5, 5), bool)}
+    kinds = {"a": None, "b": np.tile([False, True, True, False], (30, 1)), "c": None}
+    layout = Layout(domain, start)
+    other = layout.scattered(start, sites, kinds)
+    layout.check(other, kinds)
+    for leaf in "abc":
+        assert np.all((np.asarray(other[leaf]) == np.asarray(start[leaf])) | sites[leaf])
+        assert len(np.unique(np.asarray(other[leaf]))) >= 2
+    assert all(other[leaf].dtype == start[leaf].dtype for leaf in "abc")
+
+
+# --- local energies --------------------------------------------------------------------------------------------------
+
+
+def test_a_state_of_another_temperature_or_energy_is_refused():
+    energy: LocalEnergy = Coins(jnp.array([2.0, -1.0, 3.0, 0.5]))
+    kernel = IncrementalGibbsWithGradients(energy, Binary())
+    first = run(jax.random.key(0), kernel, np.zeros((3, 4), int), 20)
+    going_on = run(jax.random.key(0), kernel, state=first.state, first_step=20, num_steps=10)
+    whole = run(jax.random.key(0), kernel, np.zeros((3, 4), int), 30)
+    assert np.array_equal(going_on.samples, whole.samples[:, 20:])
+    for other in (
+        IncrementalGibbsWithGradients(energy, Binary(), inverse_temperature=0.5),
+        IncrementalGibbsWithGradients(Coins(jnp.array([2.0, -1.0, 3.0, 0.6])), Binary()),
+        IncrementalGibbsWithGradients(energy, Binary(), balancing="barker"),
+        IncrementalGibbsWithGradients(energy, Binary(), site_mask=np.array([1, 1, 1, 0], bool)),
+    ):
+        with pytest.raises(ValueError, match="state must be a state that this kernel made; got .* begin anew from its"):
+            run(jax.random.key(0), other, state=first.state, first_step=20, num_steps=10)
+
+
+# --- data outside the domain -----------------------------------------------------------------------------------------
+
+
+def make_kernel(energy):
+    return GibbsWithGradients(energy, Binary())
+
+
+TRAINER = PersistentContrastiveDivergence(make_kernel, optax.adam(0.1), num_steps=2)
+
+
+def test_data_outside_the_domain():
+    energy, buffer = Coins(jnp.zeros(4)), jnp.zeros((6, 4), int)
+    spins = jnp.where(jnp.eye(6, 4) > 0, 1, -1)
+    with pytest.raises(ValueError, match=r"Divergence.buffer must hold values of Binary.*got \[-1\].*\(s \+ 1\) // 2"):
+        TRAINER.init(energy, spins)
+    with pytest.raises(ValueError, match=r"must hold integer or boolean codes"):
+        TRAINER.init(energy, 1.0 * buffer)
+    state = TRAINER.init(energy, buffer)
+    with pytest.raises(ValueError, match=r"Divergence.data must hold values of Binary.*got \[2\]"):
+        TRAINER.update(jax.random.key(0), state, buffer.at[2, 1].set(2))
+    update = eqx.filter_jit(TRAINER.update)
+    same, info = update(jax.random.key(0), state, spins)
+    assert int(info.status) == Status.DIVERGED
+    assert eqx.tree_equal(same.energy, state.energy)
+    assert eqx.tree_equal(same.optimiser_state, state.optimiser_state)
+    moved, info = update(jax.random.key(0), state, (spins + 1) // 2)
+    assert int(info.status) == Status.OK
+    assert np.asarray(moved.energy.biases).any()
