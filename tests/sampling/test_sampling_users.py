@@ -93,7 +93,7 @@ def test_a_state_of_another_temperature_or_energy_is_refused():
         IncrementalGibbsWithGradients(energy, Binary(), balancing="barker"),
         IncrementalGibbsWithGradients(energy, Binary(), site_mask=np.array([1, 1, 1, 0], bool)),
     ):
-        with pytest.raises(ValueError, match="state must be a state that this kernel made; got .* begin anew from its"):
+        with pytest.raises(ValueError, match=r"must be a state that this kernel made; got .* begin anew from its"):
             run(jax.random.key(0), other, state=first.state, first_step=20, num_steps=10)
 
 

@@ -55,7 +55,9 @@ class DiscreteLangevin(DiscreteKernel):
         """Check ``position`` and evaluate it. ``key`` is ignored; BlackJAX's drivers pass one."""
         layout, position = self.begin(position)
         logdensity, differences = self.gradient_differences(layout, position)
-        check_start(logdensity, differences, lambda: self.gradient_differences(layout, self.scattered(layout, position))[1])
+        check_start(
+            logdensity, differences, lambda: self.gradient_differences(layout, self.scattered(layout, position))[1]
+        )
         return InformedState(position, logdensity, differences)
 
     def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:

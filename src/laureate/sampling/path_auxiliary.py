@@ -54,7 +54,9 @@ class PathAuxiliary(DiscreteKernel):
         rule = f"<= the number of sites, {layout.num_sites}"
         require("PathAuxiliary", "path_length", rule, self.path_length, lambda r: float(r) <= layout.num_sites)
         logdensity, differences = self.gradient_differences(layout, position)
-        check_start(logdensity, differences, lambda: self.gradient_differences(layout, self.scattered(layout, position))[1])
+        check_start(
+            logdensity, differences, lambda: self.gradient_differences(layout, self.scattered(layout, position))[1]
+        )
         return InformedState(position, logdensity, differences)
 
     def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
