@@ -16,7 +16,7 @@ from laureate._core import Status, require
 from laureate.loops.checkpoint import Checkpoint
 from laureate.loops.repeat import repeat
 
-__all__ = ["Outcome", "Progress", "chunks", "run"]
+__all__ = ["Outcome", "Progress", "chunks", "run", "scan"]
 
 LONGEST = 1000  # steps of a chunk
 SMALL = 2**22  # bytes of a chunk's results for which short runs use the long runs' program
@@ -109,6 +109,44 @@ def run(
             raise
         return whole()  # a function closes over what is traced
     return _outcome(state, jax.tree.map(jnp.asarray, rows))
+
+
+def scan(
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    state: Any,
+    xs: Any,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    steps: int = 1,
+) -> tuple[Any, Any]:
+    """``jax.lax.scan`` that says how far it is, for drivers whose steps are of one piece with what is around them.
+
+    step, state, xs: as for ``jax.lax.scan``; ``xs`` is a tree of arrays with a leading axis.
+    progress: None: one scan, for jit and vmap as well. A function: called about every second with a `Progress`; the
+        steps are then compiled in chunks, and nothing may be traced. steps: that one row of ``xs`` stands for.
+
+    >>> import jax.numpy as jnp
+    >>> seen = []
+    >>> total, sums = scan(lambda s, x: (s + x, s + x), jnp.asarray(0), jnp.arange(4), progress=seen.append, steps=10)
+    >>> int(total), sums.tolist(), seen[-1].done, seen[-1].total
+    (6, [0, 1, 3, 6], 40, 40)
+    """
+    if progress is None:
+        return jax.lax.scan(step, state, xs)
+    remedy = "Within jit and vmap a run is one program: call it outside, or leave progress out."
+    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((state, xs)))
+    require("scan", "progress", "None where anything is traced", progress, lambda _: not traced, remedy)
+    length = jax.tree.leaves(xs)[0].shape[0]
+
+    def by_index(state: Any, index: Array) -> tuple[Any, Any]:
+        return step(state, jax.tree.map(lambda leaf: leaf[index], xs))
+
+    state = jax.tree.map(_strong, state)
+    # What the step closes over becomes its leaves, so that no large array is compiled in.
+    closed = eqx.filter_closure_convert(by_index, state, jnp.asarray(0, jnp.int32))
+    tell = lambda p: progress(p._replace(done=p.done * steps, total=p.total * steps))  # noqa: E731
+    outcome = run(closed, state, length, progress=tell)
+    return outcome.state, outcome.seen
 
 
 def chunks(

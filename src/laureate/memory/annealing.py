@@ -1,11 +1,13 @@
 """Annealed importance sampling of a Boltzmann machine's normalising constant, with its error."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.memory.machine import BoltzmannMachine
 
@@ -31,7 +33,11 @@ class AnnealedPartition(NamedTuple):
 
 
 def annealed_log_partition(
-    key: Key[Array, ""], machine: BoltzmannMachine, num_chains: int = 100, num_temperatures: int = 1000
+    key: Key[Array, ""],
+    machine: BoltzmannMachine,
+    num_chains: int = 100,
+    num_temperatures: int = 1000,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> AnnealedPartition:
     """Estimate log Σ_s exp(-βF(s)) by raising the coupling αW from α = 0, where it is known, to α = 1.
 
@@ -40,6 +46,8 @@ def annealed_log_partition(
         log w = Σ_k log f_{α_k}(h_k) - log f_{α_{k-1}}(h_k),      E[w] = Z / Z_0
 
     where h_k is drawn by block Gibbs at α_{k-1}. Thousands of ratios are summed: compute in double precision.
+
+    progress: called about every second with a ``laureate.loops.Progress``, in temperatures; not within jit.
 
     Neal: "Annealed importance sampling", 2001; Salakhutdinov, Murray: "On the quantitative analysis of deep belief
     networks", ICML 2008.
@@ -59,10 +67,16 @@ def annealed_log_partition(
     def log_visible(alpha, hidden):
         return jnp.sum(_log_2_cosh(beta * (alpha * (weights @ hidden) + machine.visible_bias)))
 
-    def chain(key):
-        def anneal(carry, pair):
-            hidden, log_weight = carry
-            number, before, alpha = pair
+    keys = jax.random.split(key, num_chains)
+
+    def begin(key):
+        start = jax.random.normal(jax.random.fold_in(key, 0), (count,), weights.dtype) * beta**-0.5
+        return start + machine.hidden_bias, jnp.zeros((), weights.dtype)
+
+    def anneal(chains, pair):
+        number, before, alpha = pair
+
+        def one(key, hidden, log_weight):
             log_weight = log_weight + log_visible(alpha, hidden) - log_visible(before, hidden)
             spin_key, hidden_key = jax.random.split(jax.random.fold_in(key, number))
             odds = 2 * beta * (alpha * (weights @ hidden) + machine.visible_bias)
@@ -70,14 +84,12 @@ def annealed_log_partition(
             spins = jnp.where(up, 1, -1).astype(weights.dtype)
             mean = alpha * (spins @ weights) + machine.hidden_bias
             hidden = mean + jax.random.normal(hidden_key, (count,), weights.dtype) * beta**-0.5
-            return (hidden, log_weight), None
+            return hidden, log_weight
 
-        start = jax.random.normal(jax.random.fold_in(key, 0), (count,), weights.dtype) * beta**-0.5
-        numbers = jnp.arange(1, num_temperatures)
-        first = (start + machine.hidden_bias, jnp.zeros((), weights.dtype))
-        return jax.lax.scan(anneal, first, (numbers, alphas[:-1], alphas[1:]))[0][1]
+        return jax.vmap(one)(keys, *chains), None
 
-    log_weights = jax.vmap(chain)(jax.random.split(key, num_chains))
+    pairs = (jnp.arange(1, num_temperatures), alphas[:-1], alphas[1:])
+    (_, log_weights), _ = loops.scan(anneal, jax.vmap(begin)(keys), pairs, progress=progress)
     top = jnp.max(log_weights)
     ratios = jnp.exp(log_weights - top)
     mean, effective = jnp.mean(ratios), jnp.sum(ratios) ** 2 / jnp.sum(ratios**2)

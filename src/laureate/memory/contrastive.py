@@ -1,5 +1,6 @@
 """Contrastive divergence: training a Boltzmann machine on data."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.memory.gibbs import LayerGibbs
 from laureate.memory.hopfield import check_rows
@@ -100,7 +102,8 @@ class ContrastiveDivergence(eqx.Module):
         updated = optax.apply_updates(parameters, changes)
         machine = eqx.tree_at(self._parameters, machine, updated)
         norm = optax.tree.norm(gradient)
-        status = jnp.where(jnp.isfinite(norm), int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)
+        sound = jnp.all(jnp.abs(data) == 1) & jnp.isfinite(norm)
+        status = jnp.where(sound, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)
         cost = jnp.asarray(2 * self.num_steps * len(starts), jnp.int32)
         chains = None if state.chains is None else samples
         return ContrastiveState(machine, optimiser_state, chains), ContrastiveInfo(gap, norm, cost, status)
@@ -113,12 +116,16 @@ def train(
     data: Float[Array, "rows units"],
     num_updates: int,
     batch_size: int,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[ContrastiveState, ContrastiveInfo]:
     """``num_updates`` updates on batches drawn from the rows of the data, as one compiled loop.
 
     The key of an update comes from its number, so repeating the call with the state it returned, and a key of its own,
     goes on.
+
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     """
+    check_rows("train", "data", data, len(state.machine.visible_bias))
     require("train", "batch_size", f"in 1..{len(data)}", batch_size, lambda b: 1 <= b <= len(data))
     require("train", "num_updates", ">= 1", num_updates, lambda n: n >= 1)
 
@@ -127,4 +134,4 @@ def train(
         rows = jax.random.randint(batch_key, (batch_size,), 0, len(data))
         return trainer.update(walk_key, state, data[rows])
 
-    return jax.lax.scan(one, state, jnp.arange(num_updates))
+    return loops.scan(one, state, jnp.arange(num_updates), progress=progress)

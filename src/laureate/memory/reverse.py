@@ -1,11 +1,13 @@
 """The way back: which binary patterns does a trained machine remember?"""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.memory.machine import BoltzmannMachine
 
@@ -36,6 +38,7 @@ def reverse_patterns(
     sharpness: float = 200.0,
     learning_rate: float = 0.05,
     num_steps: int = 2000,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[Float[Array, "patterns units"], ReverseInfo]:
     """Search combinations of the weights that are binary: WX with entries -1 and +1.
 
@@ -44,6 +47,7 @@ def reverse_patterns(
 
     num_patterns: columns of X; by default as many as there are hidden units.
     sharpness: α.
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
 
     >>> from laureate.memory import store, to_boltzmann_machine
     >>> machine = to_boltzmann_machine(store([[1, 1, 1, 1, -1, 1, -1, 1]]))
@@ -65,10 +69,10 @@ def reverse_patterns(
         image = weights @ mixing
         return jnp.sum((image - jnp.tanh(sharpness * image)) ** 2)
 
-    def descend(_, mixing):
-        return mixing - learning_rate * jax.grad(misfit)(mixing)
+    def descend(mixing, _):
+        return mixing - learning_rate * jax.grad(misfit)(mixing), None
 
-    mixing = jax.lax.fori_loop(0, num_steps, descend, start)
+    mixing, _ = loops.scan(descend, start, jnp.arange(num_steps), progress=progress)
     image = (weights @ mixing).T
     distance = jnp.abs(jnp.abs(image) - 1)
     binary = jnp.mean(distance < 0.1, axis=1)

@@ -1,5 +1,7 @@
 """ALISTA behind scikit-learn's interface: a transformer like its ``SparseCoder``."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from laureate import loops
 from laureate.recovery.alista import ALISTA
 from laureate.recovery.learning import learn_dictionary
 from laureate.recovery.shrinkage import SupportSchedule
@@ -56,8 +59,16 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.batch = batch
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> "SparseCoder":  # noqa: N803
-        """Learn a dictionary unless there is one, then train the network for codes whose signals are as large as X."""
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        progress: Callable[[loops.Progress], None] | None = None,
+    ) -> "SparseCoder":
+        """Learn a dictionary unless there is one, then train the network for codes whose signals are as large as X.
+
+        progress: called about every second with a ``laureate.loops.Progress`` of the training.
+        """
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)  # noqa: N806
         key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
         first, second = jax.random.split(key)
@@ -84,7 +95,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         weight = None if overcomplete else jnp.linalg.pinv(unit).T  # the dual basis, where there is nothing to choose
         solver = ALISTA(unit, weight, self.layers, support=support)
         prior = BernoulliGaussian(unit.shape[1], density=self.density)
-        self.solver_ = _trained(
+        trained = _trained if progress is None else partial(_training, progress=progress)
+        self.solver_ = trained(
             second, solver, prior, jnp.asarray(self.snr), jnp.asarray(self.learning_rate), self.steps, self.batch
         )
         self.components_, self.norms_ = components, norms
@@ -107,9 +119,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self.components_.shape[0]
 
 
-@eqx.filter_jit
-def _trained(key, solver, prior, snr, rate, steps, batch):
-    return fit(key, solver, prior, optimiser=optax.adam(rate), steps=steps, batch=batch, snr=snr)[0]
+def _training(key, solver, prior, snr, rate, steps, batch, progress=None):
+    more = {"optimiser": optax.adam(rate), "steps": steps, "batch": batch, "snr": snr, "progress": progress}
+    return fit(key, solver, prior, **more)[0]
+
+
+_trained = eqx.filter_jit(_training)
 
 
 @eqx.filter_jit

@@ -1,9 +1,12 @@
 """A dictionary from data, where none is known: sparse coding and least squares in turn, also for filters."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from laureate import loops
 from laureate._core import require
 from laureate.recovery.convolutional import ConvDictionary
 from laureate.recovery.dictionary import Dense
@@ -13,12 +16,21 @@ __all__ = ["learn_dictionary", "learn_filters"]
 
 
 def learn_dictionary(
-    key: Array, signals: Array, atoms: int, *, rounds: int = 20, penalty: float | Array = 0.1, iterations: int = 30
+    key: Array,
+    signals: Array,
+    atoms: int,
+    *,
+    rounds: int = 20,
+    penalty: float | Array = 0.1,
+    iterations: int = 30,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> Array:
     """D [N, atoms] with unit columns for which signals [n, N] have sparse codes (Engan et al. 1999).
 
     Each round codes the signals (``iterations`` of FISTA with this penalty) and then solves
     D = argmin ‖B − X Dᵀ‖² + a little ‖D‖². It starts from random signals; atoms that nothing uses are replaced by some.
+
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
 
     >>> signals = jax.random.normal(jax.random.key(0), (40, 6))
     >>> D = learn_dictionary(jax.random.key(1), signals, 8, rounds=3)
@@ -50,7 +62,7 @@ def learn_dictionary(
     chosen = jax.random.randint(first, (atoms,), 0, signals.shape[0])
     noise = 0.1 * power * jax.random.normal(rest[0], (signals.shape[1], atoms), signals.dtype)
     start = unit(signals[chosen].T + noise, first)
-    return jax.lax.scan(step, start, jax.random.split(rest[0], rounds))[0]
+    return loops.scan(step, start, jax.random.split(rest[0], rounds), progress=progress)[0]
 
 
 def learn_filters(
@@ -62,11 +74,14 @@ def learn_filters(
     rounds: int = 10,
     penalty: float | Array = 0.1,
     iterations: int = 20,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> Array:
     """Filters [number, side, side] of norm 1 for which images [n, H, W] are sums Σ_m d_m ∗ x_m with sparse x_m.
 
     Each round codes the images by FISTA and solves the least-squares problem in the filters, as images are linear in
     them too. It starts from random filters.
+
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     """
     images = jnp.asarray(images)
     if images.ndim != 3:
@@ -88,4 +103,4 @@ def learn_filters(
         return unit(jnp.linalg.solve(gram, columns.T @ images.reshape(-1)).reshape(number, side, side)), None
 
     start = unit(jax.random.normal(key, (number, side, side), images.dtype))
-    return jax.lax.scan(step, start, None, length=rounds)[0]
+    return loops.scan(step, start, jnp.arange(rounds), progress=progress)[0]

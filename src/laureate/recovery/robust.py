@@ -4,6 +4,7 @@ The paper learns a network that turns D̃ into a weight. The closed form makes i
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,7 @@ import optax
 from jax import Array
 from jax.core import Tracer
 
+from laureate import loops
 from laureate._core import require
 from laureate.recovery.weights import analytic_weight, coherence_loss
 
@@ -64,8 +66,12 @@ def fit_encoder(
     optimiser: optax.GradientTransformation,
     steps: int = 500,
     batch: int = 16,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[UnrolledCoherence, Array]:
-    """Train the encoder on ‖D̃ᵀW − I‖², w_mᵀ d̃_m = 1, over drifts of size U(0, σ); also the losses, [steps]."""
+    """Train the encoder on ‖D̃ᵀW − I‖², w_mᵀ d̃_m = 1, over drifts of size U(0, σ); also the losses, [steps].
+
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
+    """
     diagonal = jnp.min(jnp.sum(analytic_weight(D) * perturb(key, D, sigma), axis=0))
     if not isinstance(diagonal, Tracer) and float(diagonal) < 0.5:
         warnings.warn(
@@ -89,5 +95,5 @@ def fit_encoder(
         return (optax.apply_updates(matrices, updates), state), value
 
     start = encoder.matrices, optimiser.init(encoder.matrices)
-    (matrices, _), losses = jax.lax.scan(step, start, jax.random.split(key, steps))
+    (matrices, _), losses = loops.scan(step, start, jax.random.split(key, steps), progress=progress)
     return eqx.tree_at(lambda e: e.matrices, encoder, matrices), losses

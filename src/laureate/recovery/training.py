@@ -14,6 +14,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from laureate import loops
 from laureate._core import require
 from laureate.recovery.solver import AbstractSolver, add_noise
 
@@ -77,6 +78,7 @@ def fit(
     loss: Callable[[Any, Array, Array], Array] = squared_error,
     redraw: Callable[[Array, Any], Any] | None = None,
     dictionaries: int = 4,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[Solver, Array]:
     """The trained solver and the losses, [steps] (greedy: steps for each of three stages of every layer).
 
@@ -85,6 +87,7 @@ def fit(
     loss: of (solver, estimate, target). Thresholds are kept >= 0 throughout.
     redraw: ``redraw(key, solver) -> solver`` gives the solver another dictionary: so many (``dictionaries``) of them
         share a batch.
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     """
     require("fit", "steps", ">= 1", steps, lambda n: n >= 1)
     require("fit", "batch", ">= 1", batch, lambda n: n >= 1)
@@ -138,7 +141,7 @@ def fit(
 
     plan = _plan(mode, solver.layers, steps)
     keys = jax.random.split(key, len(plan.last))
-    (values, _), losses = jax.lax.scan(step, (start, optimiser.init(start)), (keys, plan))
+    (values, _), losses = loops.scan(step, (start, optimiser.init(start)), (keys, plan), progress=progress)
     return with_parameters(values), losses
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.sampling._kernel import TEMPERABLE, TEMPERABLE_REMEDY, Tree, is_temperable
 
@@ -57,6 +58,7 @@ def annealed_importance_sampling(
     betas: Float[Array, "temperatures"],
     num_chains: int = 100,
     steps_per_beta: int = 1,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> AnnealedImportance:
     """Estimate log(Z / Z_0) of the kernel's target against a base that can be sampled exactly.
 
@@ -70,6 +72,7 @@ def annealed_importance_sampling(
     base_logdensity: f_0, of relaxed x. Where it is normalised, Z_0 = 1 and the result is log Z.
     sample_base: from a key to a position drawn from exp(f_0).
     betas: rising from 0 to 1.
+    progress: called about every second with a ``laureate.loops.Progress``, in temperatures; not within jit.
 
     >>> from laureate.sampling import Binary, GibbsWithGradients
     >>> kernel = GibbsWithGradients(lambda x: jnp.sum(x), Binary())
@@ -89,13 +92,15 @@ def annealed_importance_sampling(
     require(where, "kernel", TEMPERABLE, kind, lambda _: is_temperable(kernel), TEMPERABLE_REMEDY)
     target = kernel.logdensity_fn
 
-    def chain(key):
-        start_key, walk_key = jax.random.split(key)
-        start = jax.tree.map(jnp.asarray, sample_base(start_key))
+    keys = jax.vmap(jax.random.split)(jax.random.split(key, num_chains))
+    start = jax.vmap(lambda key: jax.tree.map(jnp.asarray, sample_base(key)))(keys[:, 0])
+    first = jax.tree.map(lambda leaf: leaf[0], start)
+    zeros = jnp.zeros(num_chains, jax.eval_shape(lambda x: target(kernel.layout(x).relax(x)), first).dtype)
 
-        def one(carry, pair):
-            position, log_weight = carry
-            number, last, beta = pair
+    def anneal(chains, pair):
+        number, last, beta = pair
+
+        def one(walk_key, position, log_weight):
             relaxed = kernel.layout(position).relax(position)
             log_weight = log_weight + (beta - last) * (target(relaxed) - base_logdensity(relaxed))
             annealed = eqx.tree_at(lambda k: k.logdensity_fn, kernel, Annealed(base_logdensity, target, beta))
@@ -105,14 +110,12 @@ def annealed_importance_sampling(
                 return annealed.step(jax.random.fold_in(walk_key, number * steps_per_beta + i), state)[0]
 
             state = jax.lax.fori_loop(0, steps_per_beta, advance, state)
-            return (state.position, log_weight), None
+            return state.position, log_weight
 
-        numbers = jnp.arange(betas.size - 1)
-        zero = jnp.zeros((), jax.eval_shape(target, kernel.layout(start).relax(start)).dtype)
-        (position, log_weight), _ = jax.lax.scan(one, (start, zero), (numbers, betas[:-1], betas[1:]))
-        return position, log_weight
+        return jax.vmap(one)(keys[:, 1], *chains), None
 
-    position, log_weights = jax.vmap(chain)(jax.random.split(key, num_chains))
+    pairs = (jnp.arange(betas.size - 1), betas[:-1], betas[1:])
+    (position, log_weights), _ = loops.scan(anneal, (start, zeros), pairs, progress=progress)
     top = jnp.max(log_weights)
     weights = jnp.exp(log_weights - top)
     mean = jnp.mean(weights)
@@ -124,7 +127,7 @@ def annealed_importance_sampling(
         log_weights=log_weights,
         position=position,
         cost=jnp.asarray(num_chains * (betas.size - 1) * (1 + steps_per_beta), jnp.int32),
-        status=jnp.where(effective < 2, int(Status.NOT_CONVERGED), int(Status.OK)).astype(jnp.int32),
+        status=jnp.where(effective >= 2, int(Status.OK), int(Status.NOT_CONVERGED)).astype(jnp.int32),
     )
 
 

@@ -1,6 +1,7 @@
 """Skewed, binary and categorical columns: knockoffs of their normal scores, brought back by quantiles."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from laureate import loops
 from laureate._core import require
 from laureate.selection.gaussian import SecondOrderKnockoffs
 from laureate.selection.tables import check_table, refuse_response
@@ -42,8 +44,10 @@ class CopulaKnockoffs(eqx.Module):
     def __check_init__(self):
         require("CopulaKnockoffs", "sampler", "an object with fit(key, X)", self.sampler, lambda s: hasattr(s, "fit"))
 
-    def fit(self, key: Array, x: Any, y: Any = None) -> "_Fitted":
-        """The sampler fitted to the scores of the table's columns."""
+    def fit(
+        self, key: Array, x: Any, y: Any = None, progress: Callable[[loops.Progress], None] | None = None
+    ) -> "_Fitted":
+        """The sampler fitted to the scores of the table's columns. progress: handed on to it, where it takes one."""
         refuse_response("CopulaKnockoffs", y)
         x = check_table("CopulaKnockoffs", x)
         p = x.shape[1]
@@ -52,7 +56,7 @@ class CopulaKnockoffs(eqx.Module):
         score_key, fit_key = jax.random.split(key)
         ordered = jnp.sort(x, axis=0)
         scores = jnp.where(mapped, _scores(score_key, ordered, x), x)
-        return _Fitted(self.sampler.fit(fit_key, scores), ordered, mapped)
+        return _Fitted(fit_sampler(self.sampler, fit_key, scores, progress), ordered, mapped)
 
 
 class _Fitted(eqx.Module):
@@ -70,6 +74,12 @@ class _Fitted(eqx.Module):
         share = jax.scipy.stats.norm.cdf(drawn)
         place = jnp.clip((share * n).astype(jnp.int32), 0, n - 1)
         return jnp.where(self.mapped, jnp.take_along_axis(self.ordered, place, axis=0), drawn)
+
+
+def fit_sampler(sampler: Any, key: Array, x: Array, progress: Callable[[loops.Progress], None] | None) -> Any:
+    """``sampler.fit``, with ``progress`` where there is one and the sampler takes it."""
+    takes = progress is not None and "progress" in inspect.signature(sampler.fit).parameters
+    return sampler.fit(key, x, progress=progress) if takes else sampler.fit(key, x)
 
 
 def _scores(key: Array, ordered: Array, x: Array) -> Array:

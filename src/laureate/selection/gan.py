@@ -1,6 +1,7 @@
 """KnockoffGAN: a generator of knockoffs against a network that looks for swaps, with a critic and a power network."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from laureate import loops
 from laureate._core import require
 from laureate.selection.gaussian import GaussianKnockoffs, SecondOrderKnockoffs, symmetric_root
 from laureate.selection.losses import critic_loss, information, moment_gap, swap_loss
@@ -51,7 +53,8 @@ class KnockoffGAN(eqx.Module):
     simultaneous: 1 to let G answer the networks as they were before these updates.
     start: 1 to let the networks correct second-order Gaussian knockoffs, 0 to begin from nothing.
     moments, target: weights of two terms of ours: the gap of moments, and (cor(X_j, X̃_j) - 1 + s_j)² with MVR's s.
-    learning_rate, momentum: Adam's rate and β₁, for all networks.
+    learning_rate: Adam's, or a schedule of Optax over the updates of a network.
+    momentum: Adam's β₁.
     num_steps: updates of G, a multiple of ``checkpoints``.
     batch: rows of a minibatch, >= 4.
     width: hidden units of G, D and f; None: p.
@@ -78,7 +81,7 @@ class KnockoffGAN(eqx.Module):
     start: float | Array = 0.0
     moments: float | Array = 0.0
     target: float | Array = 0.0
-    learning_rate: float | Array = 1e-4
+    learning_rate: float | Array | Callable[[Array], Any] = 1e-4
     momentum: float | Array = 0.5
     num_steps: int = eqx.field(static=True, default=2000)
     batch: int = eqx.field(static=True, default=128)
@@ -93,7 +96,8 @@ class KnockoffGAN(eqx.Module):
             require("KnockoffGAN", name, ">= 0", getattr(self, name), lambda v: v >= 0)
         for name in ("hidden", "revealed", "uniform", "simultaneous", "start"):
             require("KnockoffGAN", name, "in [0, 1]", getattr(self, name), lambda v: 0 <= v <= 1)
-        require("KnockoffGAN", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
+        rule = "> 0 or a schedule of Optax"
+        require("KnockoffGAN", "learning_rate", rule, self.learning_rate, lambda v: callable(v) or v > 0)
         require("KnockoffGAN", "momentum", "in [0, 1)", self.momentum, lambda v: 0 <= v < 1)
         require("KnockoffGAN", "batch", ">= 4", self.batch, lambda v: v >= 4)
         require("KnockoffGAN", "validation", "in [0, 1)", self.validation, lambda v: 0 <= v < 1)
@@ -113,8 +117,10 @@ class KnockoffGAN(eqx.Module):
         theirs: dict[str, Any] = {"power": 0.01, "hidden": 0.0, "uniform": 0.0}
         return cls(**(theirs | settings))
 
-    def fit(self, key: Array, x: Any, y: Any = None) -> "FittedKnockoffGAN":
-        """Train on the rows of ``x``."""
+    def fit(
+        self, key: Array, x: Any, y: Any = None, progress: Callable[[loops.Progress], None] | None = None
+    ) -> "FittedKnockoffGAN":
+        """Train on the rows of ``x``. progress: called with a ``laureate.loops.Progress`` at the checkpoints."""
         refuse_response("KnockoffGAN", y)
         x = check_table("KnockoffGAN", x)
         n, p = x.shape
@@ -128,7 +134,7 @@ class KnockoffGAN(eqx.Module):
         held, rows = z[:kept], z[kept:]
         base = _Base.of(SecondOrderKnockoffs("mvr", shrinkage="ledoit-wolf").fit(base_key, rows))
         players = self._init(init_key, p)
-        generator, history = self._train(train_key, test_key, players, base, rows, held)
+        generator, history = self._train(train_key, test_key, players, base, rows, held, progress)
         return FittedKnockoffGAN(generator, base, mean, scale, self.start, self.uniform, history, self.activation)
 
     def _init(self, key: Array, p: int) -> "_Players":
@@ -140,7 +146,7 @@ class KnockoffGAN(eqx.Module):
         discriminator, critic = _layers(keys[1], [3 * p, *hidden, p]), _layers(keys[2], [p, *hidden, 1])
         return _Players(generator, discriminator, critic, mine_networks(keys[3], p))
 
-    def _train(self, key, test_key, players, base, rows, held):
+    def _train(self, key, test_key, players, base, rows, held, progress):
         optimiser = optax.adam(self.learning_rate, b1=self.momentum)
 
         def step(carry, t):
@@ -199,7 +205,8 @@ class KnockoffGAN(eqx.Module):
         first = accuracy(players.generator) if len(held) >= 8 else jnp.zeros(())
         states = (optimiser.init(players.generator), optimiser.init(players.rivals))
         carry = ((players, states), players.generator, first)
-        (_, best, _), seen = jax.lax.scan(part, carry, jnp.arange(self.checkpoints))
+        each = self.num_steps // self.checkpoints
+        (_, best, _), seen = loops.scan(part, carry, jnp.arange(self.checkpoints), progress=progress, steps=each)
         accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) >= 8 else jnp.zeros((0,))
         swap, critic, mine, gap, _ = seen
         return best, History(swap, critic, mine, gap, accuracies)

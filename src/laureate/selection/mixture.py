@@ -1,5 +1,6 @@
 """Knockoffs of mixtures of Gaussians: exact where the mixture is known, else fitted by expectation maximisation."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
 
+from laureate import loops
 from laureate._core import require
 from laureate.selection.gaussian import METHODS, GaussianKnockoffs, Method, check_definite
 from laureate.selection.tables import check_table, location_and_scale, refuse_response
@@ -86,8 +88,13 @@ class MixtureKnockoffs(eqx.Module):
         require("MixtureKnockoffs", "num_steps", ">= 1", self.num_steps, lambda v: v >= 1)
         require("MixtureKnockoffs", "ridge", "> 0", self.ridge, lambda v: v > 0)
 
-    def fit(self, key: Array, x: Any, y: Any = None) -> GaussianMixtureKnockoffs:
-        """The likeliest of several mixtures, with its knockoffs."""
+    def fit(
+        self, key: Array, x: Any, y: Any = None, progress: Callable[[loops.Progress], None] | None = None
+    ) -> GaussianMixtureKnockoffs:
+        """The likeliest of several mixtures, with its knockoffs.
+
+        progress: called about every second with a ``laureate.loops.Progress``; not within jit.
+        """
         refuse_response("MixtureKnockoffs", y)
         x = check_table("MixtureKnockoffs", x)
         require(
@@ -99,33 +106,35 @@ class MixtureKnockoffs(eqx.Module):
         )
         mean, scale = location_and_scale(x)
         z = (x - mean) / scale
-        fits = jax.vmap(lambda k: self._expectation_maximisation(k, z))(jax.random.split(key, self.restarts))
-        best = jnp.argmax(fits[-1])
-        log_weights, means, covariances = (leaf[best] for leaf in fits[:-1])
+        starts = jax.vmap(lambda k: self._start(k, z))(jax.random.split(key, self.restarts))
+        step = lambda fits, _: jax.vmap(lambda fit: self._expectation_maximisation(fit, z))(fits)  # noqa: E731
+        fits, likelihoods = loops.scan(step, starts, jnp.arange(self.num_steps), progress=progress)
+        best = jnp.argmax(likelihoods[-1])
+        log_weights, means, covariances = (leaf[best] for leaf in fits)
         means, covariances = mean + scale * means, covariances * jnp.outer(scale, scale)
         return GaussianMixtureKnockoffs(jnp.exp(log_weights), means, covariances, self.method)
 
-    def _expectation_maximisation(self, key: Array, z: Array) -> tuple[Array, Array, Array, Array]:
-        n, p = z.shape
-        k = self.num_components
-        eye = jnp.eye(p, dtype=z.dtype)
+    def _start(self, key: Array, z: Array) -> tuple[Array, Array, Array]:
+        (n, p), k = z.shape, self.num_components
         start = z[jax.random.choice(key, n, (k,), replace=False)]
+        return jnp.full(k, -jnp.log(k), z.dtype), start, jnp.broadcast_to(jnp.eye(p, dtype=z.dtype), (k, p, p))
 
-        def step(carry, _):
-            log_weights, means, covariances = carry
-            scores = log_densities(z, log_weights, means, covariances)
-            shares = jax.nn.softmax(scores, axis=1)  # E: P(k | z_i)
-            mass = jnp.sum(shares, axis=0) + 1e-6
-            means = shares.T @ z / mass[:, None]  # M
-            centred = z[None] - means[:, None]
-            second = jnp.einsum("ik,kip,kiq->kpq", shares, centred, centred)
-            # A component with few rows leans on the spherical one, so that no covariance is singular.
-            covariances = (second + p * eye) / (mass[:, None, None] + p) + self.ridge * eye
-            return (jnp.log(mass / jnp.sum(mass)), means, covariances), jnp.mean(jax.nn.logsumexp(scores, axis=1))
-
-        first = (jnp.full(k, -jnp.log(k), z.dtype), start, jnp.broadcast_to(eye, (k, p, p)))
-        (log_weights, means, covariances), likelihoods = jax.lax.scan(step, first, length=self.num_steps)
-        return log_weights, means, covariances, likelihoods[-1]
+    def _expectation_maximisation(
+        self, fit: tuple[Array, Array, Array], z: Array
+    ) -> tuple[tuple[Array, Array, Array], Array]:
+        """One step, and the mean log-likelihood before it."""
+        log_weights, means, covariances = fit
+        p = z.shape[1]
+        eye = jnp.eye(p, dtype=z.dtype)
+        scores = log_densities(z, log_weights, means, covariances)
+        shares = jax.nn.softmax(scores, axis=1)  # E: P(k | z_i)
+        mass = jnp.sum(shares, axis=0) + 1e-6
+        means = shares.T @ z / mass[:, None]  # M
+        centred = z[None] - means[:, None]
+        second = jnp.einsum("ik,kip,kiq->kpq", shares, centred, centred)
+        # A component with few rows leans on the spherical one, so that no covariance is singular.
+        covariances = (second + p * eye) / (mass[:, None, None] + p) + self.ridge * eye
+        return (jnp.log(mass / jnp.sum(mass)), means, covariances), jnp.mean(jax.nn.logsumexp(scores, axis=1))
 
 
 def _check_mixture(weights: Array, means: Array, covariances: Array) -> None:

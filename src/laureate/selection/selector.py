@@ -13,8 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from laureate import loops
 from laureate._core import require
-from laureate.selection.columns import CopulaKnockoffs, column_indices, discrete_columns
+from laureate.selection.columns import CopulaKnockoffs, column_indices, discrete_columns, fit_sampler
 from laureate.selection.filters import e_values, knockoff_filter, select_by_e_values, unattainable
 from laureate.selection.gaussian import SecondOrderKnockoffs
 from laureate.selection.statistics import (
@@ -92,8 +93,16 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> "KnockoffSelector":  # noqa: N803  (scikit-learn's name)
-        """Fit knockoffs to X, test them, and select by y."""
+    def fit(
+        self,
+        X: Any,  # noqa: N803  (scikit-learn's name)
+        y: Any,
+        progress: Callable[[loops.Progress], None] | None = None,
+    ) -> "KnockoffSelector":
+        """Fit knockoffs to X, test them, and select by y.
+
+        progress: called with a ``laureate.loops.Progress`` of the sampler's training, where the sampler takes one.
+        """
         self._check()
         x, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=4, y_numeric=False
@@ -113,7 +122,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         kept = int(self.validation_fraction * n)
         held = order[:kept] if kept >= FEWEST else order[:0]
         known = order[len(held) :]
-        self.sampler_ = self._sampler(x).fit(fit_key, jnp.asarray(x[known]))
+        self.sampler_ = fit_sampler(self._sampler(x), fit_key, jnp.asarray(x[known]), progress)
         keys = jax.random.split(draw_key, self.draws)
         knockoffs = [np.asarray(self.sampler_.sample(k, jnp.asarray(x)), x.dtype) for k in keys]
         if any(knockoff.shape != x.shape or not np.isfinite(knockoff).all() for knockoff in knockoffs):
