@@ -4,6 +4,7 @@ from laureate.pde.als import ALS
 from laureate.pde.bases import Basis, CustomBasis, Fourier, Hermite, Polynomials, Splines
 from laureate.pde.deep_backward import DeepBackward
 from laureate.pde.deep_bsde import DeepBSDE
+from laureate.pde.extrapolation import Extrapolation, extrapolate
 from laureate.pde.monte_carlo import MonteCarlo, MonteCarloResult
 from laureate.pde.networks import NetworkSolution
 from laureate.pde.problem import ParabolicPDE, simulate
@@ -21,6 +22,7 @@ __all__ = [
     "CustomBasis",
     "DeepBSDE",
     "DeepBackward",
+    "Extrapolation",
     "FitInfo",
     "Fourier",
     "FunctionalTensorTrain",
@@ -37,5 +39,6 @@ __all__ = [
     "StepInfo",
     "TensorTrainSolver",
     "ValueFunction",
+    "extrapolate",
     "simulate",
 ]

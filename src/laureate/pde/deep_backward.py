@@ -1,5 +1,6 @@
 """The backward network solver: the same scheme as the tensor train's, with a network in its place."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import equinox as eqx
@@ -8,9 +9,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.pde.networks import NetworkSolution, network, standards
-from laureate.pde.problem import ParabolicPDE, pull, simulate, terminal_value_and_gradient
+from laureate.pde.problem import ParabolicPDE, check_problem, pull, simulate, terminal_value_and_gradient
 
 __all__ = ["DeepBackward"]
 
@@ -28,7 +30,7 @@ class DeepBackward(eqx.Module):
     batch: how many of them an update sees, >= 1.
     num_updates: updates a time step (ten times as many at n = N − 1, where the network is new), >= 1.
     width, depth: units in a hidden layer and hidden layers of the network.
-    learning_rate: Adam's, > 0.
+    learning_rate: Adam's, > 0, or a schedule of Optax, begun anew at every step of time.
     scheme: "implicit" or "explicit", see above.
 
     >>> import jax, jax.numpy as jnp
@@ -51,18 +53,25 @@ class DeepBackward(eqx.Module):
     num_updates: Array | int = eqx.field(default=100)
     width: int = eqx.field(static=True, default=64)
     depth: int = eqx.field(static=True, default=2)
-    learning_rate: Array | float = eqx.field(default=1e-3)
+    learning_rate: Array | float | Callable[[Array], Any] = eqx.field(default=1e-3)
     scheme: Literal["implicit", "explicit"] = eqx.field(static=True, default="implicit")
 
     def __check_init__(self):
         for name in ("num_steps", "num_samples", "batch", "num_updates", "width"):
             require("DeepBackward", name, ">= 1", getattr(self, name), lambda n: n >= 1)
-        require("DeepBackward", "learning_rate", "> 0", self.learning_rate, lambda r: r > 0)
+        rule = "> 0 or a schedule of Optax"
+        require("DeepBackward", "learning_rate", rule, self.learning_rate, lambda r: callable(r) or r > 0)
         rule = "'implicit' or 'explicit'"
         require("DeepBackward", "scheme", rule, self.scheme, lambda s: s in ("implicit", "explicit"))
 
-    def run(self, key: PRNGKeyArray, pde: ParabolicPDE) -> NetworkSolution:
-        """The whole backward training as one traceable program."""
+    def run(
+        self, key: PRNGKeyArray, pde: ParabolicPDE, progress: Callable[[loops.Progress], None] | None = None
+    ) -> NetworkSolution:
+        """The whole backward training as one traceable program.
+
+        progress: called about every second with a ``laureate.loops.Progress``, in steps of time; not within jit.
+        """
+        check_problem(pde)
         path_key, pilot_key, net_key, draw_key = jax.random.split(key, 4)
         paths = simulate(path_key, pde, self.num_samples, self.num_steps)
         mean, deviation, level = standards(pilot_key, pde, self.num_steps)
@@ -112,7 +121,8 @@ class DeepBackward(eqx.Module):
             arrays, _, loss = jax.lax.fori_loop(0, updates, update, start)
             return arrays, (loss, jnp.mean(jax.vmap(lambda x: value(arrays, n, x))(x)))
 
-        arrays, (losses, centres) = jax.lax.scan(fit, arrays, jnp.arange(self.num_steps - 1, 0, -1))
+        backwards = jnp.arange(self.num_steps - 1, 0, -1)
+        arrays, (losses, centres) = loops.scan(fit, arrays, backwards, progress=progress)
         # n = 0: all paths stand at x0, the mean of the targets is the value.
         x0, after = paths[0, 0], paths[1]
         future, slope = jax.vmap(lambda x: future_of(arrays, jnp.asarray(1), x))(after)

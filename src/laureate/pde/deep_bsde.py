@@ -1,5 +1,6 @@
 """The deep BSDE solver, the best known rival: one network a time step for Z, trained forward in time."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -8,9 +9,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from laureate import loops
 from laureate._core import Status, require
 from laureate.pde.networks import NetworkSolution, network, standards
-from laureate.pde.problem import ParabolicPDE, num_noises, simulate, terminal_value_and_gradient
+from laureate.pde.problem import ParabolicPDE, check_problem, num_noises, simulate, terminal_value_and_gradient
 
 __all__ = ["DeepBSDE", "DeepBSDEState"]
 
@@ -44,8 +46,8 @@ class DeepBSDE(eqx.Module):
     num_steps: N, time steps, >= 1.
     batch: fresh paths an update, >= 1.
     width, depth: units in a hidden layer and hidden layers of each network.
-    learning_rate: Adam's, > 0; without batch normalisation a hundred dimensions want about 3e-4, and at 1e-2 the error
-        grows.
+    learning_rate: Adam's, > 0, or a schedule of Optax; without batch normalisation a hundred dimensions want about
+        3e-4, and at 1e-2 the error grows.
     num_updates: gradient updates, >= 1.
 
     >>> import jax, jax.numpy as jnp
@@ -67,16 +69,18 @@ class DeepBSDE(eqx.Module):
     batch: int = eqx.field(static=True, default=64)
     width: int = eqx.field(static=True, default=110)
     depth: int = eqx.field(static=True, default=2)
-    learning_rate: Array | float = eqx.field(default=1e-2)
+    learning_rate: Array | float | Callable[[Array], Any] = eqx.field(default=1e-2)
     num_updates: int = eqx.field(static=True, default=1000)
 
     def __check_init__(self):
         for name in ("num_steps", "batch", "width", "num_updates"):
             require("DeepBSDE", name, ">= 1", getattr(self, name), lambda n: n >= 1)
-        require("DeepBSDE", "learning_rate", "> 0", self.learning_rate, lambda r: r > 0)
+        rule = "> 0 or a schedule of Optax"
+        require("DeepBSDE", "learning_rate", rule, self.learning_rate, lambda r: callable(r) or r > 0)
 
     def init(self, key: PRNGKeyArray, pde: ParabolicPDE) -> DeepBSDEState:
         """Networks, V(0, x0) = E g(X_T) and Z_0 = 0."""
+        check_problem(pde)
         pilot, nets = jax.random.split(key)
         mean, deviation, level = standards(pilot, pde, self.num_steps)
         noises, d, dtype = num_noises(pde), mean.shape[1], mean.dtype
@@ -88,7 +92,8 @@ class DeepBSDE(eqx.Module):
 
         stacked = eqx.filter_vmap(make)(jax.random.split(nets, max(self.num_steps - 1, 1)))
         parameters = (level, jnp.zeros(noises, dtype), eqx.filter(stacked, eqx.is_array))
-        return DeepBSDEState(parameters, optax.adam(1.0).init(parameters), mean, deviation, jnp.zeros((), jnp.int32))
+        memory = optax.adam(self.learning_rate).init(parameters)
+        return DeepBSDEState(parameters, memory, mean, deviation, jnp.zeros((), jnp.int32))
 
     def _loss(self, parameters, pde: ParabolicPDE, state: DeepBSDEState, paths: Array) -> Array:
         level, slope, arrays = parameters
@@ -128,14 +133,20 @@ class DeepBSDE(eqx.Module):
         info = DeepBSDEInfo(loss, jnp.asarray(self.batch), status)
         return state._replace(parameters=parameters, optimiser=optimiser, update=state.update + 1), info
 
-    def run(self, key: PRNGKeyArray, pde: ParabolicPDE) -> NetworkSolution:
-        """The whole training as one traceable program."""
+    def run(
+        self, key: PRNGKeyArray, pde: ParabolicPDE, progress: Callable[[loops.Progress], None] | None = None
+    ) -> NetworkSolution:
+        """The whole training as one traceable program.
+
+        progress: called about every second with a ``laureate.loops.Progress``; not within jit.
+        """
         start, steps = jax.random.split(key)
 
         def body(state, _):
             state, info = self.step(steps, pde, state)
             return state, (state.parameters[0], info.loss)
 
-        state, (history, loss) = jax.lax.scan(body, self.init(start, pde), None, length=self.num_updates)
+        updates = jnp.arange(self.num_updates)
+        state, (history, loss) = loops.scan(body, self.init(start, pde), updates, progress=progress)
         status = jnp.where(jnp.isfinite(loss[-1]), Status.OK, Status.DIVERGED)
         return NetworkSolution(state.parameters[0], history, loss, state.update, status)

@@ -1,5 +1,6 @@
 """Plain Monte Carlo, for the equations that allow it: linear ones, and h = −½‖z‖² by an exponential."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -9,8 +10,9 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from laureate import loops
 from laureate._core import Status, require
-from laureate.pde.problem import Control, ParabolicPDE, euler_step, num_noises, spread
+from laureate.pde.problem import Control, ParabolicPDE, check_problem, euler_step, num_noises, spread
 
 __all__ = ["MonteCarlo", "MonteCarloResult"]
 
@@ -59,16 +61,23 @@ class MonteCarlo(eqx.Module):
         require("MonteCarlo", "form", rule, self.form, lambda f: f in ("linear", "exponential"))
 
     def run(
-        self, key: PRNGKeyArray, pde: ParabolicPDE, x: Array | None = None, control: Control | None = None
+        self,
+        key: PRNGKeyArray,
+        pde: ParabolicPDE,
+        x: Array | None = None,
+        control: Control | None = None,
+        progress: Callable[[loops.Progress], None] | None = None,
     ) -> MonteCarloResult:
         """V(0, x0), or V(0, x) for another point; traceable.
 
         control: importance sampling for "exponential": paths of drift b + σu, weighted by Girsanov's density, give the
         same mean for any u, and with u near −σᵀ∇V hardly any variance. Without it exp(−g) may be hopeless.
+        progress: called about every second with a ``laureate.loops.Progress``, in steps of time; not within jit.
         """
         require(
             "MonteCarlo", "control", "None for form 'linear'", control, lambda u: u is None or self.form != "linear"
         )
+        check_problem(pde)
         x0 = jnp.asarray(pde.x0 if x is None else x)
         fits = self._fits(pde, x0)
         if not isinstance(fits, Tracer) and not fits:
@@ -93,7 +102,7 @@ class MonteCarlo(eqx.Module):
             return (after, log_factor, gain), None
 
         start = (jnp.broadcast_to(x0, (self.num_paths, x0.shape[0])), *(jnp.zeros(self.num_paths, x0.dtype),) * 2)
-        (x_end, log_factor, gain), _ = jax.lax.scan(body, start, jnp.arange(self.num_steps))
+        (x_end, log_factor, gain), _ = loops.scan(body, start, jnp.arange(self.num_steps), progress=progress)
         g = jax.vmap(pde.terminal)(x_end)
         if self.form == "linear":
             samples = gain + jnp.exp(log_factor) * g

@@ -80,6 +80,13 @@ def euler_step(
 ) -> Float[Array, "k d"]:
     """X_{n+1} = X_n + (b + σu) Δt + σ ξ √Δt for every path."""
     noise = jax.random.normal(key, (x.shape[0], num_noises(pde)), x.dtype)
+    return euler_move(pde, t, dt, x, noise, control)
+
+
+def euler_move(
+    pde: ParabolicPDE, t: Array, dt: Array, x: Float[Array, "k d"], noise: Float[Array, "k noises"], control: Any = None
+) -> Float[Array, "k d"]:
+    """The same step with given ξ."""
 
     def advance(x, xi):
         sigma = jnp.asarray(pde.diffusion(t, x))
@@ -105,9 +112,27 @@ def simulate(
     return jnp.concatenate([start[None], rest])
 
 
+NEEDED = {
+    "x0": "the point [d] where the value is wanted",
+    "horizon": "the time T > 0 of the terminal condition",
+    "drift": "a function b(t, x) -> [d]; jnp.zeros_like(x) where there is none",
+    "diffusion": "a function σ(t, x) -> a number, a diagonal [d] or a matrix [d, noises]",
+    "driver": "a function h(t, x, y, z) -> a number; 0.0 * y for a linear equation without source",
+    "terminal": "a function g(x) -> a number",
+}
+
+
 def check_problem(pde: ParabolicPDE) -> None:
     """Raise on an equation that no solver can start with: shapes, horizon, functions that cannot be traced."""
+    for name, rule in NEEDED.items():
+        found = getattr(pde, name, None)
+        if found is None or (rule.startswith("a function") and not callable(found)):
+            raise ValueError(f"pde.{name} must be {rule}; got {found!r}. See laureate.pde.ParabolicPDE.")
+    if not isinstance(pde.x0, jax.Array):
+        raise ValueError(f"pde.x0 must be an array; got {pde.x0!r}. jnp.asarray(x0) makes it one.")
     x0 = jnp.asarray(pde.x0)
+    if not jnp.issubdtype(x0.dtype, jnp.floating):
+        raise ValueError(f"pde.x0 must be floating; got {x0.dtype}. x0.astype(float) makes it so.")
     if x0.ndim != 1 or x0.shape[0] < 1:
         raise ValueError(f"pde.x0 must be a vector [d] with d >= 1; got shape {x0.shape}.")
     if not isinstance(pde.horizon, Tracer) and not float(pde.horizon) > 0:

@@ -15,7 +15,7 @@ from laureate.pde.bases import Basis
 from laureate.pde.problem import ParabolicPDE, euler_step, pull, terminal_value_and_gradient
 from laureate.pde.tensor_train import FunctionalTensorTrain
 
-__all__ = ["Interval", "Solution", "ValueFunction"]
+__all__ = ["Interval", "Solution", "ValueFunction", "gains"]
 
 
 class ValueFunction(eqx.Module):
@@ -143,8 +143,11 @@ class Solution(eqx.Module):
     def interval(self, key: PRNGKeyArray, num_paths: int = 1000, level: float = 0.95) -> Interval:
         """A confidence interval for V(0, x0) from fresh paths, the learned function as control variate.
 
-        Each path gives g(X_N) + Σ_n [h(t_n, X_n, V_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt]; were V exact, all would agree. It
-        covers the sampling error, not the error of the time step, nor that of V within h.
+        Each path gives g(X_N) + Σ_n [h(t_n, X_n, V_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt]; were V exact, all would agree.
+
+        Which errors it covers: that of sampling these paths, alone. Not that of the time step, which is of order Δt
+        and often a hundred times larger (``laureate.pde.extrapolate`` has an interval that covers both); nor that of V
+        within h, which comes of the rank, the basis and the regression's own samples.
         """
         require("Solution", "level", "in (0, 1)", level, lambda p: 0 < p < 1)
         require("Solution", "num_paths", ">= 2", num_paths, lambda k: k >= 2)
@@ -152,6 +155,22 @@ class Solution(eqx.Module):
         mean, error = jnp.mean(totals), jnp.std(totals, ddof=1) / np.sqrt(num_paths)
         half = NormalDist().inv_cdf(0.5 + level / 2) * error
         return Interval(mean, mean - half, mean + half, error)
+
+
+def gains(
+    solution: Solution, n: Array, dt: Array, x: Float[Array, "k d"], after: Float[Array, "k d"]
+) -> Float[Array, " k"]:
+    """h(t_n, X_n, V_n, Z_n) Δt − Z_n·ξ_{n+1} √Δt of every path's step from x to after."""
+    pde, t = solution.pde, n * dt
+
+    def gain(x, after):
+        g, slope = terminal_value_and_gradient(pde, x)
+        value, gradient = solution.at(n).value_and_gradient(x, g, slope)
+        sigma = jnp.asarray(pde.diffusion(t, x))
+        martingale = gradient @ (after - x - pde.drift(t, x) * dt)  # Z·ξ√Δt = ∇V·σξ√Δt
+        return pde.driver(t, x, value, pull(sigma, gradient)) * dt - martingale
+
+    return jax.vmap(gain)(x, after)
 
 
 @eqx.filter_jit
@@ -162,17 +181,8 @@ def _pathwise(key: PRNGKeyArray, solution: Solution, num_paths: int) -> Float[Ar
 
     def body(carry, n):
         x, total = carry
-        t = n * dt
-        after = euler_step(jax.random.fold_in(key, n), pde, t, dt, x, None)
-
-        def gain(x, after):
-            g, slope = terminal_value_and_gradient(pde, x)
-            value, gradient = solution.at(n).value_and_gradient(x, g, slope)
-            sigma = jnp.asarray(pde.diffusion(t, x))
-            martingale = gradient @ (after - x - pde.drift(t, x) * dt)  # Z·ξ√Δt = ∇V·σξ√Δt
-            return pde.driver(t, x, value, pull(sigma, gradient)) * dt - martingale
-
-        return (after, total + jax.vmap(gain)(x, after)), None
+        after = euler_step(jax.random.fold_in(key, n), pde, n * dt, dt, x, None)
+        return (after, total + gains(solution, n, dt, x, after)), None
 
     start = jnp.broadcast_to(x0, (num_paths, x0.shape[0]))
     (x, total), _ = jax.lax.scan(body, (start, jnp.zeros(num_paths, x0.dtype)), jnp.arange(steps))

@@ -1,5 +1,6 @@
 """The backward tensor-train solver for parabolic equations in many dimensions."""
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ from laureate.pde.problem import (
 )
 from laureate.pde.salsa import SALSA
 from laureate.pde.solution import Solution, ValueFunction
-from laureate.pde.steps import Along, FixedPoint, SolverState, StepInfo, judge
+from laureate.pde.steps import Along, FixedPoint, SolverState, StepInfo, judge, warn_of_doubts
 from laureate.pde.sweep import FitInfo, Samples, enough_samples
 from laureate.pde.tensor_train import FunctionalTensorTrain, rank_caps
 
@@ -59,7 +60,7 @@ class TensorTrainSolver(eqx.Module):
     use_terminal: add g to the ansatz (not where g is in the trains' span already).
     regression: ``ALS(...)`` or ``SALSA(...)``.
     num_test: independent paths that stop a regression which learns noise (0: none).
-    tolerance: relative change that ends the fixed point, > 0.
+    tolerance: relative change that ends the fixed point, > 0; below the regression's own it is hardly ever met.
     max_iterations: of the fixed point, >= 1; where it stops contracting before (too few samples for the rank), the
         closest iterate is kept and the step reported as NOT_CONVERGED.
 
@@ -87,7 +88,7 @@ class TensorTrainSolver(eqx.Module):
     use_terminal: bool = eqx.field(static=True, default=True)
     regression: ALS | SALSA = eqx.field(default=None, converter=_as_regression)
     num_test: int = eqx.field(static=True, default=0)
-    tolerance: Array | float = eqx.field(default=1e-6)
+    tolerance: Array | float = eqx.field(default=1e-4)
     max_iterations: int = eqx.field(static=True, default=100)
 
     def __check_init__(self):
@@ -113,25 +114,27 @@ class TensorTrainSolver(eqx.Module):
     ) -> tuple[SolverState, StepInfo]:
         """One step backward in time, from V_{n+1} to V_n."""
         paths, test, function, n = state
+        dt = self._time_step(pde, paths)
         function, info = lax.cond(
             n > 0,
-            lambda: self._fit(pde, control, *_window(paths, test, n), function, n),
-            lambda: self._finish(pde, control, *_window(paths, test, n), function, n),
+            lambda: self._fit(pde, control, *_window(paths, test, n), function, n, dt),
+            lambda: self._finish(pde, control, *_window(paths, test, n), function, n, dt),
         )
         return SolverState(paths, test, function, n - 1), info
 
     def run(self, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None = None) -> Solution:
         """The whole solution as one traceable program, for jit and vmap; failures are reported by ``info.status``."""
         state = self.init(key, pde, control)
+        dt = self._time_step(pde, state.paths)
 
         def body(function, n):
-            function, info = self._fit(pde, control, *_window(state.paths, state.test_paths, n), function, n)
+            function, info = self._fit(pde, control, *_window(state.paths, state.test_paths, n), function, n, dt)
             return function, (_parts(function), info)
 
         backwards = jnp.arange(self.num_steps - 1, 0, -1)
         function, (parts, infos) = lax.scan(body, state.function, backwards)
         window = _window(state.paths, state.test_paths, jnp.zeros((), int))
-        first, info = self._finish(pde, control, *window, function, jnp.zeros((), int))
+        first, info = self._finish(pde, control, *window, function, jnp.zeros((), int), dt)
         ends = _parts(first), _parts(state.function)
         join = jax.tree.map(lambda a, b, c: jnp.concatenate([a[None], b[::-1], c[None]]), ends[0], parts, ends[1])
         infos = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b[::-1]]), info, infos)
@@ -156,16 +159,20 @@ class TensorTrainSolver(eqx.Module):
         if not bool(jnp.all(jnp.isfinite(state.paths))):
             raise FloatingPointError("pde.drift or pde.diffusion gave a value that is not finite along the paths.")
 
+        dt = self._time_step(pde, state.paths)
+        any_number = dataclasses.replace(self, num_steps=1)  # the programs of a step serve any number of them
+
         def advance(function: ValueFunction, done: int, _: int) -> tuple[ValueFunction, Any]:
             n = self.num_steps - 1 - done
             window = _window(state.paths, state.test_paths, n)
-            function, info = _advance(self, pde, control, window, function, jnp.asarray(n), n == 0)
-            judge(n, info, self.basis, window)
+            function, info = _advance(any_number, pde, control, window, function, jnp.asarray(n), dt, n == 0)
+            judge(n, info)
             return function, jax.tree.map(lambda leaf: leaf[None], (_parts(function), info))
 
         def shapes() -> Any:
             window = _window(state.paths, state.test_paths, 0)
-            function, info = eqx.filter_eval_shape(_advance, self, pde, control, window, state.function, 0, True)
+            given = (any_number, pde, control, window, state.function, 0, dt, True)
+            function, info = eqx.filter_eval_shape(_advance, *given)
             return jax.tree.map(lambda a: jax.ShapeDtypeStruct((1, *a.shape), a.dtype), (_parts(function), info))
 
         settings = {"solver": self, "pde": pde, "control": control, "key": key}
@@ -173,6 +180,7 @@ class TensorTrainSolver(eqx.Module):
         more = {"shapes": shapes, "progress": progress, "checkpoint": kept}
         _, rows = loops.chunks(advance, state.function, self.num_steps, 1, **more)
         parts, infos = jax.tree.map(lambda rows: jnp.asarray(rows[::-1]), rows)
+        warn_of_doubts(infos, self.basis, state.paths)
         join = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), parts, _parts(state.function))
         return Solution(pde, self.basis, join[0], join[1], join[2], v0=infos.value[0], info=infos)
 
@@ -199,8 +207,10 @@ class TensorTrainSolver(eqx.Module):
                 stacklevel=3,
             )
 
-    def _along(self, pde: ParabolicPDE, x: Array, after: Array, function: ValueFunction, n: Array) -> Along:
-        dt = jnp.asarray(pde.horizon, x.dtype) / self.num_steps
+    def _time_step(self, pde: ParabolicPDE, paths: Array) -> Array:
+        return jnp.asarray(pde.horizon, paths.dtype) / self.num_steps
+
+    def _along(self, pde: ParabolicPDE, x: Array, after: Array, function: ValueFunction, n: Array, dt: Array) -> Along:
         t = n * dt
         count = len(x)
         points = jnp.concatenate([after, x])  # together, so that each function is compiled once
@@ -235,11 +245,11 @@ class TensorTrainSolver(eqx.Module):
 
         return jax.vmap(target)(p.x, p.future[0], value, gradient, p.increment)
 
-    def _fit(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
+    def _fit(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n, dt):
         """V_n from V_{n+1} by regression, for n > 0."""
-        batches = [self._along(pde, x, after, function, n)]
+        batches = [self._along(pde, x, after, function, n, dt)]
         if self.num_test:
-            batches.append(self._along(pde, test_x, test_after, function, n))
+            batches.append(self._along(pde, test_x, test_after, function, n, dt))
         features = [self.basis(p.x.T) for p in batches]
 
         def regress(start: FunctionalTensorTrain, targets: list[Array]) -> tuple[ValueFunction, FitInfo]:
@@ -293,9 +303,9 @@ class TensorTrainSolver(eqx.Module):
             first_targets = self._implicit(pde, batches[0], *last.best_values)
         return new, self._info(first_targets, fit, change, iterations, cost, batches[0])
 
-    def _finish(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n):
+    def _finish(self, pde, control, x, after, test_x, test_after, function: ValueFunction, n, dt):
         """V_0: all paths stand at x0, so that the mean of the targets is all there is to learn."""
-        p = self._along(pde, x, after, function, n)
+        p = self._along(pde, x, after, function, n, dt)
         if self.scheme == "explicit":
             targets = self._explicit(pde, control, p)
             now, _ = function.value_and_gradient(p.x[0], p.g[0], p.g_gradient[0])
@@ -355,7 +365,9 @@ def _init(solver: TensorTrainSolver, key: PRNGKeyArray, pde: ParabolicPDE, contr
 
 
 @eqx.filter_jit
-def _advance(solver: TensorTrainSolver, pde: Any, control: Any, window: Any, function: ValueFunction, n, last: bool):
+def _advance(
+    solver: TensorTrainSolver, pde: Any, control: Any, window: Any, function: ValueFunction, n: Any, dt: Any, last: bool
+):
     work = solver._finish if last else solver._fit
     x, after, test_x, test_after = window
-    return work(pde, control, x, after, test_x, test_after, function, n)
+    return work(pde, control, x, after, test_x, test_after, function, n, dt)

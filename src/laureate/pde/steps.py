@@ -11,7 +11,7 @@ from laureate.pde.bases import Basis
 from laureate.pde.solution import ValueFunction
 from laureate.pde.sweep import FitInfo
 
-__all__ = ["Along", "FixedPoint", "SolverState", "StepInfo", "judge"]
+__all__ = ["Along", "FixedPoint", "SolverState", "StepInfo", "judge", "warn_of_doubts"]
 
 
 class SolverState(NamedTuple):
@@ -76,27 +76,43 @@ class FixedPoint(NamedTuple):
     cost: Array
 
 
-def judge(n: int, info: StepInfo, basis: Basis, window: tuple[Array, ...]) -> None:
-    """Raise what is broken, warn of what is doubtful, after each step."""
-    if info.status == Status.DIVERGED:
-        if not info.terminal_finite:
-            raise FloatingPointError(f"pde.terminal or its gradient is not finite at the paths of step n = {n}.")
-        if not info.driver_finite:
-            raise FloatingPointError(
-                f"pde.driver, or the value function it was given, is not finite at step n = {n}. Try a lower rank, "
-                "Polynomials(clip=True), more samples, or a larger ridge."
-            )
-        raise FloatingPointError(f"the regression broke down at step n = {n}. Try a larger ridge or a lower rank.")
-    if info.outside > 0.01:
-        low, high = np.quantile(np.asarray(window[0]), [0.001, 0.999])
+def judge(n: int, info: StepInfo) -> None:
+    """Raise what is broken, after each step."""
+    if info.status != Status.DIVERGED:
+        return
+    if not info.terminal_finite:
+        raise FloatingPointError(f"pde.terminal or its gradient is not finite at the paths of step n = {n}.")
+    if not info.driver_finite:
+        raise FloatingPointError(
+            f"pde.driver, or the value function it was given, is not finite at step n = {n}. Try a lower rank, "
+            "Polynomials(clip=True), more samples, or a larger ridge."
+        )
+    raise FloatingPointError(f"the regression broke down at step n = {n}. Try a larger ridge or a lower rank.")
+
+
+def warn_of_doubts(infos: StepInfo, basis: Basis, paths: Float[Array, "n k d"]) -> None:
+    """Warn once of each doubt, after the last step; ``infos`` of all steps, stacked."""
+    outside, status = np.asarray(infos.outside), np.asarray(infos.status)
+    far = np.flatnonzero(outside > 0.01)
+    if far.size:
+        n = int(outside.argmax())
+        low, high = np.quantile(np.asarray(paths[n]), [0.001, 0.999])
         warnings.warn(
-            f"at step n = {n}, {100 * float(info.outside):.0f} % of the coordinates lie outside the basis' interval "
-            f"{basis.interval}; ({low:.3g}, {high:.3g}) would hold all but 0.2 %.",
+            f"at {_steps(far, status)}, coordinates lie outside the basis' interval {basis.interval}, at n = {n} "
+            f"{100 * float(outside[n]):.0f} % of them; ({low:.3g}, {high:.3g}) would hold all but 0.2 % there.",
             stacklevel=3,
         )
-    if info.status == Status.NOT_CONVERGED:
+    slow = np.flatnonzero(status == Status.NOT_CONVERGED)
+    if slow.size:
+        n = int(slow[np.asarray(infos.change)[slow].argmax()])
         warnings.warn(
-            f"the fixed point of step n = {n} did not converge: last relative change {float(info.change):.1e} after "
-            f"{int(info.iterations)} iterations. A smaller time step or more samples make it contract.",
+            f"the fixed point did not converge at {_steps(slow, status)}: at n = {n} its last relative change was "
+            f"{float(infos.change[n]):.1e} after {int(infos.iterations[n])} iterations. A smaller time step or more "
+            "samples make it contract; a larger tolerance accepts it.",
             stacklevel=3,
         )
+
+
+def _steps(which: np.ndarray, every: np.ndarray) -> str:
+    shown = ", ".join(map(str, which[:5])) + (", …" if which.size > 5 else "")
+    return f"{which.size} of {every.size} steps (n = {shown})"
