@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -13,9 +14,10 @@ __all__ = ["D2", "D2State"]
 
 
 class D2State(NamedTuple):
-    """stepped: ψ of the last round, X − α G before it was mixed; at first X itself."""
+    """stepped: ψ of the last round, X − α G before it was mixed; at first X itself. local: a schedule's step number."""
 
     stepped: Any
+    local: Any
 
 
 class D2(DecentralizedOptimiser):
@@ -51,15 +53,16 @@ class D2(DecentralizedOptimiser):
     def init(self, params: Any) -> D2State:
         """ψ_{−1} = X_0, which makes the first round X_1 = W (X_0 − α G_0)."""
         self.check(params)
-        return D2State(params)
+        return D2State(params, self.local_init(params))
 
     def update(self, grads: Any, state: D2State, params: Any = None) -> tuple[Any, D2State]:
         """One round: X_{t+1} = W (ψ_t + X_t − ψ_{t−1}) with ψ_t = X_t − α G_t."""
         self.check_gradients(grads, params)
-        stepped = jax.tree.map(lambda x, g: x - self.learning_rate.astype(x.dtype) * g, params, grads)
+        step, local = self.local_step(grads, state.local, params)
+        stepped = jax.tree.map(jnp.add, params, step)
         corrected = jax.tree.map(lambda new, x, old: new + x - old, stepped, params, state.stepped)
         mixed = self.gossip.mix(corrected)
-        return jax.tree.map(lambda w, x: w - x, mixed, params), D2State(stepped)
+        return jax.tree.map(lambda w, x: w - x, mixed, params), D2State(stepped, local)
 
     def sent(self, params: Any) -> float:
         """Bytes of the parameters."""

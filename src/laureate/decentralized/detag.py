@@ -112,7 +112,7 @@ class DeTAG(DecentralizedOptimiser):
         """One round of a phase; the updates are zero but for the last."""
         self.check_gradients(grads, params)
         r = state.round
-        share = 1.0 / self.rounds.astype(self.learning_rate.dtype)
+        share = 1.0 / self.rounds.astype(jnp.asarray(0.0).dtype)
         total = jax.tree.map(lambda t, g: t + share.astype(g.dtype) * g, state.total, grads)  # G_k so far
         # A phase's first round begins at the parameters as they are now, and without a round before.
         model = jax.tree.map(lambda x, m: jnp.where(r == 0, x, m), params, state.model)

@@ -86,7 +86,10 @@ class Gossip(eqx.Module):
         kappa: float | Array = 1.0,
         axis: str | None = None,
     ):
-        require("Gossip", "topology", "a Topology", topology, lambda t: isinstance(t, Topology), "See from_graph.")
+        remedy = "See from_graph."
+        if isinstance(topology, list | tuple) or callable(topology):
+            remedy = "A network that changes with time is not offered: the gap of the one graph sets all rates."
+        require("Gossip", "topology", "a Topology", topology, lambda t: isinstance(t, Topology), remedy)
         methods = ("plain", "accelerated", "chebyshev")
         require("Gossip", "method", f"one of {methods}", method, lambda m: m in methods)
         require(

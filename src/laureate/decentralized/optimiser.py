@@ -1,6 +1,7 @@
 """What the decentralised optimisers share: settings, checks of the trees they are given, the cost of an update."""
 
 import abc
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,8 +19,11 @@ __all__ = ["DecentralizedOptimiser", "Info", "node_bytes"]
 IDENTITY = optax.identity()  # one object: a new one would compile anew
 
 
-def _as_number(value: float | Array) -> Array:
-    return jnp.asarray(value, float)
+Rate = Array | Callable[[Array], Any]
+
+
+def _as_rate(value: float | Rate) -> Rate:
+    return value if callable(value) else jnp.asarray(value, float)
 
 
 def _as_local(local: optax.GradientTransformation | None) -> optax.GradientTransformation:
@@ -35,6 +39,14 @@ def _keeps_sign(local: optax.GradientTransformation) -> bool:
             return not bool(np.all(np.asarray(moved) < 0))
         except Exception:  # it wants another tree than ours: nothing can be said
             return True
+
+
+def _first(rate: Rate) -> Any:
+    """A number itself, and of a schedule its first."""
+    if not callable(rate):
+        return rate
+    with jax.ensure_compile_time_eval():
+        return np.asarray(rate(jnp.zeros((), jnp.int32)))
 
 
 class Info(NamedTuple):
@@ -62,13 +74,14 @@ class DecentralizedOptimiser(eqx.Module):
     axis of that name: nothing but ``ppermute`` along the graph's edges then leaves a node.
 
     gossip: the network, see ``Gossip``.
-    learning_rate: α > 0; another value compiles nothing.
+    learning_rate: α > 0; another value compiles nothing. Or a schedule, as of Optax: a function from the number of
+        steps already made (``DeTAG`` and ``DeFacto`` make one a phase) to α.
     local: an Optax transformation between the direction and the step −α · local(direction), run by every node for
         itself, such as ``optax.trace(0.9)`` or ``optax.scale_by_adam()``.
     """
 
     gossip: Gossip
-    learning_rate: Array = eqx.field(converter=_as_number)
+    learning_rate: Rate = eqx.field(converter=_as_rate)
     local: optax.GradientTransformation = eqx.field(static=True, default=IDENTITY, converter=_as_local, kw_only=True)
 
     def __check_init__(self):
@@ -76,7 +89,11 @@ class DecentralizedOptimiser(eqx.Module):
         remedy = "Gossip(ring(8)), for example."
         require(owner, "gossip", "a Gossip", self.gossip, lambda g: isinstance(g, Gossip), remedy)
         positive = lambda a: bool(np.all(np.isfinite(a)) and np.all(np.asarray(a) > 0))  # noqa: E731
-        require(owner, "learning_rate", "> 0 and finite", self.learning_rate, positive)
+        first, rule = _first(self.learning_rate), "> 0 and finite"
+        if callable(self.learning_rate):
+            rule = "a schedule that begins >= 0 and finite"
+            positive = lambda a: jnp.ndim(a) == 0 and bool(np.isfinite(a)) and float(a) >= 0  # noqa: E731
+        require(owner, "learning_rate", rule, first, positive, "See optax.cosine_decay_schedule, for example.")
         remedy = "It steps downhill by itself: take optax.scale_by_adam() for optax.adam(lr), and learning_rate=lr."
         require(owner, "local", "a transformation that keeps the gradient's sign", self.local, _keeps_sign, remedy)
 
@@ -150,15 +167,23 @@ class DecentralizedOptimiser(eqx.Module):
                     f"got {jnp.shape(g)}."
                 )
 
+    @property
+    def scaled(self) -> optax.GradientTransformation:
+        """The local transformation; with a schedule α times it, for the step's number is part of its memory."""
+        rate = self.learning_rate
+        return optax.chain(self.local, optax.scale_by_schedule(rate)) if callable(rate) else self.local
+
     def local_init(self, params: Any) -> Any:
         """The local optimiser's memory, a node each."""
-        return self.local.init(params) if self.gossip.axis is not None else jax.vmap(self.local.init)(params)
+        return self.scaled.init(params) if self.gossip.axis is not None else jax.vmap(self.scaled.init)(params)
 
     def local_step(self, direction: Any, memory: Any, params: Any) -> tuple[Any, Any]:
         """−α · local(direction), every node for itself: a clipping by norm must not see the others."""
-        update = self.local.update if self.gossip.axis is not None else jax.vmap(self.local.update)
+        update = self.scaled.update if self.gossip.axis is not None else jax.vmap(self.scaled.update)
         moved, memory = update(direction, memory, params)
-        return jax.tree.map(lambda d: -self.learning_rate.astype(d.dtype) * d, moved), memory
+        if callable(rate := self.learning_rate):
+            return jax.tree.map(lambda d, given: -d.astype(given.dtype), moved, direction), memory
+        return jax.tree.map(lambda d: -rate.astype(d.dtype) * d, moved), memory
 
 
 def node_bytes(params: Any, gossip: Gossip) -> int:

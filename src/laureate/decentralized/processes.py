@@ -1,6 +1,7 @@
 """One process a node, over real sockets."""
 
 import os
+import sys
 
 import jax
 import numpy as np
@@ -9,6 +10,22 @@ from jax.sharding import Mesh
 from laureate.decentralized.launch import COORDINATOR, NODE, NODES
 
 __all__ = ["connect"]
+
+
+def _end_at_once_on_error() -> None:
+    """A node whose script raises ends there and then, so that whoever started it can tell.
+
+    Otherwise jax's farewell at the end of a process waits for the other nodes, and they for this one, for a minute.
+    """
+    before = sys.excepthook
+
+    def report(*error) -> None:
+        before(*error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+    sys.excepthook = report
 
 
 def connect(coordinator: str | None = None, nodes: int | None = None, node: int | None = None) -> Mesh:
@@ -32,4 +49,5 @@ def connect(coordinator: str | None = None, nodes: int | None = None, node: int 
         )
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(str(found[0]), int(found[1] or 0), int(found[2] or 0))
+    _end_at_once_on_error()
     return Mesh(np.asarray(jax.devices()), ("nodes",))

@@ -202,19 +202,47 @@ def random(size: int, probability: float, seed: int = 0) -> Topology:
 def from_graph(graph: Any, name: str = "own graph") -> Topology:
     """Your own: a networkx graph, an adjacency matrix, or pairs of nodes numbered from 0.
 
+    A networkx graph's nodes may be of any kind; they are numbered in the order of ``graph.nodes``. A graph in which
+    some edge has no way back is refused: all methods of this package average with symmetric weights.
+
     >>> from_graph([(0, 1), (1, 2)]).size
     3
     """
+    if isinstance(graph, str) or not hasattr(graph, "__iter__"):
+        rule = "a networkx graph, a square adjacency matrix or pairs of nodes"
+        require("from_graph", "graph", rule, graph, lambda _: False)
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         number = {node: i for i, node in enumerate(graph.nodes)}
-        return _of(len(number), ((number[i], number[j]) for i, j in graph.edges()), name)
+        pairs = [(i, j) for i, j, *_ in graph.edges()]
+        if callable(getattr(graph, "is_directed", None)) and graph.is_directed():
+            _refuse_one_way(pairs)
+        return _of(len(number), ((number[i], number[j]) for i, j in pairs), name)
     if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[0] == graph.shape[1]:
-        if (wrong := np.argwhere((graph != 0) != (graph.T != 0))).size:
-            i, j = (int(k) for k in wrong[0])
-            raise ValueError(f"from_graph.graph must be symmetric; got an edge {i} → {j} in one direction only.")
+        _refuse_one_way([(int(i), int(j)) for i, j in np.argwhere(graph != 0)])
         return _of(len(graph), ((int(i), int(j)) for i, j in np.argwhere(graph != 0)), name)
-    pairs = [(int(i), int(j)) for i, j in graph]
+    found = list(graph)
+    for pair in found:
+        whole = np.ndim(pair) == 1 and len(pair) == 2 and all(_is_node(i) for i in pair)
+        rule = "pairs of node numbers, integers from 0 on"
+        remedy = "Number the nodes; those of a networkx graph may have names, also as networkx.Graph(pairs)."
+        require("from_graph", "graph", rule, pair, lambda _, whole=whole: whole, remedy)
+    pairs = [(int(i), int(j)) for i, j in found]
     return _of(1 + max((max(pair) for pair in pairs), default=0), pairs, name)
+
+
+def _refuse_one_way(pairs: Sequence[tuple[Any, Any]]) -> None:
+    there = set(pairs)
+    for i, j in pairs:
+        if (j, i) not in there:
+            raise ValueError(
+                f"from_graph.graph must be symmetric; got an edge {i} → {j} in one direction only. Averaging over "
+                "one-way links needs push-sum, which no method here does: let the receivers answer "
+                "(graph.to_undirected())."
+            )
+
+
+def _is_node(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= 0
 
 
 def _shifts(size: int, shifts: Iterable[int], name: str) -> Topology:

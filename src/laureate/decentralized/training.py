@@ -105,6 +105,7 @@ def train(
     rule = f"a divisor of num_rounds ({num_rounds})"
     require("train", "every", rule, every, lambda n: isinstance(n, int) and n >= 1 and num_rounds % n == 0)
     require("train", "optimiser.gossip.axis", "None", optimiser.gossip.axis, lambda axis: axis is None)
+    _check_rows(data, optimiser.gossip.size)
     if mesh is None:
         if start is None:
             start = TrainState(params, optimiser.init(params), jnp.zeros((), jnp.int32))
@@ -127,6 +128,14 @@ def train(
     return _run_over(
         jax.random.key_data(key), known, rest, gradient, placed, num_rounds, record, every, mesh, start is None
     )
+
+
+def _check_rows(data: Any, size: int) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(data):
+        rule = f"of trees whose leaves have a leading axis of {size} nodes"
+        remedy = f"Node i sees row i alone: data.reshape({size}, -1, *data.shape[1:]) deals equal shares out in order."
+        name = "data" + jax.tree_util.keystr(path)
+        require("train", name, rule, jnp.shape(leaf), lambda shape: shape[:1] == (size,), remedy)
 
 
 @eqx.filter_jit

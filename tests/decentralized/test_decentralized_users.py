@@ -1,0 +1,178 @@
+"""What demanding users met: schedules, graphs of other kinds, data that is not dealt out, nodes that fail."""
+
+import sys
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import optax
+import pytest
+from numpy.testing import assert_allclose
+
+from laureate.decentralized import (
+    D2,
+    DPSGD,
+    AllReduceSGD,
+    ChocoSGD,
+    DeFacto,
+    DeTAG,
+    Gossip,
+    GradientTracking,
+    LaunchError,
+    TopK,
+    Topology,
+    exact_factors,
+    from_graph,
+    launch,
+    ring,
+    train,
+)
+
+GOSSIP = Gossip(ring(4), kappa=0.5)
+MAKE = {
+    "detag": (lambda rate: DeTAG(GOSSIP, rate, 3), 3),
+    "tracking": (lambda rate: GradientTracking(GOSSIP, rate), 1),
+    "d2": (lambda rate: D2(GOSSIP, rate), 1),
+    "dpsgd": (lambda rate: DPSGD(GOSSIP, rate, local=optax.trace(0.5)), 1),
+    "choco": (lambda rate: ChocoSGD(GOSSIP, rate, TopK(0.5), 0.5), 1),
+    "defacto": (lambda rate: DeFacto(GOSSIP, rate), 2 * len(exact_factors(GOSSIP.topology))),
+    "all-reduce": (lambda rate: AllReduceSGD(GOSSIP, rate), 1),
+}
+TARGET = jnp.arange(8.0).reshape(4, 2)
+
+
+def stepped(make, rates, rounds):
+    """``rounds`` rounds, each by an optimiser with a rate of its own and the state of the one before."""
+    params = jnp.zeros((4, 2))
+    state = make(rates[0]).init(params)
+    update = eqx.filter_jit(lambda optimiser, *given: optimiser.update(*given))
+    for rate in rates[:rounds]:
+        updates, state = update(make(rate), params - TARGET, state, params)
+        params = params + updates
+    return params
+
+
+# --- schedules -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_a_schedule_is_a_rate_a_step(name):
+    make, phase = MAKE[name]
+    schedule = optax.exponential_decay(0.3, 1, 0.5)
+    rates = [float(schedule(t // phase)) for t in range(3 * phase)]  # one step a phase
+    by_schedule = make(schedule)
+    params = jnp.zeros((4, 2))
+    state, update = by_schedule.init(params), eqx.filter_jit(by_schedule.update)
+    for _ in range(3 * phase):
+        updates, state = update(params - TARGET, state, params)
+        params = params + updates
+    assert_allclose(params, stepped(make, rates, 3 * phase), rtol=2e-5, atol=1e-6)
+    constant = stepped(make, [0.3] * 3 * phase, 3 * phase)
+    assert np.abs(np.asarray(params - constant)).max() > 1e-3
+
+
+def test_training_with_a_schedule_in_parts_is_training_in_one_go():
+    optimiser = DPSGD(GOSSIP, optax.cosine_decay_schedule(0.3, 6))
+    pull = lambda key, x, target: x - target  # noqa: E731
+    whole, _ = train(jax.random.key(0), optimiser, pull, jnp.zeros((4, 2)), 6, data=TARGET, every=3)
+    _, half = train(jax.random.key(0), optimiser, pull, jnp.zeros((4, 2)), 3, data=TARGET, every=3)
+    parts, _ = train(jax.random.key(0), optimiser, pull, None, 3, data=TARGET, start=half.last, every=3)
+    assert np.array_equal(whole, parts)
+
+
+@pytest.mark.parametrize(
+    ("rate", "message"),
+    [
+        (lambda t: jnp.nan, r"DPSGD.learning_rate must be a schedule that begins >= 0 and finite; got .*nan"),
+        (lambda t: -1.0, r"a schedule that begins >= 0 and finite; got .*-1"),
+        (lambda t: jnp.ones(2), r"a schedule that begins >= 0 and finite; got "),
+        (-0.1, r"DPSGD.learning_rate must be > 0 and finite; got -0.1"),
+    ],
+)
+def test_a_rate_that_cannot_be(rate, message):
+    with pytest.raises(ValueError, match=message):
+        DPSGD(GOSSIP, rate)
+
+
+# --- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def test_networkx_graphs():
+    names = nx.relabel_nodes(nx.path_graph(4), dict(enumerate("dbca")))
+    assert from_graph(names).edges == ((0, 1), (1, 2), (2, 3))
+    petersen = from_graph(nx.petersen_graph())
+    assert (petersen.size, petersen.diameter, set(petersen.degrees.tolist())) == (10, 2, {3})
+    assert_allclose(petersen.laplacian, nx.laplacian_matrix(nx.petersen_graph()).toarray())
+    grid = nx.grid_2d_graph(3, 3)  # its nodes are pairs
+    assert from_graph(grid).degrees.tolist() == [degree for _, degree in grid.degree()]
+    double = nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 2)])
+    assert from_graph(double).edges == ((0, 1), (1, 2))
+    both_ways = nx.DiGraph([("x", "y"), ("y", "x"), ("y", "z"), ("z", "y")])
+    assert from_graph(both_ways).edges == ((0, 1), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (nx.DiGraph([("x", "y"), ("y", "z"), ("z", "x")]), r"an edge x → y in one direction only. .* push-sum"),
+        (np.array([[0, 1], [0, 0]]), r"must be symmetric; got an edge 0 → 1 in one direction only. .*to_undirected"),
+        (
+            [("a", "b")],
+            r"graph must be pairs of node numbers.*; got \('a', 'b'\). .*networkx.Graph\(pairs\)",
+        ),
+        ([(0, 1.5)], r"pairs of node numbers.*; got \(0, 1.5\)"),
+        ([(0, 1, 2)], r"pairs of node numbers.*; got \(0, 1, 2\)"),
+        ([(-1, 0)], r"pairs of node numbers.*; got \(-1, 0\)"),
+        ("ring", r"from_graph.graph must be a networkx graph, .*; got 'ring'"),
+        (7, r"from_graph.graph must be a networkx graph, .*; got 7"),
+        (nx.Graph([(0, 1), (2, 3)]), r"must connect all nodes; got 2 components"),
+    ],
+)
+def test_graphs_that_are_refused(graph, message):
+    with pytest.raises(ValueError, match=message):
+        from_graph(graph)
+
+
+def test_a_network_that_changes_is_refused():
+    for graphs in ([ring(4), ring(4)], lambda t: ring(4)):
+        with pytest.raises(ValueError, match=r"Gossip.topology must be a Topology; .*changes with time is not offered"):
+            Gossip(graphs)  # type: ignore[arg-type]
+    assert isinstance(from_graph(nx.cycle_graph(4)), Topology)
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (jnp.zeros((8, 2)), r"train.data must be .* leading axis of 4 nodes; got \(8, 2\). .*data.reshape\(4, -1, "),
+        ({"x": jnp.zeros((4, 3)), "y": jnp.zeros(())}, r"train.data\['y'\] must be .* 4 nodes; got \(\)"),
+    ],
+)
+def test_data_that_is_not_dealt_out(data, message):
+    with pytest.raises(ValueError, match=message):
+        train(jax.random.key(0), DPSGD(GOSSIP, 0.1), lambda key, x, d: x, jnp.zeros((4, 2)), 2, data=data)
+
+
+# --- nodes that fail -------------------------------------------------------------------------------------------------
+
+FAILING = """
+import os, time
+from laureate.decentralized import connect
+connect()
+if os.environ["LAUREATE_NODE"] == "1":
+    open(os.environ["WHEN"], "w").write(str(time.time()))
+    raise RuntimeError("out of luck")
+time.sleep(60)
+"""
+
+
+def test_a_node_that_fails_once_connected_is_told_at_once(tmp_path):
+    moment = tmp_path / "when"
+    with pytest.raises(LaunchError, match=r"Node 1 ended with code 1:(.|\n)*RuntimeError: out of luck"):
+        launch([sys.executable, "-c", FAILING], 2, environment={"JAX_PLATFORMS": "cpu", "WHEN": str(moment)})
+    assert time.time() - float(moment.read_text()) < 5
