@@ -44,8 +44,10 @@ REASONS = {
             "Splines",
         },
         "what a solver is given and hands back": {"NetworkSolution", "ParabolicPDE", "Solution", "ValueFunction"},
+        "two solutions and their interval: tests/pde/test_pde_users.py": {"Extrapolation"},
     },
     "representation": {
+        "a step of scikit-learn's pipelines: tests/representation/test_representation_users.py": {"EncoderFeatures"},
         "theory, against closed forms: tests/representation/test_direct_predictor.py": {
             "LinearDynamics",
             "ModeDynamics",
@@ -91,6 +93,7 @@ REASONS = {
         "results and warnings": {"BlindScore", "InvalidKnockoffWarning", "Selection"},
     },
     "sampling": {
+        "the protocol of a user's energy": {"LocalEnergy"},
         "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},
         "a trainer over kernels that have rows: tests/sampling/test_sampling_quantities.py": {
             "PersistentContrastiveDivergence"

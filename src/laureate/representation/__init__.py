@@ -1,5 +1,7 @@
 """Representations without labels: DirectPred, BYOL and SimSiam, their references, and monitors against collapse."""
 
+from typing import TYPE_CHECKING, Any
+
 from laureate.representation.dynamics import LinearDynamics, LinearState, ModeDynamics
 from laureate.representation.joint_embedding import (
     BarlowTwins,
@@ -35,6 +37,9 @@ from laureate.representation.views import (
     two_views,
 )
 
+if TYPE_CHECKING:
+    from laureate.representation.estimator import EncoderFeatures
+
 __all__ = [
     "Accuracy",
     "BarlowTwins",
@@ -46,6 +51,7 @@ __all__ = [
     "DirectPred",
     "DirectSet",
     "DirectState",
+    "EncoderFeatures",
     "Flip",
     "Identity",
     "JointEmbedding",
@@ -77,3 +83,11 @@ __all__ = [
     "linear_probe",
     "two_views",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "EncoderFeatures":  # scikit-learn takes a second to import, which training does not need
+        from laureate.representation.estimator import EncoderFeatures
+
+        return EncoderFeatures
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,14 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from laureate._core import Status, require
-from laureate.representation.siamese import apply_to_batch, normalised, spread
+from laureate.representation.siamese import (
+    apply_to_batch,
+    check_pair,
+    normalised,
+    outputs_of,
+    spread,
+    trained_part,
+)
 
 __all__ = ["BarlowTwins", "JointEmbedding", "JointInfo", "JointState", "SimCLR", "VICReg"]
 
@@ -137,24 +144,27 @@ class JointEmbedding(eqx.Module):
     def init(self, key: Array, model: Any) -> JointState:
         """Before the first step."""
         del key
-        return JointState(
-            model, self.optimiser.init(eqx.filter(model, eqx.is_inexact_array)), jnp.asarray(0, jnp.int32)
-        )
+        return JointState(model, self.optimiser.init(eqx.filter(model, trained_part(model))), jnp.asarray(0, jnp.int32))
 
     def step(self, state: JointState, view1: Any, view2: Any) -> tuple[JointState, JointInfo]:
         """One update from a batch of pairs of views."""
-        trained, fixed = eqx.partition(state.online, eqx.is_inexact_array)
+        spec = trained_part(state.online)
+        trained, fixed = eqx.partition(state.online, spec)
 
         def objective(trained):
             model = eqx.combine(trained, fixed)
-            z1, z2 = self.apply(model, view1), self.apply(model, view2)
-            return self.loss(z1, z2), (z1, z2)
+            z1, after = outputs_of(self.apply, model, view1)
+            z2, after = outputs_of(self.apply, after, view2)
+            check_pair("JointEmbedding.step", z1, z2)
+            return self.loss(z1, z2), (z1, z2, eqx.filter(eqx.filter(after, spec, inverse=True), eqx.is_array))
 
-        (loss, (z1, z2)), gradient = jax.value_and_grad(objective, has_aux=True)(trained)
+        (loss, (z1, z2, kept)), gradient = jax.value_and_grad(objective, has_aux=True)(trained)
         updates, memory = self.optimiser.update(gradient, state.optimiser, trained)
         finite = jnp.isfinite(loss)
-        new, old = (optax.apply_updates(trained, updates), memory), (trained, state.optimiser)
-        trained, memory = jax.tree.map(lambda a, b: jnp.where(finite, a, b) if eqx.is_array(a) else a, new, old)
+        new = (optax.apply_updates(trained, updates), memory, kept)
+        old = (trained, state.optimiser, eqx.filter(fixed, eqx.is_array))
+        trained, memory, kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b) if eqx.is_array(a) else a, new, old)
+        fixed = eqx.combine(kept, fixed)
         info = JointInfo(
             loss=loss,
             spread=spread(jnp.concatenate([z1, z2])),

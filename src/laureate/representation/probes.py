@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from laureate import loops
 from laureate._core import require
-from laureate.representation.siamese import apply_to_batch, normalised
+from laureate.representation.siamese import apply_to_batch, normalised, outputs_of, trained_part
 
 __all__ = ["Accuracy", "accuracy", "fine_tune", "knn_probe", "linear_probe"]
 
@@ -47,7 +47,7 @@ def _check_labels(owner: str, num_classes: int, **labels: Any) -> None:
     for name, given in labels.items():
         rule, remedy = f"integers in 0..{num_classes - 1}", "Labels 1..K become such by subtracting 1."
         value = given if isinstance(given, Tracer) else np.asarray(given)
-        found = value if isinstance(value, Tracer) else (int(value.min(initial=0)), int(value.max(initial=0)))
+        found = value if isinstance(value, Tracer) else (int(value.min()), int(value.max())) if value.size else (0, 0)
         require(owner, name, rule, found, lambda ends: ends[0] >= 0 and ends[1] < num_classes, remedy)
 
 
@@ -60,10 +60,12 @@ def linear_probe(
     *,
     decay: Any = 1e-3,
     iterations: int = 100,
+    progress: Callable[[loops.Progress], None] | None = None,
 ) -> Accuracy:
     """Multinomial logistic regression on standardised, frozen features, by L-BFGS from zero.
 
     decay: of the weights, ½ decay ‖w‖²; fixed beforehand, not chosen on the test set.
+    progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     Standardised with the training features' mean and deviation. One compiled program, to be vmapped over encoders.
 
     >>> import jax, jax.numpy as jnp
@@ -94,7 +96,7 @@ def linear_probe(
         return (optax.apply_updates(weights, updates), memory), None
 
     begin: Any = (start, optimiser.init(start))
-    ((matrix, bias), _), _ = jax.lax.scan(step, begin, length=iterations)
+    ((matrix, bias), _), _ = loops.scan(step, begin, jnp.arange(iterations), progress=progress)
     return accuracy(jnp.argmax(test @ matrix + bias[None, :], axis=1), test_labels)
 
 
@@ -143,7 +145,7 @@ def fine_tune(
 
     Not the best step's: that would be chosen on the test set. The batches come from ``key`` and the step's number.
 
-    model: an Equinox encoder from one example to a vector. apply: as for ``Siamese``.
+    model: an Equinox encoder from one example to a vector. apply: as for ``Siamese``; statistics stay as they are.
     optimiser: any of Optax. steps, batch: how many updates, from how many labelled examples each, drawn with repeats.
     progress: called about every second with a ``laureate.loops.Progress``. checkpoint: a file; the same call again,
         with as many steps or more, goes on from it.
@@ -164,9 +166,9 @@ def fine_tune(
     require("fine_tune", "steps", ">= 0", steps, lambda n: n >= 0)
     require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
     run = apply_to_batch if apply is None else apply
-    width = jax.eval_shape(lambda x: run(model, x), train[:1]).shape[1]
+    width = jax.eval_shape(lambda x: outputs_of(run, model, x)[0], train[:1]).shape[1]
     head = jnp.zeros((width, num_classes)), jnp.zeros(num_classes)
-    trained, fixed = eqx.partition((model, head), eqx.is_inexact_array)
+    trained, fixed = eqx.partition((model, head), (trained_part(model), True))
 
     tuning = FineTuning(key, train, train_labels, fixed, run, optimiser, batch)
     begin = trained, optimiser.init(trained)
@@ -200,4 +202,4 @@ class FineTuning(eqx.Module):
     def logits(self, trained: Any, x: Array) -> Float[Array, "n k"]:
         """The head's outputs."""
         model, (matrix, bias) = eqx.combine(trained, self.fixed)
-        return self.apply(model, x) @ matrix + bias[None, :]
+        return outputs_of(self.apply, model, x)[0] @ matrix + bias[None, :]

@@ -16,6 +16,7 @@ from jax.tree_util import keystr
 from jaxtyping import Float, Int
 
 from laureate._core import Status, require
+from laureate.layers import RunningStatistics
 from laureate.representation.predictors import DirectPred, PredictorInfo
 
 __all__ = ["Siamese", "SiameseInfo", "SiameseState", "apply_to_batch"]
@@ -60,6 +61,41 @@ class SiameseInfo(NamedTuple):
     status: Int[Array, ""]
 
 
+# What a model carries along instead of training it: running statistics, explicit ones and Equinox's.
+STATISTICS = (RunningStatistics, eqx.nn.State)
+
+
+def trained_part(model: Any) -> Any:
+    """Which leaves are trained, as a prefix of the model: arrays of floats, but no running statistics."""
+
+    def is_statistics(node: Any) -> bool:
+        return isinstance(node, STATISTICS)
+
+    return jax.tree.map(
+        lambda node: not is_statistics(node) and eqx.is_inexact_array(node), model, is_leaf=is_statistics
+    )
+
+
+def outputs_of(apply: Callable[[Any, Any], Any], model: Any, batch: Any) -> tuple[Array, Any]:
+    """The outputs, and the model with the statistics that ``apply`` has brought up to date, where it returns one."""
+    found = apply(model, batch)
+    return found if isinstance(found, tuple) else (found, model)
+
+
+def check_pair(owner: str, z1: Array, z2: Array) -> None:
+    """Raise unless both views gave outputs [batch, D] of one shape."""
+    rule = "of the same examples, with outputs [batch, D] of one shape"
+    remedy = "two_views(key, view, batch) makes such pairs."
+    fits = lambda shapes: len(shapes[0]) == 2 and shapes[0] == shapes[1]  # noqa: E731
+    require(owner, "view1 and view2", rule, (jnp.shape(z1), jnp.shape(z2)), fits, remedy)
+
+
+def with_statistics(model: Any, after: Any) -> Any:
+    """The model with the statistics of another, ``after``."""
+    spec = trained_part(model)
+    return eqx.combine(eqx.filter(model, spec), eqx.filter(after, spec, inverse=True))
+
+
 def apply_to_batch(model: Any, batch: Array) -> Array:
     """An Equinox model is of one example: over the batch by vmap."""
     return jax.vmap(model)(batch)
@@ -83,8 +119,10 @@ class Siamese(eqx.Module):
     loss: "cosine", ‖p/‖p‖ − z̄/‖z̄‖‖² = 2 − 2 cos; or "l2", ½‖p − z̄‖², the theory's.
     stop_gradient: False lets the gradient through the target as well (only with momentum=None): then it collapses.
     target_init: "copy" of the online network, or "independent" (the authors' code, by accident or not).
-    apply: from (model, batch of views) to outputs [batch, D]; by default vmap over the batch. Give your own for models
-        with batch statistics.
+    apply: from (model, batch of views) to outputs [batch, D]; by default vmap over the batch. For a model with batch
+        normalisation it returns (outputs, model): what it has changed in the model's ``layers.RunningStatistics`` (or
+        in an ``equinox.nn.State``, where the model is a pair with one) is carried on, and is neither trained nor
+        averaged into the target, which keeps statistics of its own.
 
     >>> import equinox as eqx, jax, jax.numpy as jnp, optax
     >>> from laureate.representation import DirectPred
@@ -137,21 +175,29 @@ class Siamese(eqx.Module):
 
         def objective(trained):
             model, predictor = eqx.combine(trained, fixed)
-            z1, z2 = self.apply(model, view1), self.apply(model, view2)
-            target = model if state.target is None else state.target
+            z1, after = outputs_of(self.apply, model, view1)
+            z2, after = outputs_of(self.apply, after, view2)
+            check_pair("Siamese.step", z1, z2)
             # the same outputs where the target is the network itself: they need not be computed twice
-            t1, t2 = (z1, z2) if state.target is None else (self.apply(target, view1), self.apply(target, view2))
+            t1, t2, slow = z1, z2, None
+            if state.target is not None:
+                t1, slow = outputs_of(self.apply, state.target, view1)
+                t2, slow = outputs_of(self.apply, slow, view2)
             if self.stop_gradient:
                 t1, t2 = jax.lax.stop_gradient((t1, t2))
             first, second = self.predictor(predictor, z1), self.predictor(predictor, z2)
-            return self.distance(first, t2) + self.distance(second, t1), (z1, z2)
+            kept = eqx.filter((after, slow), eqx.is_array)
+            return self.distance(first, t2) + self.distance(second, t1), (z1, z2, kept)
 
-        (loss, (z1, z2)), gradient = jax.value_and_grad(objective, has_aux=True)(trained)
+        (loss, (z1, z2, kept)), gradient = jax.value_and_grad(objective, has_aux=True)(trained)
         updates, memory = self.optimiser.update(gradient, state.optimiser, trained)
         moved: Any = optax.apply_updates(trained, updates)
         online, predictor = eqx.combine(moved, fixed)
+        online = with_statistics(online, eqx.combine(kept[0], online))
         predictor, report = self.predictor.update(predictor, z1, z2)
-        target = None if state.target is None else ema(self.momentum, state.target, online)
+        target = None
+        if state.target is not None:
+            target = with_statistics(ema(self.momentum, state.target, online), eqx.combine(kept[1], online))
         new = SiameseState(online, target, predictor, memory, state.step + 1)
         finite = jnp.isfinite(loss)
         arrays, rest = eqx.partition(new, eqx.is_array)
@@ -172,7 +218,7 @@ class Siamese(eqx.Module):
         return jnp.mean(2.0 - 2.0 * jnp.sum(normalised(prediction) * normalised(target), axis=1))
 
     def _spec(self, model: Any, predictor: Any) -> Any:
-        return jax.tree.map(eqx.is_inexact_array, model), self.predictor.trained(predictor)
+        return trained_part(model), self.predictor.trained(predictor)
 
 
 def normalised(z: Float[Array, "n d"]) -> Float[Array, "n d"]:

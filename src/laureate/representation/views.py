@@ -16,6 +16,12 @@ from laureate._core import require
 __all__ = ["Brightness", "Compose", "Cutout", "Flip", "Noise", "Rescale", "Shift", "TimeMask", "TimeShift", "two_views"]
 
 
+def _check_floats(owner: str, example: Array) -> None:
+    floating = lambda dtype: jnp.issubdtype(dtype, jnp.floating)  # noqa: E731
+    remedy = "Bytes become such by image / 255.0."
+    require(owner, "example", "of floats", str(jnp.asarray(example).dtype), floating, remedy)
+
+
 class Shift(eqx.Module):
     """An image moved by up to ``pixels`` in both directions; what comes in repeats the border.
 
@@ -63,6 +69,7 @@ class Brightness(eqx.Module):
 
     def __call__(self, key: Array, image: Array) -> Array:
         """The changed image."""
+        _check_floats("Brightness", image)
         contrast, shift = self.strength * jax.random.uniform(key, (2,), image.dtype, -1.0, 1.0)
         mean = image.mean()
         return (1 + contrast) * (image - mean) + mean + shift / 2
@@ -96,6 +103,7 @@ class Noise(eqx.Module):
 
     def __call__(self, key: Array, example: Array) -> Array:
         """The noisy example."""
+        _check_floats("Noise", example)
         return example + self.scale * jax.random.normal(key, example.shape, example.dtype)
 
 
@@ -109,6 +117,7 @@ class Rescale(eqx.Module):
 
     def __call__(self, key: Array, series: Array) -> Array:
         """The rescaled series."""
+        _check_floats("Rescale", series)
         return series * jnp.exp(self.deviation * jax.random.normal(key, series.shape[1:], series.dtype))
 
 
