@@ -21,6 +21,7 @@ from laureate.pde.problem import (
     Control,
     ParabolicPDE,
     check_problem,
+    euler_step,
     pull,
     simulate,
     spread,
@@ -105,9 +106,8 @@ class TensorTrainSolver(eqx.Module):
         train_key, test_key, noise_key = jax.random.split(key, 3)
         paths = simulate(train_key, pde, self.num_samples, self.num_steps, control)
         test = simulate(test_key, pde, self.num_test, self.num_steps, control) if self.num_test else paths[:, :0]
-        train = FunctionalTensorTrain.start(noise_key, pde.x0.shape[0], self.basis, self.rank)
-        one, zero = jnp.ones((), paths.dtype), jnp.zeros((), paths.dtype)
-        return SolverState(paths, test, ValueFunction(train, one, zero), jnp.asarray(self.num_steps - 1))
+        start = _terminal(noise_key, self.basis, pde.x0.shape[0], self.rank)
+        return SolverState(paths, test, start, jnp.asarray(self.num_steps - 1))
 
     def step(
         self, pde: ParabolicPDE, state: SolverState, control: Control | None = None
@@ -155,33 +155,37 @@ class TensorTrainSolver(eqx.Module):
         checkpoint: a file; the same call again resumes from it. Not refused is only a file of this solver, equation,
             control and key. progress: called with a ``laureate.loops.Progress`` after every step in time.
         """
-        state = _init(self, key, pde, control)
-        if not bool(jnp.all(jnp.isfinite(state.paths))):
-            raise FloatingPointError("pde.drift or pde.diffusion gave a value that is not finite along the paths.")
-
-        dt = self._time_step(pde, state.paths)
+        self._check(pde)
+        train_key, test_key, noise_key = jax.random.split(key, 3)
+        paths = _simulate(train_key, pde, self.num_samples, self.num_steps, control)
+        test = [paths[0][:0]] * len(paths)
+        if self.num_test:
+            test = _simulate(test_key, pde, self.num_test, self.num_steps, control)
+        start = _begin(noise_key, self.basis, paths[0].shape[1], self.rank)
+        dt = self._time_step(pde, paths[0])
         any_number = dataclasses.replace(self, num_steps=1)  # the programs of a step serve any number of them
 
         def advance(function: ValueFunction, done: int, _: int) -> tuple[ValueFunction, Any]:
             n = self.num_steps - 1 - done
-            window = _window(state.paths, state.test_paths, n)
+            window = _window(paths, test, n)
             function, info = _advance(any_number, pde, control, window, function, jnp.asarray(n), dt, n == 0)
             judge(n, info)
             return function, jax.tree.map(lambda leaf: leaf[None], (_parts(function), info))
 
         def shapes() -> Any:
-            window = _window(state.paths, state.test_paths, 0)
-            given = (any_number, pde, control, window, state.function, 0, dt, True)
+            given = (any_number, pde, control, _window(paths, test, 0), start, 0, dt, True)
             function, info = eqx.filter_eval_shape(_advance, *given)
             return jax.tree.map(lambda a: jax.ShapeDtypeStruct((1, *a.shape), a.dtype), (_parts(function), info))
 
         settings = {"solver": self, "pde": pde, "control": control, "key": key}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
         more = {"shapes": shapes, "progress": progress, "checkpoint": kept}
-        _, rows = loops.chunks(advance, state.function, self.num_steps, 1, **more)
-        parts, infos = jax.tree.map(lambda rows: jnp.asarray(rows[::-1]), rows)
-        warn_of_doubts(infos, self.basis, state.paths)
-        join = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), parts, _parts(state.function))
+        _, rows = loops.chunks(advance, start, self.num_steps, 1, **more)
+        # By NumPy: what depends on the number of steps would be compiled anew for each.
+        parts, infos = jax.tree.map(lambda rows: rows[::-1], rows)
+        warn_of_doubts(infos, self.basis, paths)
+        join = jax.tree.map(lambda a, b: np.concatenate([a, np.asarray(b)[None]]), parts, _parts(start))
+        join, infos = jax.tree.map(jnp.asarray, (join, infos))
         return Solution(pde, self.basis, join[0], join[1], join[2], v0=infos.value[0], info=infos)
 
     def _check(self, pde: ParabolicPDE) -> None:
@@ -351,7 +355,7 @@ class TensorTrainSolver(eqx.Module):
         )
 
 
-def _window(paths: Array, test: Array, n: Array | int) -> tuple[Array, Array, Array, Array]:
+def _window(paths: Any, test: Any, n: Array | int) -> tuple[Array, Array, Array, Array]:
     return paths[n], paths[n + 1], test[n], test[n + 1]
 
 
@@ -359,9 +363,26 @@ def _parts(function: ValueFunction) -> tuple[Array, Array, Array]:
     return function.train.cores, function.weight, function.offset
 
 
-@eqx.filter_jit
-def _init(solver: TensorTrainSolver, key: PRNGKeyArray, pde: ParabolicPDE, control: Control | None) -> SolverState:
-    return solver.init(key, pde, control)
+def _terminal(key: PRNGKeyArray, basis: Basis, dimension: int, rank: int) -> ValueFunction:
+    """V_N = g, with a train to start from."""
+    train = FunctionalTensorTrain.start(key, dimension, basis, rank)
+    one, zero = jnp.ones((), train.cores.dtype), jnp.zeros((), train.cores.dtype)
+    return ValueFunction(train, one, zero)
+
+
+_begin, _euler_step = eqx.filter_jit(_terminal), eqx.filter_jit(euler_step)
+
+
+def _simulate(key: PRNGKeyArray, pde: Any, num_paths: int, num_steps: int, control: Control | None) -> list[Array]:
+    """``simulate``, one call a step, so that its program serves any number of them and every scheme."""
+    x0 = jnp.asarray(pde.x0)
+    dt = jnp.asarray(pde.horizon, x0.dtype) / num_steps
+    paths = [jnp.broadcast_to(x0, (num_paths, x0.shape[0]))]
+    for n in range(num_steps):
+        paths.append(_euler_step(jax.random.fold_in(key, n), pde, n * dt, dt, paths[-1], control))
+        if not np.isfinite(np.asarray(paths[-1])).all():
+            raise FloatingPointError("pde.drift or pde.diffusion gave a value that is not finite along the paths.")
+    return paths
 
 
 @eqx.filter_jit

@@ -1,6 +1,7 @@
 """What one backward step of the tensor-train solver needs and reports, and how a solution is made of it."""
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ def judge(n: int, info: StepInfo) -> None:
     raise FloatingPointError(f"the regression broke down at step n = {n}. Try a larger ridge or a lower rank.")
 
 
-def warn_of_doubts(infos: StepInfo, basis: Basis, paths: Float[Array, "n k d"]) -> None:
+def warn_of_doubts(infos: StepInfo, basis: Basis, paths: Sequence[Float[Array, "k d"]]) -> None:
     """Warn once of each doubt, after the last step; ``infos`` of all steps, stacked."""
     outside, status = np.asarray(infos.outside), np.asarray(infos.status)
     far = np.flatnonzero(outside > 0.01)
