@@ -27,6 +27,7 @@ from laureate.representation import (
     Siamese,
     VICReg,
     fine_tune,
+    knn_probe,
     linear_probe,
     two_views,
 )
@@ -186,6 +187,12 @@ def test_labels_are_told_as_they_are(labels):
     ends = rf"got \({int(labels.min())}, {int(labels.max())}\)"
     with pytest.raises(ValueError, match=rf"train_labels must be integers in 0..3; {ends}. Labels 1..K become"):
         linear_probe(X[:4], labels, X[:4], labels, 4)
+
+
+def test_labels_that_are_traced_are_told_by_nan():
+    probe = jax.jit(lambda labels: knn_probe(X[:4], labels, X[:4], labels, 4, k=1))
+    assert probe(jnp.arange(4)).value == 1
+    assert np.isnan(probe(jnp.arange(1, 5))).all()
 
 
 # --- scikit-learn ----------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ def launch(
     """Run ``command`` once a node on this machine; returns what each wrote to standard output.
 
     If one fails the others are stopped, for they would wait for it for ever, and ``LaunchError`` quotes the end of its
-    output.
+    output. Failing is to raise, to be killed, or to end with a code before ``connect()``; a connected node that calls
+    ``sys.exit`` waits at its end for the others, as one that is done, and is not told from it.
 
     command: a program and its arguments, such as ``[sys.executable, "train.py"]``. nodes: how many, >= 1.
     environment: added to this process'. timeout: seconds after which all are stopped. show: print lines as they come,

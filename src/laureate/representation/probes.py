@@ -42,13 +42,23 @@ def accuracy(predicted: Int[Array, " n"], labels: Int[Array, " n"]) -> Accuracy:
     return Accuracy(share, middle - half, middle + half)
 
 
-def _check_labels(owner: str, num_classes: int, **labels: Any) -> None:
-    """Raise unless labels are 0 … num_classes − 1; traced labels are let through."""
+def _check_labels(owner: str, num_classes: int, **labels: Any) -> Array | bool:
+    """Raise unless labels are 0 … num_classes − 1; of traced labels, whether they are."""
+    sound: Array | bool = True
     for name, given in labels.items():
         rule, remedy = f"integers in 0..{num_classes - 1}", "Labels 1..K become such by subtracting 1."
-        value = given if isinstance(given, Tracer) else np.asarray(given)
-        found = value if isinstance(value, Tracer) else (int(value.min()), int(value.max())) if value.size else (0, 0)
+        if isinstance(given, Tracer):
+            sound = sound & jnp.all((given >= 0) & (given < num_classes))
+            continue
+        value = np.asarray(given)
+        found = (int(value.min()), int(value.max())) if value.size else (0, 0)
         require(owner, name, rule, found, lambda ends: ends[0] >= 0 and ends[1] < num_classes, remedy)
+    return sound
+
+
+def _or_nan(found: Accuracy, sound: Array | bool) -> Accuracy:
+    """Under jit nothing can be raised: wrong labels then have an accuracy of NaN."""
+    return found if sound is True else Accuracy(*(jnp.where(sound, value, jnp.nan) for value in found))
 
 
 def linear_probe(
@@ -75,7 +85,7 @@ def linear_probe(
     True
     """
     require("linear_probe", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
-    _check_labels("linear_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
+    sound = _check_labels("linear_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
     mean, deviation = train.mean(axis=0, keepdims=True), train.std(axis=0, keepdims=True) + 1e-6
     train, test = (train - mean) / deviation, (test - mean) / deviation
 
@@ -97,7 +107,7 @@ def linear_probe(
 
     begin: Any = (start, optimiser.init(start))
     ((matrix, bias), _), _ = loops.scan(step, begin, jnp.arange(iterations), progress=progress)
-    return accuracy(jnp.argmax(test @ matrix + bias[None, :], axis=1), test_labels)
+    return _or_nan(accuracy(jnp.argmax(test @ matrix + bias[None, :], axis=1), test_labels), sound)
 
 
 def knn_probe(
@@ -116,13 +126,14 @@ def knn_probe(
     >>> float(knn_probe(x, jnp.array([0, 0, 1, 1]), x, jnp.array([0, 0, 1, 1]), 2, k=2).value)
     1.0
     """
-    _check_labels("knn_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
+    sound = _check_labels("knn_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
     require("knn_probe", "k", f"in 1..{train.shape[0]}", k, lambda k: 1 <= k <= train.shape[0])
     cosine, nearest = jax.lax.top_k(normalised(test) @ normalised(train).T, k)
     votes = jax.nn.one_hot(train_labels[nearest], num_classes)
     # a vote is worth 1 and a little more for the nearer: it decides ties and nothing else
     weight = 1.0 + 1e-3 * (cosine + 1) / (2 * k)
-    return accuracy(jnp.argmax(jnp.sum(votes * weight[:, :, None], axis=1), axis=1), test_labels)
+    found = jnp.argmax(jnp.sum(votes * weight[:, :, None], axis=1), axis=1)
+    return _or_nan(accuracy(found, test_labels), sound)
 
 
 def fine_tune(
@@ -162,7 +173,7 @@ def fine_tune(
     (True, True)
     """
     require("fine_tune", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
-    _check_labels("fine_tune", num_classes, train_labels=train_labels, test_labels=test_labels)
+    sound = _check_labels("fine_tune", num_classes, train_labels=train_labels, test_labels=test_labels)
     require("fine_tune", "steps", ">= 0", steps, lambda n: n >= 0)
     require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
     run = apply_to_batch if apply is None else apply
@@ -173,7 +184,7 @@ def fine_tune(
     tuning = FineTuning(key, train, train_labels, fixed, run, optimiser, batch)
     begin = trained, optimiser.init(trained)
     (trained, _), *_ = loops.run(tuning, begin, steps, progress=progress, checkpoint=checkpoint)
-    return accuracy(jnp.argmax(tuning.logits(trained, test), axis=1), test_labels)
+    return _or_nan(accuracy(jnp.argmax(tuning.logits(trained, test), axis=1), test_labels), sound)
 
 
 class FineTuning(eqx.Module):
