@@ -16,7 +16,7 @@ from laureate._core import Status, require
 from laureate.loops.checkpoint import Checkpoint
 from laureate.loops.repeat import repeat
 
-__all__ = ["Outcome", "Progress", "chunks", "run", "scan"]
+__all__ = ["Outcome", "Progress", "chunks", "firm", "run", "scan"]
 
 LONGEST = 1000  # steps of a chunk
 SMALL = 2**22  # bytes of a chunk's results for which short runs use the long runs' program
@@ -230,6 +230,24 @@ def _strong(leaf: Array) -> Array:
     """An array of weak type (as of ``jnp.asarray(0.3)``) is compiled apart; its type is known, so it is made firm."""
     weak = getattr(leaf, "weak_type", False)
     return jax.lax.convert_element_type(leaf, leaf.dtype) if weak else jnp.asarray(leaf)
+
+
+def firm(tree: Any) -> Any:
+    """A tree whose numbers are arrays of a firm type.
+
+    A Python float is compiled in, and a weak array (``jnp.asarray(0.3)``) compiled apart from a firm one: made so, a
+    setting has one program, whatever its value and however it was written.
+
+    >>> tree = firm({"rate": 0.3, "steps": 4})
+    >>> tree["rate"].weak_type, tree["steps"]
+    (False, 4)
+    """
+
+    def one(leaf: Any) -> Any:
+        weak = isinstance(leaf, float) or (isinstance(leaf, jax.Array) and getattr(leaf, "weak_type", False))
+        return jax.lax.convert_element_type(leaf, jnp.result_type(leaf)) if weak else leaf
+
+    return jax.tree.map(one, tree)
 
 
 def _outcome(state: Any, rows: Any) -> Outcome:

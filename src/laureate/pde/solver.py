@@ -163,7 +163,8 @@ class TensorTrainSolver(eqx.Module):
             test = _simulate(test_key, pde, self.num_test, self.num_steps, control)
         start = _begin(noise_key, self.basis, paths[0].shape[1], self.rank)
         dt = self._time_step(pde, paths[0])
-        any_number = dataclasses.replace(self, num_steps=1)  # the programs of a step serve any number of them
+        # The programs of a step serve any number of steps, and any value of a setting.
+        any_number = loops.firm(dataclasses.replace(self, num_steps=1))
 
         def advance(function: ValueFunction, done: int, _: int) -> tuple[ValueFunction, Any]:
             n = self.num_steps - 1 - done

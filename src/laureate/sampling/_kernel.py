@@ -25,6 +25,7 @@ __all__ = [
     "check_start",
     "decide",
     "is_temperable",
+    "warn_if_flat",
 ]
 
 Tree = Any
@@ -150,14 +151,18 @@ def check_start(
         return
     if not bool(jnp.isfinite(logdensity)):
         raise ValueError(f"initial state has zero probability: its log density is {float(logdensity)}.")
-    if differences is None or _says_something(differences):
-        return
-    if elsewhere is None or not _says_something(elsewhere()):
-        warnings.warn("gradient is zero: proposal is uniform; is the energy differentiable in its input?", stacklevel=3)
+    if differences is not None:
+        warn_if_flat(differences, elsewhere)
 
 
-def _says_something(differences: Array) -> bool:
-    return bool(jnp.any((differences != 0) & (differences > -jnp.inf)))
+def warn_if_flat(differences: Array | np.ndarray, elsewhere: Callable[[], Array] | None) -> None:
+    """Warn where no move promises anything, neither here nor ``elsewhere``."""
+
+    def flat(found: Any) -> bool:
+        return not np.any((np.asarray(found) != 0) & (np.asarray(found) > -np.inf))
+
+    if flat(differences) and (elsewhere is None or flat(elsewhere())):
+        warnings.warn("gradient is zero: proposal is uniform; is the energy differentiable in its input?", stacklevel=4)
 
 
 def check_energy(logdensity_fn: Callable, layout: Layout, position: Tree) -> None:

@@ -83,25 +83,26 @@ class Layout:
     def check_all(self, name: str, positions: Tree, category_mask: Tree) -> Bool[Array, ""]:
         """Whether all codes of stacked positions lie in their domains; raises where that can be seen."""
 
-        def one(position: Tree) -> list[Bool[Array, "..."]]:
-            return [inside for *_, inside in self._inside(jax.tree.leaves(position), category_mask)]
-
-        every = jax.vmap(one)(positions)
-        for path, domain, codes, inside in zip(
-            self.paths, self.domains, jax.tree.leaves(positions), every, strict=True
-        ):
+        sound = []
+        for path, domain, codes, inside in self._inside(jax.tree.leaves(positions), category_mask, stacked=True):
             if not isinstance(inside, Tracer):
                 _refuse_outside(f"{name}{path}", domain, codes, inside)
-        return jnp.all(jnp.stack([jnp.all(inside) for inside in every]))
+            sound.append(jnp.all(inside))
+        return jnp.all(jnp.stack(sound))
 
-    def _inside(self, leaves: list[Any], category_mask: Tree) -> Iterator[tuple[str, Any, Array, Bool[Array, "..."]]]:
+    def _inside(
+        self, leaves: list[Any], category_mask: Tree, stacked: bool = False
+    ) -> Iterator[tuple[str, Any, Array, Bool[Array, "..."]]]:
+        """Path, domain and codes of every leaf, and which codes are allowed; by NumPy, unless something is traced."""
         allowed = self._category_masks(category_mask)
         for path, domain, codes, mask in zip(self.paths, self.domains, leaves, allowed, strict=True):
-            codes = jnp.asarray(codes)
+            library: Any = jnp if isinstance(codes, Tracer) or isinstance(mask, Tracer) else np
+            codes = library.asarray(codes)
             inside = domain.contains(codes)
             if mask is not None:
-                index = jnp.clip(codes.astype(jnp.int32), 0, domain.num_values - 1)
-                inside &= jnp.take_along_axis(mask, index[..., None], -1)[..., 0]
+                index = library.clip(codes.astype(np.int32), 0, domain.num_values - 1)
+                mask = library.asarray(mask)[None] if stacked else library.asarray(mask)
+                inside = inside & library.take_along_axis(mask, index[..., None], -1)[..., 0]
             yield path, domain, codes, inside
 
     def check_masks(self, owner: str, site_mask: Tree, category_mask: Tree) -> None:
@@ -137,13 +138,18 @@ class Layout:
         return _join(parts)
 
     def scattered(self, position: Tree, site_mask: Tree, category_mask: Tree) -> Tree:
-        """The position with other, arbitrary values at all free sites, always the same ones."""
-        allowed = np.asarray(self.values_allowed(category_mask))
-        drawn = np.where(allowed, np.random.default_rng(0).random(allowed.shape), -1.0).argmax(axis=1)
-        free = self.free_sites(site_mask)
-        sites = np.arange(self.num_sites) if free is None else np.flatnonzero(np.asarray(free))
-        sites, drawn = jnp.asarray(sites, jnp.int32), jnp.asarray(drawn[sites], jnp.int32)
-        return self.write(position, sites, self.code(sites, drawn))
+        """The position with other, arbitrary values at all free sites, always the same ones; by NumPy."""
+        draw = np.random.default_rng(0)
+        masks = self._category_masks(category_mask)
+        free = [None] * len(masks) if site_mask is None else self._match(site_mask, "site_mask", self.shapes)
+        leaves = []
+        for domain, leaf, mask, may in zip(self.domains, jax.tree.leaves(position), masks, free, strict=True):
+            codes = np.asarray(leaf)
+            chance = draw.random((*codes.shape, domain.num_values))
+            chance = chance if mask is None else np.where(np.asarray(mask), chance, -1.0)
+            other = np.asarray(domain.code(chance.argmax(axis=-1))).astype(codes.dtype)
+            leaves.append(other if may is None else np.where(np.asarray(may), other, codes))
+        return self.structure.unflatten(leaves)
 
     def values_allowed(self, category_mask: Tree) -> Bool[Array, "sites values"]:
         """Which value indices each site may take; the second axis is as long as the largest domain."""
@@ -240,8 +246,8 @@ class Layout:
         return leaf
 
 
-def _refuse_outside(where: str, domain: Any, codes: Array, inside: Array) -> None:
-    if not bool(jnp.all(inside)):
+def _refuse_outside(where: str, domain: Any, codes: Any, inside: Any) -> None:
+    if not bool(np.all(inside)):
         got = np.unique(np.asarray(codes)[~np.asarray(inside)])[:5].tolist()
         remedy = " Spins of ±1 become such codes by (s + 1) // 2." if got == [-1] else ""
         raise ValueError(f"{where} must hold values of {domain} (and of category_mask); got {got}.{remedy}")

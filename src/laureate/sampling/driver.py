@@ -16,7 +16,7 @@ from jaxtyping import Array, Key
 from laureate import loops
 from laureate._core import Status, require
 from laureate.loops import Progress
-from laureate.sampling._kernel import Tree
+from laureate.sampling._kernel import DiscreteKernel, Tree, warn_if_flat
 
 __all__ = ["Progress", "Run", "run"]
 
@@ -84,7 +84,7 @@ def run(
     require("run", "chunk", "None or >= 1", chunk, lambda n: n is None or n >= 1)
     if (position is None) == (state is None):
         raise ValueError("run: pass either position or state; got " + ("neither." if state is None else "both."))
-    kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, kernel)
+    kernel = loops.firm(kernel)
     if state is None:
         state = _start(kernel, position)
     elif hasattr(kernel, "check_state"):  # its states hold for its own settings alone
@@ -118,17 +118,38 @@ def run(
 
 
 def _start(kernel: Any, position: Tree) -> Any:
-    first = jax.tree.map(lambda leaf: leaf[0], position)
-    kernel.init(first)  # eagerly, for its checks: under vmap values cannot be seen
-    state = jax.vmap(kernel.init)(position)
+    """The chains' states, as one program; what can be seen only outside of it is checked first and last."""
+    first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)
     if hasattr(kernel, "layout"):
         layout = kernel.layout(first)
-        for chain in range(jax.tree.leaves(position)[0].shape[0]):
-            layout.check(jax.tree.map(lambda leaf, chain=chain: leaf[chain], position), kernel.category_mask)
+        layout.check_all("position", position, kernel.category_mask)
+        layout.check_masks(type(kernel).__name__, kernel.site_mask, kernel.category_mask)
+        jax.eval_shape(kernel.init, first)  # what it asks of its own settings
+    else:
+        kernel.init(first)  # eagerly, for its checks: in a program values cannot be seen
+    state = _begin(kernel, jax.tree.map(jnp.asarray, position))
+    if isinstance(kernel, DiscreteKernel) and hasattr(state, "differences"):
+        _warn_if_flat(kernel, first, state.differences)
     finite = np.isfinite(np.asarray(getattr(state, "logdensity", 0.0)))
     if not finite.all():
         raise ValueError(f"initial state has zero probability in chains {np.flatnonzero(~finite).tolist()}.")
     return state
+
+
+def _warn_if_flat(kernel: DiscreteKernel, first: Tree, differences: Array) -> None:
+    """By chain 0; elsewhere by the program that has begun all chains."""
+
+    def elsewhere() -> Array:
+        other = kernel.scattered(kernel.layout(first), first)
+        chains = jax.tree.map(lambda leaf: jnp.asarray(np.repeat(leaf[None], len(differences), axis=0)), other)
+        return _begin(kernel, chains).differences[0]
+
+    warn_if_flat(np.asarray(differences)[0], elsewhere)
+
+
+@eqx.filter_jit
+def _begin(kernel: Any, position: Tree) -> Any:
+    return jax.vmap(kernel.init)(position)
 
 
 def _place(state: Any, mesh: Mesh) -> Any:
