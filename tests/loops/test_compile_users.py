@@ -22,7 +22,7 @@ def programs():
 
     def listen(event, seconds, **more):
         name = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
-        if event == COMPILED and name.lstrip("_") not in single | {"stage"}:
+        if event == COMPILED and name.lstrip("_") not in single | {"stage", "reduce_any", "reduce_all"}:
             found.append(name)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
