@@ -161,7 +161,11 @@ def measured(area: str) -> list[dict[str, Any]]:
     import jax
 
     events: list[tuple[str, float]] = []
-    jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: events.append((event, seconds)))
+
+    def listen(event: str, duration_secs: float, **_: Any) -> None:
+        events.append((event, duration_secs))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     calls: dict[str, Callable[[], Any]] = {}
     globals()[area](calls)
     rows = []

@@ -1,5 +1,7 @@
 """What demanding users met: batch normalisation, pipelines of scikit-learn, bytes, views that do not fit."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -65,11 +67,10 @@ def evaluate(model, batch):
 
 def averaged(model, batches):
     """The running statistics by hand: mean and variance a batch, the first counting whole."""
-    mean = variance = None
-    for batch in batches:
-        hidden = np.asarray(batch @ model.first, np.float64)
-        new = hidden.mean(0), hidden.var(0)
-        mean, variance = new if mean is None else (0.9 * mean + 0.1 * new[0], 0.9 * variance + 0.1 * new[1])
+    hidden = [np.asarray(batch @ model.first, np.float64) for batch in batches]
+    mean, variance = hidden[0].mean(0), hidden[0].var(0)
+    for values in hidden[1:]:
+        mean, variance = 0.9 * mean + 0.1 * values.mean(0), 0.9 * variance + 0.1 * values.var(0)
     return mean, variance
 
 
@@ -138,8 +139,8 @@ def test_equinox_batch_normalisation_with_its_state():
     trainer = JointEmbedding(VICReg(), optax.sgd(0.1), apply=of)
     state, step = trainer.init(KEY, model), eqx.filter_jit(trainer.step)
     start = state
-    for _ in range(2):
-        state, info = step(state, *PAIR)
+    state, _ = step(state, *PAIR)
+    state, info = step(state, *PAIR)
     assert int(info.status) == Status.OK
     moved = [
         not np.array_equal(a, b)
@@ -207,7 +208,8 @@ def test_a_pipeline_on_learned_features():
     features = pipeline["features"]
     assert_allclose(features.transform(rows), evaluate(model, X), rtol=1e-5, atol=1e-5)  # 16 rows by fives
     assert features.get_feature_names_out().tolist() == [f"encoderfeatures{i}" for i in range(4)]
-    again = clone(pipeline).fit(rows, labels)
+    copy: Any = clone(pipeline)
+    again = copy.fit(rows, labels)
     assert_allclose(again.predict_proba(rows), pipeline.predict_proba(rows))
     search = GridSearchCV(pipeline, {"classify__C": [0.1, 1.0]}, cv=2).fit(rows, labels)
     assert search.best_params_["classify__C"] in (0.1, 1.0)

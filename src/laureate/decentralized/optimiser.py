@@ -1,7 +1,6 @@
 """What the decentralised optimisers share: settings, checks of the trees they are given, the cost of an update."""
 
 import abc
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,7 +18,7 @@ __all__ = ["DecentralizedOptimiser", "Info", "node_bytes"]
 IDENTITY = optax.identity()  # one object: a new one would compile anew
 
 
-Rate = Array | Callable[[Array], Any]
+Rate = Array | optax.Schedule
 
 
 def _as_rate(value: float | Rate) -> Rate:

@@ -208,9 +208,8 @@ def from_graph(graph: Any, name: str = "own graph") -> Topology:
     >>> from_graph([(0, 1), (1, 2)]).size
     3
     """
-    if isinstance(graph, str) or not hasattr(graph, "__iter__"):
-        rule = "a networkx graph, a square adjacency matrix or pairs of nodes"
-        require("from_graph", "graph", rule, graph, lambda _: False)
+    rule = "a networkx graph, a square adjacency matrix or pairs of nodes"
+    require("from_graph", "graph", rule, graph, lambda g: type(g) is not str and hasattr(g, "__iter__"))
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         number = {node: i for i, node in enumerate(graph.nodes)}
         pairs = [(i, j) for i, j, *_ in graph.edges()]
@@ -242,7 +241,7 @@ def _refuse_one_way(pairs: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _is_node(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= 0
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= 0
 
 
 def _shifts(size: int, shifts: Iterable[int], name: str) -> Topology:

@@ -53,7 +53,7 @@ class DeepBackward(eqx.Module):
     num_updates: Array | int = eqx.field(default=100)
     width: int = eqx.field(static=True, default=64)
     depth: int = eqx.field(static=True, default=2)
-    learning_rate: Array | float | Callable[[Array], Any] = eqx.field(default=1e-3)
+    learning_rate: Array | float | optax.Schedule = eqx.field(default=1e-3)
     scheme: Literal["implicit", "explicit"] = eqx.field(static=True, default="implicit")
 
     def __check_init__(self):

@@ -69,7 +69,7 @@ class DeepBSDE(eqx.Module):
     batch: int = eqx.field(static=True, default=64)
     width: int = eqx.field(static=True, default=110)
     depth: int = eqx.field(static=True, default=2)
-    learning_rate: Array | float | Callable[[Array], Any] = eqx.field(default=1e-2)
+    learning_rate: Array | float | optax.Schedule = eqx.field(default=1e-2)
     num_updates: int = eqx.field(static=True, default=1000)
 
     def __check_init__(self):

@@ -81,7 +81,7 @@ class KnockoffGAN(eqx.Module):
     start: float | Array = 0.0
     moments: float | Array = 0.0
     target: float | Array = 0.0
-    learning_rate: float | Array | Callable[[Array], Any] = 1e-4
+    learning_rate: float | Array | optax.Schedule = 1e-4
     momentum: float | Array = 0.5
     num_steps: int = eqx.field(static=True, default=2000)
     batch: int = eqx.field(static=True, default=128)
