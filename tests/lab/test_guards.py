@@ -70,10 +70,30 @@ class TestLimit:
         v = judge(trend, curves, Guard("limit", "loss", low=-1.0, high=2.5))
         assert "of 10 seeds" in v.guard
 
-    def test_a_refuted_claim_stays_refuted_and_says_it_too(self):
-        v = judge(Claim("c", "", "loss", "b", "a", role="stand-in"), arms(), Guard("limit", "loss", high=1.0))
-        assert v.verdict == "refuted"
-        assert "at its limit" in v.guard
+    @pytest.mark.parametrize("clipped", ["a", "b"])
+    def test_what_lies_at_a_limit_refutes_nothing_either(self, clipped):
+        """All losses of a user's problem were NaN, ended at the cap, and a claim was "refuted, p = 0.018"."""
+        worse = Claim("c", "", "loss", "b", "a", role="stand-in")
+        assert judge(worse, arms()).verdict == "refuted"
+        limit = {"a": Guard("limit", "loss", low=METHOD.min()), "b": Guard("limit", "loss", high=BASELINE.max())}
+        v = judge(worse, arms(), limit[clipped])
+        assert v.verdict == "inconclusive"
+        assert v.reason.startswith(f"held back: loss of {clipped} lies at its limit")
+
+    def test_both_arms_at_a_cap_are_no_tie(self):
+        capped = {arm: {"loss": np.full(10, 9.0)} for arm in "ab"}
+        margin = Claim("c", "", "loss", "a", "b", margin=0.5, role="check")
+        assert judge(margin, capped).verdict == "refuted", "without a guard"
+        assert judge(margin, capped, Guard("limit", "loss", high=9.0)).verdict == "inconclusive"
+
+    @pytest.mark.parametrize("kind", ["limit", "grid", "effective"])
+    def test_a_guard_whose_number_is_not_finite(self, kind):
+        number = np.full(10, 5.0)
+        broken = np.where(np.arange(10) == 4, np.nan, number)
+        guard = Guard(kind, "other", low=1.0, high=None if kind == "effective" else 9.0, claims=("better",))
+        assert judge(BETTER, arms(other=(number, number)), guard).verdict == "supported"
+        v = judge(BETTER, arms(other=(number, broken)), guard)
+        assert v.reason == "held back: other of b is not finite in 1 of 10 seeds"
 
 
 class TestGrid:
@@ -85,6 +105,12 @@ class TestGrid:
             found = arms(rate=(np.full(10, 0.1), np.where(np.arange(10) < 5, np.float32(value), 0.1)))
             v = judge(BETTER, found, self.GUARD.at(self.AT))
             assert v.reason == f"held back: rate of b is the {edge} of its grid, {value:.3g}, in 5 of 10 seeds"
+
+    @pytest.mark.parametrize(("edge", "word"), [("b", "inconclusive"), ("a", "refuted")])
+    def test_a_method_at_its_edge_is_not_refuted_but_a_rival_there_is_no_excuse(self, edge, word):
+        rates = [np.full(10, 1.0 if arm == edge else 0.1) for arm in "ab"]
+        worse = Claim("worse", "", "loss", "b", "a", role="stand-in")
+        assert judge(worse, arms(rate=rates), self.GUARD.at(self.AT)).verdict == word
 
     def test_now_and_then_at_the_edge_is_noise(self):
         found = arms(rate=(np.full(10, 0.1), np.where(np.arange(10) < 4, 0.01, 0.1)))
@@ -109,8 +135,8 @@ def test_too_few_effective_samples():
     short[3] = 1.0
     v = judge(BETTER, arms(effective=(weights, short)), guard)
     assert v.reason == "held back: effective of b is 1 in its worst seed, below the 8 declared"
-    short[3] = np.nan
-    assert "effective of b is nan in its worst seed" in judge(BETTER, arms(effective=(weights, short)), guard).reason
+    worse = Claim("c", "", "loss", "b", "a", role="stand-in")
+    assert judge(worse, arms(effective=(weights, short)), guard).verdict == "inconclusive", "no estimate refutes"
 
 
 def test_a_constant_metric_is_no_measurement_but_may_be_a_check():
@@ -120,6 +146,26 @@ def test_a_constant_metric_is_no_measurement_but_may_be_a_check():
     assert v.reason == ("held back: every seed gives the same number, 15: a constant, or a limit that was not declared")
     check = Claim("c", "", "loss", "a", "b", role="check")
     assert judge(check, same).verdict == "supported"
+
+
+def test_a_constant_refutes_nothing_either():
+    tie = {"a": {"loss": np.full(10, 3.0)}, "b": {"loss": np.full(10, 3.0)}}
+    v = judge(Claim("c", "", "loss", "a", "b", margin=1.0, role="stand-in"), tie)
+    assert v.verdict == "inconclusive"
+    assert "every seed gives the same number, 0" in v.reason
+
+
+def test_an_interval_without_width():
+    """Eight of ten seeds at an undeclared ceiling: the median's interval is [1, 1]."""
+    share = np.where(np.arange(10) < 8, 1.0, 0.7)
+    claim = Claim("c", "", "share", "a", kind="bound", at_least=0.5, role="stand-in")
+    v = judge(claim, {"a": {"share": share}})
+    assert (v.low, v.high) == (0.7, 1.0)
+    assert v.verdict == "supported"
+    share[8] = 1.0
+    v = judge(claim, {"a": {"share": share}})
+    assert (v.low, v.high) == (1.0, 1.0)
+    assert v.reason == "held back: 9 of 10 seeds give the same number, 1: a limit that was not declared"
 
 
 class TestTrivial:

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 
+from laureate._core import Status
 from laureate.problems.energies import (
     ConvolutionalEnergy,
     DenseIsing,
@@ -188,6 +189,9 @@ def test_annealed_importance_weights_are_unbiased():
         assert abs(ratio - 1) < 4 * float(result.standard_error) * ratio
         assert int(result.cost) == 4000 * 2 * (count - 1)
     assert float(result.effective) > 1000
+    assert int(result.status) == Status.OK
+    broken = jax.jit(estimate)(jax.random.key(1), jnp.linspace(0.0, 1.0, 30).at[5].set(jnp.nan))
+    assert int(broken.status) == Status.NOT_CONVERGED, "weights that are NaN are not OK"
     with pytest.raises(ValueError, match="betas must be rising from 0 to 1"):
         estimate(jax.random.key(0), jnp.array([0.0, 0.5]))
 

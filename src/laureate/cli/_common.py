@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.pages.wording import MARKS, duration, interval, means, number, plural
+from laureate.pages.wording import MARKS, busy, duration, interval, looks, means, number, plural
 
 if TYPE_CHECKING:
     from laureate.catalogue import Entry
@@ -105,5 +105,7 @@ def context_line(claim: "ClaimResult") -> str:
         claim.reported and f"the paper: {claim.reported}",
         claim.data and f"data: {', '.join(claim.data)}",
         claim.seeds and f"{claim.scale}, {seeds}, run {claim.run}",
+        looks(claim),
+        busy(claim),
     ]
     return " · ".join(filter(None, parts))

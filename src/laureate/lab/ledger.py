@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from laureate.lab.claim import Claim, Experiment, Paper
-from laureate.lab.judging import RULES
+from laureate.lab.judging import DIGEST_RULES
 from laureate.lab.judging.guards import applies
 
 __all__ = ["Entry", "digest", "history", "missing", "path_of", "read", "told"]
@@ -54,8 +54,8 @@ def decisive(experiment: Experiment, claim: Claim) -> dict[str, Any]:
     """Everything that decides a claim, as plain values.
 
     Its test, metric, margin, bounds and arms; the settings and seeds of every scale; trial, problem, data sets, guards;
-    the rules of judging. Not its wording, its role or its place in the paper, nor blocks, costs and compilation, nor
-    the ``tiny`` scale of the tests, which decide nothing.
+    the rules of judging up to 2 (later ones: ``judging.RULE_CHANGES``). Not its wording, its role or its place in the
+    paper, nor blocks, costs and compilation, nor the ``tiny`` scale of the tests, which decide nothing.
     """
     questions = claim.kind == "question"
     arms = [arm for arm in experiment.arms if questions or arm.name in (claim.method, claim.baseline, claim.trivial)]
@@ -71,7 +71,7 @@ def decisive(experiment: Experiment, claim: Claim) -> dict[str, Any]:
         "experiment": [experiment.name, experiment.trial, experiment.problem, experiment.over_seeds, experiment.x64],
         "data": experiment.data,
         "guards": [asdict(guard) for guard in experiment.guards if applies(guard, claim)],
-        "rules": RULES,
+        "rules": DIGEST_RULES,
     }
 
 

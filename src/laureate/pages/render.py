@@ -83,6 +83,8 @@ def _environment() -> jinja2.Environment:
         "duration": wording.duration,
         "moment": wording.moment,
         "means": wording.means,
+        "looks": wording.looks,
+        "busy": wording.busy,
         "plural": wording.plural,
         "count_words": tally,
         "without": lambda roles, role: {name: rows for name, rows in roles.items() if name != role},

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from laureate.lab.judging.results import ClaimResult
 
-__all__ = ["MARKS", "csv_text", "duration", "interval", "means", "moment", "number", "plural"]
+__all__ = ["MARKS", "busy", "csv_text", "duration", "interval", "looks", "means", "moment", "number", "plural"]
 
+BUSY = 1.25  # wall over CPU seconds from which on a machine counts as busy
 # A verdict is a sign and a word; its colour comes on top and is never alone.
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
@@ -46,6 +47,21 @@ def means(result: "ClaimResult") -> str:
     if len(measured.effects) > 1 and math.isfinite(measured.worst_effect):
         parts.append(f"worst seed {number(measured.worst_effect)}")
     return " · ".join(parts)
+
+
+def looks(result: "ClaimResult") -> str:
+    """That a claim was judged before with other numbers of seeds, and what that costs; empty where it was not."""
+    if not result.looks:
+        return ""
+    before, number_of_look = ", ".join(map(str, result.looks)), 1 + len(result.looks)
+    return f"look {number_of_look}: judged before with {before} seeds, so its p counts {result.price} times"
+
+
+def busy(result: "ClaimResult") -> str:
+    """That the machine had other work while a clock was read; empty where it had not, or no clock was read."""
+    if not result.busy > BUSY:
+        return ""
+    return f"the machine was busy: the wall's clock ran {number(result.busy, 2)} times as long as the CPU's"
 
 
 def plural(word: str, count: int) -> str:

@@ -38,7 +38,7 @@ class AnnealedImportance(NamedTuple):
     log_weights: one a chain.
     position: the chains' ends, approximate samples of the target when weighted.
     cost: evaluations of the log densities, over all chains.
-    status: ``Status.NOT_CONVERGED`` where effective < 2: one chain carries the estimate.
+    status: ``Status.NOT_CONVERGED`` unless effective >= 2: else one chain carries the estimate, or a weight is NaN.
     """
 
     log_ratio: Float[Array, ""]

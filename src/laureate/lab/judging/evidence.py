@@ -55,6 +55,8 @@ class Draft:
     edge: what an interval that is neither includes, in words.
     fault: why nothing can be decided, in words; empty if it can.
     guard: why it may not be called supported whatever the test says, in words; empty if it may.
+    void: the part of ``guard`` for which it may not be called refuted either: what is no measurement decides nothing.
+    looks: with which other numbers of seeds it was judged before (``laureate.lab.judging.verdict``).
     centre: what ``effect``, ``low`` and ``high`` are of: the mean over seeds, or their median for bounds.
     """
 
@@ -73,16 +75,22 @@ class Draft:
     edge: str = ""
     fault: str = ""
     guard: str = ""
+    void: str = ""
+    looks: tuple[int, ...] = ()
     centre: Literal["mean", "median"] = "mean"
 
 
-def draft(claim: Claim, arms: Arms, guards: Iterable[Guard] = ()) -> Draft:
+def draft(claim: Claim, arms: Arms, guards: Iterable[Guard] = (), looks: tuple[int, ...] = ()) -> Draft:
     """Weigh one claim (not a question) by its arms: arm -> metric -> array with the seeds on the first axis.
 
-    guards: of the claim's experiment, their grids filled in (``Guard.at``).
+    guards: of the claim's experiment, their grids filled in (``Guard.at``). looks: as in ``Draft``.
     """
-    weighed = simulate(claim, [arms])[0]
-    return replace(weighed, guard="" if weighed.fault else held_back(claim, arms, effects(claim, arms), guards))
+    weighed = replace(simulate(claim, [arms])[0], looks=looks)
+    if weighed.fault:
+        return weighed
+    found = held_back(claim, arms, effects(claim, arms), guards, (weighed.low, weighed.high))
+    guard, void = ("; ".join(f.words for f in found if f.void or not only) for only in (False, True))
+    return replace(weighed, guard=guard, void=void)
 
 
 def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:

@@ -1,8 +1,11 @@
 """From the observations of a paper's experiments to typed results: the one place where results are made."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+import numpy as np
 
 from laureate.lab.claim import Claim, Experiment, Paper
 from laureate.lab.judging.evidence import Arms, Draft, answers, draft, measure
@@ -11,6 +14,8 @@ from laureate.lab.judging.verdict import decide
 
 __all__ = ["Observed", "judge"]
 
+WALL_OVER_CPU = "wall_over_cpu"  # the metric of trials that read a clock
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -18,12 +23,14 @@ class Observed:
 
     arms: arm -> metric -> array with the seeds first; an arm that failed is not there.
     seconds: of computing, by arm.
+    looks: claim -> with which other numbers of seeds it was judged before.
     """
 
     experiment: Experiment
     claims: tuple[Claim, ...]
     arms: Arms
     seconds: Mapping[str, float]
+    looks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def judge(paper: Paper, observed: Sequence[Observed], **circumstances: Any) -> list[Result]:
@@ -47,7 +54,7 @@ def judge(paper: Paper, observed: Sequence[Observed], **circumstances: Any) -> l
             results[claim.name] = result if undecided else _weighed(claim, one, result)
             if not undecided and claim.kind != "question":
                 guards = [guard.at(scale) for guard in one.experiment.guards] if scale else ()
-                drafts[claim.name] = draft(claim, one.arms, guards)
+                drafts[claim.name] = draft(claim, one.arms, guards, one.looks.get(claim.name, ()))
     family = sum(claim.kind != "question" for claim in paper.claims)
     shared = {field.name for field in fields(ClaimResult)}
     for name, verdict in zip(drafts, decide(list(drafts.values()), family), strict=True):
@@ -67,4 +74,12 @@ def _weighed(claim: Claim, observed: Observed, result: ClaimResult | QuestionRes
     if isinstance(result, QuestionResult):
         table = answers(claim, observed.arms)
         return replace(result, answers=table, seeds=max(row.seeds for row in table))
-    return replace(result, measured=measure(claim, observed.arms))
+    return replace(
+        result, measured=measure(claim, observed.arms), busy=_busy(_arms(claim, observed.experiment), observed)
+    )
+
+
+def _busy(arms: set[str], observed: Observed) -> float:
+    """How many times longer the wall's clock ran than the CPU's, in the worst seed; NaN where no trial says it."""
+    told = [np.max(observed.arms[arm][WALL_OVER_CPU]) for arm in arms if WALL_OVER_CPU in observed.arms.get(arm, {})]
+    return float(max(told, default=math.nan))

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from laureate.lab.cell import DEFAULT_PROBLEM
 from laureate.lab.claim import ROLES, Claim, Experiment, Paper
+from laureate.lab.judging.looks import price
 
 __all__ = [
     "WORDS",
@@ -27,7 +28,6 @@ __all__ = [
     "not_run",
     "results_of",
     "tally",
-    "with_looks",
 ]
 
 Word = Literal["supported", "refuted", "inconclusive", "not run"]
@@ -180,6 +180,8 @@ class ClaimResult(Result):
     ``centre``), p, p_raw, effect_size, improvement, family, test, guard and looks.
 
     measured: the numbers behind it; None where there are none, or an older Laureate did not keep them.
+    busy: where the trial reads a clock: how many times longer the wall's clock ran than the CPU's, in the worst seed;
+        1 on an idle machine. NaN where it does not say.
     """
 
     verdict: Word = "not run"
@@ -199,11 +201,17 @@ class ClaimResult(Result):
     guard: str = ""
     centre: str = "mean"
     looks: tuple[int, ...] = ()
+    busy: float = math.nan
     measured: Measured | None = None
 
     def __post_init__(self) -> None:
         if self.verdict not in WORDS:
             raise ValueError(f"ClaimResult.verdict must be one of {WORDS}; got {self.verdict!r}.")
+
+    @property
+    def price(self) -> int:
+        """How many times its p-value counts, for it was looked at before."""
+        return price(1 + len(self.looks))
 
     @property
     def has_effect(self) -> bool:
@@ -297,13 +305,6 @@ def results_of(paper: Paper, found: Mapping[str, Result]) -> list[Result]:
             result = found.get(f"{paper.id}/{claim.name}")
             results.append(result.declared(experiment, claim) if result else not_run(paper, experiment, claim))
     return results
-
-
-def with_looks(result: Result, judged: Iterable[int]) -> Result:
-    """With the other numbers of seeds with which the same claim was judged before."""
-    if not isinstance(result, ClaimResult):
-        return result
-    return dataclasses.replace(result, looks=tuple(seeds for seeds in judged if seeds != result.seeds))
 
 
 def by_role(results: Iterable[ClaimResult]) -> dict[str, list[ClaimResult]]:

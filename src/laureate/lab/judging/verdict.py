@@ -5,7 +5,11 @@ A claim says that the centre of each of its sides, mean or median, is above 0 (`
 *Supported*: the test rejects "centre <= 0" for every side with p < 0.05 after Holm over the paper's claims, the 95 %
 interval of every side lies above 0 (90 % for ``equal``: two one-sided tests), and no guard of the experiment holds it
 back (``laureate.lab.judging.guards``). *Refuted*: the same evidence for the opposite, that some side's centre is below
-0 (p doubled where there are two sides to choose from; Holm over the opposites). Otherwise *inconclusive*.
+0 (p doubled where there are two sides to choose from; Holm over the opposites), and it is not void: what is no
+measurement refutes nothing. Otherwise *inconclusive*.
+
+A claim that was judged before with another number of seeds pays for the look (``laureate.lab.judging.looks``): before
+Holm its p-values are multiplied by 10 at the second look, by 30 at the third, and so on.
 """
 
 import math
@@ -16,6 +20,7 @@ from typing import Any
 from laureate.lab.claim import Claim
 from laureate.lab.judging import statistics
 from laureate.lab.judging.evidence import Draft, draft, simulate
+from laureate.lab.judging.looks import price as price_of
 from laureate.lab.judging.results import WORDS, Word
 
 __all__ = ["ALPHA", "Draft", "Verdict", "decide", "draft", "simulate"]
@@ -30,14 +35,14 @@ class Verdict:
     effect, low, high: the mean over seeds, or for bounds their median (``centre``), and its 95 % interval. For
         ``better``, ``equal`` and a trend with a direction it is signed so that positive means the paper is right; with
         bounds it is the metric (or slope) itself.
-    p: of the claim's own direction, after Holm over the ``family`` claims of the paper; ``p_raw``: before. A refuted
+    p: of the claim's own direction, after the price of its looks and Holm over the ``family`` claims of the paper;
+        ``p_raw``: before both. A refuted
         claim has a large p; its reason names the p of the opposite.
     effect_size: the effect in standard deviations over seeds (with bounds: how far the mean is inside the nearer one).
     improvement: the share of seeds with a positive effect, ties half (with bounds: of seeds inside them).
     test: what was tested, in words.
     guard: what kept it from being supported, or would have, whatever the test says; in words, empty if nothing did.
-    looks: with which other numbers of seeds the claim was judged in this store before, at this scale: the p-value holds
-        for one look, and who adds seeds until a claim is supported will find what is not there.
+    looks: with which other numbers of seeds the claim was judged in this store before, at this scale, in that order.
     """
 
     claim: str
@@ -69,8 +74,11 @@ class Verdict:
 
 def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
     """The verdicts, with Holm in each direction over the ``family`` claims of the paper; those not given are p = 1."""
-    supports = statistics.holm([d.supports for d in drafts], family).tolist()
-    refutes = statistics.holm([d.refutes for d in drafts], family).tolist()
+    prices = [price_of(1 + len(d.looks)) for d in drafts]
+    supports, refutes = (
+        statistics.holm([min(1.0, m * p) for m, p in zip(prices, side, strict=True)], family).tolist()
+        for side in ([d.supports for d in drafts], [d.refutes for d in drafts])
+    )
     verdicts = []
     for d, p, opposite in zip(drafts, supports, refutes, strict=True):
         word, reason = _decide(d, p, opposite, family)
@@ -91,6 +99,7 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
                 test=d.test,
                 guard=d.guard,
                 centre=d.centre,
+                looks=d.looks,
             )
         )
     return verdicts
@@ -98,21 +107,29 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
 
 def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str]:
     after = f"after Holm over {family} claims" if family > 1 else "with one claim in the paper"
+    price = price_of(1 + len(d.looks))
+    if price > 1:
+        after += f", times {price} for look {1 + len(d.looks)}"
     if d.fault:
         return "inconclusive", d.fault
     if d.inside and p < ALPHA and d.guard:
         return "inconclusive", f"held back: {d.guard}"
     if d.inside and p < ALPHA:
         return "supported", f"the interval lies on the claim's side, p = {p:.2g} {after}"
+    if d.outside and opposite < ALPHA and d.void:
+        return "inconclusive", f"held back: {d.void}"
     if d.outside and opposite < ALPHA:
         return "refuted", f"the interval lies on the other side, p = {opposite:.2g} of the opposite {after}"
     reasons = [] if d.inside or d.outside else [d.edge]
-    least = statistics.smallest_p(d.seeds)
-    if least * family >= ALPHA:
-        enough = math.floor(math.log2(family / ALPHA)) + 1
+    least = 0.5**d.seeds if d.centre == "median" else statistics.smallest_p(d.seeds)
+    if least * family * price >= ALPHA:
+        enough = math.floor(math.log2(family * price / ALPHA)) + 1
+        needed = f"it takes at least {enough} with {family} claim{'s' * (family > 1)} in the paper"
+        if d.seeds >= enough:  # above 30 seeds patterns are drawn, and their p cannot be smaller
+            needed = f"ask for {statistics.EXACT}, of which all sign patterns are counted"
         reasons.append(
-            f"needs more seeds: the smallest p that {d.seeds} seeds can give is {least:.3g} before Holm; it takes at "
-            f"least {enough} with {family} claim{'s' * (family > 1)} in the paper"
+            f"needs {'more' if d.seeds < enough else 'other'} seeds: the smallest p that {d.seeds} seeds can give is "
+            f"{least:.3g} before Holm{f' and the price of look {1 + len(d.looks)}' * (price > 1)}; {needed}"
         )
     elif d.inside or d.outside:
         reasons.append(f"p = {p if d.inside else opposite:.2g} {after}")

@@ -14,7 +14,7 @@ from laureate._data import lacking
 from laureate.lab.cell import DEFAULT_PROBLEM, Cell, Outcome
 from laureate.lab.errors import UserError
 from laureate.lab.judging.judge import Observed, judge
-from laureate.lab.judging.results import ClaimResult, QuestionResult, Result, with_looks
+from laureate.lab.judging.results import ClaimResult, QuestionResult, Result
 from laureate.lab.running.environment import environment
 from laureate.lab.running.executors import cores, make_executor
 from laureate.lab.running.plan import Selection, plan, scale_of
@@ -126,10 +126,7 @@ def run_claims(
                     progress.finished(cell, outcome)
         status = "failed" if failures else "finished"
         circumstances = {"scale": scale, "problem": problem_label(problem), "machine": facts["machine"], "run": run}
-        results = [
-            with_looks(result, store.seeds_judged(str(result.id), result.problem, scale))
-            for result in _judge(store, selections, planned, found, seeds, circumstances)
-        ]
+        results = _judge(store, selections, planned, found, seeds, circumstances)
         store.add_results(run, results)
     finally:
         if progress:
@@ -223,17 +220,21 @@ def _judge(
     circumstances: Mapping[str, Any],
 ) -> list[Result]:
     """The results of all selected claims, paper by paper."""
-    seconds = store.cell_seconds(found.values())
+    seconds, scale = store.cell_seconds(found.values()), circumstances["scale"]
     observed: dict[str, list[Observed]] = {}
     for selection in selections:
         paper, experiment = selection.paper, selection.experiment
-        total = seeds or scale_of(experiment, circumstances["scale"]).seeds
+        total = seeds or scale_of(experiment, scale).seeds
         arms, cost = {}, {}
         for arm in selection.arms():
             keys = [c.key for c in planned if (c.paper, c.experiment, c.arm) == (paper.id, experiment.name, arm)]
             if all(key in found for key in keys):
                 arms[arm] = store.joined([found[key] for key in keys], total)
                 cost[arm] = sum(seconds[found[key]] for key in keys)
-        observed.setdefault(paper.id, []).append(Observed(experiment, selection.claims, arms, cost))
+        looks = {
+            claim.name: store.earlier_looks(f"{paper.id}/{claim.name}", circumstances["problem"], scale, total)
+            for claim in selection.claims
+        }
+        observed.setdefault(paper.id, []).append(Observed(experiment, selection.claims, arms, cost, looks))
     papers = {selection.paper.id: selection.paper for selection in selections}
     return [result for paper in papers.values() for result in judge(paper, observed[paper.id], **circumstances)]

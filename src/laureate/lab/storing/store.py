@@ -5,6 +5,7 @@ finished cell is whole. Arrays are stored in NumPy's own format, never as pickle
 """
 
 import datetime
+import itertools
 import json
 import sqlite3
 import time
@@ -319,14 +320,17 @@ class Store:
         )
         return [self._result(row["claim"], row["data"], run=row["run"], started=row["started"]) for row in rows]
 
-    def seeds_judged(self, claim: str, problem: str, scale: str) -> list[int]:
-        """With how many seeds a claim has been judged on a problem at a scale, each number once, in rising order."""
+    def earlier_looks(self, claim: str, problem: str, scale: str, seeds: int) -> tuple[int, ...]:
+        """The other numbers of seeds with which a claim was judged before it was first judged with so many, in order.
+
+        To repeat a run is no new look. A result from an attempt that failed is none either.
+        """
         rows = self._rows(
-            "SELECT DISTINCT json_extract(data, '$.seeds') AS seeds FROM verdicts WHERE claim = ? AND problem = ?"
-            " AND json_extract(data, '$.scale') = ? AND seeds > 0 ORDER BY seeds",
+            "SELECT json_extract(data, '$.seeds') AS seeds FROM verdicts WHERE claim = ? AND problem = ?"
+            " AND json_extract(data, '$.scale') = ? AND seeds > 0 GROUP BY seeds ORDER BY min(run)",
             (claim, problem, scale),
         )
-        return [row["seeds"] for row in rows]
+        return tuple(itertools.takewhile(lambda judged: judged != seeds, (row["seeds"] for row in rows)))
 
     def measured_cells(self) -> list[dict[str, Any]]:
         """What the newest computation of every block of the default problems took, whatever its code was."""

@@ -41,7 +41,12 @@ INFLUENCE_BALANCING = Experiment(
         ),
         Arm("start", "no training", estimator="none", truncation=1, sigma=0.1, learning_rate=0.0),
     ),
-    guards=(Guard("limit", "log_loss", low=-30.0, high=300.0), Guard("limit", "mean_log_loss", low=-30.0, high=300.0)),
+    guards=(
+        Guard("limit", "log_loss", low=-30.0, high=300.0),
+        Guard("limit", "mean_log_loss", low=-30.0, high=300.0),
+        # A mean hides that one point of its curve was cut.
+        Guard("limit", "log_loss_curve", low=-30.0, high=300.0, claims=("influence-balancing-rtrl",)),
+    ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", pairs=2, updates=4, points=2),
         "smoke": Scale(10, block=10, cost=5, pairs=500, updates=1500, points=50),
@@ -137,7 +142,12 @@ TOY_SCHEDULE = Experiment(
         _trained("truncated-backprop", "truncated backprop", "truncated-backprop", momentum=0.99),
         _trained("full-es", "full ES", "full-es", sigma=0.3, momentum=0.99, speedup=5.0),
     ),
-    guards=(Guard("limit", "reduction", low=-1.0),),
+    guards=(
+        Guard("limit", "reduction", low=-1.0),
+        Guard(
+            "limit", "reduction_curve", low=-1.0, claims=("toy-schedule-full-es",)
+        ),  # a mean hides a point that was cut
+    ),
     scales={
         "tiny": Scale(
             2, block=2, compilation="lightest", problem={"horizon": 20}, pairs=2, updates=4, points=2, evaluations=2
