@@ -2,6 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.gibbs_with_gradients.experiments_learning import DEEP, LEARN_ISING, LEARN_POTTS
+from laureate.papers.gibbs_with_gradients.experiments_samplers import LEARN_GRAPH, RIVALS, TRAINED_RBM
 from laureate.papers.gibbs_with_gradients.experiments_sampling import EXACT, FHMM, GAP, ISING, POTTS, RBM, SECONDS
 
 __all__ = ["PAPER"]
@@ -36,5 +37,19 @@ PAPER = Paper(
         "kernel = GibbsWithGradients(logdensity, Binary())\n"
         "result = run(jax.random.key(0), kernel, jnp.zeros((8, 10, 10), bool), num_steps=500)  # eight chains\n"
     ),
-    experiments=(EXACT, GAP, ISING, POTTS, RBM, FHMM, SECONDS, LEARN_ISING, LEARN_POTTS, DEEP),
+    experiments=(
+        EXACT,
+        GAP,
+        ISING,
+        RIVALS,
+        POTTS,
+        RBM,
+        TRAINED_RBM,
+        FHMM,
+        SECONDS,
+        LEARN_ISING,
+        LEARN_GRAPH,
+        LEARN_POTTS,
+        DEEP,
+    ),
 )

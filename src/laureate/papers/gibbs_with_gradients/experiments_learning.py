@@ -92,7 +92,7 @@ LEARN_ISING = Experiment(
     ),
     curves=(Curve("curve", "updates", "Error of the couplings", "updates", "log RMSE"),),
     deviations=(
-        "The lattice of the paper's code at one σ; its random graphs of 100 and 200 nodes are not run.",
+        "The lattice of the paper's code at one σ; random graphs have an experiment of their own.",
         "At smoke (a 4 × 4 lattice, 60 updates) both samplers mix nearly within ten steps: expect little.",
         "At desk the data are drawn by 100 checkerboard sweeps from random starts; declared with 300, cut for seconds "
         "alone: correlations last a few sweeps at this σ.",

@@ -8,6 +8,7 @@ from laureate.problems.energies.ising import (
     lattice_energy_per_edge,
     lattice_log_partition,
     lattice_matrix,
+    random_graph_couplings,
 )
 from laureate.problems.energies.potts import DensePotts, PottsLattice
 from laureate.problems.energies.rbm import RestrictedBoltzmannMachine, random_rbm
@@ -26,5 +27,6 @@ __all__ = [
     "lattice_log_partition",
     "lattice_matrix",
     "random_factorial_hmm",
+    "random_graph_couplings",
     "random_rbm",
 ]

@@ -8,7 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-__all__ = ["DenseIsing", "IsingLattice", "lattice_energy_per_edge", "lattice_log_partition", "lattice_matrix"]
+__all__ = [
+    "DenseIsing",
+    "IsingLattice",
+    "lattice_energy_per_edge",
+    "lattice_log_partition",
+    "lattice_matrix",
+    "random_graph_couplings",
+]
 
 
 class IsingLattice(eqx.Module):
@@ -100,6 +107,17 @@ def lattice_matrix(side: int, sigma: float) -> np.ndarray:
             for other in ((row + 1) % side * side + column, row * side + (column + 1) % side):
                 matrix[row * side + column, other] = matrix[other, row * side + column] = sigma
     return matrix
+
+
+def random_graph_couplings(key: Key[Array, ""], sites: int, degree: float) -> Float[Array, "sites sites"]:
+    """J of a random graph (Erdős and Rényi), as in the paper's code: an edge with probability degree/sites.
+
+    Its weight is N(0, 1/degree), and f = sᵀJs counts it twice; symmetric, nothing on the diagonal.
+    """
+    edge_key, weight_key = jax.random.split(key)
+    edges = jax.random.bernoulli(edge_key, degree / sites, (sites, sites))
+    upper = jnp.triu(edges * jax.random.normal(weight_key, (sites, sites)), 1) / jnp.sqrt(degree)
+    return upper + upper.T
 
 
 def lattice_log_partition(side: int, sigma: float) -> float:

@@ -46,6 +46,6 @@ class RestrictedBoltzmannMachine(eqx.Module):
 
 
 def random_rbm(key: Key[Array, ""], visible: int = 100, hidden: int = 25) -> RestrictedBoltzmannMachine:
-    """The paper code's random machine: weights N(0, 0.05²), biases N(0, 1)."""
+    """The paper code's random machine: weights of variance 0.05, biases N(0, 1)."""
     normals = jax.random.normal(key, (hidden + 1, visible + 1))
-    return RestrictedBoltzmannMachine(0.05 * normals[:-1, :-1], normals[-1, :-1], normals[:-1, -1])
+    return RestrictedBoltzmannMachine(0.05**0.5 * normals[:-1, :-1], normals[-1, :-1], normals[:-1, -1])
