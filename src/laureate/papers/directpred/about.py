@@ -3,6 +3,7 @@
 from laureate.lab.claim import Paper
 from laureate.papers.directpred.experiments import COLLAPSE, IMAGES, INVARIANT_SUBSPACE, MODES
 from laureate.papers.directpred.experiments_accuracy import ACCURACY
+from laureate.papers.directpred.experiments_parity import PARITY
 
 __all__ = ["PAPER"]
 
@@ -35,5 +36,5 @@ PAPER = Paper(
         "state, info = eqx.filter_jit(siamese.step)(state, *data.views(key, 128))\n"
         "report = collapse_report(data.outputs(state.online, key, 512))\n"
     ),
-    experiments=(MODES, INVARIANT_SUBSPACE, COLLAPSE, IMAGES, ACCURACY),
+    experiments=(MODES, INVARIANT_SUBSPACE, COLLAPSE, IMAGES, ACCURACY, PARITY),
 )

@@ -128,8 +128,8 @@ TRAINED_RBM = Experiment(
         *(
             Claim(
                 name,
-                "From independent pixels and after equally many steps (desk: 2.6 a pixel), samples of Gibbs-With-Gradients "
-                f"are closer to a trained machine's distribution (log MMD) than those of {what}.",
+                "From independent pixels and after equally many steps (desk: 2.6 a pixel), samples of "
+                f"Gibbs-With-Gradients are closer to a trained machine's distribution (log MMD) than those of {what}.",
                 metric="log_mmd",
                 method="gwg",
                 baseline=arm,
