@@ -11,7 +11,7 @@ from jax import Array
 from laureate._core import require
 from laureate.problems.datasets import IMAGE_SETS, small_images
 
-__all__ = ["ImagesOverNodes", "Quadratics"]
+__all__ = ["ImagesOverNodes", "JudgedImages", "Quadratics", "judged_images"]
 
 
 class Quadratics(eqx.Module):
@@ -172,6 +172,41 @@ class ImagesOverNodes(eqx.Module):
     def whole_loss(self, params: dict[str, Array]) -> Array:
         """On everybody's images."""
         return self.loss(params, self.images, self.labels)
+
+
+class JudgedImages(eqx.Module):
+    """The same with images that no node has, to be judged by."""
+
+    training: ImagesOverNodes
+    test_images: Array
+    test_labels: Array
+
+    @property
+    def nodes(self) -> int:
+        """n."""
+        return self.training.nodes
+
+    def accuracy(self, params: dict[str, Array]) -> Array:
+        """The share of test images that are told right; NaN where a logit is not finite, for that tells nothing."""
+        logits = self.training.logits(params, self.test_images)
+        right = jnp.mean((jnp.argmax(logits, axis=1) == self.test_labels).astype(logits.dtype))
+        return jnp.where(jnp.isfinite(logits).all(), right, jnp.nan)
+
+
+def judged_images(nodes: int = 8, per_node: int = 150, test: int = 500, images: str = "digits") -> JudgedImages:
+    """Softmax regression on a part of the images, cut into one part a node, and ``test`` others.
+
+    >>> judged_images(nodes=4, per_node=50, test=30).test_images.shape
+    (30, 64)
+    """
+    training = ImagesOverNodes(nodes, per_node, images)
+    pictures, labels = _read(images)
+    rule = f"at most {len(labels) - nodes * per_node}, the images that are left"
+    require("judged_images", "test", rule, test, lambda t: nodes * per_node + t <= len(labels))
+    # The same order as in ImagesOverNodes: these are the ones that it did not choose.
+    others = np.random.default_rng(0).permutation(len(labels))[nodes * per_node :][:test]
+    flat = pictures[others].reshape(test, -1)
+    return JudgedImages(training, jnp.asarray(flat, jnp.float32), jnp.asarray(labels[others], jnp.int32))
 
 
 def _read(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """The claims of DeTAG: declared soundly, computed by trials that run and measure what they say."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,8 @@ from laureate.lab.claim import Settings
 from laureate.papers.detag import trials
 from laureate.papers.detag import trials_processes as detag_processes
 from laureate.papers.detag.about import PAPER
-from laureate.problems.peers import ImagesOverNodes, Quadratics
+from laureate.papers.detag.trials_sweep import _reported, sweep
+from laureate.problems.peers import ImagesOverNodes, Quadratics, judged_images
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 
@@ -89,3 +91,31 @@ def test_one_process_trial_of_the_processes_experiment():
         metrics = detag_processes.real_processes(jax.random.key(seed), arm, None, scale)
         assert all(np.isfinite(value) for value in metrics.values())
         assert {claim.metric for claim in experiment.claims} <= set(metrics)
+
+
+def test_test_images_are_no_nodes_images_and_rates_are_chosen_without_them():
+    problem = judged_images(nodes=4, per_node=50, test=60)
+    mine = {row.tobytes() for row in np.asarray(problem.training.images)}
+    assert not mine & {row.tobytes() for row in np.asarray(problem.test_images)}
+    theta = problem.training.theta0(jax.random.key(0))
+    guess = float(problem.accuracy(theta))  # zeros: the first class of all
+    assert guess == pytest.approx(float(np.mean(np.asarray(problem.test_labels) == 0)))
+    assert np.isnan(float(problem.accuracy(jax.tree.map(lambda x: x * jnp.nan, theta)))), "NaN is no accuracy"
+    known = {"weights": jnp.zeros((64, 10)), "bias": jnp.zeros(10).at[3].set(1.0)}
+    assert float(problem.accuracy(known)) == pytest.approx(float(np.mean(np.asarray(problem.test_labels) == 3)))
+
+
+def test_a_sweep_reports_each_case_once_and_in_its_place():
+    found = _reported({"accuracy": jnp.arange(5.0)}, {"shuffle": range(3), "kappa": [0, 3, 4]})
+    assert float(found["sorted_accuracy"]) == 0.0
+    assert found["accuracy_by_shuffle"].tolist() == [0.0, 1.0, 2.0]
+    assert found["accuracy_by_kappa"].tolist() == [0.0, 3.0, 4.0]
+    arm = EXPERIMENTS["sweep"].arm("detag").settings
+    scale = EXPERIMENTS["sweep"].scales["tiny"].settings
+    problem = judged_images(nodes=4, per_node=20, test=20)
+    sweep_of = jax.jit(lambda key, p: sweep(key, arm, p, scale))
+    real = sweep_of(jax.random.key(0), problem)
+    upset = eqx.tree_at(lambda p: p.test_labels, problem, (problem.test_labels + 1) % 10)
+    other = sweep_of(jax.random.key(0), upset)
+    assert (real["nodes_rate_by_shuffle"] == other["nodes_rate_by_shuffle"]).all(), "test labels choose nothing"
+    assert not (real["nodes_accuracy_by_shuffle"] == other["nodes_accuracy_by_shuffle"]).all()

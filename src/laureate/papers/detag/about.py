@@ -2,6 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.detag.experiments_quadratics import CONSENSUS, LOWER_BOUND, QUADRATICS
+from laureate.papers.detag.experiments_sweep import SWEEP
 from laureate.papers.detag.experiments_training import CONV_NET, REAL_PROCESSES, SORTED_IMAGES
 
 __all__ = ["PAPER"]
@@ -38,5 +39,5 @@ PAPER = Paper(
         "data = problem.parts(key, shuffle=0.0)  # sorted by label: a leading axis of nodes\n"
         "params, history = train(key, detag, problem.gradient, stack(problem.theta0(key), 8), 60, data=data)\n"
     ),
-    experiments=(REAL_PROCESSES, CONSENSUS, QUADRATICS, LOWER_BOUND, SORTED_IMAGES, CONV_NET),
+    experiments=(REAL_PROCESSES, CONSENSUS, QUADRATICS, LOWER_BOUND, SORTED_IMAGES, SWEEP, CONV_NET),
 )

