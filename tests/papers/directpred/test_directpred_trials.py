@@ -8,7 +8,9 @@ from trial_runner import run
 
 from laureate.lab.claim import Settings
 from laureate.lab.running.references import load
+from laureate.papers.directpred import trials_parity
 from laureate.papers.directpred.about import PAPER
+from laureate.papers.directpred.trials_parity import parity
 from laureate.problems.views import ImagePairs, LabelledPairs, SharedDirections
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
@@ -142,3 +144,20 @@ def test_an_augmented_image_resembles_its_own_original_most():
 def test_a_side_that_the_images_do_not_have_is_told():
     with pytest.raises(ValueError, match=r"LabelledPairs\.side must be at least 8, or 8 over one of its divisors"):
         LabelledPairs("digits", side=5)
+
+
+def test_parity_trains_what_the_arm_names_and_the_random_arm_nothing(monkeypatch):
+    """With no step at all both predictors leave the encoder that training starts from."""
+    experiment = EXPERIMENTS["parity"]
+    scale = Settings(experiment.scales["tiny"].settings, steps=0)
+    problem = LabelledPairs(**experiment.scales["tiny"].problem)
+    key = jax.random.key(0)
+    found = [parity(key, experiment.arm(name).settings, problem, scale) for name in ("direct-pred", "random")]
+    assert {name: float(value) for name, value in found[0].items()} == {n: float(v) for n, v in found[1].items()}
+    made = []
+    monkeypatch.setattr(trials_parity, "Siamese", lambda predictor, *_, **__: made.append(predictor) or 1 / 0)
+    for name in ("direct-pred", "two-layer"):
+        with pytest.raises(ZeroDivisionError):
+            parity(key, experiment.arm(name).settings, problem, scale)
+    assert [type(one).__name__ for one in made] == ["DirectPred", "TwoLayer"]
+    assert made[1].hidden == 4 * problem.dim
