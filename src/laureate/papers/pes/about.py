@@ -8,6 +8,7 @@ from laureate.papers.pes.experiments_training import (
     LEARNED_OPTIMISER,
     TOY_SCHEDULE,
 )
+from laureate.papers.pes.experiments_tuning import CONTROL, PER_LAYER, SCHEDULE_ACCURACY
 
 __all__ = ["PAPER"]
 
@@ -50,5 +51,8 @@ PAPER = Paper(
         L2_COEFFICIENT,
         CHARACTER_LSTM,
         LEARNED_OPTIMISER,
+        PER_LAYER,
+        SCHEDULE_ACCURACY,
+        CONTROL,
     ),
 )
