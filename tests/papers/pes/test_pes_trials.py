@@ -3,6 +3,7 @@
 import importlib
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +13,7 @@ from trial_runner import run
 from laureate.gradients import full_unroll_loss, train
 from laureate.lab.claim import Settings
 from laureate.lab.running.references import load
-from laureate.papers.pes import trials
+from laureate.papers.pes import trials, trials_tuning
 from laureate.papers.pes import trials_training as pes_training
 from laureate.papers.pes.about import PAPER
 from laureate.problems.unrolls import CharacterLSTM, InfluenceBalancing, LinearQuadratic, RidgeFamily, ToySchedule
@@ -201,3 +202,32 @@ def test_trials_import_no_lab_but_its_vocabulary():
     for module in (trials, pes_training, importlib.import_module("laureate.papers.pes.about")):
         used = [line for line in Path(str(module.__file__)).read_text("utf-8").splitlines() if "laureate.lab" in line]
         assert all("laureate.lab.claim" in line for line in used)
+
+
+class Bowl(eqx.Module):
+    """L_t = (θ − 1)² whatever the state: random search must return the drawn θ that is nearest to 1."""
+
+    horizon: int = eqx.field(static=True, default=4)
+    truncation: int = eqx.field(static=True, default=2)
+
+    def theta0(self, key):
+        return 4.0 * jax.random.normal(key)
+
+    def init(self, key, theta):
+        return jnp.zeros(())
+
+    def step(self, key, theta, state):
+        return state + 1.0, (theta - 1.0) ** 2
+
+
+def test_random_search_gets_the_same_inner_steps_and_keeps_its_best():
+    scale = Settings(updates=12, pairs=5, evaluations=2)
+    key = jax.random.key(3)
+    found = trials_tuning.tuning(key, Settings(estimator="random-search"), Bowl(), scale)
+    draw_key, _ = jax.random.split(jax.random.split(key, 3)[1])
+    count = 12 * 2 * 2 * 5 // 4  # updates × truncation × particles inner steps, four a run
+    drawn = np.asarray(jax.vmap(Bowl().theta0)(jax.random.split(draw_key, count)))
+    assert float(found["loss"]) == pytest.approx(np.min((drawn - 1.0) ** 2), rel=1e-4)
+    still = trials_tuning.tuning(key, Settings(estimator="none"), Bowl(), scale)
+    start = float(Bowl().theta0(jax.random.split(key, 3)[0]))
+    assert float(still["loss"]) == pytest.approx((start - 1.0) ** 2, rel=1e-5)

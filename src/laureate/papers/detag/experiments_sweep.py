@@ -72,6 +72,7 @@ SWEEP = Experiment(
             margin=0.01,
             unit="share of test images",
             source="experiments on unshuffled data",
+            reported="D-PSGD degrades on unshuffled data, DeTAG does not (figure)",
             role="stand-in",
             trivial="start",
         ),
@@ -101,6 +102,7 @@ SWEEP = Experiment(
             margin=0.02,
             unit="share of test images a whole shuffle",
             source="experiments on partly shuffled data",
+            reported="degrades from 100 to 0 % shuffled (figure)",
             role="stand-in",
         ),
         Claim(
@@ -114,6 +116,7 @@ SWEEP = Experiment(
             at_most=0.02,
             unit="share of test images a whole shuffle",
             source="experiments on partly shuffled data",
+            reported="alike at 100, 50, 25 and 0 % shuffled (figure)",
             role="stand-in",
         ),
         Claim(
@@ -128,6 +131,7 @@ SWEEP = Experiment(
             margin=0.02,
             unit="share of test images a decade of κ",
             source="experiments on sparse networks",
+            reported="slower for κ of 0.1, 0.05 and 0.01 (figure)",
             role="stand-in",
         ),
         Claim(
@@ -141,6 +145,7 @@ SWEEP = Experiment(
             at_most=0.02,
             unit="share of test images a decade of κ",
             source="experiments on sparse networks",
+            reported="the most robust of all to sparse networks (figure)",
             role="stand-in",
         ),
         Claim(

@@ -265,6 +265,7 @@ NETWORKS = Experiment(
             method="tensor-train",
             baseline="deep-backward",
             source="section 4.1, table 1",
+            reported="5.9e-5 in 41 s against 1.7e-3 in hours (remembered by our notes, not checked)",
             role="stand-in",
             trivial="mean-of-g",
         ),
