@@ -2,6 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.tensor_train_pde.experiments_comparisons import DIMENSION, NETWORKS, RANK, TERMINAL
+from laureate.papers.tensor_train_pde.experiments_degrees import DEGREES
 from laureate.papers.tensor_train_pde.experiments_equations import (
     ALLEN_CAHN,
     CIR,
@@ -42,5 +43,5 @@ PAPER = Paper(
         "    solution = solver.solve(jax.random.key(0), HJBLog(dimension=100))\n"
         "    print(solution.v0, solution.interval(jax.random.key(1)))  # 4.59\n"
     ),
-    experiments=(HJB, TERMINAL, RANK, ALLEN_CAHN, DOUBLE_WELL_50, DOUBLE_WELL_20, CIR, DIMENSION, NETWORKS),
+    experiments=(HJB, TERMINAL, DEGREES, RANK, ALLEN_CAHN, DOUBLE_WELL_50, DOUBLE_WELL_20, CIR, DIMENSION, NETWORKS),
 )
