@@ -7,7 +7,7 @@ import pytest
 
 import toys
 from laureate.cli._common import context_line
-from laureate.lab.claim import Claim
+from laureate.lab.claim import Arm, Claim
 from laureate.lab.judging.evidence import Draft
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.looks import price
@@ -83,6 +83,20 @@ def test_a_run_pays_in_the_order_of_its_looks_and_repeating_is_none(store):
     told = "look 2: judged before with 10 seeds, so its p counts 10 times"
     assert told in context_line(more)
     assert "look" not in context_line(declared)
+
+
+def test_measuring_again_until_a_clock_agrees_is_told(store):
+    def run(shift):
+        arms = (Arm("ours", shift=shift), *toys.ARMS[1:])  # as other code or another reading of a clock would do
+        made = toys.paper(toys.experiment(arms=arms))
+        return run_claims(store, toys.selections(made), scale="smoke", workers=1).claims[0]
+
+    assert run(0.0).remeasured == run(0.0).remeasured == 0
+    assert (run(0.1).remeasured, run(0.2).remeasured) == (1, 2)
+    again = run(0.0)
+    assert again.remeasured == 2
+    assert "measured 2 times before with as many seeds and other numbers" in context_line(again)
+    assert Result.from_json(again.to_json()).remeasured == 2
 
 
 def test_a_busy_machine_is_told(store):

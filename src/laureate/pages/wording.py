@@ -50,11 +50,15 @@ def means(result: "ClaimResult") -> str:
 
 
 def looks(result: "ClaimResult") -> str:
-    """That a claim was judged before with other numbers of seeds, and what that costs; empty where it was not."""
-    if not result.looks:
-        return ""
-    before, number_of_look = ", ".join(map(str, result.looks)), 1 + len(result.looks)
-    return f"look {number_of_look}: judged before with {before} seeds, so its p counts {result.price} times"
+    """That a claim was judged before with other seeds or numbers, and what that costs; empty where it was not."""
+    parts = []
+    if result.looks:
+        before, look = ", ".join(map(str, result.looks)), 1 + len(result.looks)
+        parts.append(f"look {look}: judged before with {before} seeds, so its p counts {result.price} times")
+    if result.remeasured:
+        times = "once" if result.remeasured == 1 else f"{result.remeasured} times"
+        parts.append(f"measured {times} before with as many seeds and other numbers: other code, or a clock")
+    return "; ".join(parts)
 
 
 def busy(result: "ClaimResult") -> str:

@@ -180,6 +180,7 @@ class ClaimResult(Result):
     ``centre``), p, p_raw, effect_size, improvement, family, test, guard and looks.
 
     measured: the numbers behind it; None where there are none, or an older Laureate did not keep them.
+    remeasured: how many other effects were found before with as many seeds at this scale: by other code, or by a clock.
     busy: where the trial reads a clock: how many times longer the wall's clock ran than the CPU's, in the worst seed;
         1 on an idle machine. NaN where it does not say.
     """
@@ -201,6 +202,7 @@ class ClaimResult(Result):
     guard: str = ""
     centre: str = "mean"
     looks: tuple[int, ...] = ()
+    remeasured: int = 0
     busy: float = math.nan
     measured: Measured | None = None
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from laureate._data import lacking
@@ -127,6 +127,7 @@ def run_claims(
         status = "failed" if failures else "finished"
         circumstances = {"scale": scale, "problem": problem_label(problem), "machine": facts["machine"], "run": run}
         results = _judge(store, selections, planned, found, seeds, circumstances)
+        results = [_with_history(store, result, scale) for result in results]
         store.add_results(run, results)
     finally:
         if progress:
@@ -149,6 +150,13 @@ def run_claims(
         failures,
         skipped,
     )
+
+
+def _with_history(store: Store, result: Result, scale: str) -> Result:
+    """With how often it was measured before; looks are known to the judge already, who makes them pay."""
+    if not isinstance(result, ClaimResult):
+        return result
+    return replace(result, remeasured=store.other_effects(result, scale))
 
 
 def _in_turn(

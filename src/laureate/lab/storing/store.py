@@ -332,6 +332,15 @@ class Store:
         )
         return tuple(itertools.takewhile(lambda judged: judged != seeds, (row["seeds"] for row in rows)))
 
+    def other_effects(self, result: Result, scale: str) -> int:
+        """How many other effects stand here for the same claim, problem, scale and number of seeds."""
+        rows = self._rows(
+            "SELECT DISTINCT json_extract(data, '$.effect') AS effect FROM verdicts WHERE claim = ? AND problem = ?"
+            " AND json_extract(data, '$.scale') = ? AND json_extract(data, '$.seeds') = ? AND effect IS NOT NULL",
+            (str(result.id), result.problem, scale, result.seeds),
+        )
+        return sum(row["effect"] != getattr(result, "effect", None) for row in rows)
+
     def measured_cells(self) -> list[dict[str, Any]]:
         """What the newest computation of every block of the default problems took, whatever its code was."""
         rows = self._rows(
