@@ -86,7 +86,7 @@ def test_the_car_swings_out_only_by_going_back_first():
     assert float(costs.min()) > 0.1
     (swung, speed), costs = run(jnp.array([0.1, 0.0, 50.0]))
     assert (float(swung), float(speed)) == (0.5, 0.0)
-    assert float(costs[-1]) == pytest.approx(1 - np.sin(1.5))
+    assert float(costs[-1]) == pytest.approx(1 - np.sin(1.5), rel=1e-4)
     assert float(costs.mean()) < 1.2
     # one step by hand, from a place and a speed of its own
     (x, v), cost = problem.step(KEY, jnp.array([0.2, 0.3, -0.1]), (jnp.array(-0.7), jnp.array(0.02)))

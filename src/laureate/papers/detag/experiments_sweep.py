@@ -33,7 +33,7 @@ SWEEP = Experiment(
         "smoke": Scale(
             10,
             block=10,
-            cost=7,
+            cost=10,
             problem={"nodes": 8, "per_node": 100, "test": 400},
             rounds=200,
             rates=RATES,
@@ -43,7 +43,7 @@ SWEEP = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=35,
+            cost=50,
             problem={"nodes": 8, "per_node": 150, "test": 500},
             rounds=600,
             rates=RATES,
