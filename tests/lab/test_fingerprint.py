@@ -233,7 +233,8 @@ def change(path: Path, name: str) -> None:
     path.write_text("".join(lines))
 
 
-DETAG = {f"detag/{name}" for name in ("quadratics", "lower-bound", "sorted-images", "conv-net", "real-processes")}
+RUNS = ("quadratics", "lower-bound", "sorted-images", "sweep", "conv-net", "real-processes")
+DETAG = {f"detag/{name}" for name in RUNS}
 PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse", "rank", "accuracy")}
 
 
@@ -244,7 +245,7 @@ PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse",
         ("decentralized/detag.py", "DeTAG", DETAG),
         ("decentralized/optimiser.py", "DecentralizedOptimiser", DETAG),
         ("decentralized/mixing.py", "spectral_gap", DETAG | {"detag/consensus"}),
-        ("representation/predictors.py", "DirectPred", PREDICTED),
+        ("representation/predictors.py", "DirectPred", PREDICTED | {"directpred/parity"}),
         ("pde/deep_bsde.py", "DeepBSDE", {"tensor-train-pde/networks"}),
         ("problems/pdes.py", "AllenCahn", {"tensor-train-pde/allen-cahn"}),
         ("problems/_spectral.py", "double_well_value", {"tensor-train-pde/double-well-separable"}),

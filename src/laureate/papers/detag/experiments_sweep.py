@@ -9,15 +9,15 @@ from laureate.papers.detag.experiments_quadratics import LAZY, NOTHING, PEERS, R
 __all__ = ["SWEEP"]
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-SHUFFLES = (0.0, 0.25, 0.5, 1.0)
-KAPPAS = (0.1, 0.5, 0.05, 0.02)  # the first is that of the sweep over shuffling
+SHUFFLES = (0.0, 0.5, 1.0)
+KAPPAS = (0.1, 0.5, 0.02)  # the first is that of the sweep over shuffling
 
 SWEEP = Experiment(
     name="sweep",
     title="Test accuracy from sorted to shuffled images and from dense to sparse networks",
     trial="laureate.papers.detag.trials_sweep:sweep",
     problem=f"{PEERS}:judged_images",
-    data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("digits",), "full": ("fashion-mnist",)},
+    data={"tiny": ("digits",), "desk": ("digits",), "full": ("fashion-mnist",)},
     arms=(*[arm for arm in RIVALS if arm.name in ("detag", "d-psgd")], NOTHING),
     scales={
         "tiny": Scale(
@@ -30,22 +30,11 @@ SWEEP = Experiment(
             kappas=(0.1, 0.5),
             shuffles=(0.0, 1.0),
         ),
-        "smoke": Scale(
-            10,
-            block=10,
-            cost=10,
-            problem={"nodes": 8, "per_node": 100, "test": 400},
-            rounds=200,
-            rates=RATES,
-            kappas=(0.1, 0.5),
-            shuffles=(0.0, 1.0),
-        ),
         "desk": Scale(
-            12,
-            block=12,
-            cost=50,
+            10,
+            cost=20,
             problem={"nodes": 8, "per_node": 150, "test": 500},
-            rounds=600,
+            rounds=400,
             rates=RATES,
             kappas=KAPPAS,
             shuffles=SHUFFLES,
@@ -164,9 +153,12 @@ SWEEP = Experiment(
         ROUNDS,
         "Softmax regression on 1,200 of scikit-learn's digits, judged by 500 others, instead of deep networks on "
         "CIFAR-10; the rate of every case is the one with the lowest loss on the training images.",
-        "Shares of 0, 25, 50 and 100 % shuffled at κ = 0.1, and κ of 0.5 (the lazy ring, the paper's 1), 0.1, 0.05 and "
-        "0.02 on sorted images; smoke has the ends alone. The sizes of the effects are ours: no number of the paper "
+        "Shares of 0, 50 and 100 % shuffled at κ = 0.1, and κ of 0.5 (the lazy ring, the paper's 1), 0.1 and "
+        "0.02 on sorted images. The sizes of the effects are ours: no number of the paper "
         "could be confirmed.",
+        "Not at smoke, for seconds alone: declared there too (the ends of both sweeps, 200 rounds), run once, then "
+        "taken out. That run showed five of these six claims supported or open and sparsity-detag refuted. Nothing was "
+        "run at desk.",
         "Losses of the same model in the experiment on sorted images had been seen before this was declared.",
     ),
     guards=(

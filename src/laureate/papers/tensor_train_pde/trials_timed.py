@@ -41,28 +41,26 @@ def _clock(call) -> tuple[Any, float]:
     return result, time.process_time() - started
 
 
-def _busy(trial: Callable) -> Callable:
-    """The trial, which also says how many times longer than the CPU's the wall's clock ran: 1 on an idle machine."""
-
-    @functools.wraps(trial)
-    def timed(key, arm, problem, scale):
-        cpu, wall = time.process_time(), time.perf_counter()
-        found = trial(key, arm, problem, scale)
-        busy = (time.perf_counter() - wall) / (time.process_time() - cpu)
-        return found | {"wall_over_cpu": np.asarray(busy)}
-
-    return timed
+def _clocks() -> tuple[float, float]:
+    """CPU seconds of the process, and the wall's."""
+    return time.process_time(), time.perf_counter()
 
 
-@_busy
+def _busy(before: tuple[float, float]) -> np.ndarray:
+    """How many times longer than the CPU's the wall's clock ran since ``before``: 1 on an idle machine."""
+    cpu, wall = (now - then for now, then in zip(_clocks(), before, strict=True))
+    return np.asarray(wall / cpu)
+
+
 def dimension(key, arm, problem, scale):
     """log10 of the seconds of a solve after compilation, the least of three, against log10 of d."""
+    before = _clocks()
     dimensions = [int(word) for word in scale.dimensions.split()]
     solver, solve, seconds = solver_of(arm, problem, scale), _compiled(_value), []
     for pde in map(HJBLog, dimensions):
         laps = [_clock(lambda pde=pde: solve(solver, key, pde))[1] for _ in range(4)]
         seconds.append(min(laps[1:]))  # the first lap of the first seed compiles
-    return {"seconds": np.log10(seconds), "dimension": np.log10(dimensions)}
+    return {"seconds": np.log10(seconds), "dimension": np.log10(dimensions), "wall_over_cpu": _busy(before)}
 
 
 def _bsde_init(solver: DeepBSDE, key, pde: Any) -> Any:
@@ -104,12 +102,12 @@ def _train_backward(key, pde, arm, scale) -> tuple[Any, float]:
     return solve(max(1, int(updates * scale.budget / seconds)))
 
 
-@_busy
 def against_networks(key, arm, problem, scale):
     """error of V(0, x0) and the CPU seconds it took: the tensor train once, the networks for ``scale.budget`` seconds.
 
     A tensor train that is not done within the budget, in the better of two laps, counts as diverged.
     """
+    before = _clocks()
     if arm.solver == "tensor-train":
         solver, solve = solver_of(arm, problem, scale), _compiled(_value)
         laps = [_clock(lambda: solve(solver, key, problem)) for _ in range(3)]
@@ -121,4 +119,5 @@ def against_networks(key, arm, problem, scale):
         train = _train_bsde if arm.solver == "deep-bsde" else _train_backward
         v0, seconds = train(key, problem, arm, scale)
     truth = _compiled(_truth)(problem)
-    return {"error": np.asarray(relative(v0, truth)), "seconds": np.asarray(seconds)}
+    error = np.asarray(relative(v0, truth))
+    return {"error": error, "seconds": np.asarray(seconds), "wall_over_cpu": _busy(before)}
