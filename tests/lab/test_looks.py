@@ -11,7 +11,7 @@ from laureate.lab.claim import Arm, Claim
 from laureate.lab.judging.evidence import Draft
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.looks import price
-from laureate.lab.judging.results import Result
+from laureate.lab.judging.results import ClaimResult, Result
 from laureate.lab.judging.verdict import decide, simulate
 from laureate.lab.running.run import run_claims
 from laureate.pages import wording
@@ -79,6 +79,7 @@ def test_a_run_pays_in_the_order_of_its_looks_and_repeating_is_none(store):
     assert declared.p == pytest.approx(declared.p_raw * declared.family)
     assert more.p == pytest.approx(min(1.0, more.p_raw * more.family * 10))
     stored = Result.from_json(more.to_json())
+    assert isinstance(stored, ClaimResult)
     assert stored.looks == (10,)
     told = "look 2: judged before with 10 seeds, so its p counts 10 times"
     assert told in context_line(more)
@@ -96,7 +97,7 @@ def test_measuring_again_until_a_clock_agrees_is_told(store):
     again = run(0.0)
     assert again.remeasured == 2
     assert "measured 2 times before with as many seeds and other numbers" in context_line(again)
-    assert Result.from_json(again.to_json()).remeasured == 2
+    assert again.to_json()["remeasured"] == 2
 
 
 def test_a_busy_machine_is_told(store):

@@ -11,7 +11,7 @@ from laureate.lab.claim import Settings
 from laureate.papers.detag import trials
 from laureate.papers.detag import trials_processes as detag_processes
 from laureate.papers.detag.about import PAPER
-from laureate.papers.detag.trials_sweep import _reported, sweep
+from laureate.papers.detag.trials_sweep import _at_lowest, _reported, sweep
 from laureate.problems.peers import ImagesOverNodes, Quadratics, judged_images
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
@@ -103,6 +103,13 @@ def test_test_images_are_no_nodes_images_and_rates_are_chosen_without_them():
     assert np.isnan(float(problem.accuracy(jax.tree.map(lambda x: x * jnp.nan, theta)))), "NaN is no accuracy"
     known = {"weights": jnp.zeros((64, 10)), "bias": jnp.zeros(10).at[3].set(1.0)}
     assert float(problem.accuracy(known)) == pytest.approx(float(np.mean(np.asarray(problem.test_labels) == 3)))
+
+
+def test_a_sweep_chooses_by_training_loss_alone_and_never_what_is_not_finite():
+    losses = jnp.array([[[2.0, 1.0], [1.0, 3.0], [jnp.nan, jnp.inf]]])  # one case, three rates, two kinds of model
+    best, chosen = _at_lowest(losses, jnp.array([[[0.9, 0.1], [0.2, 0.8], [0.99, 0.99]]]))
+    assert best.tolist() == [[1, 0]]
+    assert chosen.tolist() == [[pytest.approx(0.2), pytest.approx(0.1)]]
 
 
 def test_a_sweep_reports_each_case_once_and_in_its_place():

@@ -49,10 +49,15 @@ def sweep(key: Array, arm: Settings, problem: JudgedImages, scale: Settings) -> 
     over_rates = jax.vmap(run, in_axes=(None, None, 0, None))
     kappa, share = (jnp.asarray(column) for column in zip(*cases, strict=True))
     losses, accuracies = jax.vmap(over_rates, in_axes=(0, 0, None, 0))(kappa, share, rates, jnp.asarray(rounds))
-    best = jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf), axis=1)  # [cases, 2]
-    chosen = jnp.take_along_axis(accuracies, best[:, None, :], axis=1)[:, 0]
+    best, chosen = _at_lowest(losses, accuracies)
     found = {"accuracy": chosen[:, 0], "nodes_accuracy": chosen[:, 1]}
     return _reported(found | {"rate": rates[best[:, 0]], "nodes_rate": rates[best[:, 1]]}, places) | axes
+
+
+def _at_lowest(losses: Array, accuracies: Array) -> tuple[Array, Array]:
+    """Which rate has the lowest finite training loss, and the accuracy there; both [cases, 2] of [cases, rates, 2]."""
+    best = jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf), axis=1)
+    return best, jnp.take_along_axis(accuracies, best[:, None, :], axis=1)[:, 0]
 
 
 def _reported(found: dict[str, Array], places: dict) -> dict[str, Array]:

