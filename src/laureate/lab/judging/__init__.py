@@ -2,7 +2,7 @@
 
 __all__ = ["DIGEST_RULES", "RULES", "RULE_CHANGES"]
 
-# Raise it when a claim can come out differently from the same numbers, and say why: the change is told of every claim.
+# Raise it when a claim can come out differently from the same numbers, and say here and in docs/DESIGN.md why.
 # The digests of the ledgers hold the rules up to 2; a change after that is one line here and not one for every claim.
 RULES = 3
 DIGEST_RULES = 2
