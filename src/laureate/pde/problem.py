@@ -127,7 +127,7 @@ def check_problem(pde: ParabolicPDE) -> None:
     for name, rule in NEEDED.items():
         found = getattr(pde, name, None)
         if found is None or (rule.startswith("a function") and not callable(found)):
-            raise ValueError(f"pde.{name} must be {rule}; got {found!r}. See laureate.pde.ParabolicPDE.")
+            raise ValueError(f"pde.{name} must be {rule}; got {found!r}. See the protocol ParabolicPDE.")
     if not isinstance(pde.x0, jax.Array):
         raise ValueError(f"pde.x0 must be an array; got {pde.x0!r}. jnp.asarray(x0) makes it one.")
     x0 = jnp.asarray(pde.x0)

@@ -76,7 +76,7 @@ def test_the_untrained_arm_is_second_order_and_arms_differ_in_numbers_alone():
     untrained = training.arm("second-order").settings
     sampler = trials_training._network(untrained, Settings(steps=2, batch=4, learning_rate=1e-3))
     assert sampler.start == 1.0
-    assert sampler.learning_rate < 1e-11
+    assert float(sampler.learning_rate) < 1e-11  # pyright: ignore[reportArgumentType]
 
 
 def test_a_table_of_ones_own_is_taken_and_run():
