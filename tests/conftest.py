@@ -1,5 +1,6 @@
 """Strict by default: an accidental promotion of rank or type in a method is an error here."""
 
+import gc
 import os
 import signal
 import threading
@@ -14,10 +15,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One thread a process: two pytest workers share two cores, and oversubscription is slower than either.
-# Most of a test's time is compiling, so the compiler is told to be quick (COMPILATIONS in the lab's worker).
+# Most of a test's time is compiling, so the compiler is told to be quick (COMPILATIONS in the lab's worker), and not to
+# cut a program into parts for threads that it does not have.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false",
+    "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
+    " --xla_cpu_parallel_codegen_split_count=1",
 )
 os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -45,6 +48,13 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 def pytest_configure(config):
     # Registered as a plugin of its own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
+
+
+def pytest_collection_finish():
+    # Tracing makes objects by the million and hardly a cycle: looking for those was a tenth of the time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 100)
 
 
 @pytest.hookimpl(tryfirst=True)

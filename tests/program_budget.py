@@ -20,6 +20,10 @@ import pytest
 # lowered as tests learn to share programs.
 PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 420, 15.0
 
+# A compiled program takes about two megabytes for as long as jax remembers it: at the end of a module with more than
+# these in the process, all are forgotten. Without that a worker grew to six gigabytes.
+HELD = 500
+
 TESTS, PACKAGE = Path(__file__).parent, Path(__file__).parents[1] / "src" / "laureate"
 PAPERS = {path.parent.name for path in PACKAGE.glob("papers/*/about.py")}
 AREAS = {path.name for path in TESTS.iterdir() if (PACKAGE / path.name / "__init__.py").is_file()} - {"papers"}
@@ -60,11 +64,13 @@ class ProgramBudget:
         self.programs: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
         self.current = ""
+        self.held = 0
         self.single: frozenset[str] | None = None
 
     def compiled(self, event: str, duration: float, **more: Any) -> None:
         """Called by jax for every program that is compiled or taken from the cache."""
         if event == COMPILED and self.single is not None:
+            self.held += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
             self.programs[self.current] += name.lstrip("_") not in self.single
 
@@ -88,6 +94,15 @@ class ProgramBudget:
             return (yield)
         finally:
             self.seconds[self.current] += _cpu_seconds() - started
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """After the fixtures of a module, its programs."""
+        if self.held > HELD and nextitem is not None and nextitem.path != item.path:
+            import jax
+
+            jax.clear_caches()
+            self.held = 0
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A worker hands over what it counted; the process that reports judges the sum."""

@@ -25,6 +25,13 @@ class Noisy(eqx.Module):
         return state, state**2
 
 
+@eqx.filter_jit
+def first_step(estimator, theta, keys=None):
+    """One program; outside jit each operation of a step would be one."""
+    first, second = (jax.random.key(0), jax.random.key(1)) if keys is None else keys
+    return estimator.step(second, theta, estimator.init(first, theta))
+
+
 CASES = [
     PersistentES(Noisy(), **ES),
     NoiseReuseES(Noisy(), **ES, checked=True),
@@ -44,7 +51,7 @@ def test_many_pairs_in_half_precision_agree_with_single_precision(dtype):
 
     def gradient(dtype):
         theta = jnp.asarray(0.5, dtype)
-        found, _, info = estimator.step(jax.random.key(1), theta, estimator.init(jax.random.key(0), theta))
+        found, _, info = first_step(estimator, theta)
         assert found.dtype == dtype
         return float(found), int(info.status)
 
@@ -66,7 +73,7 @@ def test_a_gradient_that_overflows_is_never_ok():
             return state, jnp.asarray(30000, theta.dtype) * jnp.sin(50 * theta)
 
     theta, estimator = jnp.asarray(0.0, jnp.float16), PersistentES(Steep(), **(ES | {"sigma": 0.01}))
-    gradient, _, info = estimator.step(jax.random.key(1), theta, estimator.init(jax.random.key(0), theta))
+    gradient, _, info = first_step(estimator, theta)
     assert int(info.status) == Status.DIVERGED
     assert float(gradient) == 0.0
 
@@ -95,14 +102,15 @@ def test_both_signs_share_their_randomness_with_every_kind_of_key(kind, make):
             return drawn, drawn + 0.0 * theta
 
     estimator, theta = kind(Log(), **ES), jnp.asarray(0.5)
-    _, _, info = estimator.step(make(1), theta, estimator.init(make(0), theta))
+    _, _, info = first_step(estimator, theta, (make(0), make(1)))
     assert_array_equal(info.difference, jnp.zeros(ES["num_pairs"]))
 
 
 @pytest.mark.parametrize("estimator", CASES, ids=NAMES)
 def test_a_saved_state_goes_on_as_if_nothing_had_happened(estimator, tmp_path):
     theta, step = jnp.asarray(0.5), eqx.filter_jit(estimator.step)
-    _, state, _ = step(jax.random.key(1), theta, estimator.init(jax.random.key(0), theta))
+    state = jax.jit(lambda key: estimator.init(key, theta))(jax.random.key(0))
+    _, state, _ = step(jax.random.key(1), theta, state)
     eqx.tree_serialise_leaves(tmp_path / "state.eqx", state)
     loaded = eqx.tree_deserialise_leaves(tmp_path / "state.eqx", jax.tree.map(jnp.zeros_like, state))
     gradient, _, _ = step(jax.random.key(2), theta, state)

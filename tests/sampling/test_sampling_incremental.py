@@ -99,8 +99,12 @@ def test_the_tree_that_is_kept_is_the_tree_one_would_build(lattice):
         ]
         return state, (info.is_accepted, jnp.stack(apart), state.logdensity - fresh.logdensity)
 
-    walk = jax.jit(lambda state, key: jax.lax.scan(advance, state, jax.random.split(key, 500))[1])
-    accepted, apart, drift = walk(kernel.init(lattice.start(jax.random.key(0))), jax.random.key(1))
+    def walk(keys):
+        state = kernel.init(lattice.start(keys[0]))
+        return jax.lax.scan(advance, state, jax.random.split(keys[1], 500))[1]
+
+    keys = [jax.random.key(0), jax.random.key(1)]
+    accepted, apart, drift = jax.jit(walk, compiler_options=QUICK)(keys)
     # Compared at every step: what a rejected proposal leaves behind, its neighbours' next moves repair.
     assert 0 < int(accepted.sum()) < 500
     assert float(apart.max()) < 1e-4
