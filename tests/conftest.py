@@ -31,12 +31,21 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1]
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
-# Examples that compile for more than three seconds and have tests of their own: `make test-all` runs them.
+# Examples that compile for about two seconds or more and have tests of their own: `make test-all` runs them.
 SLOW_EXAMPLES = {
+    "laureate.layers.residual.ResNet",
+    "laureate.pde.als.ALS",
+    "laureate.pde.deep_bsde.DeepBSDE",
+    "laureate.pde.salsa.SALSA",
     "laureate.problems.unrolls.networks.LearnedOptimiser",
     "laureate.problems.views.ImagePairs",
     "laureate.problems.views.LabelledPairs",
+    "laureate.representation.probes.fine_tune",
+    "laureate.representation.probes.linear_probe",
     "laureate.sampling.diagnostics.mixing",
+    "laureate.sampling.incremental.IncrementalGibbsWithGradients",
+    "laureate.selection.columns.CopulaKnockoffs",
+    "laureate.selection.validity.validity_report",
     "laureate.selection.gan.KnockoffGAN",
     "laureate.selection.mixture.MixtureKnockoffs",
 }

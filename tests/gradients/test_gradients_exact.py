@@ -179,7 +179,7 @@ def test_gpes_with_noise_a_truncation_is_pes(horizon):
     assert_allclose(pes, general, rtol=ROUNDING)
 
 
-@pytest.mark.parametrize("noise_steps", [2, 4])
+@pytest.mark.parametrize("noise_steps", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_truncation_of_gpes_is_only_how_often_it_reports(noise_steps, monkeypatch):
     """The same noise for the same part of an episode, cut into other truncations: the same sum."""
     table = jnp.asarray(np.random.default_rng(1).normal(size=(8, PAIRS, 2)))
@@ -210,7 +210,7 @@ def test_ends_inside_and_ends_on_borders_agree_where_they_meet(other):
     assert infos.num_done.tolist() == [0, PAIRS, 0, PAIRS, 0]
 
 
-@pytest.mark.parametrize("number", [4, 5])
+@pytest.mark.parametrize("number", [pytest.param(4, marks=pytest.mark.slow), 5])
 def test_products_telescope_to_the_last_loss_times_its_noise(number):
     """Σ_t g_t = ξ_M (L_M⁺ − L_M⁻)/(2σ²), exactly, pair by pair."""
     estimator = PersistentES(Tank(), num_pairs=1, truncation=2, horizon=10, sigma=SIGMA, telescope="products")

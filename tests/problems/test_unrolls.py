@@ -33,11 +33,14 @@ def losses(problem, theta, key, steps):
     return jax.lax.scan(advance, problem.init(jax.random.fold_in(key, 0), theta), jnp.arange(steps))[1]
 
 
+start = eqx.filter_jit(lambda problem, key: problem.theta0(key))
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_step_keeps_the_state_and_gives_a_finite_scalar(name):
     problem, key = SMALL[name], jax.random.key(0)
-    theta = problem.theta0(key)
-    state = problem.init(key, theta)
+    theta = start(problem, key)
+    state = jax.eval_shape(problem.init, key, theta)
     following, loss = jax.eval_shape(problem.step, key, theta, state)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), following) == jax.tree.map(lambda x: (x.shape, x.dtype), state)
     assert (loss.shape, loss.dtype) == ((), jnp.float32)
@@ -47,10 +50,10 @@ def test_step_keeps_the_state_and_gives_a_finite_scalar(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_vmap_over_theta_is_a_loop(name):
     problem, keys = SMALL[name], jax.random.split(jax.random.key(1), 3)
-    thetas = jax.vmap(problem.theta0)(keys)
-    together = jax.vmap(lambda theta: losses(problem, theta, keys[0], 4))(thetas)
+    steps = problem.horizon or 10  # the program of the test above
+    together = jax.jit(jax.vmap(lambda key: losses(problem, problem.theta0(key), keys[0], steps)))(keys)
     for key, row in zip(keys, together, strict=True):
-        np.testing.assert_allclose(row, losses(problem, problem.theta0(key), keys[0], 4), rtol=2e-5)
+        np.testing.assert_allclose(row, losses(problem, start(problem, key), keys[0], steps), rtol=2e-5)
 
 
 def test_linear_quadratic_gradient_is_the_closed_form():
@@ -65,8 +68,9 @@ def test_linear_losses_are_what_they_say():
     thetas = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
     problem, state = unrolls.LinearLosses(jnp.asarray(slopes)), None
     state = problem.init(jax.random.key(0), jnp.zeros(3))
+    step = eqx.filter_jit(problem.step)
     for t in range(5):
-        state, loss = problem.step(jax.random.key(0), jnp.asarray(thetas[t]), state)
+        state, loss = step(jax.random.key(0), thetas[t], state)
         expected = sum(slopes[t, tau] @ thetas[tau] for tau in range(t + 1))
         np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
@@ -90,7 +94,7 @@ def test_influence_balancing_looks_wrong_from_nearby():
 
         return jax.lax.scan(advance, problem.init(key, theta), jnp.arange(120))[1][-1]
 
-    near, far = (jax.grad(last_loss)(jnp.array(0.5), seen) for seen in (1, 120))
+    near, far = (jax.jit(jax.grad(last_loss))(jnp.array(0.5), seen) for seen in (1, 120))
     assert near < 0 < far
 
 
@@ -212,7 +216,7 @@ def test_learned_optimiser_starts_as_a_slow_adam_and_learns_a_little():
 def test_fixed_episode_ignores_the_keys_it_is_given():
     inner = SMALL["optimiser"]
     problem = unrolls.FixedEpisode(inner, jax.random.key(5))
-    theta = problem.theta0(jax.random.key(0))
+    theta = start(problem, jax.random.key(0))
     assert problem.horizon == 6
     one, other = (losses(problem, theta, jax.random.key(k), 6) for k in (1, 2))
     np.testing.assert_array_equal(one, other)

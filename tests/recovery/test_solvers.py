@@ -39,6 +39,11 @@ D = random_dictionary(8, 14)
 B = sparse_codes(5, 14, entries=2) @ D.T
 
 
+# One program for solvers that differ in numbers only; outside it every call compiles its loop.
+call = eqx.filter_jit(lambda solver, b, x0=None: solver(b, x0=x0))
+trace_of = eqx.filter_jit(lambda solver, b: solver.trace(b))
+
+
 def soft(v, theta):
     return np.sign(v) * np.maximum(np.abs(v) - theta, 0)
 
@@ -59,8 +64,8 @@ def test_two_layers_by_hand():
     for g, t in zip(gamma, theta, strict=True):
         x = soft(x - g * (x @ D.T - B) @ weight, t)
     solver = ALISTA(jnp.asarray(D), layers=2, gamma=gamma, theta=theta, support=None)
-    np.testing.assert_allclose(solver(jnp.asarray(B)), x, atol=1e-12)
-    np.testing.assert_allclose(solver.trace(jnp.asarray(B))[-1], x, atol=1e-12)
+    np.testing.assert_allclose(call(solver, B), x, atol=1e-12)
+    np.testing.assert_allclose(trace_of(solver, B)[-1], x, atol=1e-12)
 
 
 def test_the_dictionary_as_weight_is_ista_to_the_bit():
@@ -71,14 +76,13 @@ def test_the_dictionary_as_weight_is_ista_to_the_bit():
 
 
 def test_untrained_networks_are_ista_with_their_first_threshold():
-    ista = ISTA(jnp.asarray(D), layers=3, penalty=0.4)(jnp.asarray(B))
+    ista = call(ISTA(jnp.asarray(D), layers=3, penalty=0.4), B)
     for network in (LISTA(D, layers=3), LISTACP(D, layers=3, support=None), TiLISTA(D, layers=3, support=None)):
-        np.testing.assert_allclose(network(jnp.asarray(B)), ista, atol=1e-12)
-    analytic = ALISTA(D, layers=3, support=None)(jnp.asarray(B))
+        np.testing.assert_allclose(call(network, B), ista, atol=1e-12)
+    analytic = call(ALISTA(D, layers=3, support=None), B)
     for network in (LISTACP, TiLISTA):
-        np.testing.assert_allclose(
-            network(D, layers=3, support=None, start="analytic")(jnp.asarray(B)), analytic, atol=1e-12
-        )
+        found = call(network(D, layers=3, support=None, start="analytic"), B)
+        np.testing.assert_allclose(found, analytic, atol=1e-12)
 
 
 def test_each_layer_uses_its_own_parameters():
@@ -86,13 +90,13 @@ def test_each_layer_uses_its_own_parameters():
     solver = eqx.tree_at(lambda s: s.weight, LISTACP(D, layers=2, support=None), jnp.stack([first, second]))
     theta = float(solver.theta[0])
     x = soft(B @ first, theta)
-    np.testing.assert_allclose(solver(jnp.asarray(B)), soft(x - (x @ D.T - B) @ second, theta), atol=1e-12)
+    np.testing.assert_allclose(call(solver, B), soft(x - (x @ D.T - B) @ second, theta), atol=1e-12)
 
 
 @pytest.mark.parametrize("method", [ISTA, FISTA])
 def test_the_lasso_is_solved(method):
     """Its own conditions: |Dᵀ(b − Dx)| <= λ, with equality and the sign of x where x is not zero."""
-    x = np.asarray(method(jnp.asarray(D), layers=3000, penalty=0.1)(jnp.asarray(B)))
+    x = np.asarray(call(method(jnp.asarray(D), layers=3000, penalty=0.1), B))
     pull = (B - x @ D.T) @ D
     assert np.all(np.abs(pull) <= 0.1 + 1e-7)
     np.testing.assert_allclose(pull[x != 0], 0.1 * np.sign(x[x != 0]), atol=1e-6)
@@ -102,7 +106,7 @@ def test_fista_agrees_with_scikit_learn_and_is_faster_than_ista():
     from sklearn.linear_model import Lasso
 
     wanted = Lasso(alpha=0.1 / 8, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(D, B[0]).coef_
-    trace = {m: np.asarray(m(jnp.asarray(D), layers=400, penalty=0.1).trace(jnp.asarray(B[0]))) for m in (ISTA, FISTA)}
+    trace = {m: np.asarray(trace_of(m(jnp.asarray(D), layers=400, penalty=0.1), B[0])) for m in (ISTA, FISTA)}
     np.testing.assert_allclose(trace[FISTA][-1], wanted, atol=1e-6)
     error = {m: np.linalg.norm(trace[m][60] - wanted) for m in trace}
     assert error[FISTA] < 0.5 * error[ISTA]
@@ -117,7 +121,7 @@ def test_fista_by_hand():
         y = x + (before - 1) / t * (x - previous)
         x, previous = soft(y - step * (y @ D.T - B[0]) @ D, 0.1 * step), x
         before, t = t, (1 + np.sqrt(1 + 4 * t**2)) / 2
-    np.testing.assert_allclose(FISTA(D, layers=4, penalty=0.1)(jnp.asarray(B[0])), x, atol=1e-12)
+    np.testing.assert_allclose(call(FISTA(D, layers=4, penalty=0.1), B[0]), x, atol=1e-12)
 
 
 def test_hyper_lista_by_hand():
@@ -160,34 +164,35 @@ def test_a_schedule_in_percent():
     np.testing.assert_array_equal(SupportSchedule(1.2, 13).counts(16, 500)[[0, 1, 10, 15]], [6, 12, 65, 65])
 
 
-@pytest.mark.parametrize("name", SOLVERS)
-def test_nothing_measured_gives_nothing(name):
-    np.testing.assert_array_equal(SOLVERS[name](D, layers=3)(jnp.zeros((2, 8))), np.zeros((2, 14)))
+@eqx.filter_jit
+def every_way(solver, b):
+    """One program for all ways to call a solver."""
+    return solver(b), jax.vmap(solver)(b), solver.trace(b)[-1], solver(b[:, None])[:, 0], solver.solve(b)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_jit_vmap_trace_and_batches_agree(name):
+def test_jit_vmap_trace_and_batches_agree_and_nothing_measured_gives_nothing(name):
     solver = SOLVERS[name](D, layers=3)
     b = jnp.asarray(B)
     batch = solver(b)
-    np.testing.assert_allclose(eqx.filter_jit(solver)(b), batch, atol=1e-12)
-    np.testing.assert_allclose(jax.vmap(solver)(b), batch, atol=1e-12)
-    np.testing.assert_allclose(solver.trace(b)[-1], batch, atol=1e-12)
-    np.testing.assert_allclose(solver(b.reshape(5, 1, 8))[:, 0], batch, atol=1e-12)
-    x, info = solver.solve(b)
+    *found, (x, info) = every_way(solver, b)
+    for other in found:
+        np.testing.assert_allclose(other, batch, atol=1e-12)
+    np.testing.assert_allclose(x, batch, atol=1e-12)
     np.testing.assert_allclose(info.residual, np.linalg.norm(np.asarray(x) @ D.T - B, axis=1), atol=1e-12)
     assert int(info.cost) == 6
     assert not np.any(info.status)
-    assert solver(b.astype(jnp.float32)).dtype == jnp.float64  # the solver's precision is the wider
-    single = SOLVERS[name](D.astype(np.float32), layers=3)
-    assert single(b.astype(jnp.float32)).dtype == jnp.float32
-    np.testing.assert_allclose(single(b.astype(jnp.float32)), batch, atol=1e-4)
+    np.testing.assert_array_equal(every_way(solver, jnp.zeros_like(b))[0], np.zeros((5, 14)))
+    narrow = b.astype(jnp.float32)
+    assert jax.eval_shape(solver, narrow).dtype == jnp.float64  # the solver's precision is the wider
+    single = eqx.filter_jit(SOLVERS[name](D.astype(np.float32), layers=3))(narrow)
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, batch, atol=1e-4)
 
 
 def test_signals_and_thresholds_scaled_scale_the_codes():
     theta = jnp.array([0.2, 0.1, 0.05])
-    one = ALISTA(D, layers=3, theta=theta)(jnp.asarray(B))
-    three = ALISTA(D, layers=3, theta=3 * theta)(3 * jnp.asarray(B))
+    one, three = (call(ALISTA(D, layers=3, theta=factor * theta), factor * B) for factor in (1, 3))
     np.testing.assert_allclose(three, 3 * one, atol=1e-12)
 
 
@@ -195,7 +200,7 @@ def test_a_start_of_ones_own_continues_where_the_first_half_ended():
     gamma, theta = jnp.linspace(0.8, 1, 4), jnp.linspace(0.2, 0.1, 4)
     whole = ALISTA(D, layers=4, gamma=gamma, theta=theta, support=None)
     halves = [ALISTA(D, layers=2, gamma=gamma[i : i + 2], theta=theta[i : i + 2], support=None) for i in (0, 2)]
-    np.testing.assert_allclose(halves[1](B, x0=halves[0](B)), whole(B), atol=1e-12)
+    np.testing.assert_allclose(call(halves[1], B, call(halves[0], B)), call(whole, B), atol=1e-12)
 
 
 def test_unnormalised_columns_give_codes_in_their_own_units():
@@ -203,18 +208,19 @@ def test_unnormalised_columns_give_codes_in_their_own_units():
     with pytest.warns(UserWarning, match="normalize=True"):
         ALISTA(D * sizes, layers=2)
     plain, scaled = ALISTA(D, layers=3), ALISTA(D * sizes, layers=3, normalize=True)
-    np.testing.assert_allclose(scaled(B), np.asarray(plain(B)) / sizes, atol=1e-12)
-    start = np.asarray(plain(B))
-    np.testing.assert_allclose(scaled(B, x0=start / sizes), np.asarray(plain(B, x0=start)) / sizes, atol=1e-12)
-    np.testing.assert_allclose(scaled.synthesise(scaled(B)), plain.synthesise(plain(B)), atol=1e-12)
+    start = np.asarray(call(plain, B))
+    np.testing.assert_allclose(call(scaled, B), start / sizes, atol=1e-12)
+    np.testing.assert_allclose(call(scaled, B, start / sizes), np.asarray(call(plain, B, start)) / sizes, atol=1e-12)
+    np.testing.assert_allclose(scaled.synthesise(start / sizes), plain.synthesise(start), atol=1e-12)
 
 
 def test_a_weight_of_ones_own_starts_with_a_safe_step():
     solver = ALISTA(D, D, layers=50, support=None)
     assert float(solver.gamma[0]) < 1 / np.linalg.norm(D, 2) ** 2
-    assert np.all(np.asarray(solver.solve(B)[1].status) == 0)
+    solve = eqx.filter_jit(lambda solver: solver.solve(jnp.asarray(B))[1].status)
+    assert np.all(np.asarray(solve(solver)) == 0)
     wild = ALISTA(D, D, layers=400, gamma=20.0, theta=0.0)
-    assert np.all(np.asarray(wild.solve(B)[1].status) != 0)  # a failure is a value
+    assert np.all(np.asarray(solve(wild)) != 0)  # a failure is a value
 
 
 def test_thresholds_for_every_coordinate():
@@ -223,7 +229,7 @@ def test_thresholds_for_every_coordinate():
     x = soft(B @ weight, theta[0])
     x = soft(x - (x @ D.T - B) @ weight, theta[1])
     solver = ALISTA(D, layers=2, theta=theta, threshold="coordinate", support=None)
-    np.testing.assert_allclose(solver(B), x, atol=1e-12)
+    np.testing.assert_allclose(call(solver, B), x, atol=1e-12)
     assert solver.num_parameters == 2 + 28
 
 
@@ -235,13 +241,13 @@ def test_theorem_1_holds_and_fails_without_its_threshold():
     codes = sparse_codes(200, 120, entries=2, seed=4)
     schedule = certified_schedule(matrix, weight, sparsity=2, bound=1.0, layers=30)
     solver = ALISTA(matrix, weight, layers=30, gamma=schedule.gamma, theta=schedule.theta, support=None)
-    trace = np.asarray(solver.trace(codes @ matrix.T))
+    trace = np.asarray(trace_of(solver, codes @ matrix.T))
     errors = np.abs(trace - codes).sum(-1)
     assert not np.any((trace != 0) & (codes == 0))
     assert np.all(errors <= np.asarray(schedule.error_bound)[1:, None] * (1 + 1e-9))
     assert errors[-1].max() < 1e-2 * errors[0].max()
     eager = ALISTA(matrix, weight, layers=30, gamma=schedule.gamma, theta=0.05 * schedule.theta, support=None)
-    assert np.any((np.asarray(eager.trace(codes @ matrix.T)) != 0) & (codes == 0))
+    assert np.any((np.asarray(trace_of(eager, codes @ matrix.T)) != 0) & (codes == 0))
 
 
 def test_the_schedule_by_hand():

@@ -25,6 +25,9 @@ from laureate.representation.roots import root_by_newton_schulz, spectral_norm
 KEY = jax.random.key(0)
 
 
+update = eqx.filter_jit(lambda predictor, state, z1, z2: predictor.update(state, z1, z2))
+
+
 def orthogonal(seed: int, d: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
 
@@ -34,14 +37,14 @@ def from_spectrum(values, seed: int = 0) -> np.ndarray:
     return (u * np.asarray(values)) @ u.T
 
 
+rule_of = eqx.filter_jit(lambda predictor, f: predictor.rule(f)[0])  # outside jit each operation is a program
 SPECTRUM = np.array([4.0, 1.0, 0.25, 0.04, 0.0])
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_the_rule_on_a_known_spectrum(power):
     f = jnp.asarray(from_spectrum(SPECTRUM), jnp.float32)
-    relative, _ = DirectSet(5, power=power, eps=0.1).rule(f)
-    absolute, _ = DirectSet(5, power=power, eps=0.1, scale="none").rule(f)
+    relative, absolute = (rule_of(DirectSet(5, power=power, eps=0.1, scale=scale), f) for scale in ("max", "none"))
     np.testing.assert_allclose(relative, from_spectrum((SPECTRUM / 4) ** power + 0.1), atol=1e-3)
     np.testing.assert_allclose(absolute, from_spectrum(SPECTRUM**power + 0.1 * 4), atol=2e-3)
     np.testing.assert_allclose(relative, relative.T, atol=1e-6)
@@ -50,36 +53,36 @@ def test_the_rule_on_a_known_spectrum(power):
 
 def test_the_rule_turns_with_its_argument_and_not_with_its_size():
     f, q = from_spectrum(SPECTRUM), orthogonal(3, 5)
-    rule = lambda matrix: np.asarray(DirectPred(5).rule(jnp.asarray(matrix, jnp.float32))[0])  # noqa: E731
+    rule = lambda matrix: np.asarray(rule_of(DirectPred(5), np.asarray(matrix, np.float32)))  # noqa: E731
     np.testing.assert_allclose(rule(q @ f @ q.T), q @ rule(f) @ q.T, atol=1e-3)
     np.testing.assert_allclose(rule(7.3 * f), rule(f), atol=1e-3)
 
 
 def test_a_degenerate_spectrum_has_no_preferred_basis():
-    np.testing.assert_allclose(DirectPred(4, eps=0.2).rule(3.0 * jnp.eye(4))[0], 1.2 * np.eye(4), atol=1e-6)
+    three = 3.0 * np.eye(4, dtype=np.float32)
+    np.testing.assert_allclose(rule_of(DirectPred(4, eps=0.2), three), 1.2 * np.eye(4), atol=1e-6)
 
 
 def test_direct_copy_is_the_first_power():
     f = jnp.asarray(from_spectrum(SPECTRUM), jnp.float32)
-    np.testing.assert_allclose(
-        DirectCopy(5, eps=0.1).rule(f)[0], DirectSet(5, power=1.0, eps=0.1).rule(f)[0], atol=5e-3
-    )
+    copy, power = rule_of(DirectCopy(5, eps=0.1), f), rule_of(DirectSet(5, power=1.0, eps=0.1), f)
+    np.testing.assert_allclose(copy, power, atol=5e-3)
 
 
 @pytest.mark.parametrize("d", [3, 64])
 def test_newton_and_schulz_find_the_root(d):
     values = np.linspace(0.05, 3.0, d)
     f = jnp.asarray(from_spectrum(values, seed=d), jnp.float32)
-    root, largest = root_by_newton_schulz(f, relative=False)
+    root, largest = (np.asarray(v) for v in jax.jit(lambda f: root_by_newton_schulz(f, relative=False))(f))
     np.testing.assert_allclose(root @ root, f, atol=3e-4)
     assert abs(float(largest) / 3.0 - 1) < np.log(d) / 800
-    both = [DirectPred(d, root=root).rule(f)[0] for root in ("eigh", "newton-schulz")]
+    both = [rule_of(DirectPred(d, root=root), f) for root in ("eigh", "newton-schulz")]
     np.testing.assert_allclose(both[0], both[1], atol=3e-3)
 
 
 def test_the_norm_is_found_where_two_eigenvalues_are_close():
     f = jnp.asarray(from_spectrum([1.0, 0.99, 0.98, 0.97] + [0.1] * 12), jnp.float32)
-    assert 0.996 <= float(spectral_norm(f)) <= 1.0001
+    assert 0.996 <= float(jax.jit(spectral_norm)(f)) <= 1.0001
 
 
 def test_the_correlation_by_hand():
@@ -87,16 +90,15 @@ def test_the_correlation_by_hand():
     rng = np.random.default_rng(0)
     batches = rng.normal(size=(2, 2, 6, 3)).astype(np.float32) + 1.0  # a mean, that centring would take away
     predictor = DirectPred(3, rho=0.3)
-    state, _ = predictor.update(predictor.init(KEY), *map(jnp.asarray, batches[0]))
-    state, info = predictor.update(state, *map(jnp.asarray, batches[1]))
+    state, _ = update(predictor, predictor.init(KEY), *batches[0])
+    state, info = update(predictor, state, *batches[1])
     c = [np.concatenate([z1, z2]).T @ np.concatenate([z1, z2]) / 12 for z1, z2 in batches]
     np.testing.assert_allclose(state.correlation, 0.3 * c[0] + 0.7 * c[1], rtol=1e-5)
-    np.testing.assert_allclose(state.matrix, predictor.rule(state.correlation)[0], atol=1e-5)
+    np.testing.assert_allclose(state.matrix, rule_of(predictor, state.correlation), atol=1e-5)
     assert int(info.cost) == 12
-    centred = DirectPred(3, rho=0.0, zero_mean=True).update(predictor.init(KEY), *map(jnp.asarray, batches[0]))[0]
-    both = np.concatenate(batches[0])
-    covariance = jnp.asarray(np.cov(both.T, bias=True), jnp.float32)
-    np.testing.assert_allclose(centred.matrix, predictor.rule(covariance)[0], atol=1e-4)
+    centred = update(DirectPred(3, rho=0.0, zero_mean=True), predictor.init(KEY), *batches[0])[0]
+    covariance = np.cov(np.concatenate(batches[0]).T, bias=True).astype(np.float32)
+    np.testing.assert_allclose(centred.matrix, rule_of(predictor, covariance), atol=1e-4)
 
 
 def test_numbers_can_be_swept_without_compiling_anew():
@@ -117,10 +119,10 @@ def test_numbers_can_be_swept_without_compiling_anew():
 
 def test_the_predictor_is_set_at_its_frequency_only():
     predictor = DirectPred(3, freq=3)
-    state, matrices = predictor.init(KEY), []
-    for i in range(6):
-        z = jax.random.normal(jax.random.key(i), (8, 3))
-        state, _ = predictor.update(state, z, z)
+    state, matrices, rng = predictor.init(KEY), [], np.random.default_rng(0)
+    for _ in range(6):
+        z = rng.normal(size=(8, 3)).astype(np.float32)
+        state, _ = update(predictor, state, z, z)
         matrices.append(np.asarray(state.matrix))
     changed = [not np.array_equal(a, b) for a, b in zip([np.eye(3), *matrices], matrices, strict=False)]
     assert changed == [False, False, True, False, False, True]
@@ -128,11 +130,10 @@ def test_the_predictor_is_set_at_its_frequency_only():
 
 def test_the_mean_over_devices_is_that_of_the_whole_batch():
     z1, z2 = jax.random.normal(KEY, (2, 8, 3))
-    whole, _ = DirectPred(3).update(DirectPred(3).init(KEY), z1, z2)
+    whole, _ = update(DirectPred(3), DirectPred(3).init(KEY), z1, z2)
     split = DirectPred(3, axis_name="devices")
-    parts = jax.vmap(lambda a, b: split.update(split.init(KEY), a, b)[0], axis_name="devices")(
-        z1.reshape(4, 2, 3), z2.reshape(4, 2, 3)
-    )
+    over_devices = jax.vmap(lambda a, b: split.update(split.init(KEY), a, b)[0], axis_name="devices")
+    parts = jax.jit(over_devices)(z1.reshape(4, 2, 3), z2.reshape(4, 2, 3))
     for i in range(4):
         np.testing.assert_allclose(parts.matrix[i], whole.matrix, atol=1e-5)
 
@@ -149,7 +150,7 @@ def test_no_gradient_reaches_the_predictor_or_the_target():
         z, t = jax.vmap(state.online)(x), jax.lax.stop_gradient(jax.vmap(target)(x))
         return siamese.distance(predictor(predictor_state, z), t)
 
-    slope = eqx.filter_grad(lambda both: loss(*both))((state.target, state.predictor))
+    slope = eqx.filter_jit(eqx.filter_grad(lambda both: loss(*both)))((state.target, state.predictor))
     assert all(not np.any(leaf) for leaf in jax.tree.leaves(eqx.filter(slope, eqx.is_inexact_array)))
     # and the optimiser never saw them: what is trained is the model alone
     assert sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array))) == 28
@@ -174,14 +175,18 @@ def test_a_step_is_the_gradient_of_the_loss_written_out(predictor):
         t1, t2 = (jax.vmap(state.target)(v) for v in (v1, v2))
         return sum(jnp.mean(jnp.sum((unit(p) - unit(t)) ** 2, axis=1)) for p, t in ((p1, t2), (p2, t1)))
 
-    slope = eqx.filter_grad(loss)((state.online, state.predictor))
-    after, info = eqx.filter_jit(siamese.step)(state, v1, v2)
-    np.testing.assert_allclose(info.loss, loss((state.online, state.predictor)), rtol=1e-5)
-    expected = state.online.weight - 0.1 * slope[0].weight
+    @eqx.filter_jit
+    def both(state):
+        return siamese.step(state, v1, v2), eqx.filter_value_and_grad(loss)((state.online, state.predictor))
+
+    (after, info), (value, slope) = both(state)
+    np.testing.assert_allclose(info.loss, value, rtol=1e-5)
+    old, target = np.asarray(state.online.weight), np.asarray(state.target.weight)
+    expected = old - 0.1 * np.asarray(slope[0].weight)
     np.testing.assert_allclose(after.online.weight, expected, atol=1e-6)
-    np.testing.assert_allclose(after.target.weight, 0.9 * state.target.weight + 0.1 * expected, atol=1e-6)
+    np.testing.assert_allclose(after.target.weight, 0.9 * target + 0.1 * expected, atol=1e-6)
     for old, new, grad in zip(*map(jax.tree.leaves, (state.predictor, after.predictor, slope[1])), strict=True):
-        np.testing.assert_allclose(new, old - 0.1 * grad, atol=1e-6)
+        np.testing.assert_allclose(new, np.asarray(old) - 0.1 * np.asarray(grad), atol=1e-6)
 
 
 def test_the_loss_uses_the_predictor_of_the_step_before():
@@ -189,15 +194,23 @@ def test_the_loss_uses_the_predictor_of_the_step_before():
     state = siamese.init(KEY, eqx.nn.Linear(6, 4, key=KEY))
     v1, v2 = jax.random.normal(jax.random.key(1), (2, 16, 6))
     identity = Siamese(Identity(4), optax.sgd(0.0))
-    first, told = siamese.step(state, v1, v2)
-    np.testing.assert_allclose(told.loss, identity.step(identity.init(KEY, state.online), v1, v2)[1].loss, rtol=1e-6)
-    z1, z2 = jax.vmap(state.online)(v1), jax.vmap(state.online)(v2)
-    w = first.predictor.matrix
-    _, told = siamese.step(first, v1, v2)
-    np.testing.assert_allclose(told.loss, siamese.distance(z1 @ w.T, z2) + siamese.distance(z2 @ w.T, z1), rtol=1e-5)
+    step = eqx.filter_jit(lambda siamese, state: siamese.step(state, v1, v2))
+    first, told = step(siamese, state)
+    np.testing.assert_allclose(told.loss, step(identity, identity.init(KEY, state.online))[1].loss, rtol=1e-6)
+
+    @jax.jit
+    def by_hand(w):
+        z1, z2 = jax.vmap(state.online)(v1), jax.vmap(state.online)(v2)
+        return siamese.distance(z1 @ w.T, z2) + siamese.distance(z2 @ w.T, z1)
+
+    _, told = step(siamese, first)
+    np.testing.assert_allclose(told.loss, by_hand(first.predictor.matrix), rtol=1e-5)
 
 
 # ---- the linear theory
+
+simulate = eqx.filter_jit(lambda flow, state, time, steps: flow.simulate(state, time=time, steps=steps))
+simulate_mode = eqx.filter_jit(lambda modes, p, s, time, steps: modes.simulate(p, s, time, steps))
 
 
 def random_flow(**settings) -> tuple[LinearDynamics, LinearState]:
@@ -223,11 +236,11 @@ def test_the_rates_are_the_gradients_of_the_expected_loss(stop):
     def of_both(w, w_p):
         return loss(w, w_p, state.target if stop else w)
 
-    rates = flow.rates(state)
-    online, predictor = jax.grad(of_both, argnums=(0, 1))(state.online, state.predictor)
-    np.testing.assert_allclose(rates.online, -online - 0.1 * state.online, atol=1e-5)
-    np.testing.assert_allclose(rates.predictor, -2.0 * predictor - 0.1 * state.predictor, atol=1e-5)
-    np.testing.assert_allclose(rates.target, state.online - state.target, atol=1e-6)
+    rates, slopes = jax.jit(lambda: (flow.rates(state), jax.grad(of_both, (0, 1))(state.online, state.predictor)))()
+    (online, predictor), held = map(np.asarray, slopes), jax.tree.map(np.asarray, state)
+    np.testing.assert_allclose(rates.online, -online - 0.1 * held.online, atol=1e-5)
+    np.testing.assert_allclose(rates.predictor, -2.0 * predictor - 0.1 * held.predictor, atol=1e-5)
+    np.testing.assert_allclose(rates.target, held.online - held.target, atol=1e-6)
 
 
 def test_the_balance_decays_as_predicted():
@@ -238,7 +251,7 @@ def test_the_balance_decays_as_predicted():
     state = LinearState(
         jnp.eye(3, 4) * jnp.array([[0.9], [0.6], [0.4]]), jnp.diag(jnp.array([0.5, 0.8, 0.3])), 0.5 * jnp.eye(3, 4)
     )
-    last = flow.simulate(state, time=2.0, steps=400)
+    last = simulate(flow, state, 2.0, 400)
     balance = lambda s: s.online @ s.online.T - s.predictor @ s.predictor / 1.5  # noqa: E731
     np.testing.assert_allclose(balance(last), np.exp(-2 * 0.2 * 2.0) * balance(state), atol=1e-5)
 
@@ -246,7 +259,7 @@ def test_the_balance_decays_as_predicted():
 def test_without_a_predictor_the_network_dies_at_the_predicted_rate():
     flow = LinearDynamics(jnp.eye(4), 0.3 * jnp.eye(4), predictor=False, target_rate=None)
     w = jax.random.normal(KEY, (3, 4))
-    last = flow.simulate(LinearState(w, jnp.eye(3), w), time=10.0, steps=1000)
+    last = simulate(flow, LinearState(w, jnp.eye(3), w), 10.0, 1000)
     np.testing.assert_allclose(last.online, np.exp(-0.3 * 10.0) * w, rtol=1e-4)
 
 
@@ -259,14 +272,14 @@ def test_eigenspaces_align_and_modes_decouple():
     u = jnp.asarray(orthogonal(2, 3), jnp.float32)
     p, s = jnp.array([0.1, 0.5, 1.2]), jnp.array([0.2, 0.6, 0.05])
     w = (u * jnp.sqrt(s)[None, :]) @ jnp.asarray(orthogonal(4, 5)[:3], jnp.float32)
-    last = flow.simulate(LinearState(w, (u * p[None, :]) @ u.T, w), time=6.0, steps=600)
+    last = simulate(flow, LinearState(w, (u * p[None, :]) @ u.T, w), 6.0, 600)
     found_p, found_s = jnp.diag(u.T @ last.predictor @ u), jnp.diag(u.T @ last.online @ last.online.T @ u)
-    expected_p, expected_s = modes.simulate(p, s, 6.0, 600)
+    expected_p, expected_s = simulate_mode(modes, p, s, 6.0, 600)
     np.testing.assert_allclose(found_p, expected_p, atol=2e-5)
     np.testing.assert_allclose(found_s, expected_s, atol=2e-5)
     # apart at first, together at last
     rotated = LinearState(w, jnp.asarray(from_spectrum([0.4, 0.6, 0.9], seed=8), jnp.float32), w)
-    late = flow.simulate(rotated, time=60.0, steps=6000)
+    late = simulate(flow, rotated, 60.0, 6000)
     begin = alignment(w @ w.T, rotated.predictor)
     assert float(alignment(late.online @ late.online.T, late.predictor)) < 1e-3 < 0.02 < float(begin)
 
@@ -277,17 +290,17 @@ def test_the_basin_of_collapse_ends_where_the_formula_says():
     np.testing.assert_allclose([below, above], [0.020549, 0.748682], atol=2e-6)
     for factor, expected in ((0.9, 0.0), (1.1, float(above))):
         start = factor * below
-        p, _ = modes.simulate(start, start**2, 1000.0, 20_000)
+        p, _ = simulate_mode(modes, start, start**2, 1000.0, 20_000)
         np.testing.assert_allclose(p, expected, atol=1e-3)
     hopeless = ModeDynamics(variance=0.3, decay=0.25)
     assert float(hopeless.largest_decay()) < 0.25
     assert bool(jnp.isnan(hopeless.rests()[0]))
-    np.testing.assert_allclose(hopeless.simulate(0.9, 0.81, 100.0, 4000)[0], 0.0, atol=1e-6)
+    np.testing.assert_allclose(simulate_mode(hopeless, 0.9, 0.81, 100.0, 4000)[0], 0.0, atol=1e-6)
 
 
 def test_the_mode_keeps_its_invariant():
     modes = ModeDynamics(variance=0.3, decay=0.05, predictor_rate=2.0)
-    p, s = modes.simulate(0.4, 0.5, 3.0, 600)
+    p, s = simulate_mode(modes, 0.4, 0.5, 3.0, 600)
     np.testing.assert_allclose(s - p**2 / 2.0, np.exp(-2 * 0.05 * 3.0) * (0.5 - 0.4**2 / 2.0), atol=1e-5)
 
 
@@ -308,7 +321,7 @@ def test_small_steps_of_sgd_follow_the_flow():
     extra = noise[0].T @ noise[0] / 2000, noise[1].T @ noise[1] / 2000
     # both directions of the loss together: twice the rate, with the mean of the two views' X'
     flow = LinearDynamics(x.T @ x / 2000, 0.5 * (extra[0] + extra[1]), target_rate=None)
-    last = flow.simulate(LinearState(w, state.predictor, w), time=2 * rate * steps, steps=steps)
+    last = simulate(flow, LinearState(w, state.predictor, w), 2 * rate * steps, steps)
     for _ in range(steps):
         state, _ = step(state, v1, v2)
     np.testing.assert_allclose(state.online, last.online, atol=0.02)

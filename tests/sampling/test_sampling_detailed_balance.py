@@ -95,17 +95,28 @@ COMBINED = {"gwg-own-balancing", "gwg-2-barker", "gwg-radius-2-max", "exact-2", 
 
 # Numbers are leaves: the tempered and lazy variants of a kernel compile nothing new.
 QUICK = {"xla_backend_optimization_level": 0}  # compiling is all the time these tests take
-matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def matrix_and_target(kernel, position):
+    """One program for both; outside jit each operation would be one."""
+    target = exact_distribution(kernel, all_positions(kernel.domain, position))
+    return transition_matrix(kernel, position), target
+
+
+def matrix_of(kernel, position):
+    return matrix_and_target(kernel, position)[0]
+
+
 THOROUGH = [pytest.param(name, marks=[] if name == "mixed" else pytest.mark.slow) for name in TARGETS]
 
 
 def error_of(kernel, position):
-    matrix = matrix_of(kernel, position)
-    pi = exact_distribution(kernel, all_positions(kernel.domain, position))
+    matrix, pi = map(np.asarray, matrix_and_target(kernel, position))
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
-    assert float(matrix.min()) >= -1e-15
+    assert matrix.min() >= -1e-15
     # Not by standing still: from every state something else is reached.
-    assert float(jnp.diag(matrix).max()) < 1.0
+    assert np.diag(matrix).max() < 1.0
     return float(detailed_balance_error(matrix, pi))
 
 
@@ -133,10 +144,10 @@ def test_detailed_balance_with_masks_and_masked_sites_never_change(name):
         category_mask=np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1]], bool),
         **options,
     )
-    matrix = np.asarray(matrix_of(kernel, position))
+    matrix, pi = map(np.asarray, matrix_and_target(kernel, position))
     positions = np.asarray(all_positions(domain, position))
     inside = positions[:, 2] != 1
-    pi = np.asarray(exact_distribution(kernel, all_positions(domain, position))) * inside
+    pi = pi * inside
     flow = (pi / pi.sum())[:, None] * matrix
     assert np.abs(flow - flow.T).max() < 1e-12
     changed = positions[:, None, 1] != positions[None, :, 1]
@@ -147,8 +158,8 @@ def test_detailed_balance_with_masks_and_masked_sites_never_change(name):
 def test_systematic_scan_leaves_the_target_invariant():
     logdensity, domain, position = MIXED
     kernel = Gibbs(logdensity, domain, scan="systematic")
-    pi = exact_distribution(kernel, all_positions(domain, position))
-    np.testing.assert_allclose(pi @ matrix_of(kernel, position), pi, atol=1e-14)
+    matrix, pi = map(np.asarray, matrix_and_target(kernel, position))
+    np.testing.assert_allclose(pi @ matrix, pi, atol=1e-14)
 
 
 def test_unadjusted_langevin_is_biased_and_less_so_with_smaller_steps():
@@ -156,8 +167,7 @@ def test_unadjusted_langevin_is_biased_and_less_so_with_smaller_steps():
     worst = []
     for step_size in (0.5, 0.1):
         kernel = DiscreteLangevin(logdensity, domain, step_size=step_size, adjusted=False)
-        matrix = np.asarray(matrix_of(kernel, position))
-        pi = np.asarray(exact_distribution(kernel, all_positions(domain, position)))
+        matrix, pi = map(np.asarray, matrix_and_target(kernel, position))
         stationary = np.linalg.matrix_power(matrix, 4096)[0]
         worst.append(0.5 * np.abs(stationary - pi).sum())
     assert worst[0] > 1e-2
@@ -180,19 +190,19 @@ def test_step_draws_what_the_matrix_says(name, target):
     positions = all_positions(domain, position)
     count = len(jax.tree.leaves(positions)[0])
     start = count // 2
-    state = kernel.init(jax.tree.map(lambda leaf: leaf[start], positions))
-    matrix = matrix_of(kernel, position)
+    matrix = np.asarray(matrix_of(kernel, position))
     draws = 20_000
 
     @functools.partial(jax.jit, compiler_options=QUICK)
-    def ends(keys):
+    def ends(key):
+        keys, state = jax.random.split(key, draws), kernel.init(jax.tree.map(lambda leaf: leaf[start], positions))
         moved = jax.vmap(lambda key: kernel.step(key, state)[0].position)(keys)
         flat = jnp.concatenate([leaf.reshape(draws, -1).astype(int) for leaf in jax.tree.leaves(moved)], axis=1)
         every = jnp.concatenate([leaf.reshape(count, -1).astype(int) for leaf in jax.tree.leaves(positions)], axis=1)
         return jnp.argmax(jnp.all(flat[:, None, :] == every[None, :, :], axis=-1), axis=1)
 
-    observed = np.bincount(np.asarray(ends(jax.random.split(jax.random.key(0), draws))), minlength=count)
-    expected = draws * np.asarray(matrix[start])
+    observed = np.bincount(np.asarray(ends(jax.random.key(0))), minlength=count)
+    expected = draws * matrix[start]
     assert observed[expected < 1e-9].sum() == 0
     cells = expected > 5
     # Chi-square with cells - 1 degrees of freedom; 6 standard deviations above its mean.

@@ -1,5 +1,6 @@
 """Gaussian, second-order, mixture and copula knockoffs against what is known exactly."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +17,17 @@ from laureate.selection import (
     swap,
 )
 from laureate.selection.gaussian import BARRIER, ledoit_wolf
+from laureate.selection.tables import check_table
 
 KEY = jax.random.key(0)
+# Outside jit each operation of a sampler is a program of its own.
+solved = jax.jit(solve_s, static_argnums=1)
+sample = eqx.filter_jit(lambda sampler, key, x: sampler.sample(key, x))
+
+
+def fitted(sampler, x):
+    """``sampler.fit`` as one program."""
+    return eqx.filter_jit(lambda key: sampler.fit(key, x))(KEY)
 
 
 def autoregressive(p, rho):
@@ -34,7 +44,7 @@ def random_covariance(p, seed=0):
 def test_the_joint_covariance_is_swap_invariant_and_positive(method):
     """O1: G = [[Σ, Σ - S], [Σ - S, Σ]] does not change when j and j + p are exchanged, and S ≼ 2Σ."""
     sigma = random_covariance(6)
-    s = np.asarray(solve_s(jnp.asarray(sigma), method), float)
+    s = np.asarray(solved(sigma, method), float)
     assert (s > 0).all()
     joint = np.block([[sigma, sigma - np.diag(s)], [sigma - np.diag(s), sigma]])
     order = np.arange(12)
@@ -52,7 +62,7 @@ def test_the_conditional_law_by_the_schur_complement():
     cross = sigma - np.diag(np.asarray(sampler.s))
     expected = mean + (x - mean) @ np.linalg.solve(sigma, cross)
     covariance = sigma - cross @ np.linalg.solve(sigma, cross)
-    found = sampler.conditional(jnp.asarray(x))
+    found = jax.jit(lambda x: sampler.conditional(x))(x)
     np.testing.assert_allclose(found[0], expected, atol=1e-4)
     np.testing.assert_allclose(found[1], covariance, atol=1e-4)
 
@@ -60,8 +70,8 @@ def test_the_conditional_law_by_the_schur_complement():
 def test_draws_have_these_moments():
     sigma = autoregressive(3, 0.5)
     sampler, n = GaussianKnockoffs(np.ones(3), sigma), 40_000
-    x = 1.0 + jax.random.normal(KEY, (n, 3)) @ jnp.linalg.cholesky(jnp.asarray(sigma)).T
-    knockoff = np.asarray(sampler.sample(jax.random.key(1), x), float)
+    x = 1.0 + np.random.default_rng(0).normal(size=(n, 3)) @ np.linalg.cholesky(sigma).T
+    knockoff = np.asarray(sample(sampler, jax.random.key(1), x), float)
     found = np.cov(np.hstack([np.asarray(x, float), knockoff]).T)
     cross = sigma - np.diag(np.asarray(sampler.s))
     # An entry of a sample covariance of unit variables has a standard error of at most √(2/n) = 0.007.
@@ -82,7 +92,7 @@ def test_the_sdp_is_solved_by_its_dual():
         )
         assert s.sum() <= best
         assert best - s.sum() < 0.04 * s.sum()
-        equal = np.asarray(solve_s(jnp.asarray(correlation), "equi"), float)
+        equal = np.asarray(solved(correlation, "equi"), float)
         assert s.sum() > equal.sum() - 8 * BARRIER[1]
         np.testing.assert_allclose(equal, min(1, 2 * np.linalg.eigvalsh(correlation)[0]), rtol=1e-3)
 
@@ -90,23 +100,23 @@ def test_the_sdp_is_solved_by_its_dual():
 def test_mvr_is_a_stationary_point_of_its_loss():
     """d/ds_j [tr (2Σ - S)⁻¹ + Σ 1/s_j] = (A²)_jj - 1/s_j² = 0."""
     sigma = autoregressive(7, 0.7)
-    s = np.asarray(solve_s(jnp.asarray(sigma), "mvr"), float)
+    s = np.asarray(solved(sigma, "mvr"), float)
     inverse = np.linalg.inv(2 * sigma - np.diag(s))
     np.testing.assert_allclose(np.diag(inverse @ inverse), s**-2, rtol=1e-2)
 
 
 def test_scaling_a_column_scales_its_s():
     sigma, factor = autoregressive(4, 0.5), np.array([1.0, 10.0, 0.1, 3.0])
-    plain, scaled = (np.asarray(solve_s(jnp.asarray(m), "mvr")) for m in (sigma, sigma * np.outer(factor, factor)))
+    plain, scaled = (np.asarray(solved(m, "mvr")) for m in (sigma, sigma * np.outer(factor, factor)))
     np.testing.assert_allclose(scaled, plain * factor**2, rtol=1e-3)
 
 
 def test_second_order_knockoffs_take_the_tables_moments():
     x = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4] + 5
-    fitted = SecondOrderKnockoffs().fit(KEY, x)
-    np.testing.assert_allclose(fitted.covariance, np.cov(x.T, bias=True), rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(fitted.mean, x.mean(0), rtol=1e-5)
-    shrunk = SecondOrderKnockoffs(shrinkage=1.0).fit(KEY, x)
+    found = fitted(SecondOrderKnockoffs(), x)
+    np.testing.assert_allclose(found.covariance, np.cov(x.T, bias=True), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.mean, x.mean(0), rtol=1e-5)
+    shrunk = fitted(SecondOrderKnockoffs(shrinkage=1.0), x)
     np.testing.assert_allclose(shrunk.covariance, np.diag(x.var(0)), rtol=1e-4, atol=1e-6)
 
 
@@ -120,30 +130,30 @@ def test_ledoit_wolf_is_scikit_learns_on_standardised_columns():
 
 def test_swapping_twice_is_nothing_and_an_empty_set_leaves_all():
     """O8."""
-    x, knockoff = jax.random.normal(KEY, (2, 5, 3))
-    swapped = jnp.array([True, False, True])
-    once = swap(x, knockoff, swapped)
-    np.testing.assert_array_equal(once[0], jnp.stack([knockoff[:, 0], x[:, 1], knockoff[:, 2]], 1))
-    for first, second in ((swap(*once, swapped), (x, knockoff)), (swap(x, knockoff, jnp.zeros(3)), (x, knockoff))):
+    x, knockoff = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+    swapped, exchange = np.array([True, False, True]), jax.jit(swap)
+    once = exchange(x, knockoff, swapped)
+    np.testing.assert_array_equal(once[0], np.stack([knockoff[:, 0], x[:, 1], knockoff[:, 2]], 1))
+    for first, second in ((exchange(*once, swapped), (x, knockoff)), (swap(x, knockoff, np.zeros(3)), (x, knockoff))):
         np.testing.assert_array_equal(first[0], second[0])
         np.testing.assert_array_equal(first[1], second[1])
 
 
 def test_a_mixture_of_one_is_the_gaussian_and_components_are_told_apart():
     sigma, mean = autoregressive(3, 0.5), np.arange(3.0)
-    x = jnp.asarray(np.random.default_rng(0).normal(size=(200, 3)))
-    one = GaussianMixtureKnockoffs([1.0], mean[None], sigma[None])
-    np.testing.assert_allclose(one.components.s[0], GaussianKnockoffs(mean, sigma).s, rtol=1e-5)
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    one = jax.jit(lambda: GaussianMixtureKnockoffs([1.0], mean[None], sigma[None]))()
+    np.testing.assert_allclose(one.components.s[0], solved(sigma, "mvr"), rtol=1e-5)
     # Two clusters far apart: a knockoff stays in its original's cluster, as no Gaussian's would.
     centres = np.array([[10.0, 0.0, 0.0], [-10.0, 0.0, 0.0]])
     which = np.arange(200) % 2
     rows = x + centres[which]
-    fitted = MixtureKnockoffs(num_components=2).fit(KEY, rows)
-    drawn = np.asarray(fitted.sample(jax.random.key(1), rows))
+    found = fitted(MixtureKnockoffs(num_components=2), rows)
+    drawn = np.asarray(sample(found, jax.random.key(1), rows))
     np.testing.assert_array_equal(drawn[:, 0] > 0, which == 0)
-    means = np.asarray(fitted.components.mean)
+    means = np.asarray(found.components.mean)
     np.testing.assert_allclose(means[np.argsort(-means[:, 0])], centres, atol=0.6)
-    second_order = np.asarray(SecondOrderKnockoffs().fit(KEY, rows).sample(jax.random.key(1), rows))
+    second_order = np.asarray(sample(fitted(SecondOrderKnockoffs(), rows), jax.random.key(1), rows))
     assert (np.abs(second_order[:, 0]) < 5).any()
 
 
@@ -152,15 +162,14 @@ def test_binary_and_coded_columns_come_out_as_they_went_in():
     latent = generator.normal(size=(400, 3)) @ np.linalg.cholesky(autoregressive(3, 0.6)).T
     x = np.stack([latent[:, 0] > 0.5, np.digitize(latent[:, 1], [-1, 0, 1]), latent[:, 2]], 1).astype(float)
     assert discrete_columns(x) == (0, 1)
-    fitted = CopulaKnockoffs(columns=(0, 1)).fit(KEY, x)
-    drawn = np.asarray(fitted.sample(jax.random.key(1), x))
+    drawn = np.asarray(sample(fitted(CopulaKnockoffs(columns=(0, 1)), x), jax.random.key(1), x))
     assert set(drawn[:, 0]) == {0.0, 1.0}
     assert set(drawn[:, 1]) == {0.0, 1.0, 2.0, 3.0}
     # The share of ones, within four standard errors, and a continuous column that is not among those seen.
     assert abs(drawn[:, 0].mean() - x[:, 0].mean()) < 4 * np.sqrt(0.25 / 400)
     assert not set(drawn[:, 2]) <= set(np.float32(x[:, 2]))
     skewed = np.exp(latent)
-    drawn = np.asarray(CopulaKnockoffs().fit(KEY, skewed).sample(jax.random.key(1), skewed))
+    drawn = np.asarray(sample(fitted(CopulaKnockoffs(), skewed), jax.random.key(1), skewed))
     assert set(np.float32(drawn.ravel())) <= set(np.float32(skewed.ravel()))
 
 
@@ -169,7 +178,7 @@ def test_a_sampler_is_a_pytree_and_draws_by_key():
     x = jnp.ones((4, 2))
     keys = jax.random.split(KEY, 3)
     many = jax.jit(jax.vmap(lambda s, k: s.sample(k, x), in_axes=(None, 0)))(sampler, keys)
-    np.testing.assert_allclose(many[1], sampler.sample(keys[1], x), rtol=1e-6)
+    np.testing.assert_allclose(many[1], sample(sampler, keys[1], x), rtol=1e-6)
     assert not np.allclose(many[0], many[1])
 
 
@@ -181,10 +190,11 @@ def test_units_of_columns_do_not_matter():
     n, factor = 20_000, np.array([1.0, 1.0, 1e5, 1.0, 1e5])
     sigma = autoregressive(5, 0.6)
     rows = np.random.default_rng(0).normal(size=(n, 5)) @ np.linalg.cholesky(sigma).T
+    with pytest.warns(UserWarning, match="they are standardised inside"):
+        check_table("SecondOrderKnockoffs", rows * factor)
     for sampler in (SecondOrderKnockoffs(), MixtureKnockoffs(1, restarts=1, num_steps=2)):
-        with pytest.warns(UserWarning, match="they are standardised inside"):
-            fitted = sampler.fit(KEY, rows * factor)
-        knockoff = np.asarray(fitted.sample(jax.random.key(1), rows * factor), float) / factor
+        found = fitted(sampler, rows * factor)
+        knockoff = np.asarray(sample(found, jax.random.key(1), rows * factor), float) / factor
         found = np.cov(np.hstack([rows, knockoff]).T)
         np.testing.assert_allclose(found[5:, 5:], sigma, atol=0.06)  # the mixture's ridge adds 0.01
         off = ~np.eye(5, dtype=bool)
