@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,7 @@ from laureate import loops
 from laureate._core import require
 from laureate.selection.columns import CopulaKnockoffs, column_indices, discrete_columns, fit_sampler
 from laureate.selection.filters import e_values, knockoff_filter, select_by_e_values, unattainable
-from laureate.selection.gaussian import SecondOrderKnockoffs
+from laureate.selection.gaussian import GaussianKnockoffs, SecondOrderKnockoffs
 from laureate.selection.statistics import (
     LassoDifference,
     LassoEntry,
@@ -124,12 +125,12 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         known = order[len(held) :]
         self.sampler_ = fit_sampler(self._sampler(x), fit_key, jnp.asarray(x[known]), progress)
         keys = jax.random.split(draw_key, self.draws)
-        knockoffs = [np.asarray(self.sampler_.sample(k, jnp.asarray(x)), x.dtype) for k in keys]
+        knockoffs = [np.asarray(_call(self.sampler_, "sample", k, jnp.asarray(x)), x.dtype) for k in keys]
         if any(knockoff.shape != x.shape or not np.isfinite(knockoff).all() for knockoff in knockoffs):
             raise ValueError(f"sampler.sample must return finite knockoffs of X's shape {x.shape}; got others.")
         self.validity_ = None
         if len(held):
-            self.validity_ = validity_report(x[held], knockoffs[0][held], test_key)
+            self.validity_ = _validity(x[held], knockoffs[0][held], test_key)
             refuse_or_warn(self.validity_, self.validity_level, self.allow_invalid)
         elif self.validation_fraction > 0:
             warnings.warn(
@@ -140,7 +141,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
                 stacklevel=2,
             )
 
-        ws = [np.asarray(statistic(statistic_key, x, knockoff, response)) for knockoff in knockoffs]
+        ws = [np.asarray(_call(statistic, "__call__", statistic_key, x, k, response)) for k in knockoffs]
         if any(w.shape != (p,) or not np.isfinite(w).all() for w in ws):
             shape = next(w.shape for w in ws if w.shape != (p,) or not np.isfinite(w).all())
             found = f"shape {shape}" if shape != (p,) else "NaN or inf"
@@ -216,6 +217,21 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     def _get_support_mask(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  (its stub has None)
         check_is_fitted(self)
         return self.support_
+
+
+# Compiled once for all tables of one shape: outside jit, every fit would compile the loops anew.
+OURS = (GaussianKnockoffs, LassoDifference, LassoEntry, RidgeDifference)
+_validity = eqx.filter_jit(validity_report)
+_compiled = eqx.filter_jit(lambda owner, method, *arguments: getattr(owner, method)(*arguments))
+
+
+def _call(owner: Any, method: str, *arguments: Any) -> Any:
+    """A method of our own, compiled, or of the user's, as it is."""
+    return (_compiled if isinstance(owner, OURS) else _plain)(owner, method, *arguments)
+
+
+def _plain(owner: Any, method: str, *arguments: Any) -> Any:
+    return getattr(owner, method)(*arguments)
 
 
 def _response(y: np.ndarray) -> np.ndarray:
