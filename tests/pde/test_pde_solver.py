@@ -56,14 +56,14 @@ class Affine(eqx.Module):
 def affine(w=1.0, r=0.0, f=0.7, q=0.6, c=1.0):
     sigma = np.random.default_rng(0).normal(size=(4, 3)) / 2
     return Affine(
-        w=w * jnp.array([1.0, -0.5, 0.3, 0.8]),
-        r=jnp.array(r),
-        c=c * jnp.array([0.4, -0.2, 0.5]),
-        q=jnp.array(q),
-        f=jnp.array(f),
-        b=jnp.array([0.3, 0.1, -0.2, 0.5]),
-        sigma=jnp.asarray(sigma),
-        x0=jnp.array([0.2, -0.1, 0.4, 0.0]),
+        w=w * np.array([1.0, -0.5, 0.3, 0.8]),
+        r=np.array(r),
+        c=c * np.array([0.4, -0.2, 0.5]),
+        q=np.array(q),
+        f=np.array(f),
+        b=np.array([0.3, 0.1, -0.2, 0.5]),
+        sigma=sigma,
+        x0=np.array([0.2, -0.1, 0.4, 0.0]),
     )
 
 
@@ -83,8 +83,8 @@ def affine_solver(scheme):
 def affine_value(pde, times):
     dt = pde.horizon / len(times)
     z = pde.sigma.T @ pde.w
-    flat = pde.c @ z - pde.q / 2 * jnp.sum(z**2)
-    return pde.terminal(pde.x0 + pde.b * pde.horizon) + pde.horizon * flat + pde.f * dt * jnp.sum(jnp.cos(5 * times))
+    flat = pde.c @ z - pde.q / 2 * np.sum(z**2)
+    return pde.terminal(pde.x0 + pde.b * pde.horizon) + pde.horizon * flat + pde.f * dt * np.sum(np.cos(5 * times))
 
 
 class Push(eqx.Module):
@@ -98,7 +98,7 @@ def test_implicit_scheme_is_exact_where_the_martingale_term_takes_all_noise():
     """Drift, matrix diffusion, driver's sign in z, the martingale term and its sign, h at t_n and not t_{n+1}."""
     pde = affine()
     solution = run(affine_solver("implicit"), jax.random.key(0), pde)
-    assert abs(solution.v0 - affine_value(pde, jnp.arange(8) * 0.1)) < 1e-7
+    assert abs(solution.v0 - affine_value(pde, np.arange(8) * 0.1)) < 1e-7
     assert jnp.all(solution.info.status == Status.OK)
     z = pde.sigma.T @ (solution.gradient(0.3, pde.x0) - pde.w)  # four coordinates, three noises: no more can be known
     assert jnp.max(jnp.abs(z)) < 1e-5
@@ -120,9 +120,9 @@ def test_without_noise_each_scheme_follows_its_own_recursion(scheme):
 def test_explicit_scheme_is_right_within_its_noise():
     pde = affine()
     found = [run(affine_solver("explicit"), jax.random.key(seed), pde).v0 for seed in range(6)]
-    noise = float(jnp.linalg.norm(pde.sigma.T @ pde.w)) * np.sqrt(0.8 / 400)
+    noise = np.linalg.norm(pde.sigma.T @ pde.w) * np.sqrt(0.8 / 400)
     # Six independent means; four standard errors of their mean.
-    assert abs(np.mean(found) - affine_value(pde, jnp.arange(1, 9) * 0.1)) < 4 * noise / np.sqrt(6)
+    assert abs(np.mean(found) - affine_value(pde, np.arange(1, 9) * 0.1)) < 4 * noise / np.sqrt(6)
     assert 0.2 * noise < np.std(found) < 3 * noise
 
 
@@ -130,10 +130,10 @@ def test_explicit_scheme_is_right_within_its_noise():
 def test_a_control_of_the_paths_does_not_change_the_solution():
     pde, push = affine(), Push(jnp.array([1.0, -2.0, 0.5]))
     solution = run(affine_solver("implicit"), jax.random.key(0), pde, push)
-    assert abs(solution.v0 - affine_value(pde, jnp.arange(8) * 0.1)) < 1e-7
+    assert abs(solution.v0 - affine_value(pde, np.arange(8) * 0.1)) < 1e-7
     found = [run(affine_solver("explicit"), jax.random.key(seed), pde, push).v0 for seed in range(6)]
-    noise = float(jnp.linalg.norm(pde.sigma.T @ pde.w)) * np.sqrt(0.8 / 400)
-    assert abs(np.mean(found) - affine_value(pde, jnp.arange(1, 9) * 0.1)) < 4 * noise / np.sqrt(6)
+    noise = np.linalg.norm(pde.sigma.T @ pde.w) * np.sqrt(0.8 / 400)
+    assert abs(np.mean(found) - affine_value(pde, np.arange(1, 9) * 0.1)) < 4 * noise / np.sqrt(6)
 
 
 def test_hjb_100():
@@ -236,7 +236,7 @@ EQUATIONS = [
     # Scatter over six seeds 1.3 %, of which four, and no bias to be seen between 20 and 40 steps.
     ("unbounded-sine", lambda: pdes.UnboundedSine(2), Polynomials(-4.0, 5.0, 3), True, 0.06),
 ]
-SLOW_EQUATIONS = ("linear-quadratic", "basket", "unbounded-sine")
+SLOW_EQUATIONS = ("linear-quadratic", "basket", "double-well", "unbounded-sine")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_deep_bsde_has_no_loss_at_the_solution():
     z = pde.sigma.T @ pde.w
     nets = jax.tree.map(jnp.zeros_like, state.parameters[2])
     nets = eqx.tree_at(lambda net: net.layers[-1].bias, nets, jnp.broadcast_to(z, (7, 3)))
-    value = affine_value(pde, jnp.arange(8) * 0.1)
+    value = affine_value(pde, np.arange(8) * 0.1)
 
     @eqx.filter_jit
     def step(level):
@@ -326,7 +326,7 @@ def test_the_backward_network_takes_its_last_step_exactly():
     """One step alone: V_1 = g is known, and the martingale term takes all noise, so that nothing is left to train."""
     pde = affine()
     solution = run(DeepBackward(num_steps=1, num_samples=64, width=4), jax.random.key(0), pde)
-    assert abs(solution.v0 - affine_value(pde, jnp.zeros(1))) < 1e-10
+    assert abs(solution.v0 - affine_value(pde, np.zeros(1))) < 1e-10
     assert solution.cost == 0
 
 
