@@ -1,5 +1,9 @@
 """Plant faults, one at a time, and see that the tests notice: ``make mutation``, or this script with parts of ids.
 
+With ``--random N --area A --seed S`` the faults are not those of the tables but N of the many that the syntax tree of
+an area's files allows (``mutants/operators.py``): prints the share caught and the survivors as diffs, and always leaves
+with 0. ``--table FILE...`` prints the rows of ``docs/mutants.md`` from results that ``--random ... --json`` wrote.
+
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
 one must then fail are the table's, or the row's own. Where a row names a ``claim``, its verdict at smoke must also turn
 away from ``supported``, which it must be without the fault. A fault is planted in a copy of the repository, so the
@@ -18,6 +22,8 @@ import time
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from mutants.trial import SURVIVED, random_mutants, summary, table
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml")
@@ -81,6 +87,25 @@ def plant(folder: Path, fault: dict[str, Any], *, test: bool, marks: str) -> dic
     return {"outcome": outcome, "by_test": failed, "verdict": verdict}
 
 
+def print_random(options: argparse.Namespace) -> None:
+    """The share of random mutants that the tests catch, and those they do not."""
+    if options.random < 1 or not options.area:
+        sys.exit("--random needs a number >= 1 and --area.")
+    more = {"processes": options.processes, "limit": options.limit, "slow": options.slow}
+    outcomes = random_mutants(ROOT, options.area, options.random, options.seed, **more)
+    found = summary(options.area, options.seed, outcomes)
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    for one in outcomes:
+        if one.outcome in SURVIVED:
+            print(f"{one.outcome} {one.file}:{one.line} ({one.operator})\n{one.diff}")
+    caught = found["caught"] + found["caught by slow tests"]
+    print(
+        f"{caught} of {found['tried']} mutants of {options.area} caught, {found['caught by slow tests']} by slow tests"
+    )
+
+
 def main() -> None:
     """The table, and 1 where a fault goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -88,7 +113,20 @@ def main() -> None:
     parser.add_argument("--claims", action="store_true", help="only the verdicts of the claims, without the tests")
     parser.add_argument("--short", action="store_true", help="only the tests of `make test`: no slow ones, no claims")
     parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
+    parser.add_argument("--random", type=int, metavar="N", help="N mutants by chance instead of the tables")
+    parser.add_argument("--area", help="of --random: a folder of src/laureate, also lab, catalogue and pages")
+    parser.add_argument("--seed", type=int, default=0, help="of --random: the same seed, the same mutants")
+    parser.add_argument("--processes", type=int, default=1, help="of --random: how many mutants at once")
+    parser.add_argument("--limit", type=float, default=240.0, help="of --random: seconds a mutant")
+    parser.add_argument("--slow", action="store_true", help="of --random: survivors meet the slow tests too")
+    parser.add_argument("--table", nargs="+", metavar="FILE", help="print a table of earlier results")
     options = parser.parse_args()
+    if options.table:
+        print(table(options.table))
+        return
+    if options.random is not None:
+        print_random(options)
+        return
     rows = [row for row in faults(options.words) if "claim" in row or not options.claims]
     if options.short:
         rows = [{name: value for name, value in row.items() if name != "claim"} for row in rows]

@@ -1,0 +1,130 @@
+"""The mutation tool: each operator on a small source, what is left alone, and one run from end to end."""
+
+import textwrap
+
+import pytest
+
+from mutants.operators import OPERATORS, is_sound, mutants_of, sample
+from mutants.trial import random_mutants, summary, table
+
+CASES = [
+    ("index-shifted", "y = x[0]", {"y = x[1]"}),
+    ("index-shifted", "y = x[-1]", {"y = x[-2]"}),
+    ("index-shifted", "y = x[1:, :n]", {"y = x[2:, :n]", "y = x[1:, :n - 1]"}),
+    ("index-shifted", "for i in range(a + b): pass", {"for i in range((a + b) - 1): pass"}),
+    ("axis-changed", "y = f(x, axis=0)", {"y = f(x, axis=1)"}),
+    ("axis-changed", "y = f(x, axis=-1)", {"y = f(x, axis=0)"}),
+    ("factor-dropped", "y = 0.5 * x", {"y = x"}),
+    ("factor-dropped", "y = x / (a + b)", {"y = x"}),
+    ("factor-dropped", "y = (a + b) ** 2", {"y = (a + b)"}),
+    ("factor-dropped", "y = jnp.sqrt(x)", {"y = x"}),
+    ("comparison-turned", "y = a < b", {"y = a <= b", "y = a > b"}),
+    ("comparison-turned", "y = a is None", {"y = a is not None"}),
+    ("comparison-turned", "y = not a", {"y = a"}),
+    ("comparison-turned", "y = a and b", {"y = a"}),
+    ("arguments-swapped", "y = f(a, b)", {"y = f(b, a)"}),
+    ("arguments-swapped", "y = jnp.maximum(a, b)", set()),
+    ("keyword-dropped", "y = f(a, b=1, c=2)", {"y = f(a,  c=2)", "y = f(a, b=1)"}),
+    ("keyword-dropped", "y = f(b=1)", {"y = f()"}),
+    ("stop-gradient-removed", "y = jax.lax.stop_gradient(x)", {"y = x"}),
+    ("key-reused", "a, b = jax.random.split(key)", {"a, b = (jax.random.split(key)[0],) * 2"}),
+    ("key-reused", "k = jax.random.fold_in(key, i)", {"k = key"}),
+    ("mask-ignored", "y = jnp.where(c, a, b)", {"y = a"}),
+    ("mask-ignored", "y = a & b", {"y = a", "y = b"}),
+    ("mask-ignored", "y = mask * x", {"y = x"}),
+    ("branches-swapped", "y = jnp.where(c, a, b)", {"y = jnp.where(c, b, a)"}),
+    ("branches-swapped", "y = a if c else b", {"y = b if c else a"}),
+    ("min-for-max", "y = jnp.max(x)", {"y = jnp.min(x)"}),
+    ("min-for-max", "y = np.argmin(x)", {"y = np.argmax(x)"}),
+    ("mean-for-sum", "y = x.mean()", {"y = x.sum()"}),
+    ("mean-for-sum", "y = sum(x)", set()),
+    ("state-not-updated", "n += 1", {"pass"}),
+    ("state-not-updated", "x = f(x, 1)", {"pass"}),
+    ("state-not-updated", "y = x.at[i].set(v)", {"y = x"}),
+    ("dtype-lowered", "y = f(jnp.float64)", {"y = f(jnp.float32)"}),
+    ("escape-removed", "y = html.escape(x)", {"y = x"}),
+    ("sign-changed", "y = a + b", {"y = a - b"}),
+    ("sign-changed", "y = -a", {"y = a"}),
+    ("sign-changed", "y = 'a' + b", set()),
+]
+
+
+def made(tmp_path, source, operator=None):
+    path = tmp_path / "source.py"
+    path.write_text(source, encoding="utf-8")
+    found = [one for one in mutants_of(path, "source.py") if operator in (None, one.operator)]
+    assert all(is_sound(one, source) for one in found)
+    return {one.apply(source) for one in found}
+
+
+@pytest.mark.parametrize(("operator", "source", "expected"), CASES)
+def test_what_an_operator_makes(tmp_path, operator, source, expected):
+    assert made(tmp_path, source, operator) == expected
+
+
+def test_every_operator_is_tried():
+    assert {operator for operator, *_ in CASES} == set(OPERATORS)
+
+
+def test_words_and_types_are_left_alone(tmp_path):
+    source = '''
+        """A text with 2 * 3 in it."""
+        __all__ = ["a"] + ["b"]
+
+        def f(x: Float[Array, "n 2"], y: int = 0) -> tuple[int, int]:
+            """Says x[0]."""
+            z: list[int] = []
+            require("f", "x", f"> {y + 1}", x, lambda v: callable(v))
+            if callable(x):
+                raise ValueError("a" + x[0])
+            warnings.warn(f"{x[0]}")
+            return z
+    '''
+    assert made(tmp_path, textwrap.dedent(source)) == set()
+
+
+def test_the_condition_of_a_requirement_is_no_word(tmp_path):
+    assert made(tmp_path, 'require("f", "x", "> 0", x, lambda v: v > 0)') == {
+        'require("f", "x", "> 0", x, lambda v: v >= 0)',
+        'require("f", "x", "> 0", x, lambda v: v < 0)',
+    }
+
+
+def test_letters_beyond_ascii_do_not_shift_the_place(tmp_path):
+    assert made(tmp_path, 'σ = "ξ²"; y = x[0]') == {'σ = "ξ²"; y = x[1]'}
+
+
+def test_a_seed_gives_the_same_mutants_and_every_operator_its_turn(tmp_path):
+    path = tmp_path / "source.py"
+    path.write_text("\n".join([f"y{i} = a < b" for i in range(50)] + ["k = fold_in(key, 3)"]))
+    every = mutants_of(path)
+    assert sample(every, 10, 1) == sample(every, 10, 1) != sample(every, 10, 2)
+    assert {one.operator for one in sample(every, 10, 1)} == {"comparison-turned", "key-reused"}
+    assert len(sample(every, 1000, 0)) == len(every) == len(set(every)) == 101
+
+
+def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
+    """`double` is asserted, `shown` only called, `forgotten` not even that."""
+    root = tmp_path / "repository"
+    area = root / "src" / "toy" / "calc"
+    area.mkdir(parents=True)
+    (root / "tests" / "calc").mkdir(parents=True)
+    (root / "src" / "toy" / "__init__.py").write_text("")
+    functions = [f"def {name}(x):\n    return 2 * x\n" for name in ("double", "shown", "forgotten")]
+    (area / "__init__.py").write_text("\n\n".join(functions))
+    test = "from toy.calc import double, shown\n\n\ndef test_it():\n    shown(1)\n    assert double(2) == 4\n"
+    (root / "tests" / "calc" / "test_calc.py").write_text(test)
+    (root / "pyproject.toml").write_text("")
+    outcomes = random_mutants(root, "calc", 10, 0, processes=2, limit=60)
+    assert {one.line: one.outcome for one in outcomes} == {2: "caught", 6: "SURVIVED", 10: "UNTOUCHED"}
+    found = summary("calc", 0, outcomes)
+    assert (found["tried"], found["caught"]) == (3, 1)
+    by_line = {one.line: one for one in outcomes}
+    assert by_line[2].by_test == "tests/calc/test_calc.py::test_it"
+    assert "-    return 2 * x\n+    return x\n" in by_line[6].diff
+    assert (area / "__init__.py").read_text() == "\n\n".join(functions)  # copies were changed, never the original
+    (tmp_path / "calc.json").write_text(__import__("json").dumps(found))
+    assert "| calc | 0 | 3 | 1 (33%) | 1 (33%) | 2 |" in table([str(tmp_path / "calc.json")])
+    capsys.readouterr()
+    random_mutants(root, "calc", 1, 0)
+    assert "measuring" not in capsys.readouterr().err  # what executes what is kept
