@@ -1,5 +1,7 @@
 """Gossip against closed forms: spectra, contraction equal to Chebyshev's bound, the speed of news."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -111,12 +113,19 @@ def test_optimal_weights_of_a_path_beat_every_point_of_a_grid():
     assert spectral_gap(optimal_weights(path)) >= best - 2e-3
 
 
+@functools.cache
+def averages(graph, rounds):
+    """One program for every kappa."""
+    every = lambda kappa, x: [Gossip(graph, method=m, kappa=kappa).average(x, rounds) for m in METHODS]  # noqa: E731
+    return jax.jit(every)
+
+
 @pytest.mark.parametrize("kappa", [1.0, 0.3])
 def test_the_operator_is_the_polynomial_and_its_norm_the_contraction(graph, kappa):
     n, rounds = graph.size, 7
     methods = [Gossip(graph, method=method, kappa=kappa) for method in METHODS]
-    operators = jax.jit(lambda x: [gossip.average(x, rounds) for gossip in methods])(jnp.eye(n))
-    for gossip, operator in zip(methods, operators, strict=True):
+    operators = averages(graph, rounds)(kappa, np.eye(n))
+    for gossip, operator in zip(methods, map(np.asarray, operators), strict=True):
         norm = np.linalg.norm(operator - np.full((n, n), 1 / n), 2)
         assert_allclose(operator.sum(0), 1.0, atol=1e-12)  # the mean is kept
         expected = float(gossip.contraction(rounds))
@@ -169,8 +178,9 @@ def test_a_complete_graph_averages_in_one_round():
 def test_news_travels_one_edge_a_round(graph):
     """∂ x_j after r rounds / ∂ x_i before is 0 where j is more than r edges from i, and not 0 at r edges."""
     gossip = Gossip(graph, method="chebyshev")
-    for rounds in (1, 2):
-        jacobian = np.asarray(jax.jacobian(lambda x, r=rounds: gossip.average(x, r))(jnp.zeros(graph.size)))
+    averaged = lambda x: [gossip.average(x, rounds) for rounds in (1, 2)]  # noqa: E731
+    jacobians = jax.jit(jax.jacobian(averaged))(np.zeros(graph.size))
+    for rounds, jacobian in zip((1, 2), map(np.asarray, jacobians), strict=True):
         distances = np.array([graph.distances(i) for i in range(graph.size)])
         assert (jacobian[distances > rounds] == 0).all()
         assert (np.abs(jacobian[distances == rounds]) > 1e-9).all()

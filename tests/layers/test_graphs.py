@@ -17,6 +17,7 @@ def drawn(num_nodes=5, num_edges=9, seed=0) -> Graph:
     return make_graph({"x": rng.normal(size=(num_nodes, 3))}, rng.normal(size=num_edges), *ends)
 
 
+@jax.jit
 def passed(graph):
     """One round of messages: x_j e_ij summed, for every node, and the graphs' means of it."""
     messages = graph.nodes["x"][graph.senders] * graph.edges[:, None]
@@ -90,8 +91,9 @@ def test_the_gradient_by_finite_differences():
             return jnp.sum(jnp.sin(graph.to_receivers(x[graph.senders] * graph.edges[:, None])))
 
         step = 1e-6
-        expected = (loss(x + step * toward) - loss(x - step * toward)) / (2 * step)
-        assert_allclose(jnp.vdot(jax.grad(loss)(jnp.asarray(x)), toward), expected, rtol=1e-6)
+        both = jax.jit(jax.value_and_grad(loss))
+        expected = (both(x + step * toward)[0] - both(x - step * toward)[0]) / (2 * step)
+        assert_allclose(np.vdot(both(x)[1], toward), expected, rtol=1e-6)
 
 
 def test_half_precision_is_summed_in_float32():
@@ -108,8 +110,8 @@ def test_a_bucket_has_room_and_few_programs_do():
         traces.append(1)
         return graph.to_receivers(graph.edges).sum()
 
-    for edges in range(17, 40):
-        padded = pad_to_bucket(make_graph(jnp.zeros(20), jnp.ones(edges), [0] * edges, [1] * edges))
+    for edges in (17, 18, 20, 21, 25, 26, 30, 31, 39):
+        padded = pad_to_bucket(make_graph(np.zeros(20), np.ones(edges), [0] * edges, [1] * edges))
         assert padded.num_nodes > 20
         assert edges <= padded.num_edges <= 1.25 * edges + 1
         assert float(total(padded)) == edges

@@ -66,13 +66,14 @@ def test_the_trivial_arms_by_hand():
 
 
 def test_the_tuned_curve_takes_the_best_penalty_of_every_iteration():
-    matrix = jnp.asarray(np.random.default_rng(0).normal(size=(6, 10)), jnp.float32)
-    matrix = matrix / jnp.linalg.norm(matrix, axis=0)
-    codes = recovery.BernoulliGaussian(10, density=0.2)(KEY, 40)
-    pair = codes @ matrix.T, codes
+    matrix = np.random.default_rng(0).normal(size=(6, 10)).astype(np.float32)
+    matrix = matrix / np.linalg.norm(matrix, axis=0)
+    codes = np.asarray(jax.jit(lambda: recovery.BernoulliGaussian(10, density=0.2)(KEY, 40))())
+    pair = jnp.asarray(codes @ matrix.T), jnp.asarray(codes)
     grid = (1.0, 0.1, 0.01)
-    curve, chosen = _tuned_curve("fista", matrix, pair, pair, grid, 30)
-    traces = [np.asarray(recovery.FISTA(matrix, 30, penalty=p).trace(pair[0])) for p in grid]
+    curve, chosen = jax.jit(lambda: _tuned_curve("fista", jnp.asarray(matrix), pair, pair, grid, 30))()
+    trace = jax.jit(lambda penalty: recovery.FISTA(matrix, 30, penalty=penalty).trace(pair[0]))
+    traces = [np.asarray(trace(penalty)) for penalty in grid]
     each = np.array([10 * np.log10(np.sum((x - codes) ** 2, axis=(1, 2)) / np.sum(codes**2)) for x in traces])
     np.testing.assert_allclose(curve, each.min(0), atol=1e-3)
     np.testing.assert_allclose(chosen, np.array(grid, np.float32)[each.argmin(0)])
@@ -90,11 +91,16 @@ def test_the_rate_is_chosen_by_validation_and_broken_ones_never_are():
 
 
 def test_the_shape_is_one_where_thresholds_follow_the_errors():
-    matrix = jnp.asarray(np.random.default_rng(1).normal(size=(30, 40)), jnp.float32)
-    matrix = matrix / jnp.linalg.norm(matrix, axis=0)
-    codes = recovery.BernoulliGaussian(40, density=0.03)(KEY, 50)
-    solver = recovery.ALISTA(matrix, layers=4, theta=[0.4, 0.2, 0.1, 0.05], support=None)
-    falling = _shape(solver, (codes @ matrix.T, codes))
+    matrix = np.random.default_rng(1).normal(size=(30, 40)).astype(np.float32)
+    matrix = matrix / np.linalg.norm(matrix, axis=0)
+
+    @jax.jit
+    def shape(key):
+        codes = recovery.BernoulliGaussian(40, density=0.03)(key, 50)
+        solver = recovery.ALISTA(matrix, layers=4, theta=[0.4, 0.2, 0.1, 0.05], support=None)
+        return _shape(solver, (codes @ matrix.T, codes))
+
+    falling = shape(KEY)
     np.testing.assert_allclose(falling["rank_correlation"], 1.0, atol=1e-6)
     assert float(falling["shape_slope"]) > 0
 
