@@ -63,41 +63,98 @@ def test_the_references_losses_by_hand():
     np.testing.assert_allclose(found[2], expected, rtol=1e-5)
 
 
-def test_views_of_images():
-    image = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+IMAGE = np.random.default_rng(3).normal(size=(5, 4, 2)).astype(np.float32)  # no two entries are alike
+SERIES = np.random.default_rng(4).normal(size=(7, 2)).astype(np.float32)
+NUMBER = 600  # of keys: a place that is one of 25 is missed by all of them once in 10¹⁰
+
+
+@pytest.fixture(scope="module")
+def views():
+    """All views of one image and one series with many keys, as one program."""
 
     @jax.jit
-    def views(keys):
-        both = jax.vmap(lambda k: (Shift(2)(k, image), Flip()(k, image)))(keys)
-        return *both, Cutout(3)(KEY, image), Brightness(0.4)(KEY, image)
+    @jax.vmap
+    def drawn(key):
+        image = {
+            "shift": Shift(2), "flip": Flip(), "always": Flip(1.0), "never": Flip(0.0), "bright": Brightness(0.4),
+            "cutout": Cutout(2), "noise": Noise(0.3),
+        }  # fmt: skip
+        series = {"shift": TimeShift(2), "mask": TimeMask(3), "rescale": Rescale(0.2)}
+        chain = Compose(Shift(2), Noise(0.3), Flip(1.0))
+        first = Shift(2)(jax.random.fold_in(key, 0), IMAGE)
+        by_hand = Noise(0.3)(jax.random.fold_in(key, 1), first)[:, ::-1]
+        found = [{name: view(key, x) for name, view in each.items()} for each, x in ((image, IMAGE), (series, SERIES))]
+        return *found, chain(key, IMAGE), by_hand
 
-    moved, flipped, hole, bright = (np.asarray(v) for v in views(jax.random.split(KEY, 50)))
-    # every moved image is a window of the padded one, and several different ones come up
-    padded = np.pad(image, 2, mode="edge")
-    windows = {padded[i : i + 8, j : j + 8].tobytes() for i in range(5) for j in range(5)}
-    found = {m.tobytes() for m in moved}
-    assert found <= windows
-    assert len(found) > 10
-    share = np.mean([np.array_equal(f, image[:, ::-1]) for f in flipped])
-    assert 0.25 < share < 0.75  # a half, with a standard error of 0.07
-    changed = np.argwhere(hole != image)
-    assert (changed.max(0) - changed.min(0) <= 2).all()
-    assert np.corrcoef(bright.ravel(), image.ravel())[0, 1] > 0.9999  # affine, increasing
-    composed = Compose(Shift(1), Flip(), Brightness(), Cutout(2), Noise())
-    assert jax.eval_shape(composed, KEY, np.ones((8, 8, 3))).shape == (8, 8, 3)
+    return jax.tree.map(np.asarray, drawn(jax.random.split(KEY, NUMBER)))
 
 
-def test_views_of_series():
-    series = np.stack([np.arange(20.0), np.sin(np.arange(20.0))], axis=1).astype(np.float32)
-    views = jax.jit(lambda key: (TimeShift(3)(key, series), TimeMask(5)(key, series), Rescale(0.2)(key, series)))
-    moved, gap, rescaled = (np.asarray(view) for view in views(KEY))
-    assert any(np.array_equal(moved, np.roll(series, s, axis=0)) for s in range(-3, 4))
-    rows = np.flatnonzero(np.any(gap != series, axis=1))
-    assert rows.max() - rows.min() < 5
-    ratio = rescaled[1:] / series[1:]
-    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:1], ratio.shape), rtol=1e-5)
-    first, second = jax.jit(lambda key: two_views(key, Noise(0.1), jnp.zeros((4, 20, 2))))(KEY)
-    assert not np.any(np.asarray(first) == np.asarray(second))
+def places(views):
+    return {view.tobytes() for view in views}
+
+
+def test_views_of_images_are_all_that_they_may_be_and_nothing_else(views):
+    image = views[0]
+    padded = np.pad(IMAGE, ((2, 2), (2, 2), (0, 0)), mode="edge")
+    assert places(image["shift"]) == places([padded[i : i + 5, j : j + 4] for i in range(5) for j in range(5)])
+    holes = np.repeat(IMAGE[None], 12, axis=0)
+    for number in range(12):
+        holes[number, number // 3 : number // 3 + 2, number % 3 : number % 3 + 2] = IMAGE.mean()
+    apart = np.abs(image["cutout"][:, None] - holes[None]).max(axis=(2, 3, 4))
+    assert set(apart.argmin(axis=1)) == set(range(12))
+    assert apart.min(axis=1).max() < 1e-6
+    np.testing.assert_array_equal(image["always"], np.repeat(IMAGE[None, :, ::-1], NUMBER, axis=0))
+    np.testing.assert_array_equal(image["never"], np.repeat(IMAGE[None], NUMBER, axis=0))
+    turned = np.all(image["flip"] == IMAGE[:, ::-1], axis=(1, 2, 3))
+    assert abs(turned.mean() - 0.5) < 5 * 0.5 / np.sqrt(NUMBER)
+    assert np.all(image["flip"][~turned] == IMAGE)
+
+
+def test_brightness_and_noise_have_the_sizes_asked_for(views):
+    """x ↦ c (x − mean) + mean + b: c and b are found again from every view; uniform in 1 ± 0.4 and ± 0.2."""
+    bright, centred = views[0]["bright"], IMAGE - IMAGE.mean()
+    b = bright.mean(axis=(1, 2, 3)) - IMAGE.mean()
+    c = np.sum(bright * centred, axis=(1, 2, 3)) / np.sum(centred**2)
+    expected = c[:, None, None, None] * centred + IMAGE.mean() + b[:, None, None, None]
+    np.testing.assert_allclose(bright, expected, atol=1e-5)
+    for value, middle, half in ((c, 1.0, 0.4), (b, 0.0, 0.2)):
+        assert np.abs(value - middle).max() <= half + 1e-5
+        assert value.min() < middle - 0.95 * half < middle + 0.95 * half < value.max()
+        assert abs(value.mean() - middle) < 5 * half / np.sqrt(3 * NUMBER)
+    assert abs(np.corrcoef(b, c)[0, 1]) < 5 / np.sqrt(NUMBER)
+    noise = views[0]["noise"] - IMAGE
+    np.testing.assert_allclose(noise.std(), 0.3, rtol=5 / np.sqrt(2 * noise.size))
+    assert abs(np.corrcoef(noise[:, 0, 0, 0], noise[:, 1, 0, 0])[0, 1]) < 5 / np.sqrt(NUMBER)
+
+
+def test_views_of_series_are_all_that_they_may_be_and_nothing_else(views):
+    series = views[1]
+    assert places(series["shift"]) == places([np.roll(SERIES, shift, axis=0) for shift in range(-2, 3)])
+    gaps = np.repeat(SERIES[None], 5, axis=0)
+    for start in range(5):
+        gaps[start, start : start + 3] = SERIES.mean(axis=0)
+    apart = np.abs(series["mask"][:, None] - gaps[None]).max(axis=(2, 3))
+    assert set(apart.argmin(axis=1)) == set(range(5))
+    assert apart.min(axis=1).max() < 1e-6
+    factors = series["rescale"] / SERIES
+    np.testing.assert_allclose(factors, np.broadcast_to(factors[:, :1], factors.shape), rtol=1e-5)
+    logs = np.log(factors[:, 0])
+    np.testing.assert_allclose(logs.std(axis=0), 0.2, rtol=5 / np.sqrt(2 * NUMBER))
+    assert abs(np.corrcoef(logs.T)[0, 1]) < 5 / np.sqrt(NUMBER)  # every channel has its own
+
+
+def test_views_one_after_the_other_and_two_of_each(views):
+    np.testing.assert_allclose(views[2], views[3], atol=1e-6)
+    batch = np.arange(4.0, dtype=np.float32)[:, None] * np.ones(3, np.float32)
+
+    @jax.jit
+    def both(key):
+        keys = jax.random.split(key, (2, 4))
+        return two_views(key, Noise(0.1), batch), jax.vmap(jax.vmap(Noise(0.1)), in_axes=(0, None))(keys, batch)
+
+    found, expected = both(KEY)
+    np.testing.assert_allclose(np.stack(found), expected, atol=1e-6)
+    assert not np.any(np.asarray(found[0]) == np.asarray(found[1]))
 
 
 def blobs(seed, n=300):
