@@ -135,7 +135,7 @@ def comparison_turned(node: ast.AST, text: Text) -> Iterator[Replacement]:
 
 
 SYMMETRIC = {"maximum", "minimum", "max", "min", "add", "multiply", "isinstance", "hasattr", "getattr", "zip", "where"}
-SYMMETRIC |= {"allclose", "array_equal", "stack", "require", "range", "arange", "print", "join"}
+SYMMETRIC |= {"apply_updates", "allclose", "array_equal", "stack", "require", "range", "arange", "print", "join"}
 
 
 def arguments_swapped(node: ast.AST, text: Text) -> Iterator[Replacement]:

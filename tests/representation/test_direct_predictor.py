@@ -97,6 +97,9 @@ def test_the_correlation_by_hand():
     np.testing.assert_allclose(state.matrix, rule_of(predictor, state.correlation), atol=1e-5)
     assert int(info.cost) == 12
     centred = update(DirectPred(3, rho=0.0, zero_mean=True), predictor.init(KEY), *batches[0])[0]
+    short = jnp.asarray(batches[0], jnp.bfloat16)  # three digits come in, and no fewer than seven are kept
+    kept, exact = update(predictor, predictor.init(KEY), *short)[0].correlation, np.concatenate(np.float64(short))
+    np.testing.assert_allclose(kept, exact.T @ exact / 12, rtol=1e-5)
     covariance = np.cov(np.concatenate(batches[0]).T, bias=True).astype(np.float32)
     np.testing.assert_allclose(centred.matrix, rule_of(predictor, covariance), atol=1e-4)
 
