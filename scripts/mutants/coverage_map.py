@@ -20,6 +20,7 @@ MORE = {
     "pages": ["tests/cli/test_commands.py"],
     "lab": ["tests/faults", "tests/cli/test_commands.py"],
     "problems": ["tests/papers/test_every_trial.py"],
+    "sampling": ["tests/clusters/test_one_program.py"],
 }
 Touched = dict[str, dict[str, list[int]]]  # file of tests -> file of the area -> its lines
 

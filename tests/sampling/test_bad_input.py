@@ -124,6 +124,7 @@ def test_masks_that_leave_nothing():
         (lambda: BlockGibbs(total, Binary(), block_size=0), "block_size must be >= 1; got 0"),
         (lambda: HammingBall(total, Binary(), block_size=2, radius=3), r"radius must be in 1\.\.block_size = 2; got 3"),
         (lambda: DiscreteLangevin(total, Binary(), step_size=0.0), "step_size must be > 0; got 0.0"),
+        (lambda: DiscreteLangevin(total, Binary(), step_size=np.array([0.2, -0.1])), "step_size must be > 0; got"),
         (lambda: PathAuxiliary(total, Binary(), path_length=0.5), r"path_length must be in \[1, max_length = 16\]"),
         (lambda: PathAuxiliary(total, Binary(), max_length=0), "max_length must be >= 1; got 0"),
         (lambda: IncrementalGibbsWithGradients(total, Binary()), "energy must be a LocalEnergy"),

@@ -188,6 +188,11 @@ def test_annealed_importance_weights_are_unbiased():
         ratio = float(jnp.exp(result.log_ratio - log_z))
         assert abs(ratio - 1) < 4 * float(result.standard_error) * ratio
         assert int(result.cost) == 4000 * 2 * (count - 1)
+        weights = np.exp(np.asarray(result.log_weights, float))
+        recomputed = [np.log(weights.mean()), weights.std(ddof=1) / (weights.mean() * np.sqrt(4000))]
+        recomputed += [weights.sum() ** 2 / (weights**2).sum()]
+        np.testing.assert_allclose([result.log_ratio, result.standard_error, result.effective], recomputed, rtol=1e-4)
+        assert int(result.status) == 0
     assert float(result.effective) > 1000
     assert int(result.status) == Status.OK
     broken = jax.jit(estimate)(jax.random.key(1), jnp.linspace(0.0, 1.0, 30).at[5].set(jnp.nan))
