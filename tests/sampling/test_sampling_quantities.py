@@ -29,6 +29,7 @@ from laureate.sampling import (
     Gibbs,
     GibbsWithGradients,
     ParallelTempering,
+    PathAuxiliary,
     PersistentContrastiveDivergence,
     annealed_importance_sampling,
     mixing,
@@ -284,6 +285,55 @@ def test_contrastive_divergence_finds_the_maximum_likelihood_and_resumes_from_it
     exact = np.log(data.mean(axis=0) / (1 - data.mean(axis=0)))
     # 1,000 chains: a coin's mean has a standard error of 0.016, its logit at most four times that; we average 50 fits.
     np.testing.assert_allclose(biases[-50:].mean(axis=0), exact, atol=0.15)
+
+
+def test_one_contrastive_update_by_hand():
+    """Part of the buffer, two steps a chain, a rate and a penalty: every number that an update gives, recomputed."""
+    biases, rate = np.array([0.3, -0.8, 0.0, 1.1], np.float32), 0.5
+    penalty = lambda energy: 0.1 * jnp.sum(energy.biases**2)  # noqa: E731
+    trainer = PersistentContrastiveDivergence(_gwg, optax.sgd(rate), num_steps=2, num_chains=3, penalty=penalty)
+    buffer = np.random.default_rng(0).random((6, 4)) < 0.5
+    data = np.random.default_rng(1).random((5, 4)) < 0.7
+    state, key = trainer.init(Coins(jnp.asarray(biases)), jnp.asarray(buffer)), jax.random.key(3)
+    new, info = eqx.filter_jit(trainer.update)(key, state, jnp.asarray(data))
+    pick, _, _, walk = jax.random.split(key, 4)
+    chosen = np.asarray(jax.random.permutation(pick, 6)[:3])
+    kernel = _gwg(Coins(jnp.asarray(biases)))
+    begin, step = eqx.filter_jit(kernel.init), eqx.filter_jit(kernel.step)
+    expected, rates, costs = buffer.copy(), [], []
+    for chain, chain_key in zip(chosen, jax.random.split(walk, 3), strict=True):
+        chain_state = begin(jnp.asarray(buffer[chain]))
+        for step_key in jax.random.split(chain_key, 2):
+            chain_state, report = step(step_key, chain_state)
+            rates.append(float(report.acceptance_rate))
+            costs.append(int(report.cost))
+        expected[chain] = chain_state.position
+    np.testing.assert_array_equal(new.buffer, expected)
+    assert not np.array_equal(expected, buffer)
+    gradient = expected[chosen].mean(axis=0) - data.mean(axis=0) + 0.2 * biases
+    np.testing.assert_allclose(new.energy.biases, biases - rate * gradient, atol=1e-6)
+    gap = biases @ (data.mean(axis=0) - expected[chosen].mean(axis=0))
+    np.testing.assert_allclose(info.energy_gap, gap, atol=1e-5)
+    np.testing.assert_allclose(info.acceptance_rate, np.mean(rates), rtol=1e-5)
+    np.testing.assert_allclose(info.gradient_norm, np.linalg.norm(gradient), rtol=1e-5)
+    assert int(info.cost) == sum(costs)
+
+
+def test_a_path_length_is_adapted_step_by_step():
+    """r ← r + acceptance − target, held inside its limits; frozen at the mean over the second half."""
+    bias = jnp.asarray(np.random.default_rng(2).normal(size=6), jnp.float32)
+    kernel = PathAuxiliary(Coins(bias), Binary(), path_length=2.0, max_length=3)
+    start, key = kernel.init(jnp.zeros(6, bool)), jax.random.key(4)
+    frozen, last = eqx.filter_jit(lambda key, state: kernel.adapt(key, state, 7, 0.3))(key, start)
+    step = eqx.filter_jit(lambda key, state, r: eqx.tree_at(lambda k: k.path_length, kernel, r).step(key, state))
+    state, length, lengths = start, 2.0, []
+    for index in range(7):
+        state, info = step(jax.random.fold_in(key, index), state, jnp.asarray(length))
+        length = float(np.clip(length + float(info.acceptance_rate) - 0.3, 1.0, 3.0))
+        lengths.append(length)
+    np.testing.assert_allclose(frozen.path_length, np.mean(lengths[3:]), rtol=1e-5)
+    np.testing.assert_array_equal(last.position, state.position)
+    assert max(lengths) == 3.0  # the limit was met
 
 
 @pytest.mark.slow
