@@ -1,5 +1,7 @@
 """The terms of KnockoffGAN by hand, and one small training."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -113,10 +115,13 @@ QUICK = {"xla_backend_optimization_level": 0}  # compiling is all the time these
 TRACES = []
 
 
-@eqx.filter_jit(compiler_options=QUICK)
-def fit(key, gan, x):
+def _fit(key, gan, x):
     TRACES.append(x.shape)
     return gan.fit(key, x)
+
+
+options: dict[str, Any] = {"compiler_options": QUICK}
+fit = eqx.filter_jit(_fit, **options)
 
 
 sample = eqx.filter_jit(lambda sampler, x: sampler.sample(jax.random.key(1), x))
