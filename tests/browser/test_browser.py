@@ -135,6 +135,14 @@ def test_a_phone_needs_no_sideways_scrolling(open_page, path):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.parametrize("width", [900, 1280])
+def test_tables_stay_within_their_cards(open_page, width):
+    page = open_page("/", width=width, height=900)
+    wide = "[...document.querySelectorAll('.card table')].filter(t => t.offsetWidth > t.closest('.card').clientWidth)"
+    assert page.locator(".card table").count() > 0
+    assert page.evaluate(f"{wide}.length") == 0
+
+
 def test_axe_finds_nothing(open_page):
     page = open_page(PAGES[0])
     found = []

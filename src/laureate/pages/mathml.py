@@ -149,7 +149,9 @@ class _Line:
             return f"<mi>{text}</mi>" if text in "∇∂∞" else f"<mo>{text}</mo>"
         if text in "½¼¾⅓":
             return f"<mn>{text}</mn>"
-        fixed = ' stretchy="false"' if text in _CLOSE or text == "|" else ""
+        if text in "|‖":  # either end of a pair; as an operator it would stretch, and stand apart
+            return f'<mo stretchy="false" lspace="0" rspace="0">{text}</mo>'
+        fixed = ' stretchy="false"' if text in _CLOSE else ""
         return f"<mo{fixed}>{escape(text)}</mo>"
 
     def _root(self) -> str:
