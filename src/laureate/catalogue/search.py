@@ -181,7 +181,8 @@ class Catalogue:
         corrected: list[tuple[str, str]] = []
         others: dict[str, dict[str, float]] = {}
         said = " ".join(raw_words(text)[:MOST_WORDS])
-        if as_typed and words and not text.endswith(" "):
+        # What is a word already is searched as it is, so that the answer stays when nothing more is typed.
+        if as_typed and words and not text.endswith(" ") and not self._known(stem(words[-1]), words[-1]):
             others[stem(words[-1])] = self._completions(words[-1])
         for word in dict.fromkeys(words):
             form = stem(word)
