@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -128,7 +129,7 @@ def check_problem(pde: ParabolicPDE) -> None:
         found = getattr(pde, name, None)
         if found is None or (rule.startswith("a function") and not callable(found)):
             raise ValueError(f"pde.{name} must be {rule}; got {found!r}. See the protocol ParabolicPDE.")
-    if not isinstance(pde.x0, jax.Array):
+    if not isinstance(pde.x0, jax.Array | np.ndarray):
         raise ValueError(f"pde.x0 must be an array; got {pde.x0!r}. jnp.asarray(x0) makes it one.")
     x0 = jnp.asarray(pde.x0)
     if not jnp.issubdtype(x0.dtype, jnp.floating):
