@@ -205,7 +205,7 @@ class _Scorer:
         pair = self.selection.ties == "loss"
         if not pair and getattr(self.selection, "criterion", "") != "loss":
             return
-        scale = 2.0 ** (1 + np.arange(len(weights)) % 3)
+        scale = (2.0 ** (1 + np.arange(len(weights)) % 3)).astype(weights.dtype)
         losses = [self.one(w, "the whole supernet")[int(pair)] for w in (weights, weights * scale[:, None])]
         if losses[0] == losses[1]:
             raise ValueError(

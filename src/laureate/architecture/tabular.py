@@ -31,7 +31,7 @@ class Table:
         shape = np.shape(values)
         require("Table", "values", rule, shape, lambda s: len(s) == 2 and s[0] == space.size and s[1] >= 1)
         self.space, self.values = space, np.asarray(values)
-        self.means = self.values.mean(1)
+        self.means = self.values.astype(np.float64).mean(1)
 
     def index(self, choice: Sequence[int]) -> int:
         """The row of a choice."""
@@ -87,14 +87,14 @@ def tabular(
 
     told = {"ops": space.ops, "num_values": num_values, "train_fn": train_fn if settings is None else settings}
     kept = None if path is None else Checkpoint(path, told)
-    shapes = lambda: np.zeros((0, num_values))  # noqa: E731
+    shapes = lambda: np.zeros((0, num_values), np.float32)  # noqa: E731
     # One architecture at a time, so that whoever stops it loses one at most.
     _, values = chunks(advance, (), space.size, 1, shapes=shapes, progress=progress, checkpoint=kept, adapt=False)
     return Table(space, values)
 
 
 def _row(found: Any, choice: tuple[int, ...], num_values: int) -> np.ndarray:
-    row = np.atleast_1d(np.asarray(found, np.float64))
+    row = np.atleast_1d(np.asarray(found, np.float32))  # the file's type: read again, it is the same
     require("tabular", f"train_fn({choice})", f"of shape ({num_values},)", row.shape, lambda s: s == (num_values,))
     require("tabular", f"train_fn({choice})", "finite", row, lambda r: bool(np.isfinite(r).all()))
     return row

@@ -13,7 +13,7 @@ from laureate._core import Status, require
 from laureate.architecture.space import Space
 from laureate.architecture.supernet import cross_entropy
 from laureate.architecture.weights import check_alpha, effective_weights
-from laureate.loops import repeat
+from laureate.loops import run
 
 __all__ = ["SupernetTraining", "SupernetTrainingInfo", "SupernetTrainingState", "train_supernet"]
 
@@ -132,7 +132,32 @@ class SupernetTraining(eqx.Module):
         return state, info._replace(cost=info.cost + 1)
 
 
-@eqx.filter_jit
+class _Steps(eqx.Module):
+    """A step by its number; what is here is an argument of the compiled program: new numbers compile nothing."""
+
+    key: Key[Array, ""]
+    training: SupernetTraining
+    data: Any
+    validation: Any
+    choice: Int[Array, " edges"]
+    kept: Bool[Array, " edges"]
+    batch_size: int = eqx.field(static=True)
+
+    def _drawn(self, key: Array, source: Any) -> Any:
+        chosen = jax.random.randint(key, (self.batch_size,), 0, _rows(source))
+        return jax.tree.map(lambda rows: rows[chosen], source)
+
+    def __call__(
+        self, state: SupernetTrainingState, index: Array
+    ) -> tuple[SupernetTrainingState, SupernetTrainingInfo]:
+        batch_key, validation_key, step_key = jax.random.split(jax.random.fold_in(self.key, index), 3)
+        batch = self._drawn(batch_key, self.data)
+        if self.training.alpha_optimiser is None:
+            return self.training.fixed_step(step_key, state, batch, self.choice, self.kept)
+        other = batch if self.validation is None else self._drawn(validation_key, self.validation)
+        return self.training.darts_step(step_key, state, batch, other, self.choice, self.kept)
+
+
 def train_supernet(
     key: Key[Array, ""],
     training: SupernetTraining,
@@ -144,31 +169,25 @@ def train_supernet(
     *,
     choice: Int[Array, " edges"] | None = None,
     kept: Bool[Array, " edges"] | None = None,
-    first: Int[Array, ""] | int = 0,
+    first: int = 0,
+    **more: Any,
 ) -> tuple[SupernetTrainingState, SupernetTrainingInfo]:
-    """``num_steps`` steps on batches drawn from the rows of the data, as one compiled loop.
+    """``num_steps`` steps on batches drawn from the rows of the data, compiled once for any number of steps.
 
     data: (inputs, targets), arrays with examples first. validation: the same for alpha, where it is learned; None:
         alpha learns from the batches of the weights (one level).
-    choice, kept: what is decided, as in ``effective_weights``.
+    choice, kept: what is decided, as in ``effective_weights``; with every edge decided one network is trained alone.
     first: the number of the first step: the keys come from it, so that a run in parts is the run in one.
+    more: ``progress`` and ``checkpoint`` of ``laureate.loops.run``.
     """
-    rows = len(jax.tree.leaves(data)[0])
+    rows, space = _rows(data), training.space
     require("train_supernet", "batch_size", f"in 1..{rows}", batch_size, lambda b: 1 <= b <= rows)
-    require("train_supernet", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
-    learned = training.alpha_optimiser is not None
+    choice = jnp.full(space.num_edges, -1, jnp.int32) if choice is None else jnp.asarray(choice, jnp.int32)
+    kept = jnp.ones(space.num_edges, bool) if kept is None else jnp.asarray(kept)
+    steps = _Steps(key, training, data, validation, choice, kept, batch_size)
+    outcome = run(steps, state, num_steps, first=first, **more)
+    return outcome.state, outcome.seen
 
-    def drawn(key: Array, source: tuple[Any, Any]) -> tuple[Any, Any]:
-        chosen = jax.random.randint(key, (batch_size,), 0, len(jax.tree.leaves(source)[0]))
-        return jax.tree.map(lambda rows: rows[chosen], source)
 
-    def step(state: SupernetTrainingState, index: Array) -> tuple[SupernetTrainingState, SupernetTrainingInfo]:
-        batch_key, validation_key, step_key = jax.random.split(jax.random.fold_in(key, index), 3)
-        batch = drawn(batch_key, data)
-        if not learned:
-            return training.fixed_step(step_key, state, batch, choice, kept)
-        other = batch if validation is None else drawn(validation_key, validation)
-        return training.darts_step(step_key, state, batch, other, choice, kept)
-
-    state, (info, _) = repeat(step, state, first, num_steps)
-    return state, jax.tree.map(lambda leaf: leaf[:, 0], info)
+def _rows(data: Any) -> int:
+    return len(jax.tree.leaves(data)[0])

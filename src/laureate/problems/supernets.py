@@ -1,6 +1,6 @@
 """A supernet small enough that every network it holds can be trained: cells over 4 x 4 positions of 8 x 8 images."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -34,8 +34,8 @@ class CellSupernet(eqx.Module):
     node_t = Σ_{s<t} Σ_o w_eo o(node_s),   o in {none: 0, skip: x, avg3: norm(mean of 3 x 3), conv3: norm(K relu(x))}
 
     Pixels 2 x 2 become a position with ``channels`` numbers; after the last cell their mean goes to a linear
-    classifier. Convolutions are products with patches, so that vmap over parameters stays affordable. Normalisations
-    have no scale or shift of their own.
+    classifier. Over so few positions a convolution is one product with a matrix that its kernel fills, which is quick
+    on a CPU and stays so under vmap. Normalisations have no scale or shift of their own.
 
     data: "digits", or a larger set (``small_images``), averaged to 8 x 8.
     train: training images, the second half of which is for validation. test: test images.
@@ -86,76 +86,83 @@ class CellSupernet(eqx.Module):
         """The same four operations on every edge."""
         return (OPS,) * len(self.edges)
 
-    def init(self, key: Array) -> tuple[CellParams, RunningStatistics]:
-        """Parameters by He's rule, and statistics of no batch yet: ``[cells, edges, (avg3, conv3), channels]``."""
+    def init(self, key: Array) -> tuple[CellParams, tuple[RunningStatistics, ...]]:
+        """Parameters by He's rule, and statistics of no batch yet, for each node those of its edges."""
         width, edges, patch = self.channels, len(self.edges), 9 * self.channels
         sizes = (self.inputs.shape[-1] * width, self.num_cells * edges * patch * width, width * self.num_classes)
         drawn = jnp.split(jax.random.normal(key, (sum(sizes),)), np.cumsum(sizes)[:-1])
-        stem, kernels, head = (
-            values.reshape(shape) * (2 / shape[-2]) ** 0.5
-            for values, shape in zip(
-                drawn,
-                ((-1, width), (self.num_cells, edges, patch, width), (width, self.num_classes)),
-                strict=True,
-            )
-        )
-        statistics = RunningStatistics.empty((self.num_cells, edges, 2, width))
-        return CellParams(stem * (2 / len(stem)) ** 0.5, kernels, head, jnp.zeros(self.num_classes)), statistics
+        shapes = ((-1, width), (self.num_cells, edges, patch, width), (width, self.num_classes))
+        stem, kernels, head = (values.reshape(shape) for values, shape in zip(drawn, shapes, strict=True))
+        scaled = [values * (2 / values.shape[-2]) ** 0.5 for values in (stem, kernels, head)]
+        statistics = [RunningStatistics.empty((self.num_cells, len(into) * 2 * width)) for into in self._into]
+        return CellParams(*scaled, jnp.zeros(self.num_classes)), tuple(statistics)
+
+    @property
+    def _into(self) -> list[list[int]]:
+        """The edges into every node but the first."""
+        return [[e for e, (_, end) in enumerate(self.edges) if end == t] for t in range(1, self.num_nodes)]
 
     def apply(
         self,
         params: CellParams,
-        state: RunningStatistics,
+        state: tuple[RunningStatistics, ...],
         weights: Float[Array, "edges ops"],
         x: Float[Array, "batch positions pixels"],
         *,
         key: Array | None = None,
         train: bool = True,
-    ) -> tuple[Float[Array, "batch classes"], RunningStatistics]:
+    ) -> tuple[Float[Array, "batch classes"], tuple[RunningStatistics, ...]]:
         """Logits, and the running statistics with this batch's; the key is not needed."""
-        norm = BatchNorm(self.channels, affine=False)
-        x, _ = norm(x @ params.stem)  # of the images themselves, so always by the batch
-        seen = []
-        for cell in range(self.num_cells):
-            nodes = [x]
-            for target in range(1, self.num_nodes):
-                total = jnp.zeros_like(x)
-                for edge, (source, into) in enumerate(self.edges):
-                    if into == target:
-                        ran = jax.tree.map(lambda leaf, c=cell, e=edge: leaf[c, e], state)
-                        mixed, used = self._mix(norm, params.kernels[cell, edge], weights[edge], nodes[source], ran, train)
-                        total, seen = total + mixed, [*seen, used]
-                nodes.append(total)
-            x = nodes[-1]
+        batch, width = len(x), self.channels
+        # A 3 x 3 kernel over so few positions as one matrix: D[p, i, q, o] = Σ_k [p is neighbour k of q] K[k, i, o].
+        kernels = params.kernels.reshape(*params.kernels.shape[:2], 9, width, width)
+        dense = jnp.einsum("kpq,nekio->nepiqo", NEIGHBOURS, kernels)
+        dense = dense.reshape(*dense.shape[:2], SIDE**2 * width, SIDE**2 * width)
+        average = jnp.asarray(np.kron(AVERAGE, np.eye(width, dtype=np.float32)))
+        norms = [BatchNorm(2 * width * len(into), affine=False) for into in self._into]
+
+        def cell(x: Array, parts: Any) -> tuple[Array, Any]:
+            dense, known = parts
+            nodes, averages, used = [x], [x @ average], []
+            for into, norm, ran in zip(self._into, norms, known, strict=True):
+                sources = [self.edges[edge][0] for edge in into]
+                both = [(averages[s], jax.nn.relu(nodes[s]) @ dense[e]) for e, s in zip(into, sources, strict=True)]
+                raw = jnp.stack([value.reshape(batch, SIDE**2, width) for pair in both for value in pair], axis=2)
+                raw = raw.reshape(batch, SIDE**2, -1)
+                normal, statistics = norm(raw, None if train else RunningStatistics(*ran))
+                normal = normal.reshape(batch, SIDE**2, 2 * len(into), width)
+                # Σ_e w_e,skip x_s + w_e,avg3 norm(mean) + w_e,conv3 norm(K relu(x_s)); none adds nothing
+                mixed = jnp.einsum("bpnc,n->bpc", normal, weights[jnp.asarray(into), 2:].reshape(-1))
+                skips = [weights[e, 1] * nodes[s] for e, s in zip(into, sources, strict=True)]
+                nodes.append(jax.tree.reduce(jnp.add, [mixed.reshape(batch, -1), *skips]))
+                averages.append(nodes[-1] @ average)
+                used.append(tuple(jax.tree.leaves(statistics)))
+            return nodes[-1], tuple(used)
+
+        first = (x @ params.stem).reshape(batch, -1)
+        counts = [jnp.broadcast_to(one.count, (self.num_cells,)) for one in state]
+        known = tuple((n, one.mean, one.squares) for n, one in zip(counts, state, strict=True))
+        last, used = jax.lax.scan(cell, first, (dense, known))
         if train:
-            batch = jax.tree.map(lambda *leaves: jnp.stack(leaves).reshape(state.mean.shape[:2] + leaves[0].shape), *seen)
-            state = state.average(batch, MEMORY)
-        return x.mean(1) @ params.head + params.bias, state
-
-    def _mix(
-        self, norm: BatchNorm, kernel: Array, weights: Array, x: Array, ran: RunningStatistics, train: bool
-    ) -> tuple[Array, RunningStatistics]:
-        patches = _patches(x)  # [batch, positions, 9, channels]
-        averaged = patches.sum(2) / COUNTS
-        convolved = jax.nn.relu(patches).reshape(*x.shape[:2], -1) @ kernel
-        results, used = [], []
-        for number, value in enumerate((averaged, convolved)):
-            known = None if train else jax.tree.map(lambda leaf, n=number: leaf[n], ran)
-            normal, statistics = norm(value, known)
-            results.append(normal)
-            used.append(statistics)
-        _, skip, average, convolution = weights
-        mixed = skip * x + average * results[0] + convolution * results[1]
-        return mixed, jax.tree.map(lambda *leaves: jnp.stack(leaves), *used)
+            new = [RunningStatistics(count[0], mean, squares) for count, mean, squares in used]
+            state = tuple(old.average(one, MEMORY) for old, one in zip(state, new, strict=True))
+        return last.reshape(batch, SIDE**2, width).mean(1) @ params.head + params.bias, state
 
 
-# How many of a position's 3 x 3 neighbours lie within the image: an average leaves the border out.
-COUNTS = np.convolve(np.ones(SIDE), np.ones(3), "same")
-COUNTS = np.outer(COUNTS, COUNTS).reshape(-1, 1).astype(np.float32)
+def _neighbours() -> np.ndarray:
+    """``[9, positions, positions]``: whether the first position is neighbour k (row by row) of the second."""
+    place = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1)
+    step = np.stack(np.divmod(np.arange(9), 3), axis=1) - 1
+    return (place[None, :, None] == place[None, None] + step[:, None, None]).all(-1).astype(np.float32)
+
+
+NEIGHBOURS = _neighbours()
+# The mean over the neighbours within the image: an average leaves the border out.
+AVERAGE = NEIGHBOURS.sum(0) / NEIGHBOURS.sum((0, 1))
 
 
 def _positions(images: np.ndarray) -> Array:
-    """Images as ``[n, 16, 4]``: 8 x 8 pixels (larger ones averaged, after a margin of white is cut to a multiple of 8)."""
+    """Images as ``[n, 16, 4]``, four pixels a position; larger ones are averaged to 8 x 8, their margin cut."""
     side = images.shape[1]
     block = side // (2 * SIDE)
     margin = (side - 2 * SIDE * block) // 2
@@ -163,11 +170,3 @@ def _positions(images: np.ndarray) -> Array:
     small = cut.reshape(-1, 2 * SIDE, block, 2 * SIDE, block).mean((2, 4))
     parts = small.reshape(-1, SIDE, 2, SIDE, 2).transpose(0, 1, 3, 2, 4)
     return jnp.asarray(parts.reshape(-1, SIDE * SIDE, 4), jnp.float32)
-
-
-def _patches(x: Array) -> Array:
-    """The 3 x 3 neighbours of every position, zeros beyond the border: ``[batch, positions, 9, channels]``."""
-    batch, _, channels = x.shape
-    padded = jnp.pad(x.reshape(batch, SIDE, SIDE, channels), ((0, 0), (1, 1), (1, 1), (0, 0)))
-    moved = [padded[:, i : i + SIDE, j : j + SIDE] for i in range(3) for j in range(3)]
-    return jnp.stack(moved, axis=3).reshape(batch, SIDE * SIDE, 9, channels)
