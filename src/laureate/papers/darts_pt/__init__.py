@@ -1,0 +1,1 @@
+"""Perturbation-based architecture selection: what the paper says, the trials that re-measure it, speed beside peers."""

@@ -1,0 +1,533 @@
+"""DARTS-PT: what each rule takes from the same supernets, judged by a table of all networks trained alone."""
+
+from typing import Any
+
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+
+__all__ = ["BILEVEL", "FRONTS", "PROPOSITION", "RELEASED", "SELECTION", "TRAJECTORY", "VALIDATION"]
+
+TRIALS = "laureate.papers.darts_pt.trials"
+CELLS = "laureate.problems.supernets:CellSupernet"
+ACCEPTS = ("ops", "init", "apply", "inputs", "labels", "test_inputs", "test_labels")
+DATA = {"tiny": ("digits",), "smoke": ("digits",), "desk": ("digits",), "full": ("fashion-mnist",)}
+LATER = {name: sets for name, sets in DATA.items() if name != "smoke"}
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"problem": {"train": 16, "test": 8, "num_nodes": 2, "num_cells": 1, "channels": 2}},
+    "smoke": {"problem": {"train": 600, "test": 359, "num_cells": 1, "channels": 4}},
+    "desk": {"problem": {"train": 1400, "test": 359}},
+    "full": {
+        "problem": {
+            "data": "fashion-mnist",
+            "train": 60000,
+            "test": 10000,
+            "num_nodes": 4,
+            "num_cells": 5,
+            "channels": 16,
+        }
+    },
+}
+# batch, rate: of the weights' SGD; alpha_rate: of alpha's Adam, such that rate x steps is about what DARTS has.
+STEPS: dict[str, dict[str, Any]] = {
+    "tiny": {"batch": 4, "steps": 10, "tune_steps": 1, "table_steps": 10, "table_values": 1},
+    "smoke": {"batch": 32, "steps": 150, "tune_steps": 15, "table_steps": 60, "table_values": 1},
+    "desk": {"batch": 64, "steps": 300, "tune_steps": 30, "table_steps": 150, "table_values": 2},
+    "full": {"batch": 64, "steps": 20000, "tune_steps": 2000, "table_steps": 10000, "table_values": 3},
+}
+ALPHA_RATES = {"tiny": 0.02, "smoke": 0.04, "desk": 0.02, "full": 3e-4}
+
+
+def scale(name: str, seeds: int, block: int, cost: float, **more: Any) -> Scale:
+    """A scale of one experiment; what trains is the same in all of them, so that they share tables."""
+    return Scale(
+        seeds, block=block, cost=cost, rate=0.1, alpha_rate=ALPHA_RATES[name], **SIZES[name], **STEPS[name], **more
+    )
+
+
+def arm(name: str, label: str, rule: str = "perturbation", **more: Any) -> Arm:
+    """An arm; what is not said is the paper's own choice: learned alpha, accuracy, tuning, statistics of the batch."""
+    usual = {
+        "rule": rule,
+        "alpha": "bilevel",
+        "criterion": "accuracy",
+        "ties": "random",
+        "exclude": "",
+        "tuned": 1,
+        "statistics": "batch",
+        "examples": 0,
+    }
+    return Arm(name, label, **(usual | more))
+
+
+PERTURBATION = arm("perturbation", "perturbation")
+MAGNITUDE = arm("magnitude", "magnitude, none included", "magnitude", tuned=0)
+WITHOUT_NONE = arm("without-none", "magnitude without none", "magnitude", tuned=0, exclude="none")
+RANDOM = arm("random", "a random network", "random", tuned=0)
+
+TABLE = (
+    "Three edges with none, skip, avg3 and conv3 each, 64 networks, over 4 x 4 positions of 8 x 8 images, a choice for "
+    "all cells; the paper has NAS-Bench-201 and the space of DARTS on CIFAR-10. Every network was trained alone on all "
+    "training images, and its mean accuracy on test images (two trainings at desk, one at smoke) is what counts; ranks "
+    "are exact in that table, which all seeds share, as they do the images. A process computes it once; the time is "
+    "that of its first trial."
+)
+RATES = (
+    "Short trainings: a supernet takes 300 steps of 64 images at desk (150 of 32 at smoke), alpha's rate is raised so "
+    "that rate x steps is about that of DARTS; 30 steps of tuning (15) a decision. One learning rate for all arms, taken "
+    "after seven single networks had been trained with it, before anything was searched; nothing was tuned."
+)
+PILOTS = "The method note's pilots, made with other code and sizes, were known when this was declared."
+
+SELECTION = Experiment(
+    "selection",
+    title="Which network is taken from a supernet that was trained with alpha, or without?",
+    trial=f"{TRIALS}:selection",
+    problem=CELLS,
+    accepts=ACCEPTS,
+    arms=(
+        PERTURBATION,
+        arm("perturbation-loss", "perturbation by the loss", criterion="loss"),
+        arm("untuned", "perturbation without tuning", tuned=0),
+        MAGNITUDE,
+        WITHOUT_NONE,
+        arm("tuned-magnitude", "magnitude without none, tuned (PT-Mag)", "magnitude", exclude="none"),
+        arm("fixed", "perturbation, alpha fixed", alpha="fixed"),
+        arm(
+            "fixed-magnitude",
+            "magnitude without none, alpha fixed",
+            "magnitude",
+            alpha="fixed",
+            tuned=0,
+            exclude="none",
+        ),
+        RANDOM,
+        arm("random-without-none", "a random network without none", "random", tuned=0, exclude="none"),
+    ),
+    scales={
+        "tiny": scale("tiny", 2, 2, 0.0),
+        "smoke": scale("smoke", 10, 10, 25.0),
+        "desk": scale("desk", 20, 10, 100.0),
+        "full": scale("full", 20, 1, 3e6),
+    },
+    claims=(
+        Claim(
+            "magnitude-elects-none",
+            "on at least half of the edges the largest weight of a supernet trained by DARTS is that of none, which "
+            "does nothing.",
+            metric="none_share",
+            method="magnitude",
+            kind="bound",
+            at_least=0.5,
+            unit="share of edges",
+            source="our pilot; the paper leaves none out of the space of DARTS, but not of NAS-Bench-201",
+            role="extension",
+        ),
+        Claim(
+            "magnitude-worse-half",
+            "the network of the largest weights is in the worse half of all networks.",
+            metric="rank",
+            method="magnitude",
+            kind="bound",
+            at_least=0.5,
+            unit="share of networks that are better",
+            source="table 4, NAS-Bench-201: the network that DARTS finds",
+            role="stand-in",
+            reported="45.7 % error on CIFAR-10",
+        ),
+        Claim(
+            "perturbation-better",
+            "of the same supernets perturbation takes a better network than magnitude does, by more than five points "
+            "of accuracy.",
+            metric="accuracy",
+            method="perturbation",
+            baseline="magnitude",
+            trivial="random",
+            better="higher",
+            margin=0.05,
+            unit="share of test images",
+            source="table 4, NAS-Bench-201",
+            role="stand-in",
+            reported="CIFAR-10 error 45.7 % → 11.89 %",
+        ),
+        Claim(
+            "without-none",
+            "it is as good as magnitude where none may not be chosen, within two points.",
+            metric="accuracy",
+            method="perturbation",
+            baseline="without-none",
+            kind="equal",
+            trivial="random",
+            margin=0.02,
+            unit="share of test images",
+            source="our own control",
+            role="extension",
+        ),
+        Claim(
+            "criterion-not-tuning",
+            "it is the criterion and not the tuning: perturbation takes a better network than magnitude with the same "
+            "tuning.",
+            metric="accuracy",
+            method="perturbation",
+            baseline="tuned-magnitude",
+            trivial="random",
+            better="higher",
+            unit="share of test images",
+            source="the ablation PT-Mag",
+            role="stand-in",
+            reported="CIFAR-10, space of DARTS: error 2.61 % against 2.85 %",
+        ),
+        Claim(
+            "fixed-alpha",
+            "from a supernet whose alpha was never trained perturbation takes a network that fewer others beat than "
+            "a random one: a tenth of all networks fewer, at least.",
+            metric="rank",
+            method="fixed",
+            baseline="random",
+            trivial="random-without-none",
+            better="lower",
+            margin=0.1,
+            unit="share of networks that are better",
+            source="table 4 and section 5: fixed alpha",
+            role="stand-in",
+            reported="NAS-Bench-201, CIFAR-10: 6.20 % error",
+        ),
+        Claim(
+            "rules",
+            "How good is the network that each rule takes?",
+            metric="accuracy",
+            method="perturbation",
+            kind="question",
+            unit="share of test images",
+            source="our own question",
+            role="extension",
+        ),
+    ),
+    deviations=(TABLE, RATES, PILOTS),
+    data=DATA,
+    over_seeds="loop",
+)
+
+BILEVEL = Experiment(
+    "bilevel",
+    title="Is learning alpha on data of its own of any use?",
+    trial=f"{TRIALS}:selection",
+    problem=CELLS,
+    accepts=ACCEPTS,
+    arms=(
+        PERTURBATION,
+        arm("fixed", "perturbation, alpha fixed", alpha="fixed"),
+        arm("one-level", "perturbation, alpha learned on the same data", alpha="one-level"),
+        WITHOUT_NONE,
+        arm(
+            "fixed-magnitude",
+            "magnitude without none, alpha fixed",
+            "magnitude",
+            alpha="fixed",
+            tuned=0,
+            exclude="none",
+        ),
+        arm(
+            "one-level-magnitude",
+            "magnitude without none, alpha learned on the same data",
+            "magnitude",
+            alpha="one-level",
+            tuned=0,
+            exclude="none",
+        ),
+        RANDOM,
+    ),
+    scales={
+        "tiny": scale("tiny", 2, 2, 0.0),
+        "desk": scale("desk", 20, 10, 60.0),
+        "full": scale("full", 20, 1, 3e6),
+    },
+    claims=(
+        Claim(
+            "bilevel",
+            "perturbation needs no learned alpha: from a supernet with fixed alpha it takes a network that is worse "
+            "by at most one point.",
+            metric="accuracy",
+            method="fixed",
+            baseline="perturbation",
+            trivial="random",
+            better="higher",
+            margin=-0.01,
+            unit="share of test images",
+            source="table 4; a reviewer: is bilevel optimisation useless for architecture search?",
+            role="stand-in",
+            reported="NAS-Bench-201: 6.20 % error against 11.89 %; space of DARTS: 2.87 % against 2.61 %",
+        ),
+        Claim(
+            "bilevel-one-level",
+            "nor data of its own: alpha learned on the same data as the weights gives a network that is worse by at "
+            "most one point.",
+            metric="accuracy",
+            method="one-level",
+            baseline="perturbation",
+            trivial="random",
+            better="higher",
+            margin=-0.01,
+            unit="share of test images",
+            source="a reviewer's question",
+            role="extension",
+        ),
+        Claim(
+            "bilevel-ranks",
+            "How many networks are better than that of each rule and each training?",
+            metric="rank",
+            method="perturbation",
+            kind="question",
+            unit="share of networks that are better",
+            source="a reviewer's question",
+            role="extension",
+        ),
+    ),
+    deviations=(
+        TABLE,
+        RATES,
+        "At one level weights and alpha see all training images, the validation half among them, in batches of their "
+        "own. No analysis of variance: differences are paired by seed. Not at smoke. " + PILOTS,
+    ),
+    data=LATER,
+    over_seeds="loop",
+)
+
+TRAJECTORY = Experiment(
+    "trajectory",
+    title="Does the chosen network become worse while the supernet is trained?",
+    trial=f"{TRIALS}:trajectory",
+    problem=CELLS,
+    accepts=ACCEPTS,
+    arms=(
+        PERTURBATION,
+        MAGNITUDE,
+        WITHOUT_NONE,
+        arm("fixed", "perturbation, alpha fixed", alpha="fixed"),
+    ),
+    scales={
+        "tiny": scale("tiny", 2, 2, 0.0),
+        "desk": scale("desk", 10, 5, 60.0),
+        "full": scale("full", 10, 1, 3e6),
+    },
+    claims=(
+        Claim(
+            "trajectory",
+            "over the course of the supernet's training the network of perturbation gains more (or loses less) than "
+            "that of magnitude.",
+            metric="slope",
+            method="perturbation",
+            baseline="magnitude",
+            better="higher",
+            unit="accuracy over the whole training",
+            source="figure 4",
+            role="stand-in",
+        ),
+        Claim(
+            "trajectory-fixed",
+            "Does training longer harm, with learned alpha and with fixed?",
+            metric="slope",
+            method="perturbation",
+            kind="question",
+            unit="accuracy over the whole training",
+            source="a reviewer: does more than 20 epochs of supernet training hurt?",
+            role="extension",
+        ),
+    ),
+    curves=(
+        Curve(
+            "accuracy", "progress", "What is chosen, as the supernet is trained", "share of its training", "accuracy"
+        ),
+    ),
+    deviations=(
+        TABLE,
+        RATES,
+        "Five moments of one training, whose learning rate falls on the way; straight lines through them. Not at "
+        "smoke. " + PILOTS,
+    ),
+    data=LATER,
+    over_seeds="loop",
+)
+
+VALIDATION = Experiment(
+    "validation",
+    title="How many validation images does a choice need?",
+    trial=f"{TRIALS}:validation",
+    problem=CELLS,
+    accepts=ACCEPTS,
+    arms=(
+        Arm("accuracy", "by accuracy", criterion="accuracy"),
+        Arm("loss", "by the loss", criterion="loss"),
+    ),
+    scales={
+        "tiny": scale("tiny", 2, 2, 0.0, sizes=(2, 4), judged=4, resamples=3),
+        "desk": scale("desk", 20, 10, 20.0, sizes=(25, 50, 100, 200, 400, 700), judged=200, resamples=200),
+        "full": scale("full", 20, 1, 3e6, sizes=(25, 100, 400, 1600, 6400, 25600), judged=400, resamples=200),
+    },
+    claims=(
+        Claim(
+            "validation-size",
+            "with 200 validation images the operation chosen by accuracy is that of all 700 in nine of ten resampled "
+            "sets.",
+            metric="judged",
+            method="accuracy",
+            kind="bound",
+            at_least=0.9,
+            unit="share of resampled sets",
+            source="our own question; the paper scores on 25,000 images",
+            role="extension",
+        ),
+        Claim(
+            "validation-loss",
+            "and more often so where it is chosen by the loss.",
+            metric="judged",
+            method="loss",
+            baseline="accuracy",
+            better="higher",
+            unit="share of resampled sets",
+            source="our own question",
+            role="extension",
+        ),
+    ),
+    curves=(
+        Curve("agreement", "size", "The same choice again", "validation images", "share of resampled sets", log_x=True),
+    ),
+    deviations=(
+        RATES,
+        "The first decision of every edge, before any tuning; ties are broken by chance. Resampled with replacement "
+        "from the validation images themselves, so that sets of 200 and of 700 share images. Not at smoke. " + PILOTS,
+    ),
+    data=LATER,
+    over_seeds="loop",
+)
+
+RELEASED = Experiment(
+    "released",
+    title="What do the released code's rule for ties, and running statistics, cost?",
+    trial=f"{TRIALS}:selection",
+    problem=CELLS,
+    accepts=ACCEPTS,
+    arms=(
+        arm("ours", "ties by chance, 50 images", examples=50),
+        arm("by-loss", "ties by the loss, 50 images", examples=50, ties="loss"),
+        arm("first", "ties to the first operation, 50 images", examples=50, ties="first"),
+        arm("first-all", "ties to the first operation, all images", ties="first"),
+        arm("running", "scored with running statistics, all images", statistics="running"),
+        RANDOM,
+    ),
+    scales={
+        "tiny": scale("tiny", 2, 2, 0.0),
+        "desk": scale("desk", 20, 10, 40.0),
+        "full": scale("full", 20, 1, 3e6),
+    },
+    claims=(
+        Claim(
+            "released-rule",
+            "How good are networks chosen with the released rule for ties (the first operation, which is none), and "
+            "with running instead of batch statistics?",
+            metric="accuracy",
+            method="ours",
+            kind="question",
+            unit="share of test images",
+            source="the authors' code, as the method note has it",
+            role="extension",
+        ),
+    ),
+    deviations=(
+        TABLE,
+        RATES,
+        "Our own loop with the released rule for ties, not the released code. That code also lets scoring change the "
+        "running statistics, which its own scores never read; the arm with running statistics shows what reading them "
+        "would do. Not at smoke. " + PILOTS,
+    ),
+    data=LATER,
+    over_seeds="loop",
+)
+
+FRONTS = Experiment(
+    "fronts",
+    title="Are the networks on the way from the supernet to the last one good for their cost?",
+    trial=f"{TRIALS}:fronts",
+    problem=CELLS,
+    accepts=ACCEPTS,
+    arms=(
+        Arm("perturbation", "perturbation", penalty=0.0, **dict(PERTURBATION.settings)),
+        Arm("penalised", "accuracy less a fifth of the relative cost", penalty=0.2, **dict(PERTURBATION.settings)),
+        Arm(
+            "per-cost",
+            "accuracy lost for its cost",
+            penalty=0.0,
+            **(dict(PERTURBATION.settings) | {"rule": "per-cost"}),
+        ),
+        Arm("random", "random pruning", penalty=0.0, **(dict(RANDOM.settings) | {"tuned": 1})),
+    ),
+    scales={
+        "tiny": scale("tiny", 2, 2, 0.0),
+        "desk": scale("desk", 20, 10, 40.0),
+        "full": scale("full", 20, 1, 3e6),
+    },
+    claims=(
+        Claim(
+            "pareto",
+            "the networks that perturbation passes, decision by decision, beat more of the plane of cost and accuracy "
+            "than those of random pruning.",
+            metric="hypervolume",
+            method="perturbation",
+            baseline="random",
+            better="higher",
+            unit="area, of 1",
+            source="a reviewer: is it progressive pruning along a front?",
+            role="extension",
+        ),
+        Claim(
+            "pareto-cost",
+            "And where the criterion knows the cost?",
+            metric="hypervolume",
+            method="per-cost",
+            kind="question",
+            unit="area, of 1",
+            source="a reviewer's question",
+            role="extension",
+        ),
+    ),
+    deviations=(
+        RATES,
+        "Snapshots are scored as they are after their tuning, on validation images that the decisions have seen, and "
+        "not trained anew. Cost: multiplications of all operations with any weight, over those of the supernet. Not at "
+        "smoke. " + PILOTS,
+    ),
+    data=LATER,
+    over_seeds="loop",
+)
+
+PROPOSITION = Experiment(
+    "proposition",
+    title="Is the weight of proposition 1 the one that minimises the variance?",
+    trial=f"{TRIALS}:proposition",
+    arms=(
+        Arm("uncorrelated", "errors mixed a little", coupling=0.05),
+        Arm("correlated", "errors mixed", coupling=1.0),
+    ),
+    scales={
+        "tiny": Scale(2, block=2, compilation="lightest", draws=50),
+        "smoke": Scale(10, cost=1.0, compilation="lightest", draws=1000),
+        "desk": Scale(20, cost=1.0, compilation="lightest", draws=1000),
+        "full": Scale(50, cost=1.0, compilation="lightest", draws=100000),
+    },
+    claims=(
+        Claim(
+            "proposition",
+            "the weight of an operation beside a skip connection that minimises the variance of their mixture is "
+            "(V_skip − C)/(V_skip + V_op − 2C), to a millionth.",
+            metric="log10_error",
+            method="correlated",
+            kind="bound",
+            at_most=-6.0,
+            unit="log10 of the difference",
+            source="proposition 1, there for uncorrelated errors",
+            role="check",
+        ),
+    ),
+    deviations=("It holds by algebra; here it tests our code. " + PILOTS,),
+    x64=True,
+    over="data sets",
+)
