@@ -73,8 +73,8 @@ TABLE = (
 )
 RATES = (
     "Short trainings: a supernet takes 300 steps of 64 images at desk (150 of 32 at smoke), alpha's rate is raised so "
-    "that rate x steps is about that of DARTS; 30 steps of tuning (15) a decision. One learning rate for all arms, taken "
-    "after seven single networks had been trained with it, before anything was searched; nothing was tuned."
+    "that rate x steps is about that of DARTS; 30 steps of tuning (15) a decision. One learning rate for all arms, "
+    "taken after seven single networks had been trained with it, before anything was searched; nothing was tuned."
 )
 PILOTS = "The method note's pilots, made with other code and sizes, were known when this was declared."
 

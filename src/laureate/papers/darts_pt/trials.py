@@ -125,7 +125,12 @@ class Bench:
         more = {"data": self.all, "validation": None, "choice": chosen}
         state = self.whole(key, self.fixed, self.scale.table_steps, [0.5, 0.8, 1.0], **more)[-1]
         weights = weights_of(self.space, state.alpha, chosen)
-        return float(self.score(state, self.test, train=False)(weights))
+        return self.accuracy(state, weights, self.test, train=False)
+
+    def accuracy(self, state: SupernetTrainingState, weights: Array, data: Any, *, train: bool) -> float:
+        """Of a supernet with these weights."""
+        _, right = self.score(state, data, criterion="loss", train=train).examples(weights[None])
+        return float(jnp.mean(right))
 
     def score(self, state: SupernetTrainingState, data: Any, **more: Any) -> SupernetScore:
         """The scores of a supernet as it is."""
@@ -213,8 +218,8 @@ def selection(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
     supernet_key, select_key = jax.random.split(key)
     state = found.supernets(supernet_key, arm.alpha)[-1]
     chosen = searched(select_key, arm, found, state)
-    whole = found.score(state, found.validation, criterion="loss").examples(weights_of(found.space, state.alpha)[None])
-    return _worth(found, chosen) | {"supernet_accuracy": jnp.mean(whole[1])}
+    whole = found.accuracy(state, weights_of(found.space, state.alpha), found.validation, train=True)
+    return _worth(found, chosen) | {"supernet_accuracy": jnp.asarray(whole)}
 
 
 def _worth(found: Bench, chosen: SelectionResult) -> dict[str, Array]:
