@@ -18,6 +18,22 @@ ROWS = {area: importlib.import_module(f"test_{area}_contract").TYPES for area in
 # What carries or reports numbers and computes nothing.
 RECORDS = ("State", "Info", "History", "Progress", "Run", "Report", "Result", "Interval", "Accuracy", "Error")
 REASONS = {
+    "architecture": {
+        "the base of the rules, which have rows": {"AbstractSelection"},
+        "the protocol of a user's supernet": {"Supernet"},
+        "what may be chosen, was chosen and was passed: tests/architecture": {
+            "Decision",
+            "Genotype",
+            "ParetoPoint",
+            "Space",
+            "Table",
+        },
+        "scores and training of supernets: tests/architecture/test_architecture_use.py": {
+            "SupernetScore",
+            "SupernetTraining",
+        },
+        "warnings": {"ResolutionWarning", "TieWarning"},
+    },
     "decentralized": {
         "the base of the optimisers, which have rows": {"DecentralizedOptimiser"},
         "the network and its weights: tests/decentralized/test_gossip.py": {"Gossip", "Topology", "Network"},

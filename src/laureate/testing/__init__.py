@@ -5,6 +5,7 @@ the properties it has checked; a broken one raises a ``ContractError`` that says
 found and what to do. ``skip`` leaves properties out by name.
 """
 
+from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._checks import ContractError
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._gradients import check_gradient_estimator
@@ -19,6 +20,7 @@ from laureate.testing._selection import check_knockoff_sampler
 __all__ = [
     "ContractError",
     "KeyRecorder",
+    "check_architecture_selection",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
     "check_knockoff_sampler",

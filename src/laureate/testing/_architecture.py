@@ -1,0 +1,74 @@
+"""What every rule promises that turns a supernet into one network."""
+
+import warnings
+from collections.abc import Collection
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate._core import Status
+from laureate.architecture import TieWarning, select
+from laureate.testing._checks import Check, Program, keys_used_once, no_retrace, row
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["check_architecture_selection"]
+
+
+def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) -> list[str]:
+    """Check ``init``, ``decide`` and ``select`` of a rule, ours or your own (an ``AbstractSelection``).
+
+    Arguments:
+        selection: over a space with at least two edges and no nodes.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: every edge is decided once, by an operation that may be chosen, and its row becomes one-hot; cost and
+    status set, and scores that are not finite reported; no retrace for other numbers; vmap equals a loop; the same key
+    gives the same bits; no key is used twice; a state can be saved, and going on from it is the whole.
+    """
+    check = Check(type(selection).__name__, skip)
+    space = selection.space
+    generator = np.random.default_rng(0)
+    alpha = jnp.asarray(generator.normal(size=space.shape), jnp.float32)
+    scores = jnp.asarray(generator.uniform(size=space.shape[1]), jnp.float32)
+    key = jax.random.key(0)
+    program = Program(lambda key, alpha, scores: selection.decide(key, selection.init(key, alpha), scores))
+    state, info = program(key, alpha, scores)
+    if check.wants("one edge a decision"):
+        edge = int(info.place)
+        decided = np.flatnonzero(np.asarray(state.choice) >= 0).tolist()
+        check.require(decided == [edge], f"edge {edge} decided, and no other", decided, "")
+        check.require(selection.allowed[edge, int(info.chosen)], "an operation that may be chosen", info.chosen, "")
+        weights = np.asarray(selection.weights(state))
+        one_hot = np.eye(space.shape[1])[int(info.chosen)]
+        check.require((weights[edge] == one_hot).all(), "a row that is one-hot", weights[edge], "")
+    if check.wants("report"):
+        expected = int(selection.allowed[int(info.place)].sum()) if selection.uses_scores else 0
+        check.require(int(info.cost) == expected, f"a cost of {expected}", info.cost, "Networks scored.")
+        check.require(int(info.status) == Status.OK, "status OK", info.status, "All scores are finite.")
+    if selection.uses_scores and check.wants("divergence"):
+        _, told = program(key, alpha, scores.at[:].set(jnp.nan))
+        check.require(int(told.status) == Status.DIVERGED, "status DIVERGED where scores are nan", told.status, "")
+    no_retrace(check, program, [lambda: program(jax.random.key(1), alpha + 1, scores * 2)], 1)
+    if check.wants("same key, same bits"):
+        check.bits(program(key, alpha, scores), (state, info), "the same decision from the same key", "")
+    if check.wants("vmap equals a loop"):
+        keys = jax.random.split(key, 3)
+        together = jax.vmap(lambda key: selection.decide(key, selection.init(key, alpha), scores))(keys)
+        for number in range(3):
+            alone = program(keys[number], alpha, scores)
+            check.close(row(together, number), alone, 1e-6, "each decision as it is alone", "")
+    value = lambda weights: float((weights * np.arange(1, space.shape[1] + 1)).sum() + weights[0].max())  # noqa: E731
+    with warnings.catch_warnings(), KeyRecorder() as recorder:
+        warnings.simplefilter("ignore", TieWarning)
+        whole = select(jax.random.key(7), selection, alpha, value)
+        keys_used_once(check, recorder)
+        if check.wants("every edge once"):
+            places = [decision.place for decision in whole.history]
+            check.require(sorted(places) == list(range(space.num_edges)), "every edge once", places, "")
+        if check.wants("going on is the whole"):
+            part = select(jax.random.key(7), selection, alpha, value, num_decisions=1)
+            rest = select(jax.random.key(7), selection, alpha, value, state=check.saved(part.state))
+            check.bits(rest.state, whole.state, "the same end after saving and going on", "")
+    return check.finish()
