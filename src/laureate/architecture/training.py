@@ -46,7 +46,8 @@ class SupernetTraining(eqx.Module):
     decided edges never move, whatever the optimiser adds to a zero gradient.
 
     supernet: a `Supernet`.
-    optimiser: an Optax transformation for the weights. alpha_optimiser: for alpha; None: alpha is fixed.
+    optimiser: an Optax transformation for the weights.
+    alpha_optimiser: the same for alpha; None: alpha is fixed.
     measure: ``measure(output, targets) -> (loss, accuracy)`` of every example.
 
     >>> class Net:

@@ -106,7 +106,7 @@ SELECTION = Experiment(
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
         "smoke": scale("smoke", 10, 10, 25.0),
-        "desk": scale("desk", 20, 10, 100.0),
+        "desk": scale("desk", 20, 10, 130.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
@@ -238,7 +238,7 @@ BILEVEL = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 20, 10, 60.0),
+        "desk": scale("desk", 20, 10, 45.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
@@ -306,7 +306,7 @@ TRAJECTORY = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 10, 5, 60.0),
+        "desk": scale("desk", 10, 5, 25.0),
         "full": scale("full", 10, 1, 3e6),
     },
     claims=(
@@ -360,7 +360,7 @@ VALIDATION = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0, sizes=(2, 4), judged=4, resamples=3),
-        "desk": scale("desk", 20, 10, 20.0, sizes=(25, 50, 100, 200, 400, 700), judged=200, resamples=200),
+        "desk": scale("desk", 20, 10, 15.0, sizes=(25, 50, 100, 200, 400, 700), judged=200, resamples=200),
         "full": scale("full", 20, 1, 3e6, sizes=(25, 100, 400, 1600, 6400, 25600), judged=400, resamples=200),
     },
     claims=(
@@ -416,7 +416,7 @@ RELEASED = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 20, 10, 40.0),
+        "desk": scale("desk", 20, 10, 25.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
@@ -462,7 +462,7 @@ FRONTS = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 20, 10, 40.0),
+        "desk": scale("desk", 20, 10, 25.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(

@@ -8,6 +8,7 @@ import warnings
 from functools import cached_property
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -199,8 +200,9 @@ def searched(
         now["state"] = found.train(key, training, before, found.scale.tune_steps, found.scale.rate / 10, **more)
         return now["state"].alpha
 
-    # Optax's memory is begun anew, as in the released code; the learning rate is a tenth.
-    now["state"] = training.init(state.params, state.net_state, state.alpha)
+    # As in the released code: the weights' optimiser begins anew, at a tenth of its rate; alpha's goes on.
+    begun = training.init(state.params, state.net_state, state.alpha)
+    now["state"] = begun._replace(alpha_state=state.alpha_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TieWarning)  # how many there were is reported
         warnings.simplefilter("ignore", ResolutionWarning)
@@ -260,20 +262,12 @@ def validation(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     supernet_key, resample_key = jax.random.split(key)
     state = found.supernets(supernet_key, "bilevel")[-1]
     weights, score = weights_of(found.space, state.alpha), found.score(state, found.validation, criterion="loss")
-    agreement = []
+    noise, more, agreement = eqx.filter_jit(choice_noise), {"num_resamples": scale.resamples}, []
     for edge in range(found.space.num_edges):
         loss, accuracy = score.examples(without_operations(weights, jnp.asarray(edge)))
         values, edge_key = (loss if arm.criterion == "loss" else accuracy), jax.random.fold_in(resample_key, edge)
-        agreement.append(
-            [
-                float(
-                    choice_noise(
-                        edge_key, values, size=size, criterion=arm.criterion, num_resamples=scale.resamples
-                    ).agreement
-                )
-                for size in scale.sizes
-            ]
-        )
+        reports = [noise(edge_key, values, size=size, criterion=arm.criterion, **more) for size in scale.sizes]
+        agreement.append([float(report.agreement) for report in reports])
     mean = np.mean(agreement, axis=0)
     return {
         "agreement": jnp.asarray(mean),
