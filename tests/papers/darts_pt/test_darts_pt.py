@@ -13,7 +13,8 @@ from laureate.architecture import SelectionResult, Space, Table
 from laureate.lab.claim import Settings
 from laureate.papers.darts_pt import trials
 from laureate.papers.darts_pt.about import PAPER
-from laureate.papers.darts_pt.experiments import FRONTS, SELECTION, SIZES, STEPS
+from laureate.papers.darts_pt.experiments import SELECTION, SIZES, STEPS
+from laureate.papers.darts_pt.experiments_around import FRONTS
 from laureate.problems.supernets import CellSupernet
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_supernet.py"

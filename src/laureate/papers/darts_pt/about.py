@@ -1,15 +1,8 @@
 """Wang, Cheng, Chen, Tang & Hsieh (ICLR 2021): operations are chosen by what their removal costs, not by weight."""
 
 from laureate.lab.claim import Paper
-from laureate.papers.darts_pt.experiments import (
-    BILEVEL,
-    FRONTS,
-    PROPOSITION,
-    RELEASED,
-    SELECTION,
-    TRAJECTORY,
-    VALIDATION,
-)
+from laureate.papers.darts_pt.experiments import BILEVEL, PROPOSITION, SELECTION
+from laureate.papers.darts_pt.experiments_around import FRONTS, RELEASED, TRAJECTORY, VALIDATION
 
 __all__ = ["PAPER"]
 
