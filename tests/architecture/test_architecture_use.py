@@ -296,7 +296,7 @@ def test_a_step_is_alpha_on_validation_then_weights_on_training(trained):
     @jax.jit
     def slopes(params, alpha, new_alpha):
         loss = lambda p, a, batch: sgd.loss(  # noqa: E731
-            p, start.net_state, effective_weights(sgd.space, a, choice), batch, KEY
+            KEY, p, start.net_state, effective_weights(sgd.space, a, choice), batch
         )[0]
         return jax.grad(loss, 1)(params, alpha, OTHER), jax.value_and_grad(loss)(params, new_alpha, DATA)
 

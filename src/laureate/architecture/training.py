@@ -81,7 +81,7 @@ class SupernetTraining(eqx.Module):
         return SupernetTrainingState(params, net_state, alpha, self.optimiser.init(params), alpha_state)
 
     def loss(
-        self, params: Any, net_state: Any, weights: Array, batch: tuple[Any, Any], key: Array
+        self, key: Key[Array, ""], params: Any, net_state: Any, weights: Array, batch: tuple[Any, Any]
     ) -> tuple[Float[Array, ""], Any]:
         """(the batch's mean loss, the supernet's new state)."""
         inputs, targets = batch
@@ -98,8 +98,8 @@ class SupernetTraining(eqx.Module):
     ) -> tuple[SupernetTrainingState, SupernetTrainingInfo]:
         """One step of the weights; alpha stays."""
         weights = effective_weights(self.space, state.alpha, choice, kept)
-        slope = jax.value_and_grad(self.loss, has_aux=True)
-        (loss, net_state), gradient = slope(state.params, state.net_state, weights, batch, key)
+        slope = jax.value_and_grad(self.loss, argnums=1, has_aux=True)
+        (loss, net_state), gradient = slope(key, state.params, state.net_state, weights, batch)
         changes, optimiser_state = self.optimiser.update(gradient, state.optimiser_state, state.params)
         params = optax.apply_updates(state.params, changes)
         status = jnp.where(jnp.isfinite(loss), int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)
@@ -122,7 +122,7 @@ class SupernetTraining(eqx.Module):
 
         def validation(alpha: Array) -> Array:
             weights = effective_weights(self.space, alpha, choice, kept)
-            return self.loss(state.params, state.net_state, weights, validation_batch, alpha_key)[0]
+            return self.loss(alpha_key, state.params, state.net_state, weights, validation_batch)[0]
 
         gradient = jax.grad(validation)(state.alpha)
         changes, alpha_state = self.alpha_optimiser.update(gradient, state.alpha_state, state.alpha)
