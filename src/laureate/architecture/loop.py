@@ -1,7 +1,7 @@
 """One call for every rule: decide, tune, decide, until one network is left. The supernet may be in any framework."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -121,14 +121,19 @@ def select(
 
 
 def _projections(space: Space, drops: np.ndarray) -> set[int]:
-    """The decisions after which the supernet is tuned: the last of one edge a cell type; the last drop of a node."""
+    """The decisions after which the supernet is tuned: one edge of each cell type, then one crowded node of each."""
     kinds = space.cells or ("",) * space.num_edges
-    sizes = [kinds.count(kind) for kind in set(kinds)]
-    # How many cell types still have an edge for the p-th projection.
-    turns = [sum(size > place for size in sizes) for place in range(max(sizes))]
-    ends = set((np.cumsum(turns) - 1).tolist())
-    changes = [i for i in range(len(drops)) if i + 1 == len(drops) or drops[i + 1] != drops[i]]
-    return ends | {space.num_edges + i for i in changes}
+    # The last drop of each node, in their order; then of each turn of nodes.
+    last = [i for i in range(len(drops)) if i + 1 == len(drops) or drops[i + 1] != drops[i]]
+    turns = _turns([kinds[inputs[0]] for inputs in space.crowded])
+    return set(_turns(kinds)) | {space.num_edges + last[turn] for turn in turns}
+
+
+def _turns(kinds: Sequence[str]) -> list[int]:
+    """Where the p-th of every cell type has had its turn; a type may have fewer than another."""
+    sizes = [list(kinds).count(kind) for kind in set(kinds)]
+    turns = [sum(size > place for size in sizes) for place in range(max(sizes, default=0))]
+    return (np.cumsum(turns, dtype=int) - 1).tolist()
 
 
 class _Scorer:
@@ -153,9 +158,9 @@ class _Scorer:
         else:
             found = {i: self.one(given[i], name) for i, name in names.items()}
             self.count += len(names)
-        scores, losses = np.zeros(len(given)), np.zeros(len(given))
-        for i, (score, loss) in found.items():
-            scores[i], losses[i] = score, loss
+        scores, losses = np.zeros((2, len(given)))
+        here = list(found)
+        scores[here], losses[here] = (_told_apart(np.asarray(column)) for column in zip(*found.values(), strict=True))
         return scores, losses if selection.ties == "loss" else None
 
     def _many(self, given: np.ndarray, names: dict[int, str]) -> dict[int, tuple[float, float]]:
@@ -213,6 +218,12 @@ class _Scorer:
                 "by 2, 4 and 8. Does the supernet normalise them? Then removing an operation only strengthens the "
                 "others: take the normalisation out, weights are given normalised."
             )
+
+
+def _told_apart(scores: np.ndarray) -> np.ndarray:
+    """The scores, less their mean where single precision would take different ones for equal: a sum of many losses."""
+    exact = jnp.result_type(float)
+    return scores if len(set(scores.astype(exact))) == len(set(scores)) else scores - scores.mean()
 
 
 def _tuned(answer: Any, state: SelectionState) -> Array:

@@ -18,7 +18,8 @@ class PerturbationSelection(AbstractSelection):
     o*_e = argmin_o accuracy(supernet | w_eo = 0),   or argmax_o loss(supernet | w_eo = 0)
 
     One edge after the other, the supernet tuned in between; then of every node with more than ``keep`` inputs the edge
-    whose removal costs least is dropped, one at a time, each time with the others scored anew (Ruochen Wang, Minhao
+    whose removal costs least is dropped, one at a time, each time with the others scored anew without it (the released
+    code leaves dropped edges of the node in place until the node is done) (Ruochen Wang, Minhao
     Cheng, Xiangning Chen, Xiaocheng Tang and Cho-Jui Hsieh, ICLR 2021). ``select`` runs it.
 
     space: what may be chosen.

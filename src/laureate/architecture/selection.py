@@ -52,6 +52,13 @@ class SelectionInfo(NamedTuple):
     status: Int[Array, ""]
 
 
+def _in_turn(before: Int[Array, " n"], kinds: Sequence[str]) -> Int[Array, " n"]:
+    """One of every cell type in turn: sorted by its place among those of its type, then by type."""
+    types = jnp.asarray([sorted(set(kinds)).index(kind) for kind in kinds], jnp.int32)
+    place = jnp.sum((types == types[:, None]) & (before < before[:, None]), axis=1)
+    return jnp.argsort(place * len(set(kinds)) + types).astype(jnp.int32)
+
+
 class AbstractSelection(eqx.Module):
     """The base of the rules that turn a supernet into one network: only what makes a candidate important differs."""
 
@@ -80,7 +87,7 @@ class AbstractSelection(eqx.Module):
         """How much each candidate is needed: of operations the most important is taken, of edges the least dropped.
 
         strength: softmax(α) of the operations; of an edge, the largest of those that may be chosen.
-        scores: of the supernet without the candidate; zeros where the rule does not use them.
+        scores: of the supernet without the candidate, up to a constant; zeros where the rule does not use them.
         """
 
     @property
@@ -96,20 +103,17 @@ class AbstractSelection(eqx.Module):
         space = self.space
         alpha = jnp.zeros(space.shape) if alpha is None else check_alpha(type(self).__name__, space, alpha)
         edge_key, node_key = jax.random.split(key)
-        edges, crowded = jnp.arange(space.num_edges, dtype=jnp.int32), space.crowded
-        # One edge of every cell type in turn: sorted by its place among the edges of its type, then by type.
         kinds = space.cells or ("",) * space.num_edges
-        types = jnp.asarray([sorted(set(kinds)).index(kind) for kind in kinds])
-        before = self._priority(edge_key)
-        place = jnp.sum((types == types[:, None]) & (before < before[:, None]), axis=1)
-        order = edges[jnp.argsort(place * len(set(kinds)) + types)]
-        # A node that is begun is finished before the next.
-        queue = [node for node, inputs in enumerate(crowded) for _ in range(len(inputs) - space.keep)]
-        drops = jnp.asarray(queue, jnp.int32)
-        if queue and self.order == "random":
-            drops = drops[jnp.argsort(jax.random.permutation(node_key, len(crowded))[drops])]
+        order = _in_turn(self._priority(edge_key), kinds)
+        nodes = jnp.arange(len(space.crowded))
+        if self.order == "random":
+            nodes = jax.random.permutation(node_key, nodes)
         elif self.order == "reverse":
-            drops = drops[::-1]
+            nodes = nodes[::-1]
+        nodes = _in_turn(nodes, [kinds[inputs[0]] for inputs in space.crowded])
+        # A node that is begun is finished before the next.
+        too_many = np.asarray([len(inputs) - space.keep for inputs in space.crowded], int)
+        drops = jnp.repeat(nodes, jnp.asarray(too_many)[nodes], total_repeat_length=int(too_many.sum()))
         undecided = jnp.full(space.num_edges, -1, jnp.int32)
         return SelectionState(alpha, undecided, undecided < 0, order, drops, jnp.asarray(0, jnp.int32))
 
@@ -179,13 +183,15 @@ class AbstractSelection(eqx.Module):
     ) -> tuple[Array, SelectionInfo]:
         """The most (sign 1) or least (sign -1) important candidate; ties by the rule."""
         rule_key, tie_key = jax.random.split(key)
-        scores = jnp.zeros_like(strength) if scores is None else jnp.asarray(scores, strength.dtype)
+        exact = jnp.result_type(float)  # alpha may have half the bits, in which accuracies would be equal
+        strength = strength.astype(exact)
+        scores = jnp.zeros_like(strength) if scores is None else jnp.asarray(scores, exact)
         importance = self.importance(rule_key, strength, scores)
         candidates = jnp.where(allowed, sign * importance, -jnp.inf)
         tied = allowed & (candidates >= candidates.max())
         chance = jnp.zeros_like(strength) if self.ties == "first" else jax.random.uniform(tie_key, strength.shape)
         if self.ties == "loss" and losses is not None:  # what raises the loss more is needed more; then chance
-            second = jnp.where(tied, sign * jnp.asarray(losses, strength.dtype), -jnp.inf)
+            second = jnp.where(tied, sign * jnp.asarray(losses, exact), -jnp.inf)
             tied = tied & (second >= second.max())
         chosen = jnp.argmax(jnp.where(tied, chance, -1.0)).astype(jnp.int32)
         fine = jnp.all(jnp.where(allowed, jnp.isfinite(importance), True))

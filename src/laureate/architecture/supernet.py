@@ -68,7 +68,7 @@ def score_weights(
     ``train`` the batch's own statistics normalise, since running ones are wrong for a supernet that lacks an
     operation; what new statistics come out of it is dropped.
 
-    data: (inputs, targets) to score on, as one batch. key: one for each example of weights is made of it.
+    data: (inputs, targets) to score on, as one batch. key: one for each array of weights is made of it.
     measure: ``measure(output, targets) -> (loss, accuracy)``, one row an example.
     """
     inputs, targets = data
@@ -85,10 +85,12 @@ class SupernetScore:
     """A ``score_fn`` for ``select``, of a supernet in JAX: all operations of an edge in one compiled call.
 
     supernet: a `Supernet`. params, state: of it; both may be set anew after tuning.
-    data: (inputs, targets) to score on, all at once.
+    data: (inputs, targets) to score on.
     criterion: "accuracy" or "loss", as in `PerturbationSelection`; "both" for ``ties="loss"``, with accuracy first.
     key: for operations that draw random numbers: every candidate has a key of its own, the same at every call.
     train: with statistics of the batch (True) or the running ones.
+    batch_size: examples that are scored, and normalised, together; None: all at once, which takes memory for all
+        candidates. A last batch that is smaller is a program of its own.
 
     >>> class Net:
     ...     ops = (("none", "double"),)
@@ -110,11 +112,13 @@ class SupernetScore:
         key: Key[Array, ""] | None = None,
         measure: Callable[[Any, Any], tuple[Array, Array]] = cross_entropy,
         train: bool = True,
+        batch_size: int | None = None,
     ):
         rule = "'accuracy', 'loss' or 'both'"
         require("SupernetScore", "criterion", rule, criterion, lambda c: c in ("accuracy", "loss", "both"))
         count = len(jax.tree.leaves(data[1])[0])
         require("SupernetScore", "data", "at least one example", count, lambda n: n > 0)
+        require("SupernetScore", "batch_size", "None or >= 1", batch_size, lambda n: n is None or n >= 1)
         if criterion == "accuracy" and count < 1 / SMALLEST_STEP:
             warnings.warn(
                 f"SupernetScore.data: accuracy on {count} examples moves in steps of 1/{count} = {100 / count:.2g} "
@@ -124,11 +128,18 @@ class SupernetScore:
             )
         self.supernet, self.params, self.state, self.data = supernet, params, state, data
         self.criterion, self.key, self.measure, self.train = criterion, key, measure, train
+        self.batch_size = count if batch_size is None else batch_size
 
     def examples(self, weights: Float[Array, "k edges ops"]) -> tuple[Array, Array]:
         """(loss, accuracy) of every example, ``[k, examples]`` each: what ``choice_noise`` is given."""
-        more = {"key": self.key, "measure": self.measure, "train": self.train}
-        return score_weights(self.supernet, self.params, self.state, jnp.asarray(weights), self.data, **more)
+        weights, found = jnp.asarray(weights), []
+        for start in range(0, len(jax.tree.leaves(self.data[1])[0]), self.batch_size):
+            batch = jax.tree.map(lambda rows, at=start: rows[at : at + self.batch_size], self.data)
+            key = None if self.key is None else jax.random.fold_in(self.key, start)
+            more = {"key": key, "measure": self.measure, "train": self.train}
+            found.append(score_weights(self.supernet, self.params, self.state, weights, batch, **more))
+        loss, accuracy = (jnp.concatenate(values, axis=1) for values in zip(*found, strict=True))
+        return loss, accuracy
 
     def many(self, weights: Float[Array, "k edges ops"]) -> Any:
         """The score of each of several arrays of weights."""
@@ -147,7 +158,7 @@ def check_supernet(
     """Raise where a supernet breaks what selection relies on; a few calls of ``apply``, nothing is compiled for later.
 
     Checked: it takes weights of its space and gives finite numbers; it uses weights as they are (rows multiplied by 2
-    change something); an operation without weight changes nothing, to the last bit.
+    change something).
 
     key_reuse: also that no key is used for two draws, as operations that add noise may do.
 

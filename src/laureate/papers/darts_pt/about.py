@@ -2,7 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.darts_pt.experiments import BILEVEL, PROPOSITION, SELECTION
-from laureate.papers.darts_pt.experiments_around import FRONTS, RELEASED, TRAJECTORY, VALIDATION
+from laureate.papers.darts_pt.experiments_around import ALPHA_RATE, FRONTS, RELEASED, TRAJECTORY, VALIDATION
 
 __all__ = ["PAPER"]
 
@@ -36,5 +36,5 @@ PAPER = Paper(
         'assert found.genotype.ops == ("conv3", "skip")\n'
     ),
     meaning="",
-    experiments=(SELECTION, BILEVEL, TRAJECTORY, VALIDATION, RELEASED, FRONTS, PROPOSITION),
+    experiments=(SELECTION, BILEVEL, ALPHA_RATE, TRAJECTORY, VALIDATION, RELEASED, FRONTS, PROPOSITION),
 )

@@ -15,6 +15,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from laureate._core import require
 from laureate.architecture import (
     AbstractSelection,
     MagnitudeSelection,
@@ -39,7 +40,7 @@ from laureate.architecture import (
 from laureate.architecture import effective_weights as weights_of
 from laureate.lab.claim import Settings
 
-__all__ = ["bench", "fronts", "proposition", "selection", "trajectory", "validation"]
+__all__ = ["bench", "fronts", "proposition", "rates", "selection", "trajectory", "validation"]
 
 PIECES = 10  # of a supernet's training, at the end of each of which it is kept
 # What training depends on; experiments with the same share tables and supernets.
@@ -66,17 +67,24 @@ class Bench:
             optax.inject_hyperparams(optax.sgd)(learning_rate=scale.rate, momentum=0.9),
         )
         # DARTS' own: Adam with a short memory of the mean, and weight decay.
-        adam = optax.chain(optax.add_decayed_weights(1e-3), optax.adam(scale.alpha_rate, b1=0.5))
+        adam = optax.chain(
+            optax.add_decayed_weights(1e-3),
+            optax.inject_hyperparams(optax.adam)(learning_rate=scale.alpha_rate, b1=0.5),
+        )
         self.fixed = SupernetTraining(problem, optimiser)
         self.learned = SupernetTraining(problem, optimiser, alpha_optimiser=adam)
         self.space = self.fixed.space
-        self._supernets: dict[tuple[bytes, str], list[SupernetTrainingState]] = {}
+        self._supernets: dict[tuple[bytes, str, float], list[SupernetTrainingState]] = {}
 
-    def start(self, key: Array, training: SupernetTraining) -> SupernetTrainingState:
-        """A supernet before training. Alpha begins near zero, as in DARTS."""
+    def start(self, key: Array, training: SupernetTraining, factor: float = 1.0) -> SupernetTrainingState:
+        """A supernet before training. Alpha begins near zero, as in DARTS; its rate is ``factor`` times the usual."""
         params_key, alpha_key = jax.random.split(key)
         alpha = 1e-3 * jax.random.normal(alpha_key, self.space.shape)
-        return training.init(*self.problem.init(params_key), alpha)
+        state = training.init(*self.problem.init(params_key), alpha)
+        if state.alpha_state is None:
+            return state
+        rate = jnp.asarray(self.scale.alpha_rate * factor)
+        return state._replace(alpha_state=optax.tree_utils.tree_set(state.alpha_state, learning_rate=rate))
 
     def train(
         self, key: Array, training: SupernetTraining, state: SupernetTrainingState, steps: int, rate: float, **more: Any
@@ -88,10 +96,12 @@ class Bench:
         batch = min(self.scale.batch, len(data[1]))
         return train_supernet(key, training, state, data, validation, steps, batch, **more)[0]
 
-    def whole(self, key: Array, training: SupernetTraining, steps: int, ends: list[float], **more: Any) -> list[Any]:
+    def whole(
+        self, key: Array, training: SupernetTraining, steps: int, ends: list[float], factor: float = 1.0, **more: Any
+    ) -> list[Any]:
         """A training with a rate that falls to 0.3 and 0.1 of itself after a half and 0.8; kept at the ends named."""
         init_key, train_key = jax.random.split(key)
-        state, done, kept = self.start(init_key, training), 0, []
+        state, done, kept = self.start(init_key, training, factor), 0, []
         for end in ends:
             share = done / steps
             rate = self.scale.rate * (1.0 if share < 0.5 else 0.3 if share < 0.8 else 0.1)
@@ -101,14 +111,14 @@ class Bench:
             kept.append(state)
         return kept
 
-    def supernets(self, key: Array, alpha: str) -> list[SupernetTrainingState]:
+    def supernets(self, key: Array, alpha: str, factor: float = 1.0) -> list[SupernetTrainingState]:
         """The supernet of a seed after each tenth of its training. alpha: "bilevel", "one-level" or "fixed"."""
-        place = (np.asarray(jax.random.key_data(key)).tobytes(), alpha)
+        place = (np.asarray(jax.random.key_data(key)).tobytes(), alpha, factor)
         if place not in self._supernets:
             training = self.fixed if alpha == "fixed" else self.learned
             more = {"data": self.all, "validation": self.all} if alpha == "one-level" else {}
             ends = [(piece + 1) / PIECES for piece in range(PIECES)]
-            self._supernets[place] = self.whole(key, training, self.scale.steps, ends, **more)
+            self._supernets[place] = self.whole(key, training, self.scale.steps, ends, factor, **more)
         return self._supernets[place]
 
     @cached_property
@@ -166,15 +176,24 @@ def rule_of(arm: Settings, found: Bench) -> AbstractSelection:
     if arm.rule == "perturbation":
         return PerturbationSelection(found.space, exclude=exclude, criterion=arm.criterion, ties=arm.ties)
     if arm.rule == "per-cost":
+        require("fronts", "ops", "the same on every edge", found.space.ops, lambda ops: len(set(ops)) == 1)
         return PerCost(found.space, costs=tuple(map(cost_of, found.space.ops[0])))
     rule = MagnitudeSelection if arm.rule == "magnitude" else RandomSelection
     return rule(found.space, exclude=exclude, ties=arm.ties)
 
 
 def searched(
-    key: Array, arm: Settings, found: Bench, state: SupernetTrainingState, penalty: float = 0.0, snapshots: bool = False
+    key: Array,
+    arm: Settings,
+    found: Bench,
+    state: SupernetTrainingState,
+    penalty: float = 0.0,
+    passed: list[SupernetTrainingState] | None = None,
 ) -> SelectionResult:
-    """One network out of a supernet, by the rule of an arm, with its tuning where the arm has any."""
+    """One network out of a supernet, by the rule of an arm, with its tuning where the arm has any.
+
+    penalty: of a network's relative cost, taken off its score. passed: gets the supernet as it is after each tuning.
+    """
     validation = jax.tree.map(lambda rows: rows[: arm.examples] if arm.examples else rows, found.validation)
     criterion = "both" if arm.ties == "loss" else arm.criterion
     now = {"state": state}
@@ -198,6 +217,8 @@ def searched(
         if arm.alpha == "one-level":
             more |= {"data": found.all, "validation": found.all}
         now["state"] = found.train(key, training, before, found.scale.tune_steps, found.scale.rate / 10, **more)
+        if passed is not None:
+            passed.append(now["state"])
         return now["state"].alpha
 
     # As in the released code: the weights' optimiser begins anew, at a tenth of its rate; alpha's goes on.
@@ -207,14 +228,15 @@ def searched(
         warnings.simplefilter("ignore", TieWarning)  # how many there were is reported
         warnings.simplefilter("ignore", ResolutionWarning)
         tune_fn = tune if arm.tuned else None
-        return select(key, rule_of(arm, found), state.alpha, Score(), tune_fn, snapshots=snapshots)
+        return select(key, rule_of(arm, found), state.alpha, Score(), tune_fn)
 
 
 def selection(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """What the network that an arm chooses is worth.
 
-    accuracy: when trained alone. rank: the share of the other networks that are better. none_share: edges that got
-    ``none``. ties: decisions that scores did not make. supernet_accuracy: on validation images, before any decision.
+    accuracy: when trained alone. rank: the share of the other networks that are better. none_share, skip_share: of
+    edges that got ``none`` or ``skip``. ties: decisions that scores did not make. supernet_accuracy: on validation
+    images, before any decision.
     """
     found = bench(problem, scale)
     supernet_key, select_key = jax.random.split(key)
@@ -232,11 +254,28 @@ def _worth(found: Bench, chosen: SelectionResult) -> dict[str, Array]:
         "regret": table.value(table.best()) - table.value(chosen.choice),
         "rank": table.rank(chosen.choice) / (found.space.size - 1),
         "none_share": np.mean([name == "none" for name in names]),
+        "skip_share": np.mean([name == "skip" for name in names]),
         "ties": float(sum(decision.tied > 1 for decision in chosen.history)),
         "scored": float(chosen.num_scores),
         "table_mean": table.means.mean(),
     }
     return {name: jnp.asarray(value, float) for name, value in metrics.items()}
+
+
+def rates(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """The same where alpha was learned at ``arm.factor`` times its rate.
+
+    With 0 the factor is the one of ``scale.factors`` whose whole supernet has the best validation accuracy, the first
+    of equals. factor: the one taken.
+    """
+    found = bench(problem, scale)
+    supernet_key, select_key = jax.random.split(key)
+    tried = [arm.factor] if arm.factor else scale.factors
+    states = [found.supernets(supernet_key, "bilevel", factor)[-1] for factor in tried]
+    wholes = [found.accuracy(s, weights_of(found.space, s.alpha), found.validation, train=True) for s in states]
+    best = int(np.argmax(wholes))
+    worth = _worth(found, searched(select_key, arm, found, states[best]))
+    return worth | {"supernet_accuracy": jnp.asarray(wholes[best]), "factor": jnp.asarray(tried[best], float)}
 
 
 def trajectory(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
@@ -293,12 +332,12 @@ def fronts(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     """The area under accuracy against cost of the networks that a selection passes, and its last network."""
     found = bench(problem, scale)
     supernet_key, select_key = jax.random.split(key)
-    state = found.supernets(supernet_key, arm.alpha)[-1]
-    chosen = searched(select_key, arm, found, state, penalty=arm.penalty, snapshots=True)
-    # A snapshot's score without what was taken off for its cost.
+    state, passed = found.supernets(supernet_key, arm.alpha)[-1], []
+    chosen = searched(select_key, arm, found, state, penalty=arm.penalty, passed=passed)
+    # A snapshot is worth what it gets right of the test images, which no decision has seen.
     history = [
-        step._replace(score=(step.score or 0.0) + arm.penalty * relative_cost(found, step.weights))
-        for step in chosen.history
+        step._replace(score=found.accuracy(after, jnp.asarray(step.weights), found.test, train=True))
+        for step, after in zip(chosen.history, passed, strict=True)
     ]
     points = pareto(history, lambda weights: relative_cost(found, weights))
     return _worth(found, chosen) | {
