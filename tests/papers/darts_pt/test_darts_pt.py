@@ -68,8 +68,10 @@ def test_each_arm_has_the_rule_its_name_says():
     assert rules["magnitude"].exclude == ()
     assert rules["without-none"].exclude == ("none",)
     assert rules["perturbation-loss"].criterion == "loss"
-    lost = rules["per-cost"].importance(None, None, jnp.array([0.5, 0.4, 0.1]))
-    np.testing.assert_allclose(lost, [0.0, 0.1, 0.04], rtol=1e-5)
+    mixed = trials.PerCost(Space([("skip", "conv3", "none"), ("conv3", "skip")]), order="reverse")
+    _, info = mixed.decide(jax.random.key(0), mixed.init(jax.random.key(0)), jnp.array([0.1, 0.4, 0.9]))
+    np.testing.assert_allclose(info.importance, [0.03, 0.0, -np.inf], atol=1e-6)  # 0.3 lost / (1 + 9); edge 1
+    assert int(info.chosen) == 0
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ keys do not depend on seeds. So are the supernets, which the arms of a seed shar
 
 import warnings
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +15,6 @@ import numpy as np
 import optax
 from jax import Array
 
-from laureate._core import require
 from laureate.architecture import (
     AbstractSelection,
     MagnitudeSelection,
@@ -23,6 +22,7 @@ from laureate.architecture import (
     RandomSelection,
     ResolutionWarning,
     SelectionResult,
+    Space,
     SupernetScore,
     SupernetTraining,
     SupernetTrainingState,
@@ -159,15 +159,16 @@ def bench(problem: Any, scale: Settings) -> Bench:
     return _benches[place]
 
 
-class PerCost(AbstractSelection):
-    """Keep the operation whose removal costs most accuracy for what it costs to compute; ``costs`` one an operation."""
+class PerCost(PerturbationSelection):
+    """Keep the operation whose removal costs most accuracy for what it costs to compute."""
 
-    costs: tuple[float, ...] = ()
-    uses_scores: ClassVar[bool] = True
-
-    def importance(self, key: Array, strength: Array, scores: Array) -> Array:
-        """The accuracy lost, over one plus the cost."""
-        return (scores.max() - scores) / (1.0 + jnp.asarray(self.costs))
+    def decide(self, key: Array, state: Any, scores: Any = None, losses: Any = None) -> Any:
+        """By the accuracy lost over one plus the cost."""
+        edge = state.order[state.step]
+        lost = (jnp.max(scores, where=jnp.asarray(self.allowed)[edge], initial=0.0) - scores) / (
+            1.0 + jnp.asarray(costs_of(self.space))[edge]
+        )
+        return super().decide(key, state, -lost, losses)
 
 
 def rule_of(arm: Settings, found: Bench) -> AbstractSelection:
@@ -176,8 +177,7 @@ def rule_of(arm: Settings, found: Bench) -> AbstractSelection:
     if arm.rule == "perturbation":
         return PerturbationSelection(found.space, exclude=exclude, criterion=arm.criterion, ties=arm.ties)
     if arm.rule == "per-cost":
-        require("fronts", "ops", "the same on every edge", found.space.ops, lambda ops: len(set(ops)) == 1)
-        return PerCost(found.space, costs=tuple(map(cost_of, found.space.ops[0])))
+        return PerCost(found.space)
     rule = MagnitudeSelection if arm.rule == "magnitude" else RandomSelection
     return rule(found.space, exclude=exclude, ties=arm.ties)
 
@@ -320,11 +320,17 @@ def cost_of(name: str) -> float:
     return {"none": 0.0, "skip": 0.0, "avg3": 1.0}.get(name, 9.0)
 
 
+def costs_of(space: Space) -> np.ndarray:
+    """Of every operation of every edge."""
+    costs = np.zeros(space.shape)
+    for edge, names in enumerate(space.ops):
+        costs[edge, : len(names)] = list(map(cost_of, names))
+    return costs
+
+
 def relative_cost(found: Bench, weights: np.ndarray) -> float:
     """The cost of the operations that have any weight, over that of all."""
-    costs = np.zeros(found.space.shape)
-    for edge, names in enumerate(found.space.ops):
-        costs[edge, : len(names)] = list(map(cost_of, names))
+    costs = costs_of(found.space)
     return float(costs[np.asarray(weights) > 0].sum() / costs.sum())
 
 
