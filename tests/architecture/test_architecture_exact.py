@@ -187,6 +187,8 @@ def test_tuning_after_every_projection_and_a_new_alpha_is_used():
     assert [step for *_, step in calls] == [1, 2, 3]
     assert found.state.alpha.tolist() == [[2, 0], [0, 1], [0, 2]]
     assert (calls[0][1][0] == [1, 0]).all()
+    # A snapshot is what the tuning left: one-hot where decided, the new alpha's softmax elsewhere.
+    np.testing.assert_allclose(found.history[0].weights[1:], [[1 / (1 + np.e), np.e / (1 + np.e)]] * 2, rtol=1e-6)
     assert found.num_scores == 0
     data = [tuple(jax.random.key_data(key).tolist()) for key, *_ in calls]
     assert len(set(data)) == 3
@@ -202,6 +204,39 @@ def test_cell_types_are_decided_side_by_side():
     assert tuned == [2, 4, 5]
     seen = {tuple(select(jax.random.key(k), rule).state.order.tolist()) for k in range(20)}
     assert len(seen) > 3  # the order within a type is drawn
+
+
+def test_two_cells_of_darts_take_seventeen_projections():
+    """Fourteen edges of each type side by side, then three crowded nodes of each: one tuning a pair."""
+    nodes = (0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3)
+    space = Space([NAMES[1:3]] * 28, nodes=nodes * 2, cells=("normal",) * 14 + ("reduce",) * 14)
+    for order, expected in {"fixed": (1, 2, 3), "reverse": (3, 2, 1), "random": None}.items():
+        tuned = []
+        tune = lambda key, weights, state, tuned=tuned: tuned.append(int(state.step))  # noqa: E731
+        found = select(KEY, RandomSelection(space, order=order), tune_fn=tune)
+        drops = [decision.chosen for decision in found.history[28:]]
+        places = list(dict.fromkeys((space.cells[edge], space.nodes[edge]) for edge in drops))
+        assert [cell for cell, _ in places] == ["normal", "reduce"] * 3
+        if expected:
+            assert tuple(node for _, node in places[::2]) == tuple(node for _, node in places[1::2]) == expected
+        assert len(tuned) == 17
+        assert tuned[:14] == list(range(2, 30, 2))
+        too_many = [nodes.count(node) - 2 for _, node in places]
+        assert tuned[14:] == [28 + sum(too_many[: 2 * turn]) for turn in (1, 2, 3)]
+        assert sorted(np.bincount(np.asarray(nodes * 2)[list(found.genotype.kept)])) == [4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("alpha", [np.zeros((1, 4), np.float16), np.zeros((1, 4), np.float32)])
+def test_scores_keep_their_digits(alpha):
+    """Sums of losses that differ in the eleventh digit; and alpha of half precision, in which 0.8126 is 0.8125."""
+    extra = np.array([0.3, 0.1, 0.4, 0.2])
+    loss = lambda weights: 1e9 - float(extra @ weights[0])  # noqa: E731
+    found = select(KEY, PerturbationSelection(Space([NAMES]), criterion="loss", order="fixed"), alpha, loss)
+    assert found.choice == (2,)
+    assert found.history[0].tied == 1
+    accuracy = lambda weights: 0.8125 + 1e-4 * float(extra @ weights[0])  # noqa: E731
+    found = select(KEY, PerturbationSelection(Space([NAMES])), alpha, accuracy)
+    assert (found.choice, found.history[0].tied) == ((2,), 1)
 
 
 @pytest.mark.parametrize("ops", [2, 3])

@@ -31,6 +31,7 @@ from laureate.architecture import (
     tabular,
     train_supernet,
 )
+from laureate.architecture.training import _Steps
 from laureate.problems.supernets import CellSupernet
 
 KEY = jax.random.key(0)
@@ -104,6 +105,10 @@ BAD = {
     "space": (lambda: RandomSelection(NAMES), "RandomSelection.space must be a Space; .* Space.of"),
     "exclude": (lambda: RandomSelection(SPACE, exclude=NAMES), "such that edge 0 has an operation left"),
     "exclude a word": (lambda: RandomSelection(SPACE, exclude="none"), "exclude must be a tuple of names"),
+    "exclude what is not there": (
+        lambda: RandomSelection(SPACE, exclude=("zero",)),
+        r"exclude must be among conv3, none, skip; got \('zero',\)",
+    ),
     "an order that lacks edges": (
         lambda: select(KEY, RandomSelection(SPACE, order=lambda key, space: (0, 0))),
         r"each of 0..1 once; got \[0, 0\]",
@@ -149,7 +154,10 @@ BAD = {
         lambda: select(KEY, MagnitudeSelection(SPACE), [[0.0, 1, 2]] * 2, tune_fn=lambda k, w, s: s.alpha[:1]),
         r"tune_fn's answer must be alpha of shape \(2, 3\)",
     ),
-    "decisions": (lambda: select(KEY, RandomSelection(SPACE), num_decisions=-1), "num_decisions must be"),
+    "decisions": (
+        lambda: select(KEY, RandomSelection(SPACE), num_decisions=-1),
+        "num_decisions must be None or an integer >= 0; got -1",
+    ),
     "genotype": (lambda: SPACE.genotype((0, -1)), r"choice\[1\] must be in 0..2; got -1. Decide every edge"),
     "too many": (lambda: tabular(Space([NAMES] * 20), ONES), "at most 100,000 architectures"),
     "a value that is none": (lambda: tabular(SPACE, lambda c: np.nan), r"train_fn\(\(0, 0\)\) must be finite"),
@@ -160,6 +168,10 @@ BAD = {
     "score's criterion": (
         lambda: SupernetScore(None, None, None, (np.zeros(300), np.zeros(300)), criterion="acc"),
         "SupernetScore.criterion",
+    ),
+    "batch": (
+        lambda: SupernetScore(None, None, None, (np.zeros(300), np.zeros(300)), batch_size=0),
+        "SupernetScore.batch_size must be None or >= 1; got 0",
     ),
     "no alpha optimiser": (
         lambda: SupernetTraining(CellSupernet(train=20, test=5), optax.sgd(0.1)).darts_step(KEY, None, None, None),
@@ -209,6 +221,40 @@ def test_candidates_have_noise_of_their_own():
     weights = jnp.zeros((3, 2, 2)).at[:, :, 1].set(1.0)
     loss, _ = score_weights(Noisy(True), None, None, weights, (jnp.ones((4, 3)), jnp.zeros(4, int)), key=KEY)
     assert len(np.unique(np.asarray(loss)[:, 0])) == 3
+
+
+def test_scores_in_batches_are_those_of_each_batch():
+    class Centred:
+        """Takes the batch's mean away: batches are seen in the output, and so is the key."""
+
+        ops = (("skip", "noise"),)
+
+        def apply(self, params, state, weights, x, *, key, train):
+            return weights[0, 0] * (x - x.mean(0)) + weights[0, 1] * jax.random.normal(key, x.shape), state
+
+    x, labels = jax.random.normal(KEY, (7, 3)), jnp.arange(7) % 3
+    more = {"criterion": "loss", "key": KEY, "batch_size": 3}
+    loss, _ = SupernetScore(Centred(), None, None, (x, labels), **more).examples(jnp.array([[[1.0, 0.0]]]))
+    parts = [np.asarray(x[at : at + 3]) for at in (0, 3, 6)]
+    logits = np.concatenate([part - part.mean(0) for part in parts])
+    expected = np.log(np.exp(logits).sum(1)) - logits[np.arange(7), np.asarray(labels)]
+    np.testing.assert_allclose(loss[0], expected, rtol=1e-5)
+    same = SupernetScore(Centred(), None, None, (x, labels * 0), **more).examples(jnp.array([[[0.0, 1.0]]]))[0]
+    assert len(np.unique(np.asarray(same))) == 7  # a batch draws noise of its own
+
+
+def test_alpha_and_weights_have_batches_of_their_own():
+    class Spy:
+        alpha_optimiser = "some"
+        darts_step = staticmethod(lambda key, state, batch, other, choice, kept: (batch, other))
+
+    rows, nothing = jnp.arange(1000), (None, None)
+    batch, other = _Steps(KEY, Spy(), (rows, rows), (rows, -rows), *nothing, 20)(None, 3)
+    assert (batch[0] == batch[1]).all()
+    assert (other[0] == -other[1]).all()
+    assert np.mean(np.asarray(batch[0] == other[0])) < 0.2
+    batch, other = _Steps(KEY, Spy(), (rows, rows), None, *nothing, 20)(None, 3)
+    assert other is batch  # one level
 
 
 # --- the small supernet, trained ------------------------------------------------------------------------------------
@@ -267,6 +313,10 @@ def test_the_supernet_is_what_its_docstring_says():
     zero = weights * [1, 1, 0, 1]
     more = np.where(np.arange(4) == 0, 9.0, zero).astype(np.float32)  # none adds nothing, whatever it weighs
     assert (np.asarray(apply(more, True)[0]) == np.asarray(apply(zero.astype(np.float32), True)[0])).all()
+    # The statistics of one batch are the running ones after it; with those an example does not see the others.
+    alone = jax.jit(lambda state, x: NET.apply(params, state, weights, x, train=False)[0])
+    np.testing.assert_allclose(alone(new, NET.inputs[:7]), found, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(alone(new, NET.inputs[5:7]), found[5:7], rtol=1e-3, atol=1e-3)
     assert int(new[0].count) == 7 * 16
     assert new[1].mean.shape == (2, 2 * 2 * 3)
 

@@ -95,7 +95,13 @@ def select(
     if selection.uses_scores and int(state.step) == 0:
         scorer.refuse_renormalisation(np.asarray(selection.weights(state)))
     total, first = space.num_edges + len(state.drops), int(state.step)
-    require(owner, "num_decisions", "None or >= 0", num_decisions, lambda n: n is None or n >= 0)
+    require(
+        owner,
+        "num_decisions",
+        "None or an integer >= 0",
+        num_decisions,
+        lambda n: n is None or (isinstance(n, int) and n >= 0),
+    )
     last = total if num_decisions is None else min(total, first + num_decisions)
     ends, history = _projections(space, np.asarray(state.drops)), []
     for step in range(first, last):

@@ -75,7 +75,9 @@ class AbstractSelection(eqx.Module):
         known = ("random", "fixed", "reverse")
         require(owner, "order", orders, self.order, lambda order: callable(order) or order in known)
         require(owner, "ties", "'random', 'first' or 'loss'", self.ties, lambda t: t in ("random", "first", "loss"))
-        require(owner, "exclude", "a tuple of names", self.exclude, lambda names: not isinstance(names, str))
+        require(owner, "exclude", "a tuple of names", self.exclude, lambda names: isinstance(names, tuple))
+        known = {name for ops in self.space.ops for name in ops}
+        require(owner, "exclude", f"among {', '.join(sorted(known))}", self.exclude, lambda names: known >= set(names))
         for edge, allowed in enumerate(self.allowed):
             rule = f"such that edge {edge} has an operation left of {self.space.ops[edge]}"
             require(owner, "exclude", rule, self.exclude, lambda _, left=allowed: bool(left.any()))

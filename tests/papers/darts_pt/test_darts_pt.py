@@ -115,6 +115,54 @@ def test_tuning_starts_from_the_supernet_and_leaves_it_as_it_was(small):
     assert (tuned.state.alpha == state.alpha).all()
 
 
+def test_a_search_tunes_and_scores_as_its_arm_says(small, monkeypatch):
+    key, calls, scored = jax.random.key(0), [], []
+    state = small.supernets(key, "bilevel")[-1]
+    score = type(small).score
+
+    def train(key, training, state, steps, rate, **more):
+        calls.append((training, state, steps, rate, more))
+        return state
+
+    def scores(state, data, **more):
+        scored.append((len(data[1]), more["train"]))
+        return score(small, state, data, **more)
+
+    monkeypatch.setattr(small, "train", train)
+    monkeypatch.setattr(small, "score", scores)
+    trials.searched(key, arm_of("perturbation"), small, state)
+    ((training, begun, steps, rate, more),) = calls
+    assert (training, steps, rate) == (small.learned, 3, 0.1 / 10)
+    assert begun.alpha_state is state.alpha_state  # goes on, while the weights' momentum begins anew
+    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(begun.optimiser_state[2].inner_state))
+    assert sorted(more) == ["choice", "kept"]
+    assert scored == [(20, True)]
+    fewer = Settings(dict(arm_of("perturbation")) | {"examples": 7, "statistics": "running", "alpha": "one-level"})
+    trials.searched(key, fewer, small, state)
+    assert scored[1] == (7, False)
+    assert calls[1][-1]["data"] is small.all
+    assert calls[1][-1]["validation"] is small.all
+    calls.clear()
+    monkeypatch.setattr(small, "accuracy", lambda state, weights, data, *, train: (data is small.test, train))
+    assert small.alone(key, (2,)) == (True, False)  # on test images, by the statistics of its training
+    assert [call[-1]["data"] is small.all for call in calls] == [True] * 3
+    assert [call[3] for call in calls] == pytest.approx([0.1, 0.03, 0.01])
+    assert [call[2] for call in calls] == [5, 3, 2]
+
+
+def test_a_rate_of_alpha_is_taken_by_the_supernets_validation_accuracy(small):
+    settings = Settings(dict(small.scale) | {"factors": (0.25, 4.0)})
+    key, arm = jax.random.key(3), dict(arm_of("magnitude"))
+    found = [trials.rates(key, Settings(arm | {"factor": f}), small.problem, settings) for f in (0.25, 4.0, 0.0)]
+    states = [small.supernets(jax.random.split(key)[0], "bilevel", factor)[-1] for factor in (0.25, 4.0)]
+    rates = [float(state.alpha_state[1].hyperparams["learning_rate"]) for state in states]
+    assert rates == pytest.approx([0.025, 0.4])
+    assert np.abs(states[0].alpha).max() < np.abs(states[1].alpha).max()
+    best = int(found[1]["supernet_accuracy"] > found[0]["supernet_accuracy"])
+    assert float(found[2]["factor"]) == (0.25, 4.0)[best]
+    assert all(found[2][name] == found[best][name] for name in found[2])
+
+
 def test_the_example_of_ones_own_supernet_runs():
     done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
     assert "chosen: " in done.stdout

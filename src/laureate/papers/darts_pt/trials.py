@@ -173,7 +173,8 @@ class PerCost(PerturbationSelection):
 
 def rule_of(arm: Settings, found: Bench) -> AbstractSelection:
     """The rule of an arm."""
-    exclude = (arm.exclude,) if arm.exclude else ()
+    # A user's own problem may have no such operation.
+    exclude = (arm.exclude,) if any(arm.exclude in ops for ops in found.space.ops) else ()
     if arm.rule == "perturbation":
         return PerturbationSelection(found.space, exclude=exclude, criterion=arm.criterion, ties=arm.ties)
     if arm.rule == "per-cost":
