@@ -62,6 +62,10 @@ def arm(name: str, label: str, rule: str = "perturbation", **more: Any) -> Arm:
 PERTURBATION = arm("perturbation", "perturbation")
 MAGNITUDE = arm("magnitude", "magnitude, none included", "magnitude", tuned=0)
 WITHOUT_NONE = arm("without-none", "magnitude without none", "magnitude", tuned=0, exclude="none")
+FIXED = arm("fixed", "perturbation, alpha fixed", alpha="fixed")
+FIXED_MAGNITUDE = arm(
+    "fixed-magnitude", "magnitude without none, alpha fixed", "magnitude", alpha="fixed", tuned=0, exclude="none"
+)
 RANDOM = arm("random", "a random network", "random", tuned=0)
 
 TABLE = (
@@ -94,15 +98,8 @@ SELECTION = Experiment(
         MAGNITUDE,
         WITHOUT_NONE,
         arm("tuned-magnitude", "magnitude without none, tuned (PT-Mag)", "magnitude", exclude="none"),
-        arm("fixed", "perturbation, alpha fixed", alpha="fixed"),
-        arm(
-            "fixed-magnitude",
-            "magnitude without none, alpha fixed",
-            "magnitude",
-            alpha="fixed",
-            tuned=0,
-            exclude="none",
-        ),
+        FIXED,
+        FIXED_MAGNITUDE,
         RANDOM,
         arm("random-without-none", "a random network without none", "random", tuned=0, exclude="none"),
     ),
@@ -218,17 +215,10 @@ BILEVEL = Experiment(
     accepts=ACCEPTS,
     arms=(
         PERTURBATION,
-        arm("fixed", "perturbation, alpha fixed", alpha="fixed"),
+        FIXED,
         arm("one-level", "perturbation, alpha learned on the same data", alpha="one-level"),
         WITHOUT_NONE,
-        arm(
-            "fixed-magnitude",
-            "magnitude without none, alpha fixed",
-            "magnitude",
-            alpha="fixed",
-            tuned=0,
-            exclude="none",
-        ),
+        FIXED_MAGNITUDE,
         arm(
             "one-level-magnitude",
             "magnitude without none, alpha learned on the same data",

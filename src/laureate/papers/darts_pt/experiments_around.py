@@ -4,6 +4,7 @@ from laureate.lab.claim import Arm, Claim, Curve, Experiment
 from laureate.papers.darts_pt.experiments import (
     ACCEPTS,
     CELLS,
+    FIXED,
     LATER,
     MAGNITUDE,
     PERTURBATION,
@@ -85,7 +86,7 @@ TRAJECTORY = Experiment(
         PERTURBATION,
         MAGNITUDE,
         WITHOUT_NONE,
-        arm("fixed", "perturbation, alpha fixed", alpha="fixed"),
+        FIXED,
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
