@@ -144,7 +144,7 @@ VALIDATION = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0, sizes=(2, 4), judged=4, resamples=3),
-        "desk": scale("desk", 20, 10, 15.0, sizes=(25, 50, 100, 200, 400, 700), judged=200, resamples=200),
+        "desk": scale("desk", 10, 10, 10.0, sizes=(25, 50, 100, 200, 400, 700), judged=200, resamples=200),
         "full": scale("full", 20, 1, 3e6, sizes=(25, 50, 100, 200, 800, 3200), judged=200, resamples=200),
     },
     claims=(
@@ -248,7 +248,7 @@ FRONTS = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 20, 10, 25.0),
+        "desk": scale("desk", 10, 10, 15.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
