@@ -156,6 +156,7 @@ SELECTION = Experiment(
             method="perturbation",
             baseline="without-none",
             kind="equal",
+            better="higher",
             trivial="random",
             margin=0.02,
             unit="share of test images",
