@@ -106,7 +106,7 @@ SELECTION = Experiment(
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
         "smoke": scale("smoke", 10, 10, 25.0),
-        "desk": scale("desk", 20, 10, 130.0),
+        "desk": scale("desk", 20, 10, 80.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
@@ -232,7 +232,7 @@ BILEVEL = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 20, 10, 45.0),
+        "desk": scale("desk", 20, 10, 30.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(

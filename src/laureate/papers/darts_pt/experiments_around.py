@@ -41,7 +41,7 @@ ALPHA_RATE = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0, factors=(0.25, 1.0, 4.0)),
-        "desk": scale("desk", 10, 10, 30.0, factors=(0.25, 1.0, 4.0)),
+        "desk": scale("desk", 10, 10, 25.0, factors=(0.25, 1.0, 4.0)),
         "full": scale("full", 10, 1, 3e6, factors=(0.25, 1.0, 4.0)),
     },
     claims=(
@@ -201,7 +201,7 @@ RELEASED = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 10, 10, 20.0),
+        "desk": scale("desk", 10, 10, 10.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
@@ -248,7 +248,7 @@ FRONTS = Experiment(
     ),
     scales={
         "tiny": scale("tiny", 2, 2, 0.0),
-        "desk": scale("desk", 10, 10, 15.0),
+        "desk": scale("desk", 10, 10, 10.0),
         "full": scale("full", 20, 1, 3e6),
     },
     claims=(
