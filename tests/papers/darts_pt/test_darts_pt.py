@@ -186,7 +186,7 @@ def test_pytorch_computes_the_same_supernet():
     net = CellSupernet(train=30, test=5, channels=3)
     params, state = net.init(jax.random.key(0))
     weights = np.random.default_rng(0).uniform(size=(3, 4)).astype(np.float32)
-    ours, _ = net.apply(params, state, weights, net.inputs)
+    ours, _ = net.apply(params, state, jnp.asarray(weights), net.inputs)
     given = [torch.from_numpy(np.array(leaf)) for leaf in params]
     theirs = torch_supernet(given, torch.from_numpy(weights), torch.from_numpy(np.array(net.inputs)))
     np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-3, atol=1e-4)

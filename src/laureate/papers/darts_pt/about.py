@@ -36,11 +36,11 @@ PAPER = Paper(
         'assert found.genotype.ops == ("conv3", "skip")\n'
     ),
     meaning=(
-        "The failure that the paper repairs does not occur in our small space: the largest weights hardly ever choose "
-        "none, whatever alpha's rate, and give one of the best networks, so that perturbation is as good as magnitude "
-        "and not better; nothing here speaks against it where magnitude does fail. Where weights say nothing, because "
-        "alpha was never trained, perturbation still takes a far better network than chance does, though one about "
-        "four points worse than with learned alpha; and it knows no costs, so random pruning has the better front."
+        "The failure that the paper repairs does not occur in our small space: whatever alpha's rate, the largest "
+        "weights hardly ever choose none and give one of the best networks, so that perturbation is as good as "
+        "magnitude and not better; nothing here speaks against it where magnitude fails. Where weights say nothing, "
+        "because alpha was never trained, it takes a far better network than chance does, though one about four points "
+        "worse than with learned alpha."
     ),
     experiments=(SELECTION, BILEVEL, ALPHA_RATE, TRAJECTORY, VALIDATION, RELEASED, FRONTS, PROPOSITION),
 )
