@@ -120,7 +120,7 @@ def select(
             state = state._replace(alpha=_tuned(tune_fn(tune_key, weights, state), state))
         weights = np.asarray(selection.weights(state))
         told = [kind, int(info.place), int(info.chosen), np.asarray(info.importance), int(info.tied), weights]
-        history.append(Decision(*told, scorer.one(weights, f"after decision {step}")[0] if snapshots else None))
+        history.append(Decision(*told, scorer.one(weights, f"after decision {step}")[0] if snapshots else None))  # pyright: ignore
     choice = tuple(np.asarray(state.choice).tolist())
     genotype = space.genotype(choice, np.asarray(state.kept).tolist()) if int(state.step) == total else None
     return SelectionResult(genotype, choice, state, tuple(history), scorer.count)
@@ -166,10 +166,10 @@ class _Scorer:
             self.count += len(names)
         scores, losses = np.zeros((2, len(given)))
         here = list(found)
-        scores[here], losses[here] = (_told_apart(np.asarray(column)) for column in zip(*found.values(), strict=True))
+        scores[here], losses[here] = (_told_apart(np.asarray(column)) for column in zip(*found.values(), strict=True))  # pyright: ignore
         return scores, losses if selection.ties == "loss" else None
 
-    def _many(self, given: np.ndarray, names: dict[int, str]) -> dict[int, tuple[float, float]]:
+    def _many(self, given: np.ndarray, names: dict[Any, str]) -> dict[int, tuple[float, float]]:
         answer = self.score_fn.many(given)  # type: ignore[union-attr]
         columns = answer if self.selection.ties == "loss" and isinstance(answer, tuple) else (answer,)
         rule = f"one score for each of {len(given)} weights"
@@ -195,7 +195,7 @@ class _Scorer:
         for number in answer if pair else (answer,):
             if np.shape(number) != () or isinstance(number, str | bytes | tuple | dict | None.__class__):
                 raise TypeError(
-                    f"select.score_fn must return one number; got {type(number).__name__} of shape {np.shape(number)} "
+                    f"select.score_fn must return one number; got {type(number).__name__} of shape {np.shape(number)} "  # pyright: ignore
                     f"for {name}. Average over the validation examples."
                 )
             value = float(number)

@@ -37,7 +37,7 @@ class PerturbationSelection(AbstractSelection):
     """
 
     criterion: Literal["accuracy", "loss"] = eqx.field(default="accuracy", static=True, kw_only=True)
-    uses_scores: ClassVar[bool] = True
+    uses_scores: ClassVar[bool] = True  # pyright: ignore
 
     def __check_init__(self):
         rule = "'accuracy' or 'loss'"
@@ -68,7 +68,7 @@ class MagnitudeSelection(AbstractSelection):
     ('conv3',)
     """
 
-    uses_scores: ClassVar[bool] = False
+    uses_scores: ClassVar[bool] = False  # pyright: ignore
 
     def importance(
         self, key: Key[Array, ""], strength: Float[Array, " k"], scores: Float[Array, " k"]
@@ -92,7 +92,7 @@ class RandomSelection(AbstractSelection):
     ('skip', 'skip', 'skip')
     """
 
-    uses_scores: ClassVar[bool] = False
+    uses_scores: ClassVar[bool] = False  # pyright: ignore
 
     def importance(
         self, key: Key[Array, ""], strength: Float[Array, " k"], scores: Float[Array, " k"]

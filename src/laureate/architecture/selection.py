@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -143,8 +143,8 @@ class AbstractSelection(eqx.Module):
         self,
         key: Key[Array, ""],
         state: SelectionState,
-        scores: Float[Array, " ops"] | None = None,
-        losses: Float[Array, " ops"] | None = None,
+        scores: Float[Array, " ops"] | np.ndarray | None = None,
+        losses: Float[Array, " ops"] | np.ndarray | None = None,
     ) -> tuple[SelectionState, SelectionInfo]:
         """Give the next edge its operation, from the scores of ``proposals``. For use within jit and vmap, too."""
         edge = state.order[state.step]
@@ -169,8 +169,8 @@ class AbstractSelection(eqx.Module):
         self,
         key: Key[Array, ""],
         state: SelectionState,
-        scores: Float[Array, " inputs"] | None = None,
-        losses: Float[Array, " inputs"] | None = None,
+        scores: Float[Array, " inputs"] | np.ndarray | None = None,
+        losses: Float[Array, " inputs"] | np.ndarray | None = None,
     ) -> tuple[SelectionState, SelectionInfo]:
         """Take the least important edge from the next crowded node, from the scores of ``edge_proposals``."""
         node, edges = self._inputs(state)
@@ -181,7 +181,7 @@ class AbstractSelection(eqx.Module):
         return state._replace(kept=kept, step=state.step + 1), info._replace(place=node, chosen=edges[index])
 
     def _pick(
-        self, key: Array, strength: Array, allowed: Array, scores: Array | None, losses: Array | None, sign: int
+        self, key: Array, strength: Array, allowed: Array, scores: Any, losses: Any, sign: int
     ) -> tuple[Array, SelectionInfo]:
         """The most (sign 1) or least (sign -1) important candidate; ties by the rule."""
         rule_key, tie_key = jax.random.split(key)

@@ -130,7 +130,7 @@ class SupernetScore:
         self.criterion, self.key, self.measure, self.train = criterion, key, measure, train
         self.batch_size = count if batch_size is None else batch_size
 
-    def examples(self, weights: Float[Array, "k edges ops"]) -> tuple[Array, Array]:
+    def examples(self, weights: Float[Array, "k edges ops"] | np.ndarray) -> tuple[Array, Array]:
         """(loss, accuracy) of every example, ``[k, examples]`` each: what ``choice_noise`` is given."""
         weights, found = jnp.asarray(weights), []
         for start in range(0, len(jax.tree.leaves(self.data[1])[0]), self.batch_size):
@@ -141,7 +141,7 @@ class SupernetScore:
         loss, accuracy = (jnp.concatenate(values, axis=1) for values in zip(*found, strict=True))
         return loss, accuracy
 
-    def many(self, weights: Float[Array, "k edges ops"]) -> Any:
+    def many(self, weights: Float[Array, "k edges ops"] | np.ndarray) -> Any:
         """The score of each of several arrays of weights."""
         loss, accuracy = (np.asarray(jnp.mean(values, axis=1)) for values in self.examples(weights))
         return (accuracy, loss) if self.criterion == "both" else accuracy if self.criterion == "accuracy" else loss

@@ -127,8 +127,8 @@ class SupernetTraining(eqx.Module):
         gradient = jax.grad(validation)(state.alpha)
         changes, alpha_state = self.alpha_optimiser.update(gradient, state.alpha_state, state.alpha)
         if choice is not None:  # weight decay and momentum would move decided rows
-            changes = jnp.where((choice >= 0)[:, None], 0.0, changes)
-        state = state._replace(alpha=state.alpha + changes, alpha_state=alpha_state)
+            changes = jnp.where((choice >= 0)[:, None], 0.0, changes)  # pyright: ignore
+        state = state._replace(alpha=state.alpha + changes, alpha_state=alpha_state)  # pyright: ignore
         state, info = self.fixed_step(weight_key, state, batch, choice, kept)
         return state, info._replace(cost=info.cost + 1)
 

@@ -95,7 +95,7 @@ class CellSupernet(eqx.Module):
         stem, kernels, head = (values.reshape(shape) for values, shape in zip(drawn, shapes, strict=True))
         scaled = [values * (2 / values.shape[-2]) ** 0.5 for values in (stem, kernels, head)]
         statistics = [RunningStatistics.empty((self.num_cells, len(into) * 2 * width)) for into in self._into]
-        return CellParams(*scaled, jnp.zeros(self.num_classes)), tuple(statistics)
+        return CellParams(*scaled, jnp.zeros(self.num_classes)), tuple(statistics)  # pyright: ignore
 
     @property
     def _into(self) -> list[list[int]]:

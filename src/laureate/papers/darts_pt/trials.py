@@ -80,7 +80,7 @@ class Bench:
         """A supernet before training. Alpha begins near zero, as in DARTS; its rate is ``factor`` times the usual."""
         params_key, alpha_key = jax.random.split(key)
         alpha = 1e-3 * jax.random.normal(alpha_key, self.space.shape)
-        state = training.init(*self.problem.init(params_key), alpha)
+        state = training.init(*self.problem.init(params_key), alpha)  # pyright: ignore
         if state.alpha_state is None:
             return state
         rate = jnp.asarray(self.scale.alpha_rate * factor)
