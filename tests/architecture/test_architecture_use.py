@@ -314,7 +314,7 @@ def test_the_supernet_is_what_its_docstring_says():
     more = np.where(np.arange(4) == 0, 9.0, zero).astype(np.float32)  # none adds nothing, whatever it weighs
     assert (np.asarray(apply(more, True)[0]) == np.asarray(apply(zero.astype(np.float32), True)[0])).all()
     # The statistics of one batch are the running ones after it; with those an example does not see the others.
-    alone = jax.jit(lambda state, x: NET.apply(params, state, jnp.asarray(weights), x, train=False)[0])
+    alone = jax.jit(lambda state, x: NET.apply(params, state, weights, x, train=False)[0])
     np.testing.assert_allclose(alone(new, NET.inputs[:7]), found, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(alone(new, NET.inputs[5:7]), found[5:7], rtol=1e-3, atol=1e-3)
     assert int(new[0].count) == 7 * 16

@@ -113,7 +113,7 @@ class CellSupernet(eqx.Module):
         train: bool = True,
     ) -> tuple[Float[Array, "batch classes"], tuple[RunningStatistics, ...]]:
         """Logits, and the running statistics with this batch's; the key is not needed."""
-        batch, width = len(x), self.channels
+        batch, width, weights = len(x), self.channels, jnp.asarray(weights)
         # A 3 x 3 kernel over so few positions as one matrix: D[p, i, q, o] = Σ_k [p is neighbour k of q] K[k, i, o].
         kernels = params.kernels.reshape(*params.kernels.shape[:2], 9, width, width)
         dense = jnp.einsum("kpq,nekio->nepiqo", NEIGHBOURS, kernels)

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -68,10 +67,16 @@ def test_each_arm_has_the_rule_its_name_says():
     assert rules["magnitude"].exclude == ()
     assert rules["without-none"].exclude == ("none",)
     assert rules["perturbation-loss"].criterion == "loss"
-    mixed = trials.PerCost(Space([("skip", "conv3", "none"), ("conv3", "skip")]), order="reverse")
-    _, info = mixed.decide(jax.random.key(0), mixed.init(jax.random.key(0)), jnp.array([0.1, 0.4, 0.9]))
-    np.testing.assert_allclose(info.importance, [0.03, 0.0, -np.inf], atol=1e-6)  # 0.3 lost / (1 + 9); edge 1
-    assert int(info.chosen) == 0
+    assert kinds["per-cost"] == "PerturbationSelection"
+
+
+def test_accuracy_lost_for_its_cost():
+    class Mixed:
+        space = Space([("skip", "conv3", "none"), ("conv3", "skip")])
+
+    weights = np.where(np.eye(3)[:, None] * [[0], [1]] == 1, 0, [[0.3, 0.3, 0.4], [0.5, 0.5, 0.0]])
+    found = trials.per_cost(Mixed(), weights, np.array([0.1, 0.4, 0.9]))
+    np.testing.assert_allclose(found, [-0.8 / (1 + 9), -0.5, 0.0])  # conv3 costs 9, skip nothing; no third operation
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +191,7 @@ def test_pytorch_computes_the_same_supernet():
     net = CellSupernet(train=30, test=5, channels=3)
     params, state = net.init(jax.random.key(0))
     weights = np.random.default_rng(0).uniform(size=(3, 4)).astype(np.float32)
-    ours, _ = net.apply(params, state, jnp.asarray(weights), net.inputs)
+    ours, _ = net.apply(params, state, weights, net.inputs)
     given = [torch.from_numpy(np.array(leaf)) for leaf in params]
     theirs = torch_supernet(given, torch.from_numpy(weights), torch.from_numpy(np.array(net.inputs)))
     np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-3, atol=1e-4)

@@ -159,26 +159,21 @@ def bench(problem: Any, scale: Settings) -> Bench:
     return _benches[place]
 
 
-class PerCost(PerturbationSelection):
-    """Keep the operation whose removal costs most accuracy for what it costs to compute."""
+def per_cost(found: Bench, weights: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Scores of which the lowest is the operation whose removal costs most accuracy for what it costs to compute.
 
-    def decide(self, key: Array, state: Any, scores: Any = None, losses: Any = None) -> Any:
-        """By the accuracy lost over one plus the cost."""
-        edge = state.order[state.step]
-        lost = (jnp.max(scores, where=jnp.asarray(self.allowed)[edge], initial=0.0) - scores) / (
-            1.0 + jnp.asarray(costs_of(self.space))[edge]
-        )
-        return super().decide(key, state, -lost, losses)
+    -(accuracy lost) / (1 + cost); weights: the candidates', each without one operation.
+    """
+    removed = (np.asarray(weights) == 0) & (np.max(weights, axis=0) > 0)
+    return (scores - scores.max()) / (1.0 + (removed * costs_of(found.space)).sum((1, 2)))
 
 
 def rule_of(arm: Settings, found: Bench) -> AbstractSelection:
     """The rule of an arm."""
     # A user's own problem may have no such operation.
     exclude = (arm.exclude,) if any(arm.exclude in ops for ops in found.space.ops) else ()
-    if arm.rule == "perturbation":
+    if arm.rule in ("perturbation", "per-cost"):
         return PerturbationSelection(found.space, exclude=exclude, criterion=arm.criterion, ties=arm.ties)
-    if arm.rule == "per-cost":
-        return PerCost(found.space)
     rule = MagnitudeSelection if arm.rule == "magnitude" else RandomSelection
     return rule(found.space, exclude=exclude, ties=arm.ties)
 
@@ -210,6 +205,8 @@ def searched(
         def many(self, weights: np.ndarray) -> Any:
             scorer = found.score(now["state"], validation, criterion=criterion, train=arm.statistics == "batch")
             scores = scorer.many(weights)
+            if arm.rule == "per-cost":
+                return per_cost(found, weights, scores)
             return scores if not penalty else scores - penalty * np.asarray([relative_cost(found, w) for w in weights])
 
     def tune(key: Array, weights: Any, decided: Any) -> Array:
@@ -291,7 +288,7 @@ def trajectory(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     return {
         "accuracy": jnp.asarray(accuracy),
         "progress": jnp.asarray(progress),
-        "slope": jnp.asarray(np.polyfit(progress, accuracy, 1)[0]),
+        "slope": jnp.asarray(np.round(np.polyfit(progress, accuracy, 1)[0], 9)),  # no rounding errors of a constant
         "last_fall": jnp.asarray(accuracy[-1] - accuracy.max()),
     }
 
