@@ -93,9 +93,8 @@ def _value(entry: dict[str, Any], numbers: _Reader, known: dict[str, type[Quanti
     if "quantizer" not in entry:
         return parts[0]
     if entry["quantizer"] not in known:
-        raise ValueError(
-            f"load.quantizers must hold the class {entry['quantizer']!r}, by which {entry['path']} is made."
-        )
+        kind, name = entry["quantizer"], entry["path"]
+        raise ValueError(f"load.quantizers must hold the class {kind!r}, which made {name}; got {sorted(known)}.")
     quantizer = known[entry["quantizer"]](**entry["settings"])
     return QuantizedArray(parts[0], tuple(parts[1:]), quantizer, tuple(entry["shape"]), entry["dtype"], packed=True)
 
