@@ -65,8 +65,9 @@ def fitted(key: Any, quantizer: Quantizer, weights: Array, start: Any = None) ->
     return quantizer.restore(quantizer.store(quantizer.fit(key, weights, start)), weights.shape)
 
 
+@eqx.filter_jit
 def encoded(key: Any, quantizer: Quantizer, weights: Array) -> QuantizedArray:
-    """The weight as codes and parameters, not packed."""
+    """The weight as codes and parameters, not packed; compiled once for all weights of a shape."""
     parameters = fitted(key, quantizer, weights)
     codes = quantizer.encode(weights, parameters)
     return QuantizedArray(codes, parameters, quantizer, weights.shape, str(weights.dtype), packed=False)

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
@@ -89,7 +90,7 @@ def quant_noise(
     others = 1 / (1 - jnp.minimum(rate, 0.999)) if rescale else 1.0  # at p = 1 there are no others
     noisy = []
     for leaf, own, mask in zip(weights, states, masks, strict=True):
-        values = jax.lax.stop_gradient(leaf.value)
+        values = _constant(leaf)
         if own is not None:
             codes = leaf.quantizer.encode(values, own.parameters) if own.codes is None else own.codes
             replaced = leaf.quantizer.decode(codes, own.parameters, values.shape).astype(values.dtype)  # φ(W)
@@ -116,7 +117,8 @@ def refresh(model: Any, spec: Quantizer | Rules, key: Any = None, state: NoiseSt
     weights = _weights(choose(model, spec, "refresh"))
     before = [None] * len(weights) if state is None else _given(weights, state, "refresh")
     keys = [None if key is None else jax.random.fold_in(key, number) for number in range(len(weights))]
-    return NoiseState(tuple(_fitted(*each) for each in zip(keys, weights, before, strict=True)))
+    each = zip(keys, weights, before, strict=True)
+    return NoiseState(tuple(_fitted(own, leaf.quantizer, _constant(leaf), old) for own, leaf, old in each))
 
 
 def excess(model: Any, spec: Quantizer | Rules, state: NoiseState) -> Float[Array, ""]:
@@ -129,10 +131,14 @@ def _weights(chosen: Chosen) -> list[Any]:
     return [leaf for leaf in chosen.leaves if leaf.quantizer is not None]
 
 
-def _fitted(key: Any, leaf: Any, before: WeightState | None = None) -> WeightState:
-    values = jax.lax.stop_gradient(leaf.value)
-    parameters = fitted(key, leaf.quantizer, values, None if before is None else before.parameters)
-    return WeightState(parameters, leaf.quantizer.encode(values, parameters) if leaf.quantizer.keeps_codes else None)
+def _constant(leaf: Any) -> Array:
+    return jax.lax.stop_gradient(leaf.value)
+
+
+@eqx.filter_jit
+def _fitted(key: Any, quantizer: Quantizer, values: Array, before: WeightState | None = None) -> WeightState:
+    parameters = fitted(key, quantizer, values, None if before is None else before.parameters)
+    return WeightState(parameters, quantizer.encode(values, parameters) if quantizer.keeps_codes else None)
 
 
 def _states(weights: list[Any], state: NoiseState | None) -> list[WeightState]:
@@ -144,7 +150,7 @@ def _states(weights: list[Any], state: NoiseState | None) -> list[WeightState]:
             f"quant_noise.state must be given for the codebooks of {', '.join(dear)}; got None. Make it by "
             "refresh(model, spec, key), once an epoch; or say proxy='zero'."
         )
-    return [_fitted(None, leaf) for leaf in weights]
+    return [_fitted(None, leaf.quantizer, _constant(leaf)) for leaf in weights]
 
 
 def _given(weights: list[Any], state: NoiseState, owner: str) -> list[WeightState]:
@@ -175,11 +181,15 @@ def _warn_if_stale(weights: list[Any], state: NoiseState) -> None:
 
 
 def _masks(key: Array, weights: list[Any], rate: Array) -> list[Array]:
-    """P(b in J) = p for every block, as one draw for all weights: 16 bits a block, half a call's random numbers."""
+    """P(b in J) = p for every block, as one draw for all weights: random numbers are most of what noise costs.
+
+    A byte a block, chosen where it lies below 256 p, which is rounded up or down at random: P(byte < ⌊256 p + u⌋) = p.
+    """
     counts = [leaf.quantizer.count(leaf.value.shape) for leaf in weights]
-    drawn = jax.random.bits(key, (-(-sum(counts) // 2),))
-    halves = jax.lax.bitcast_convert_type(drawn, jnp.uint16).ravel().astype(jnp.int32)
-    chosen = halves < jnp.round(rate * 2**16).astype(jnp.int32)  # exactly none at p = 0, all at p = 1
+    byte_key, threshold_key = jax.random.split(key)
+    drawn = jax.random.bits(byte_key, (-(-sum(counts) // 4),))
+    drawn = jax.lax.bitcast_convert_type(drawn, jnp.uint8).ravel().astype(jnp.int32)
+    chosen = drawn < jnp.floor(256 * rate + jax.random.uniform(threshold_key)).astype(jnp.int32)
     masks, first = [], 0
     for leaf, count in zip(weights, counts, strict=True):
         masks.append(leaf.quantizer.spread(chosen[first : first + count], leaf.value.shape))

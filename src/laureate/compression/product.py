@@ -91,7 +91,8 @@ class ProductQuantizer(Quantizer):
 
     def spread(self, blocks: Array, shape: tuple[int, ...]) -> Array:
         """Every weight of a block gets its value."""
-        return from_rows(jnp.repeat(blocks, self.block, total_repeat_length=math.prod(shape)), shape, self.outputs)
+        whole = jnp.broadcast_to(blocks[:, None], (*blocks.shape, self.block))  # jnp.repeat takes twenty times as long
+        return from_rows(whole, shape, self.outputs)
 
     def fit(self, key: Any, weights: Float[Array, "..."], start: Codebook | None = None) -> Codebook:
         """Centroids of the blocks of these weights; from an earlier codebook on, where one is given."""

@@ -60,7 +60,7 @@ def product(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
     if arm.kind == "majority":
         return majority(problem)
     fit_key, epoch_key, tune_key = jax.random.split(jax.random.fold_in(init_key, 1), 3)
-    spec = ProductQuantizer(scale.block, scale.centroids, scale.kmeans_steps)
+    spec = ProductQuantizer(scale.block_length, scale.centroids, scale.kmeans_steps)
     network = perceptron(init_key, problem, scale)
     more: dict[str, Any] = {"proxy": None if arm.kind == "exact" else "zero", "rescale": arm.kind == "rescaled"}
 
@@ -68,17 +68,13 @@ def product(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
         optimiser = optax.adam(rate)
 
         def epoch(carry, number):
-            model, optimiser_state, state = carry
-            if state is not None:
-                state = refresh(model, spec, jax.random.fold_in(epoch_key, number), state)
+            model, _ = carry
+            state = refresh(model, spec, jax.random.fold_in(epoch_key, number)) if arm.kind == "exact" else None
             noise = lambda model, step, key: quant_noise(model, spec, arm.rate, key, state=state, **more)  # noqa: E731
             step = update_of(train_key, parts[0], optimiser, noise, scale.batch)
-            first = number * scale.updates
-            (model, optimiser_state), _ = repeat(step, (model, optimiser_state), first, scale.updates)
-            return (model, optimiser_state, state), None
+            return repeat(step, carry, number * scale.updates, scale.updates)[0], None
 
-        state = refresh(network, spec, fit_key) if arm.kind == "exact" else None
-        start = network, optimiser.init(eqx.filter(network, eqx.is_inexact_array)), state
+        start = network, optimiser.init(eqx.filter(network, eqx.is_inexact_array))
         return repeat(epoch, start, 0, scale.epochs)[0][0]
 
     def quantized(model: Any, rate: Array) -> Any:
@@ -233,6 +229,23 @@ class DeepNetwork(eqx.Module):
         self.last = {"weight": normal(drawn[2], (outputs, width), 1.0), "bias": jnp.zeros(outputs)}
         self.kind = kind
 
+    def __call__(self, x: Array) -> Array:
+        return self.applied(x, lambda weight, number: weight)
+
+    def applied(self, x: Array, seen: Callable[[Array, Any], Array]) -> Array:
+        """The outputs with ``seen(weight, number)`` for the weight of each layer."""
+        apply = lambda layer, number, x: seen(layer["weight"], number) @ x + layer["bias"]  # noqa: E731
+
+        def inner(x, numbered):
+            number, layer = numbered
+            made = jax.nn.relu(apply(layer, number, x))
+            return (x + made if self.kind == "residual" else made), None
+
+        layers = len(self.hidden["bias"])
+        x = jax.nn.relu(apply(self.first, layers, x))
+        x, _ = jax.lax.scan(inner, x, (jnp.arange(layers), self.hidden))
+        return apply(self.last, layers + 1, x)
+
 
 class NoisyNetwork(eqx.Module):
     """A `DeepNetwork` whose layers get their noise, and their scale, one by one."""
@@ -243,19 +256,7 @@ class NoisyNetwork(eqx.Module):
     key: Array
 
     def __call__(self, x: Array) -> Array:
-        network, residual = self.network, self.network.kind == "residual"
-        first_key, last_key, inner_key = jax.random.split(self.key, 3)
+        def seen(weight, number):
+            return quant_noise({"weight": weight}, self.spec, self.rate, jax.random.fold_in(self.key, number))["weight"]
 
-        def apply(layer, key, x):
-            noisy = quant_noise({"weight": layer["weight"]}, self.spec, self.rate, key)
-            return noisy["weight"] @ x + layer["bias"]
-
-        def inner(x, layer):
-            number, layer = layer
-            made = jax.nn.relu(apply(layer, jax.random.fold_in(inner_key, number), x))
-            return (x + made if residual else made), None
-
-        numbers = jnp.arange(len(network.hidden["bias"]))
-        x = jax.nn.relu(apply(network.first, first_key, x))
-        x, _ = jax.lax.scan(inner, x, (numbers, network.hidden))
-        return apply(network.last, last_key, x)
+        return self.network.applied(x, seen)

@@ -1,0 +1,144 @@
+"""The claims of Quant-Noise: the ids promised, trials that measure what they say, a problem of one's own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate import compression
+from laureate.compression import ScalarQuantizer
+from laureate.lab.claim import Settings
+from laureate.papers.quant_noise import trials, trials_images, trials_text
+from laureate.papers.quant_noise.about import PAPER
+from laureate.problems.classification import ImageRows, Prose
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_quantized.py"
+PROBLEM = ImageRows(train=40, test=12)
+
+
+def test_the_ids_are_the_ones_promised():
+    promised = {"beats-rounding", "against-full-noise", "pareto", "product-quantisation", "proxy", "depth", "fine-tune"}
+    assert promised | {"bytes", "text", "overhead"} <= {claim.name for claim in PAPER.claims}
+
+
+def test_rows_are_dealt_once_each_and_differently_for_each_seed():
+    scale = Settings(validation=10)
+    dealt = [trials.dealt(jax.random.key(seed), PROBLEM, scale) for seed in (0, 1)]
+    _, _, train, validation, test = dealt[0]
+    together = np.concatenate([train.inputs, validation.inputs])
+    assert sorted(map(bytes, together)) == sorted(map(bytes, np.asarray(PROBLEM.inputs)))
+    assert (len(train.labels), len(validation.labels)) == (30, 10)
+    np.testing.assert_array_equal(test.inputs, PROBLEM.test_inputs)
+    rows = {bytes(row): int(label) for row, label in zip(np.asarray(PROBLEM.inputs), PROBLEM.labels, strict=True)}
+    assert all(rows[bytes(row)] == label for row, label in zip(np.asarray(train.inputs), train.labels, strict=True))
+    assert (dealt[0][2].labels != dealt[1][2].labels).any()
+
+
+def test_the_rate_is_chosen_by_the_quantised_network_on_the_validation_rows():
+    """Four 'networks' that are a number: which labels they give is all that they know."""
+    part = lambda labels: trials.Part(jnp.zeros((4, 1)), jnp.asarray(labels))  # noqa: E731
+    parts = [part([0, 0, 0, 0]), part([0, 1, 2, 2]), part([2, 2, 2, 0])]
+    answer = lambda label: lambda x: jax.nn.one_hot(label.astype(int), 3) + 0 * x  # noqa: E731
+    trained = lambda rate: answer(jnp.round(rate))  # noqa: E731
+    quantized = lambda model, rate: answer(jnp.round(rate) % 3)  # noqa: E731
+    found = trials.chosen(trained, quantized, parts, Settings(rates=(0.0, 1.0, 2.0)))
+    assert {name: float(value) for name, value in found.items()} == {
+        "accuracy": 75.0,
+        "float_accuracy": 75.0,
+        "rate": 2.0,
+    }
+    shifted = lambda model, rate: answer((jnp.round(rate) + 1) % 3)  # noqa: E731
+    found = trials.chosen(trained, shifted, parts, Settings(rates=(0.0, 1.0, 2.0)))
+    assert float(found["rate"]) == 1.0
+    assert float(found["accuracy"]) == 75.0
+    assert float(found["float_accuracy"]) == 0.0
+
+
+def test_a_step_of_training_is_a_step_of_the_optimiser_on_the_noisy_loss():
+    part = trials.Part(PROBLEM.inputs, PROBLEM.labels)
+    model = eqx.nn.MLP(64, 10, 4, 1, key=jax.random.key(0))
+    seen = []
+
+    def noise(model, step, key):
+        seen.append(step)
+        return eqx.tree_at(lambda m: m.layers[0].weight, model, 0.5 * model.layers[0].weight)
+
+    step = trials.update_of(jax.random.key(1), part, optax.sgd(0.1), noise, 8)
+    state = optax.sgd(0.1).init(eqx.filter(model, eqx.is_inexact_array))
+    (after, _), _ = step((model, state), 3)
+    batch_key, _ = jax.random.split(jax.random.fold_in(jax.random.key(1), 3))
+    rows = jax.random.randint(batch_key, (8,), 0, 40)
+    some = trials.Part(part.inputs[rows], part.labels[rows])
+    gradient = eqx.filter_grad(lambda m: trials.loss_of(noise(m, 0, None), some))(model)
+    wanted = model.layers[0].weight - 0.1 * gradient.layers[0].weight
+    np.testing.assert_allclose(after.layers[0].weight, wanted, atol=1e-6)
+    assert seen[0] == 3
+
+
+def test_deep_networks_have_their_layers_and_full_noise_is_rounding():
+    spec = ScalarQuantizer(4)
+    x = PROBLEM.inputs[0]
+    for kind in ("plain", "residual"):
+        network = trials.DeepNetwork(jax.random.key(0), PROBLEM, 6, 3, kind)
+        y = jax.nn.relu(network.first["weight"] @ x)
+        rounded = jax.nn.relu(compression.dequantize(compression.quantize(network.first, spec)[0])["weight"] @ x)
+        for weight in network.hidden["weight"]:
+            y = jax.nn.relu(weight @ y) + (y if kind == "residual" else 0)
+            small = compression.dequantize(compression.quantize({"weight": weight}, spec)[0])["weight"]
+            rounded = jax.nn.relu(small @ rounded) + (rounded if kind == "residual" else 0)
+        np.testing.assert_allclose(network(x), network.last["weight"] @ y, atol=1e-5)
+        last = compression.dequantize(compression.quantize(network.last, spec)[0])["weight"]
+        full = trials.NoisyNetwork(network, spec, jnp.asarray(1.0), jax.random.key(1))
+        np.testing.assert_allclose(full(x), last @ rounded, atol=1e-5)
+
+
+def test_majority_and_frequencies_by_hand():
+    problem = Settings(labels=jnp.array([2, 1, 2]), test_labels=jnp.array([2, 0, 2, 2]), num_classes=3)
+    assert float(trials.majority(problem)["accuracy"]) == 75.0
+    text = Settings(train=jnp.array([0, 0, 1]), test=jnp.array([0, 2]), num_characters=3)
+    assert float(trials_text._frequencies(text)) == pytest.approx(-(np.log(3 / 6) + np.log(1 / 6)) / 2)
+
+
+def test_the_transformer_sees_only_what_came_before():
+    scale = Settings(layers=2, size=8, heads=2, context=6)
+    model = trials_text.Transformer(jax.random.key(0), 5, scale)
+    characters = jnp.array([0, 1, 2, 3, 4, 0])
+    changed = model(characters) - model(characters.at[3].set(0))
+    assert (np.abs(changed[:3]) < 1e-6).all()
+    assert (np.abs(changed[3:]) > 1e-6).any(1).all()
+    prose = Prose()
+    assert len(prose.train) + len(prose.validation) + len(prose.test) > 40_000
+
+
+def test_every_weight_of_the_image_network_has_its_rule():
+    scale = Settings(kmeans_steps=1, centroids=4, kernel_centroids=4)
+    network = trials_images.SmallNetwork(jax.random.key(0), 8, 10, 2, 8)
+    for kind in ("int4", "product"):
+        packed, report = compression.quantize(network, trials_images.spec_of(kind, scale), jax.random.key(1))
+        assert [row.path for row in report.kept] == ["biases.0", "biases.1", "dense.bias", "head.bias"]
+        assert packed.convolutions[0].kernel.quantizer == ScalarQuantizer(8)
+        np.testing.assert_allclose(compression.dequantize(packed)(jnp.ones((2, 64))).shape, (2, 10))
+    assert packed.convolutions[1].kernel.quantizer.block == 9
+
+
+def test_the_example_is_better_with_noise_and_reads_back_what_it_wrote():
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
+    after = [float(found) for found in re.findall(r"with two bits a weight ([\d.]+) %", done.stdout)]
+    assert after[1] > after[0]
+    assert "read back the same: True" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_problem_of_ones_own(tmp_path, monkeypatch):
+    from laureate.cli import cli
+
+    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
+    command = ["run", "quant-noise/beats-rounding", "--problem", f"{EXAMPLE}:Moons", "--scale", "smoke", "--quiet"]
+    assert not cli.main(command, standalone_mode=False)
