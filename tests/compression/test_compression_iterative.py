@@ -30,7 +30,7 @@ def loss(model):
 
 
 def test_the_gradient_of_a_centroid_is_the_sum_over_its_blocks():
-    frozen = freeze(jax.random.key(0), MODEL, STAGES[0])
+    frozen = freeze(MODEL, STAGES[0], jax.random.key(0))
     of_weights = np.asarray(jax.grad(loss)(dequantize(frozen))["a"]).reshape(-1, 4)
     codes = np.asarray(frozen["a"].data)
     wanted = np.zeros((3, 4))

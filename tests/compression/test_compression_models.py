@@ -93,7 +93,7 @@ def test_other_trees_and_shared_layers():
     shared = eqx.nn.Shared((MODEL.layers[1], MODEL.layers[1]), where=lambda p: p[1], get=lambda p: p[0])
     _, report = quantize(shared, ScalarQuantizer(4))
     assert [row.path for row in report.rows if not row.reason] == ["pytree.0.weight"]
-    tree = [(jnp.ones((4, 4)),), {"kernel": jnp.eye(4)}, None, jax.nn.relu]
+    tree = [(np.ones((4, 4), np.float32),), {"kernel": jnp.eye(4)}, None, jax.nn.relu]
     packed, _ = quantize(tree, ScalarQuantizer(8, outputs="last", granularity="channel"))
     np.testing.assert_allclose(dequantize(packed)[1]["kernel"], jnp.eye(4), atol=1e-6)
     assert dequantize(packed)[3] is jax.nn.relu

@@ -6,12 +6,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from laureate.compression.packing import num_bytes, pack, unpack
 from laureate.compression.quantizer import Quantizer
 
-__all__ = ["QuantizedArray", "encoded", "fitted", "is_quantized", "shipped_bytes"]
+__all__ = ["QuantizedArray", "encoded", "fitted", "is_quantized", "is_stored", "shipped_bytes"]
 
 
 class QuantizedArray(eqx.Module):
@@ -58,6 +59,11 @@ class QuantizedArray(eqx.Module):
 def is_quantized(value: Any) -> bool:
     """Whether it is a `QuantizedArray`, which is one leaf of a model."""
     return isinstance(value, QuantizedArray)
+
+
+def is_stored(value: Any) -> bool:
+    """Whether it has bytes: an array of JAX or NumPy, or a `QuantizedArray`."""
+    return eqx.is_array(value) or isinstance(value, np.ndarray) or is_quantized(value)
 
 
 def fitted(key: Any, quantizer: Quantizer, weights: Array, start: Any = None) -> Any:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from laureate.compression.arrays import QuantizedArray, is_quantized
+from laureate.compression.arrays import QuantizedArray, is_quantized, is_stored
 from laureate.compression.product import ProductQuantizer
 from laureate.compression.quantized import package
 from laureate.compression.quantizer import Quantizer
@@ -51,7 +50,12 @@ def load(path: str | Path, like: Any, quantizers: tuple[type[Quantizer], ...] = 
     header = whole[start : start + int.from_bytes(whole[len(MAGIC) : start], "little")]
     if not whole.startswith(MAGIC):
         raise ValueError(f"load.path must be a file that save wrote; got {path}, which begins otherwise.")
-    described = {entry["path"]: entry for entry in json.loads(header)}
+    try:
+        described = {entry["path"]: entry for entry in json.loads(header)}
+    except ValueError:
+        raise ValueError(
+            f"load.path must be a whole file; the header of {path} cannot be read. Write it again."
+        ) from None
     numbers = _Reader(whole, start + len(header), str(path))
     known = {made.__name__: made for made in (ScalarQuantizer, ProductQuantizer, *quantizers)}
     values = {name: _value(entry, numbers, known) for name, entry in described.items()}
@@ -64,7 +68,7 @@ def load(path: str | Path, like: Any, quantizers: tuple[type[Quantizer], ...] = 
             raise ValueError(f"load.like must have {name} of shape {values[name].shape}; got {tuple(leaf.shape)}.")
 
     def replaced(keys: Any, leaf: Any) -> Any:
-        return values.get(_name(keys), leaf) if _is_stored(leaf) else leaf
+        return values.get(_name(keys), leaf) if _has_shape(leaf) else leaf
 
     return jax.tree_util.tree_map_with_path(replaced, like, is_leaf=is_quantized)
 
@@ -113,11 +117,11 @@ def _described(name: str, leaf: Any) -> dict[str, Any]:
 def _arrays(model: Any) -> dict[str, Any]:
     """The arrays of a model by path, also those that are only shapes."""
     found = jax.tree_util.tree_leaves_with_path(model, is_leaf=is_quantized)
-    return {_name(keys): leaf for keys, leaf in found if _is_stored(leaf)}
+    return {_name(keys): leaf for keys, leaf in found if _has_shape(leaf)}
 
 
-def _is_stored(leaf: Any) -> bool:
-    return eqx.is_array(leaf) or is_quantized(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+def _has_shape(leaf: Any) -> bool:
+    return is_stored(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _parts(leaf: Any) -> Iterator[Any]:

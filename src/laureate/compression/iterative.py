@@ -79,7 +79,7 @@ class IterativeQuantization(eqx.Module):
         """Freeze the weights of the next stage, and begin with a new state of the optimiser."""
         last = len(self.stages)
         require("IterativeQuantization", "state.stage", f"< {last}: all are done", state.stage, lambda s: s < last)
-        model = freeze(key, state.model, self.stages[state.stage])
+        model = freeze(state.model, self.stages[state.stage], key)
         return self.init(model)._replace(stage=state.stage + 1)
 
     def step(self, state: IterativeState, loss: Callable[[Any], Any]) -> tuple[IterativeState, IterativeInfo]:

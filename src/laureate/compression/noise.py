@@ -61,7 +61,7 @@ def quant_noise(
         or a function of the weights that gives what selected ones become.
     rescale: with a proxy, whether the others are divided by 1 - p, as the released code does.
     clamp: whether selected weights beyond the range that codes reach get no gradient (with an old ``state``).
-    inference: quantise everything, as for evaluation; no key and no proxy then.
+    inference: quantise everything, as for evaluation, with the scales or codebooks of the state; no key, no proxy then.
 
     Outside jit it warns when the range of the state is exceeded more than twice; within, look at ``excess``.
 

@@ -2,12 +2,11 @@
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from laureate.compression.arrays import encoded, is_quantized, shipped_bytes
+from laureate.compression.arrays import encoded, is_quantized, is_stored, shipped_bytes
 from laureate.compression.quantizer import Quantizer
 from laureate.compression.selection import Chosen, Rules, choose
 
@@ -79,7 +78,7 @@ def quantize(model: Any, spec: Quantizer | Rules, key: Any = None) -> tuple[Any,
     rows = [
         _row(leaf.path, leaf.value, new, leaf.reason)
         for leaf, new in zip(chosen.leaves, jax.tree.leaves(made, is_leaf=is_quantized), strict=True)
-        if eqx.is_array(leaf.value) or is_quantized(leaf.value)
+        if is_stored(leaf.value)
     ]
     return made, Report(tuple(rows), sum(row.bytes_before for row in rows), sum(row.bytes_after for row in rows))
 
@@ -92,10 +91,10 @@ def dequantize(model: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.decoded() if is_quantized(leaf) else leaf, model, is_leaf=is_quantized)
 
 
-def freeze(key: Any, model: Any, spec: Quantizer | Rules) -> Any:
+def freeze(model: Any, spec: Quantizer | Rules, key: Any = None) -> Any:
     """The model with the chosen weights as codes that stay and parameters that can be trained on.
 
-    key: for codebooks; None where there are none. What is frozen already stays as it is.
+    key: for codebooks, as for ``quantize``. What is frozen already stays as it is.
 
     ``dequantize`` in the loss makes a model of it, ``package`` makes it small.
     """
@@ -119,7 +118,7 @@ def expected_bytes(model: Any, spec: Quantizer | Rules) -> int:
     return sum(
         leaf.value.nbytes if leaf.quantizer is None else shipped_bytes(leaf.quantizer, leaf.value)
         for leaf in choose(model, spec, "expected_bytes").leaves
-        if eqx.is_array(leaf.value) or is_quantized(leaf.value)
+        if is_stored(leaf.value)
     )
 
 

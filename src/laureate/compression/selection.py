@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from laureate.compression.arrays import is_quantized
+from laureate.compression.arrays import is_quantized, is_stored
 from laureate.compression.quantizer import Quantizer
 
 __all__ = ["Chosen", "Leaf", "Rules", "choose", "match"]
@@ -84,7 +83,7 @@ def choose(model: Any, spec: Quantizer | Rules, owner: str) -> Chosen:
     for keys, value in found:
         path = jax.tree_util.keystr(keys, simple=True, separator=".")
         quantizer, reason = _decide(path, value, rules, fitting)
-        leaves.append(Leaf(path, value, quantizer, reason))
+        leaves.append(Leaf(path, value if quantizer is None else jnp.asarray(value), quantizer, reason))
     chosen = [leaf for leaf in leaves if leaf.quantizer is not None]
     could = [leaf.path for leaf in leaves if leaf.reason in ("", "no rule", "by rule")]
     for pattern, times in fitting.items():
@@ -102,7 +101,7 @@ def choose(model: Any, spec: Quantizer | Rules, owner: str) -> Chosen:
 def _decide(path: str, value: Any, rules: Rules, fitting: dict[str, int]) -> tuple[Quantizer | None, str]:
     if is_quantized(value):
         return None, "quantised already"
-    if not eqx.is_array(value):
+    if not is_stored(value):
         return None, "not an array"
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return None, f"of type {value.dtype}"

@@ -50,7 +50,7 @@ def scalar(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
 
         return train(train_key, network, parts[0], optax.adam(rate), noise, scale)
 
-    found = chosen(trained, lambda model, rate: dequantize(freeze(None, model, spec)), parts, scale)
+    found = chosen(trained, lambda model, rate: dequantize(freeze(model, spec)), parts, scale)
     return found | {"ratio": size_ratio(network, spec)}
 
 
@@ -79,7 +79,7 @@ def product(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
 
     def quantized(model: Any, rate: Array) -> Any:
         if not arm.stages:
-            return dequantize(freeze(fit_key, model, spec))
+            return dequantize(freeze(model, spec, fit_key))
         layers = tuple(match({rf"layers\.{layer}\.weight": spec}) for layer in range(len(network.layers)))
         method = IterativeQuantization(layers, optax.adam(scale.fine_tuning * rate))
         state = method.init(model)

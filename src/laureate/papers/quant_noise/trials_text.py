@@ -90,7 +90,7 @@ def text(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, 
 
         start = model, optimiser.init(eqx.filter(model, eqx.is_inexact_array))
         trained = repeat(step, start, 0, scale.updates)[0][0]
-        small = dequantize(freeze(None, trained, spec))
+        small = dequantize(freeze(trained, spec))
         return tuple(_loss(m, _windows(part, scale)) for m, part in _cases(small, trained, problem))  # pyright: ignore
 
     rates = jnp.asarray(scale.rates)
