@@ -204,6 +204,8 @@ def test_keys_are_used_once_and_numbers_compile_nothing():
         traces.append(1)
         return quant_noise({"w": weights}, INT3, rate, key)["w"]
 
+    known = jax.jit(lambda key: quant_noise(arrays(MODEL), SPEC, jnp.asarray(0.5), key, state=STATE))  # all but the key
+    assert known(KEY)["first"]["weight"].shape == (20, 16)
     for rate in (0.1, 0.5):
         counted(MODEL["first"]["weight"], rate, jax.random.key(int(10 * rate)))
     assert len(traces) == 1

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -75,7 +76,7 @@ def quant_noise(
     (2, 2)
     """
     name = "quant_noise"
-    require(name, "rate", "in [0, 1]", rate, lambda p: 0 <= p <= 1)
+    require(name, "rate", "in [0, 1]", rate, lambda p: 0 <= np.asarray(p) <= 1)
     require(name, "proxy", "None, 'zero' or a function", proxy, lambda p: p is None or p == "zero" or callable(p))
     require(name, "rescale", "False without a proxy", rescale, lambda r: not r or proxy is not None)
     if key is None and not inference:
@@ -169,10 +170,8 @@ def _excess(weights: list[Any], states: list[WeightState]) -> Array:
 
 
 def _warn_if_stale(weights: list[Any], state: NoiseState) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((state, [leaf.value for leaf in weights]))):
-        return
-    beyond = float(_excess(weights, _given(weights, state, "quant_noise")))
-    if beyond > 2:
+    beyond = _excess(weights, _given(weights, state, "quant_noise"))
+    if not isinstance(beyond, Tracer) and beyond > 2:
         warnings.warn(
             f"quant_noise.state is old: a weight is {beyond:.1f} times as large as its scale can reach. "
             "Call refresh(model, spec, key) more often.",
