@@ -164,7 +164,7 @@ def test_kmeans_is_lloyds_iteration_and_its_objective_never_rises():
     rng = np.random.default_rng(4)
     points, start = rng.normal(size=(5000, 3)), rng.normal(size=(7, 3))
     found = kmeans(jax.random.key(0), jnp.asarray(points), 7, 4, start=jnp.asarray(start))
-    centroids, history = start, []
+    centroids, history, last, codes = start, [], start, np.zeros(5000, int)
     for _ in range(5):
         distances = ((points[:, None] - centroids) ** 2).sum(2)
         codes = distances.argmin(1)

@@ -71,8 +71,8 @@ def kmeans(
     centroids = _plus_plus(seed_key, points, num_centroids) if start is None else start.astype(points.dtype)
     directions = jax.random.normal(split_key, wanted, points.dtype)
 
-    def step(centroids: Array, _: None) -> tuple[Array, Array]:
-        _, sums = _assign(points, centroids)
+    def step(centroids: Array, nothing: None) -> tuple[Array, Array]:
+        sums = _assign(points, centroids)[1]
         return _moved(centroids, sums, directions), jnp.sum(sums.errors)
 
     centroids, history = jax.lax.scan(step, centroids, length=num_steps)

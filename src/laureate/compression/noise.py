@@ -87,20 +87,34 @@ def quant_noise(
         _warn_if_stale(weights, state)
     exact = inference or proxy is None
     states = _states(weights, state) if exact else [None] * len(weights)
-    masks = [jnp.asarray(True)] * len(weights) if inference else _masks(key, weights, jnp.asarray(rate, jnp.float32))
     others = 1 / (1 - jnp.minimum(rate, 0.999)) if rescale else 1.0  # at p = 1 there are no others
-    noisy = []
-    for leaf, own, mask in zip(weights, states, masks, strict=True):
-        values = _constant(leaf)
+
+    def seen(leaf: Any, own: WeightState | None, mask: Array) -> tuple[Array, Array]:
+        """ψ(W), and its derivative as we want it."""
+        values, passes = _constant(leaf), True
         if own is not None:
             codes = leaf.quantizer.encode(values, own.parameters) if own.codes is None else own.codes
             replaced = leaf.quantizer.decode(codes, own.parameters, values.shape).astype(values.dtype)  # φ(W)
+            passes = leaf.quantizer.inside(values, own.parameters) if clamp else True
         else:
-            replaced = jnp.zeros_like(values) if proxy == "zero" else proxy(values)
-        passes = leaf.quantizer.inside(values, own.parameters) if clamp and own is not None else True
-        seen = jnp.where(mask, replaced, others * values)  # ψ(W)
-        noisy.append(_straight_through(leaf.value, seen, jnp.where(mask, passes, others)))
-    return chosen.rebuilt([leaf.value if leaf.quantizer is None else noisy.pop(0) for leaf in chosen.leaves])
+            replaced = proxy(values) if callable(proxy) else jnp.zeros_like(values)
+        slope = jnp.broadcast_to(jnp.where(mask, passes, others), values.shape)
+        return jnp.where(mask, replaced, others * values), slope.astype(values.dtype)
+
+    def all_seen(masks: list[Array]) -> list[tuple[Array, Array]]:
+        return [seen(*each) for each in zip(weights, states, masks, strict=True)]
+
+    if inference:
+        pairs = all_seen([jnp.asarray(True)] * len(weights))
+    else:
+        byte_key, threshold_key = jax.random.split(key)
+        threshold = _threshold(threshold_key, rate)
+        nobody = lambda: all_seen([jnp.asarray(False)] * len(weights))  # noqa: E731
+        # Besides saving work, a branch is computed once; else XLA on a CPU would round and draw anew wherever a weight
+        # is read, as for every pixel of a convolution.
+        pairs = jax.lax.cond(threshold > 0, lambda: all_seen(_masks(byte_key, weights, threshold)), nobody)
+    noisy = iter(_straight_through(leaf.value, *pair) for leaf, pair in zip(weights, pairs, strict=True))
+    return chosen.rebuilt([leaf.value if leaf.quantizer is None else next(noisy) for leaf in chosen.leaves])
 
 
 def refresh(model: Any, spec: Quantizer | Rules, key: Any = None, state: NoiseState | None = None) -> NoiseState:
@@ -179,16 +193,16 @@ def _warn_if_stale(weights: list[Any], state: NoiseState) -> None:
         )
 
 
-def _masks(key: Array, weights: list[Any], rate: Array) -> list[Array]:
-    """P(b in J) = p for every block, as one draw for all weights: random numbers are most of what noise costs.
+def _threshold(key: Array, rate: Any) -> Array:
+    """256 p, rounded up or down at random so that its mean is 256 p: P(byte < ⌊256 p + u⌋) = p."""
+    return jnp.floor(256 * jnp.asarray(rate, jnp.float32) + jax.random.uniform(key)).astype(jnp.int32)
 
-    A byte a block, chosen where it lies below 256 p, which is rounded up or down at random: P(byte < ⌊256 p + u⌋) = p.
-    """
+
+def _masks(key: Array, weights: list[Any], threshold: Array) -> list[Array]:
+    """Which blocks are in J: one draw for all weights, a byte a block. Random numbers are most of what noise costs."""
     counts = [leaf.quantizer.count(leaf.value.shape) for leaf in weights]
-    byte_key, threshold_key = jax.random.split(key)
-    drawn = jax.random.bits(byte_key, (-(-sum(counts) // 4),))
-    drawn = jax.lax.bitcast_convert_type(drawn, jnp.uint8).ravel().astype(jnp.int32)
-    chosen = drawn < jnp.floor(256 * rate + jax.random.uniform(threshold_key)).astype(jnp.int32)
+    drawn = jax.random.bits(key, (-(-sum(counts) // 4),))
+    chosen = jax.lax.bitcast_convert_type(drawn, jnp.uint8).ravel().astype(jnp.int32) < threshold
     masks, first = [], 0
     for leaf, count in zip(weights, counts, strict=True):
         masks.append(leaf.quantizer.spread(chosen[first : first + count], leaf.value.shape))
@@ -205,4 +219,4 @@ def _straight_through(weights: Array, seen: Array, slope: Array) -> Array:
 @_straight_through.defjvp
 def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     _, seen, slope = primals
-    return seen, tangents[0] * slope.astype(seen.dtype)
+    return seen, tangents[0] * slope

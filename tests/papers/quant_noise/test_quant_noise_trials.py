@@ -12,8 +12,8 @@ import numpy as np
 import optax
 import pytest
 
-from laureate import compression
 from laureate.compression import ScalarQuantizer
+from laureate.compression.selection import choose
 from laureate.lab.claim import Settings
 from laureate.papers.quant_noise import trials, trials_images, trials_text
 from laureate.papers.quant_noise.about import PAPER
@@ -82,21 +82,25 @@ def test_a_step_of_training_is_a_step_of_the_optimiser_on_the_noisy_loss():
     assert seen[0] == 3
 
 
-def test_deep_networks_have_their_layers_and_full_noise_is_rounding():
-    spec = ScalarQuantizer(4)
+def rounded(weight, bits):
+    """Affine rounding by NumPy."""
+    weight = np.asarray(weight, np.float64)
+    low, top = min(weight.min(), 0), 2**bits - 1
+    step = (max(weight.max(), 0) - low) / top
+    zero = np.round(-low / step)
+    return (np.clip(np.round(weight / step) + zero, 0, top) - zero) * step
+
+
+@pytest.mark.parametrize("kind", ["plain", "residual"])
+def test_deep_networks_have_their_layers_and_full_noise_is_rounding(kind):
+    network = trials.DeepNetwork(jax.random.key(0), PROBLEM, 6, 3, kind)
+    noisy = trials.NoisyNetwork(network, ScalarQuantizer(4), jnp.asarray(1.0), jax.random.key(1))
     x = PROBLEM.inputs[0]
-    for kind in ("plain", "residual"):
-        network = trials.DeepNetwork(jax.random.key(0), PROBLEM, 6, 3, kind)
-        y = jax.nn.relu(network.first["weight"] @ x)
-        rounded = jax.nn.relu(compression.dequantize(compression.quantize(network.first, spec)[0])["weight"] @ x)
+    for seen, found in ((lambda weight: weight, network(x)), (lambda weight: rounded(weight, 4), noisy(x))):
+        y = np.maximum(seen(network.first["weight"]) @ x, 0)
         for weight in network.hidden["weight"]:
-            y = jax.nn.relu(weight @ y) + (y if kind == "residual" else 0)
-            small = compression.dequantize(compression.quantize({"weight": weight}, spec)[0])["weight"]
-            rounded = jax.nn.relu(small @ rounded) + (rounded if kind == "residual" else 0)
-        np.testing.assert_allclose(network(x), network.last["weight"] @ y, atol=1e-5)
-        last = compression.dequantize(compression.quantize(network.last, spec)[0])["weight"]
-        full = trials.NoisyNetwork(network, spec, jnp.asarray(1.0), jax.random.key(1))
-        np.testing.assert_allclose(full(x), last @ rounded, atol=1e-5)
+            y = np.maximum(seen(weight) @ y, 0) + (y if kind == "residual" else 0)
+        np.testing.assert_allclose(found, seen(network.last["weight"]) @ y, atol=1e-5)
 
 
 def test_majority_and_frequencies_by_hand():
@@ -119,13 +123,16 @@ def test_the_transformer_sees_only_what_came_before():
 
 def test_every_weight_of_the_image_network_has_its_rule():
     scale = Settings(kmeans_steps=1, centroids=4, kernel_centroids=4)
-    network = trials_images.SmallNetwork(jax.random.key(0), 8, 10, 2, 8)
-    for kind in ("int4", "product"):
-        packed, report = compression.quantize(network, trials_images.spec_of(kind, scale), jax.random.key(1))
-        assert [row.path for row in report.kept] == ["biases.0", "biases.1", "dense.bias", "head.bias"]
-        assert packed.convolutions[0].kernel.quantizer == ScalarQuantizer(8)
-        np.testing.assert_allclose(compression.dequantize(packed)(jnp.ones((2, 64))).shape, (2, 10))
-    assert packed.convolutions[1].kernel.quantizer.block == 9
+    network = eqx.filter_eval_shape(trials_images.SmallNetwork, jax.random.key(0), 8, 10, 2, 8)
+    network = jax.tree.map(lambda leaf: np.ones(leaf.shape, np.float32), network)
+    for kind, kernels, dense in (("int4", "'num_bits': 4", "'num_bits': 4"), ("product", "'block': 9", "'block': 8")):
+        leaves = choose(network, trials_images.spec_of(kind, scale), "test").leaves
+        found = {leaf.path: str(vars(leaf.quantizer)) for leaf in leaves if leaf.quantizer is not None}
+        assert list(found) == ["convolutions.0.kernel", "convolutions.1.kernel", "dense.weight", "head.weight"]
+        assert "'num_bits': 8" in found["convolutions.0.kernel"]
+        assert kernels in found["convolutions.1.kernel"]
+        assert dense in found["dense.weight"]
+        assert "'num_bits': 8" in found["head.weight"]
 
 
 def test_the_example_is_better_with_noise_and_reads_back_what_it_wrote():

@@ -22,6 +22,13 @@ SMALL = (
 )
 SHARED: dict[str, Any] = {"metric": "accuracy", "better": "higher", "unit": "points", "trivial": "majority"}
 GRID = (Guard("grid", "rate", grid="rates"),)
+
+
+def with_shared(**other: Any) -> dict[str, Any]:
+    """What claims share, but for some fields."""
+    return SHARED | other
+
+
 MAJORITY: dict[str, Any] = {"kind": "majority", "bits": 8, "rate": 0.0, "begin": 0.0}
 
 
@@ -34,7 +41,7 @@ def rows(width: int, updates: int, rates: tuple[float, ...] = RATES) -> dict[str
 
 
 TINY: dict[str, Any] = {"problem": {"train": 60, "test": 20}, "compilation": "lightest", "block": 2}
-TINY_ROWS = {"validation": 20, "width": 8, "hidden": 2, "batch": 8, "updates": 3, "rates": RATES[2:4]}
+TINY_ROWS = {"validation": 20, "width": 8, "hidden": 1, "batch": 8, "updates": 3, "rates": RATES[2:4]}
 
 THREE_BITS = Experiment(
     "three-bits",
@@ -268,7 +275,7 @@ PRODUCT = Experiment(
             baseline="full",
             source="our own question, after the pilots: one network for both uses",
             role="extension",
-            **SHARED | {"metric": "float_accuracy"},
+            **with_shared(metric="float_accuracy"),
         ),
         Claim(
             "pareto-quantised",
@@ -318,7 +325,7 @@ PRODUCT = Experiment(
             kind="question",
             source="the paper's study of the rate of noise",
             role="extension",
-            **SHARED | {"trivial": "", "unit": "% accuracy"},
+            **with_shared(trivial="", unit="% accuracy"),
         ),
     ),
     guards=GRID,

@@ -18,7 +18,7 @@ DEPTH = Experiment(
         Arm("residual", "with shortcuts", kind="residual", bits=4),
     ),
     scales={
-        "tiny": Scale(2, **TINY, **TINY_ROWS, depths=(1, 2)),
+        "tiny": Scale(2, **TINY, **TINY_ROWS, depths=(2,)),
         "desk": Scale(10, cost=55.0, **rows(32, 200), depths=(2, 4, 8, 16)),
         "full": Scale(50, cost=7200.0, **rows(128, 2000), depths=(2, 4, 8, 16, 32)),
     },
@@ -55,7 +55,7 @@ DEPTH = Experiment(
 )
 
 
-def _network(batch: int, inputs: int, width: int, hidden: int) -> dict[str, int]:
+def _network(batch: int, inputs: int, width: int, hidden: int) -> dict[str, Any]:
     return {"batch": batch, "inputs": inputs, "width": width, "hidden": hidden}
 
 
@@ -84,9 +84,9 @@ OVERHEAD = Experiment(
         Arm("proxy", "blocks dropped", kind="proxy"),
     ),
     scales={
-        "tiny": Scale(2, block=1, **_network(8, 16, 8, 1), centroids=2, kmeans_steps=1, updates=2, epoch=4, rounds=1),
+        "tiny": Scale(1, block=1, **_network(8, 16, 8, 1), centroids=2, kmeans_steps=1, updates=2, epoch=4, rounds=1),
         "desk": Scale(
-            10, block=5, cost=25.0, **_network(128, 784, 512, 2), centroids=256, kmeans_steps=10, updates=20, epoch=469,
+            10, block=5, cost=45.0, **_network(128, 784, 512, 2), centroids=256, kmeans_steps=10, updates=20, epoch=469,
             rounds=3,
         ),
         "full": Scale(

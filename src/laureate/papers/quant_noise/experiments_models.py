@@ -1,7 +1,7 @@
 """Quant-Noise in models that one might ship: a convolutional network on images, a transformer on text."""
 
 from laureate.lab.claim import Arm, Claim, Experiment, Scale
-from laureate.papers.quant_noise.experiments import ACCEPTS, GRID, PILOTS, ROWS, SHARED
+from laureate.papers.quant_noise.experiments import ACCEPTS, GRID, PILOTS, ROWS, SHARED, with_shared
 
 __all__ = ["BYTES", "TEXT"]
 
@@ -78,7 +78,7 @@ BYTES = Experiment(
             kind="question",
             source="a reviewer's point: percentages on the axes of figure 2",
             role="extension",
-            **SHARED | {"trivial": "", "unit": "% accuracy"},
+            **with_shared(trivial="", unit="% accuracy"),
         ),
     ),
     guards=GRID,
@@ -115,7 +115,7 @@ TEXT = Experiment(
             rates=(0.001, 0.003),
         ),
         "desk": Scale(
-            10, cost=100.0, layers=2, size=32, heads=2, context=32, batch=16, updates=300, windows=100,
+            10, cost=100.0, layers=2, size=32, heads=2, context=32, batch=16, updates=250, windows=100,
             rates=(0.001, 0.003, 0.01, 0.03),
         ),
         "full": Scale(

@@ -39,8 +39,9 @@ def our_steps(spec: Quantizer | None, proxy: Any = None) -> Side:
     @jax.jit
     def epoch(key, arrays, optimiser_state):
         fit_key, step_key = jax.random.split(key)
-        needs = spec is not None and spec.keeps_codes and proxy is None
-        state = refresh(eqx.combine(arrays, rest), spec, fit_key) if needs else None
+        state = None
+        if spec is not None and spec.keeps_codes and proxy is None:
+            state = refresh(eqx.combine(arrays, rest), spec, fit_key)
 
         def step(carry, key):
             arrays, optimiser_state = carry
@@ -55,7 +56,7 @@ def our_steps(spec: Quantizer | None, proxy: Any = None) -> Side:
 
 def torch_steps(kind: str) -> Side:
     """The module that fairseq-like code has: rounding or dropped blocks before each product, straight through."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -97,7 +98,7 @@ def _points() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(POINTS, BLOCK)).astype(np.float32)
 
 
-def _told(objective: float) -> str:
+def _told(objective: Any) -> str:
     return f"mean squared distance {objective / POINTS:.4f}"
 
 
@@ -114,7 +115,8 @@ def their_kmeans() -> Side:
     from sklearn.cluster import KMeans
 
     points = _points()
-    make = lambda: KMeans(CENTROIDS, n_init=1, max_iter=LLOYD, tol=0, random_state=0).fit(points)  # noqa: E731
+    settings: dict[str, Any] = {"n_init": 1, "max_iter": LLOYD, "tol": 0, "random_state": 0}
+    make = lambda: KMeans(CENTROIDS, **settings).fit(points)  # noqa: E731
     return Side(lambda: make().cluster_centers_, note=_told(make().inertia_))
 
 
@@ -123,7 +125,8 @@ def their_mini_batches() -> Side:
     from sklearn.cluster import MiniBatchKMeans
 
     points = _points()
-    make = lambda: MiniBatchKMeans(CENTROIDS, n_init=1, random_state=0, max_iter=5).fit(points)  # noqa: E731
+    settings: dict[str, Any] = {"n_init": 1, "max_iter": 5, "random_state": 0}
+    make = lambda: MiniBatchKMeans(CENTROIDS, **settings).fit(points)  # noqa: E731
     return Side(lambda: make().cluster_centers_, note=_told(make().inertia_))
 
 
