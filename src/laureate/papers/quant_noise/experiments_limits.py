@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.quant_noise.experiments import ACCEPTS, PILOTS, ROWS, TINY, TINY_ROWS, TRIALS, TUNED, rows
 
 __all__ = ["DEPTH", "OVERHEAD"]
@@ -48,6 +48,11 @@ DEPTH = Experiment(
             source="the paper's networks have shortcuts",
             role="extension",
         ),
+    ),
+    curves=(
+        Curve("half", "log2_depth", "Accuracy with noise on half", "log2 of the layers", "% accuracy"),
+        Curve("full", "log2_depth", "Accuracy with noise on all", "log2 of the layers", "% accuracy"),
+        Curve("advantage", "log2_depth", "Noise on half against noise on all", "log2 of the layers", "points"),
     ),
     guards=(Guard("grid", "smallest_rate", grid="rates"), Guard("grid", "largest_rate", grid="rates")),
     deviations=(TUNED, "Hidden layers of 32 on digits. " + PILOTS, "Not at smoke: four networks in one program."),
