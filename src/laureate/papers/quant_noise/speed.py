@@ -92,6 +92,8 @@ def torch_steps(kind: str) -> Side:
 
 
 POINTS, BLOCK, CENTROIDS, LLOYD = 1_000_000, 8, 256, 20
+# How many of our steps reach the objectives of theirs (on a tenth of the points); both are told beside the seconds.
+OURS, OURS_FOR_BATCHES = 25, 6
 
 
 def _points() -> np.ndarray:
@@ -102,7 +104,7 @@ def _told(objective: Any) -> str:
     return f"mean squared distance {objective / POINTS:.4f}"
 
 
-def our_kmeans(num_steps: int = LLOYD) -> Side:
+def our_kmeans(num_steps: int = OURS) -> Side:
     """k-means++ among a sample, then Lloyd's iteration on all points."""
     points = jnp.asarray(_points())
     run = jax.jit(lambda key, points: kmeans(key, points, CENTROIDS, num_steps))
@@ -142,7 +144,7 @@ COMPARISONS = (
     Comparison(f"{STEP}, noise of 8 bits", TORCH, "torch", lambda: our_steps(INT8), lambda: torch_steps("int8")),
     Comparison(f"{STEP}, blocks dropped", TORCH, "torch", lambda: our_steps(PQ, "zero"), lambda: torch_steps("zero")),
     Comparison(
-        f"k-means of {POINTS:,} blocks of {BLOCK}, {CENTROIDS} centroids, {LLOYD} iterations",
+        f"k-means of {POINTS:,} blocks of {BLOCK}, {CENTROIDS} centroids, to the objective of {LLOYD} iterations",
         "scikit-learn's KMeans",
         "scikit-learn",
         our_kmeans,
@@ -152,7 +154,7 @@ COMPARISONS = (
         f"k-means of {POINTS:,} blocks of {BLOCK}, {CENTROIDS} centroids, to the objective of mini-batches",
         "scikit-learn's MiniBatchKMeans",
         "scikit-learn",
-        lambda: our_kmeans(3),
+        lambda: our_kmeans(OURS_FOR_BATCHES),
         their_mini_batches,
     ),
 )
