@@ -79,8 +79,6 @@ def quant_noise(
     require(name, "rate", "in [0, 1]", rate, lambda p: 0 <= np.asarray(p) <= 1)
     require(name, "proxy", "None, 'zero' or a function", proxy, lambda p: p is None or p == "zero" or callable(p))
     require(name, "rescale", "False without a proxy", rescale, lambda r: not r or proxy is not None)
-    if key is None and not inference:
-        raise TypeError(f"{name}.key must be a key in training; got None. For evaluation say inference=True.")
     chosen = choose(model, spec, name)
     weights = _weights(chosen)
     if state is not None:
@@ -106,6 +104,8 @@ def quant_noise(
 
     if inference:
         pairs = all_seen([jnp.asarray(True)] * len(weights))
+    elif key is None:
+        raise TypeError(f"{name}.key must be a key in training; got None. For evaluation say inference=True.")
     else:
         byte_key, threshold_key = jax.random.split(key)
         threshold = _threshold(threshold_key, rate)
