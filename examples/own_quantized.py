@@ -1,6 +1,6 @@
 """A model of your own made small: two moons told apart with two bits a weight, saved and read back.
 
-Also a problem for the lab: laureate run quant-noise/three-bits --problem examples/own_quantized.py:Moons
+Also a problem for the lab: laureate run quant-noise/two-bits --problem examples/own_quantized.py:Moons
 """
 
 import tempfile

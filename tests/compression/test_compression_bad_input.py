@@ -1,5 +1,6 @@
 """Wrong settings, weights and rules: the field, the rule, the value and what to do."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ W = {"w": jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)), jnp.float32)
 KEY = jax.random.key(0)
 INT = ScalarQuantizer(4)
 PQ = ProductQuantizer(2, 3)
-TIED = jnp.ones((2, 2))
+TIED, HELD = jnp.ones((2, 2)), np.ones((2, 2), np.float32)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,11 @@ TIED = jnp.ones((2, 2))
         (lambda: quantize({"w": jnp.ones(3)}, INT), "There are: no weights of two or more axes"),
         (lambda: quantize(W, match({"w": None})), "spec must choose at least one weight; got none of w"),
         (lambda: quantize({"a": TIED, "b": TIED}, INT), "match a shared array once; got it at a and b. .*Shared"),
+        (lambda: quantize({"a": HELD, "b": HELD}, INT), "match a shared array once; got it at a and b"),
+        (
+            lambda: quant_noise({"w": jnp.ones((4, 8))}, PQ, 0.5, KEY, state=refresh(W, PQ, KEY)),
+            r"state must have 16 codes for w \[4, 8\]; got 12. .*refresh",
+        ),
         (lambda: match({}), "rules must hold at least one pattern"),
         (lambda: match({"(": INT}), r"rules must be regular expressions; got '\('"),
         (lambda: quant_noise(W, INT, 1.5, KEY), r"quant_noise.rate must be in \[0, 1\]; got 1.5"),
@@ -86,6 +92,17 @@ def test_bad_input_says_what_to_do(make, message):
 def test_the_wrong_kind_says_what_to_do(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+class Shifted(ScalarQuantizer):
+    shift: jax.Array = eqx.field(default_factory=lambda: jnp.ones(2))
+
+
+def test_a_quantiser_with_arrays_of_its_own_is_not_written(tmp_path):
+    packed, _ = quantize(W, Shifted(4))
+    with pytest.raises(TypeError, match=r"got ArrayImpl in Shifted.shift, of w. Keep arrays in what `fit` returns"):
+        compression.save(tmp_path / "w", packed)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_integer_rate_is_a_rate():

@@ -177,6 +177,20 @@ def test_kmeans_is_lloyds_iteration_and_its_objective_never_rises():
     np.testing.assert_array_equal(nearest(jnp.asarray(points), found.centroids), found.codes)
 
 
+def test_kmeans_far_from_zero_finds_what_it_finds_near_it():
+    """In single precision: squares of 3,000 have no digits left for distances of a tenth."""
+    places = np.array([[0.0, 0], [1, 0], [0, 1]])[np.arange(60) % 3]
+    points = np.random.default_rng(6).normal(size=(60, 2)) * 0.02 + places
+    near, far = (
+        kmeans(jax.random.key(0), jnp.asarray(points + shift, jnp.float32), 3, 5, start=jnp.asarray(start, jnp.float32))
+        for shift, start in ((0, places[:3] + 0.1), (3000, places[:3] + 3000.1))
+    )
+    np.testing.assert_array_equal(far.codes, near.codes)
+    np.testing.assert_array_equal(near.codes, np.arange(60) % 3)
+    np.testing.assert_allclose(far.centroids - 3000, near.centroids, atol=1e-3)
+    np.testing.assert_allclose(far.objective[1:], near.objective[1:], rtol=0.05)
+
+
 def test_a_centroid_without_points_moves_to_where_the_error_is():
     points = jnp.concatenate([jnp.zeros((50, 2)), jnp.array([[5.0, 0], [6, 0], [5, 1]])])
     start = jnp.array([[0.0, 0], [5, 0], [90, 90], [91, 90]])

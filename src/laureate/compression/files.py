@@ -107,9 +107,14 @@ def _described(name: str, leaf: Any) -> dict[str, Any]:
     arrays = [[list(part.shape), str(part.dtype)] for part in _parts(leaf)]
     if not is_quantized(leaf):
         return {"path": name, "arrays": arrays}
-    fields = dataclasses.fields(leaf.quantizer)
-    settings = {field.name: getattr(leaf.quantizer, field.name) for field in fields}
     kind = type(leaf.quantizer).__name__
+    settings = {field.name: getattr(leaf.quantizer, field.name) for field in dataclasses.fields(leaf.quantizer)}
+    for field, value in settings.items():
+        if not isinstance(value, bool | int | float | str | None):
+            raise TypeError(
+                f"save.model must have quantisers whose fields are numbers or words; got {type(value).__name__} in "
+                f"{kind}.{field}, of {name}. Keep arrays in what `fit` returns: `store` writes those."
+            )
     shape, dtype = list(leaf.shape), leaf.dtype
     return {"path": name, "shape": shape, "dtype": dtype, "quantizer": kind, "settings": settings, "arrays": arrays}
 

@@ -43,6 +43,7 @@ class IterativeQuantization(eqx.Module):
     c ← c - η Σ_{b: k(b) = c} ∂L/∂W_b,   W ← W - η ∂L/∂W for what is not yet quantised       (Stock et al. 2020, 2021)
 
     stages: rules or quantisers, one a stage; the paper takes feed-forward layers, then embeddings, then attention.
+        Of a `ScalarQuantizer` the step is trained as well, a small number that large steps of Adam spoil: round last.
     optimiser: any of Optax; it begins anew with every stage, for its parameters are others then.
     centroid_gradient: the ``"sum"`` over the blocks of a centroid, which is the gradient, or their ``"mean"``.
 

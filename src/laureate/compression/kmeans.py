@@ -100,15 +100,18 @@ def _assign(points: Array, centroids: Array) -> tuple[Array, Sums]:
     many, dimensions = points.shape
     num = centroids.shape[0]
     block = min(BLOCK, many)
-    # |x - c|² = |x|² + 2 (½|c|² - x·c): what is in brackets is one product of [x, 1] with [-c, ½|c|²].
-    halves = 0.5 * jnp.sum(centroids**2, axis=1)
-    extended = jnp.concatenate([-centroids, halves[:, None]], axis=1)
+    # |x - c|² = |x|² + 2 (½|c|² - x·c): what is in brackets is one product of [x, 1] with [-c, ½|c|²]. Both are taken
+    # from the middle of the centroids, for far from 0 the difference of large numbers would lose the digits.
+    middle = jnp.mean(centroids, axis=0)
+    near = centroids - middle
+    halves = 0.5 * jnp.sum(near**2, axis=1)
+    extended = jnp.concatenate([-near, halves[:, None]], axis=1)
     numbers = jnp.arange(num, dtype=jnp.int32)[:, None]
 
     def add(sums: Sums, first: Array) -> tuple[Sums, Array]:
         # The last block begins earlier where points do not fill it; those that were counted before count nothing.
         start = jnp.minimum(first, many - block)
-        some = jax.lax.dynamic_slice_in_dim(points, start, block)
+        some = jax.lax.dynamic_slice_in_dim(points, start, block) - middle
         counts = (start + jnp.arange(block) >= first).astype(points.dtype)
         half_distances = extended @ jnp.concatenate([some, jnp.ones((block, 1), some.dtype)], axis=1).T
         least = jnp.min(half_distances, axis=0)
@@ -121,6 +124,7 @@ def _assign(points: Array, centroids: Array) -> tuple[Array, Sums]:
     zero = jnp.zeros(num, points.dtype)
     starts = jnp.arange(0, many, block)
     sums, codes = jax.lax.scan(add, Sums(jnp.zeros((num, dimensions), points.dtype), zero, zero), starts)
+    sums = sums._replace(points=sums.points + sums.counts[:, None] * middle)
     if overlap := len(starts) * block - many:
         codes = jnp.concatenate([codes[:-1].ravel(), codes[-1, overlap:]])
     return codes.ravel(), sums

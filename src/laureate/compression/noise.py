@@ -55,13 +55,15 @@ def quant_noise(
     quantisation-aware training, and what lies between lets part of the weights have their exact gradients.
 
     model, spec: as for ``quantize``: biases and norms never get noise unless asked.
-    rate: p, in [0, 1]; may be traced. The paper: 0.05 to 0.2 for codebooks, 0.5 for int8 and int4.
+    rate: p, in [0, 1]; may be traced. The paper: 0.05 to 0.2 for codebooks, 0.5 for int8 and int4. A block is chosen
+        with probability p exactly; in one call all are chosen independently with k/256, k = 256 p rounded at random.
     key: a new one every step.
     state: from ``refresh``. Without it scales are found anew at every step, which is cheap; codebooks need it.
     proxy: noise instead of φ: ``"zero"`` drops the blocks (as good for codebooks, says the paper, and needs no state);
         or a function of the weights that gives what selected ones become.
     rescale: with a proxy, whether the others are divided by 1 - p, as the released code does.
-    clamp: whether selected weights beyond the range that codes reach get no gradient (with an old ``state``).
+    clamp: whether selected weights beyond the range that codes reach get no gradient (with an old ``state``). The
+        released code clamps the weights that are not selected as well.
     inference: quantise everything, as for evaluation, with the scales or codebooks of the state; no key, no proxy then.
 
     Outside jit it warns when the range of the state is exceeded more than twice; within, look at ``excess``.
@@ -175,6 +177,13 @@ def _given(weights: list[Any], state: NoiseState, owner: str) -> list[WeightStat
             f"{owner}.state must have an entry for each of the {many[0]} chosen weights; got {many[1]}. It belongs to "
             "another model or spec: make it anew by refresh(model, spec, key)."
         )
+    for leaf, own in zip(weights, state.weights, strict=True):
+        count = leaf.quantizer.count(leaf.value.shape)
+        if own.codes is not None and own.codes.shape != (count,):
+            raise ValueError(
+                f"{owner}.state must have {count} codes for {leaf.path} {list(leaf.value.shape)}; got "
+                f"{own.codes.size}. It belongs to another model: make it anew by refresh(model, spec, key)."
+            )
     return list(state.weights)
 
 
@@ -201,7 +210,7 @@ def _threshold(key: Array, rate: Any) -> Array:
 def _masks(key: Array, weights: list[Any], threshold: Array) -> list[Array]:
     """Which blocks are in J: one draw for all weights, a byte a block. Random numbers are most of what noise costs."""
     counts = [leaf.quantizer.count(leaf.value.shape) for leaf in weights]
-    drawn = jax.random.bits(key, (-(-sum(counts) // 4),))
+    drawn = jax.random.bits(key, (-(-sum(counts) // 4),), jnp.uint32)
     chosen = jax.lax.bitcast_convert_type(drawn, jnp.uint8).ravel().astype(jnp.int32) < threshold
     masks, first = [], 0
     for leaf, count in zip(weights, counts, strict=True):

@@ -80,9 +80,15 @@ def choose(model: Any, spec: Quantizer | Rules, owner: str) -> Chosen:
         raise TypeError(f"{owner}.spec must be a Quantizer or what match(...) makes; got {type(spec).__name__}.")
     found, structure = jax.tree_util.tree_flatten_with_path(model, is_leaf=is_quantized)
     leaves, fitting = [], dict.fromkeys((pattern for pattern, _ in rules.rules), 0)
+    seen: dict[int, str] = {}
     for keys, value in found:
         path = jax.tree_util.keystr(keys, simple=True, separator=".")
         quantizer, reason = _decide(path, value, rules, fitting)
+        if quantizer is not None and (first := seen.setdefault(id(value), path)) != path:
+            raise ValueError(
+                f"{owner}.spec must match a shared array once; got it at {first} and {path}. Tie weights by "
+                "equinox.nn.Shared, or leave one of them out with None."
+            )
         leaves.append(Leaf(path, value if quantizer is None else jnp.asarray(value), quantizer, reason))
     chosen = [leaf for leaf in leaves if leaf.quantizer is not None]
     could = [leaf.path for leaf in leaves if leaf.reason in ("", "no rule", "by rule")]
@@ -121,14 +127,7 @@ def _decide(path: str, value: Any, rules: Rules, fitting: dict[str, int]) -> tup
 
 
 def _check(chosen: list[Leaf], owner: str) -> None:
-    seen: dict[int, str] = {}
     for path, value, quantizer, _ in chosen:
-        if id(value) in seen:
-            raise ValueError(
-                f"{owner}.spec must match a shared array once; got it at {seen[id(value)]} and {path}. Tie weights by "
-                "equinox.nn.Shared, or leave one of them out with None."
-            )
-        seen[id(value)] = path
         if quantizer is not None:
             quantizer.check(path, value.shape)
         if not isinstance(value, Tracer) and not np.isfinite(np.asarray(value, np.float64)).all():

@@ -1,7 +1,7 @@
 """Stock, Fan, Graham, Grave, Gribonval, Jégou, Joulin (ICLR 2021): training with quantisation noise."""
 
 from laureate.lab.claim import Paper
-from laureate.papers.quant_noise.experiments import BITS, PRODUCT, THREE_BITS
+from laureate.papers.quant_noise.experiments import BITS, PRODUCT, TWO_BITS
 from laureate.papers.quant_noise.experiments_limits import DEPTH, OVERHEAD
 from laureate.papers.quant_noise.experiments_models import BYTES, TEXT
 
@@ -48,5 +48,5 @@ PAPER = Paper(
         "packed, report = quantize(model, spec)  # print(report); save('model', packed)\n"
         "small = dequantize(packed)\n"
     ),
-    experiments=(THREE_BITS, PRODUCT, BYTES, TEXT, BITS, DEPTH, OVERHEAD),
+    experiments=(TWO_BITS, PRODUCT, BYTES, TEXT, BITS, DEPTH, OVERHEAD),
 )

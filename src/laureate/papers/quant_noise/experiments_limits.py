@@ -38,7 +38,8 @@ DEPTH = Experiment(
         ),
         Claim(
             "depth-residual",
-            "and so it does in networks with shortcuts.",
+            "in networks with shortcuts, too, the advantage of noise on half over noise on all grows with every "
+            "doubling of the number of layers.",
             kind="trend",
             metric="advantage",
             against="log2_depth",

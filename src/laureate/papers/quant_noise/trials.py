@@ -59,7 +59,7 @@ def product(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
     init_key, train_key, *parts = dealt(key, problem, scale)
     if arm.kind == "majority":
         return majority(problem)
-    fit_key, epoch_key, tune_key = jax.random.split(jax.random.fold_in(init_key, 1), 3)
+    init_key, fit_key, epoch_key, tune_key = jax.random.split(init_key, 4)
     spec = ProductQuantizer(scale.block_length, scale.centroids, scale.kmeans_steps)
     network = perceptron(init_key, problem, scale)
     more: dict[str, Any] = {"proxy": None if arm.kind == "exact" else "zero", "rescale": arm.kind == "rescaled"}

@@ -64,12 +64,13 @@ def bytes_and_accuracy(key: Array, arm: Settings, problem: Any, scale: Settings)
     if arm.kind == "majority":
         found = majority(problem)
         return {"accuracy": found["accuracy"], "rate": found["rate"], "kilobytes": jnp.zeros(()), "ratio": jnp.ones(())}
+    train_key, tune_key = jax.random.split(train_key)
     side = round(problem.inputs.shape[1] ** 0.5)
     network = SmallNetwork(init_key, side, problem.num_classes, scale.channels, scale.width)
     best: tuple[float, float, Any] = (-1.0, 0.0, None)
     for rate in scale.rates:
         model = _trained(train_key, network, parts[0], jnp.asarray(rate), jnp.asarray(arm.rate), arm.kind, scale)
-        small = _compressed(train_key, model, parts[0], jnp.asarray(rate), arm.kind, scale)
+        small = _compressed(tune_key, model, parts[0], jnp.asarray(rate), jnp.asarray(arm.rate), arm.kind, scale)
         value = float(_accuracy(compression.dequantize(small), parts[1]))
         if value > best[0]:
             best = value, rate, small
@@ -118,23 +119,43 @@ def _trained(
     return repeat(epoch, start, 0, scale.epochs)[0][0]
 
 
-def _compressed(key: Array, model: Any, part: Part, learning: Array, kind: str, scale: Settings) -> Any:
-    """As it is shipped: rounded, or stage by stage with fine-tuning of centroids and of what is not yet codes."""
-    if kind == "float":
-        return model
-    spec = spec_of(kind, scale)
-    if kind == "int4":
-        return compression.quantize(model, spec)[0]
-    for stage in range(len(spec.rules)):
+def _compressed(key: Array, model: Any, part: Part, learning: Array, rate: Array, kind: str, scale: Settings) -> Any:
+    """As it is shipped: as it is, rounded, or stage by stage; all after as many more updates."""
+    if kind != "product":
+        model = _tuned(key, model, part, learning, rate, kind, scale)
+        return model if kind == "float" else compression.quantize(model, spec_of(kind, scale))[0]
+    for stage in range(2):
         model = _staged(jax.random.fold_in(key, stage), model, part, learning, stage, scale)
-    return compression.package(model)
+    return compression.quantize(model, match({r"(convolutions\.0|head).*": ScalarQuantizer(8)}))[0]
+
+
+@eqx.filter_jit
+def _tuned(key: Array, model: Any, part: Part, learning: Array, rate: Array, kind: str, scale: Settings) -> Any:
+    """The updates that the stages of codebooks have together, at their rate of learning, with the arm's own noise."""
+    spec = None if kind == "float" else spec_of(kind, scale)
+    optimiser = optax.adam(scale.fine_tuning * learning)
+
+    def step(carry, number):
+        model, optimiser_state = carry
+        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, number))
+        rows = jax.random.randint(batch_key, (scale.batch,), 0, len(part.labels))
+
+        def loss(model):
+            seen = model if spec is None else quant_noise(model, spec, rate, noise_key)
+            return _loss(seen, Part(part.inputs[rows], part.labels[rows]))
+
+        changes, optimiser_state = optimiser.update(eqx.filter_grad(loss)(model), optimiser_state)
+        return (eqx.apply_updates(model, changes), optimiser_state), None
+
+    start = model, optimiser.init(eqx.filter(model, eqx.is_inexact_array))
+    return repeat(step, start, 0, 2 * scale.tuned)[0][0]
 
 
 @eqx.filter_jit
 def _staged(key: Array, model: Any, part: Part, learning: Array, stage: int, scale: Settings) -> Any:
-    """The dense layer, then the kernels, then the few others in 8 bits, as the paper goes from large to small."""
-    kernels, dense, few = spec_of("product", scale).rules
-    stages = tuple(match(dict([rule])) for rule in (dense, kernels, (r"(convolutions\.0|head).*", few[1])))
+    """The dense layer, then the kernels, as the paper goes from large to small; centroids and the rest learn on."""
+    kernels, dense, _ = spec_of("product", scale).rules
+    stages = tuple(match(dict([rule])) for rule in (dense, kernels))
     method = IterativeQuantization(stages, optax.adam(scale.fine_tuning * learning))
     fit_key, tune_key = jax.random.split(key)
     state = method.advance(fit_key, method.init(model)._replace(stage=stage))
