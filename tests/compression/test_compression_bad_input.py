@@ -53,8 +53,9 @@ TIED, HELD = jnp.ones((2, 2)), np.ones((2, 2), np.float32)
         ),
         (lambda: match({}), "rules must hold at least one pattern"),
         (lambda: match({"(": INT}), r"rules must be regular expressions; got '\('"),
-        (lambda: quant_noise(W, INT, 1.5, KEY), r"quant_noise.rate must be in \[0, 1\]; got 1.5"),
-        (lambda: quant_noise(W, INT, -1, KEY), r"rate must be in \[0, 1\]; got -1"),
+        (lambda: quant_noise(W, INT, 1.5, KEY), r"quant_noise.rate must be one number in \[0, 1\]; got 1.5"),
+        (lambda: quant_noise(W, INT, -1, KEY), r"rate must be one number in \[0, 1\]; got -1"),
+        (lambda: quant_noise(W, INT, np.array([0.1, 0.2]), KEY), r"rate must be one number in \[0, 1\]"),
         (lambda: quant_noise(W, INT, 0.5, KEY, proxy="mean"), "proxy must be None, 'zero' or a function; got 'mean'"),
         (lambda: quant_noise(W, INT, 0.5, KEY, rescale=True), "rescale must be False without a proxy"),
         (

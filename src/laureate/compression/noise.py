@@ -78,7 +78,7 @@ def quant_noise(
     (2, 2)
     """
     name = "quant_noise"
-    require(name, "rate", "in [0, 1]", rate, lambda p: 0 <= np.asarray(p) <= 1)
+    require(name, "rate", "one number in [0, 1]", rate, lambda p: np.ndim(p) == 0 and 0 <= np.asarray(p) <= 1)
     require(name, "proxy", "None, 'zero' or a function", proxy, lambda p: p is None or p == "zero" or callable(p))
     require(name, "rescale", "False without a proxy", rescale, lambda r: not r or proxy is not None)
     chosen = choose(model, spec, name)
