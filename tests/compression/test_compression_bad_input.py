@@ -106,6 +106,15 @@ def test_a_quantiser_with_arrays_of_its_own_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_inputs_of_a_weight_are_what_is_not_its_outputs():
+    ProductQuantizer(4, 3, outputs="last").check("w", (8, 6))
+    ProductQuantizer(4, 3).check("w", (6, 8))
+    with pytest.raises(
+        ValueError, match=r"block must divide the 6 inputs of w \[6, 8\], whose outputs are last; got 4"
+    ):
+        ProductQuantizer(4, 3, outputs="last").check("w", (6, 8))
+
+
 def test_an_integer_rate_is_a_rate():
     assert (quant_noise(W, INT, 0, KEY)["w"] == W["w"]).all()
 

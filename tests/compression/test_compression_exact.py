@@ -200,6 +200,12 @@ def test_a_centroid_without_points_moves_to_where_the_error_is():
     assert sorted(np.bincount(found.codes, minlength=4).tolist()) == [1, 1, 1, 50]
 
 
+def test_seeding_looks_at_all_points():
+    """Of more points than it draws from, the far ones at the end are found before the first step."""
+    points = jnp.concatenate([jnp.zeros((17_000, 1)), jnp.full((3_000, 1), 9.0)])
+    assert sorted(kmeans(jax.random.key(0), points, 2, 0).centroids[:, 0].tolist()) == [0.0, 9.0]
+
+
 def test_kmeans_beats_random_centroids_at_the_known_rate():
     """512 Gaussian blocks of 8 and 256 centroids: relative error 0.37 from random blocks
     (the pilot of the method note), a little less from k-means++."""

@@ -49,7 +49,7 @@ def test_the_gradient_of_a_centroid_is_the_sum_over_its_blocks():
 
 
 def test_stages_freeze_one_after_the_other_and_fine_tuning_helps():
-    method = IterativeQuantization(STAGES, optax.adam(0.03))
+    method = IterativeQuantization(STAGES, optax.adamw(0.03))  # which reads the parameters
     state = method.init(MODEL)
     step = eqx.filter_jit(lambda state: method.step(state, loss)[0])
     for stage in range(2):

@@ -48,8 +48,10 @@ def test_rate_0_is_the_model_to_the_bit_and_rate_1_is_what_is_shipped():
     full = noised(MODEL, jnp.asarray(1.0), KEY)
     np.testing.assert_array_equal(full["first"]["weight"], shipped)
     evaluated = quant_noise(MODEL, SPEC, 0.1, state=STATE, inference=True)
+    proxied = quant_noise(MODEL, SPEC, 0.1, state=STATE, inference=True, proxy="zero", rescale=True)
     for name in ("first", "second"):
         np.testing.assert_array_equal(evaluated[name]["weight"], full[name]["weight"])
+        np.testing.assert_array_equal(proxied[name]["weight"], full[name]["weight"])
         assert (evaluated[name]["weight"] != MODEL[name]["weight"]).mean() > 0.9
     own = STATE.weights[1]
     np.testing.assert_array_equal(full["second"]["weight"], own.parameters.centroids[own.codes].reshape(12, 20))
@@ -180,6 +182,16 @@ def test_refresh_follows_the_weights_and_goes_on_from_its_centroids():
         return float(jnp.sum((seen - MODEL["second"]["weight"]) ** 2))
 
     assert error(again[0]) <= error(STATE.weights[1]) + 1e-5
+
+
+def test_equal_weights_get_codebooks_of_their_own():
+    """Each k-means begins with a key of its own, in training and when all is shipped."""
+    twins = {"a": MODEL["second"]["weight"], "b": MODEL["second"]["weight"] + 0}
+    spec = ProductQuantizer(4, 8, 3)
+    a, b = refresh(twins, spec, KEY).weights
+    assert (a.parameters.centroids != b.parameters.centroids).any()
+    shipped = dequantize(quantize(twins, spec, KEY)[0])
+    assert (shipped["a"] != shipped["b"]).any()
 
 
 def test_codes_of_a_codebook_are_those_of_the_last_refresh():

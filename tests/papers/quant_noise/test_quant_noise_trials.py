@@ -82,6 +82,33 @@ def test_a_step_of_training_is_a_step_of_the_optimiser_on_the_noisy_loss():
     assert seen[0] == 3
 
 
+def test_late_noise_begins_where_it_says(monkeypatch):
+    rates = []
+    monkeypatch.setattr(trials, "quant_noise", lambda model, spec, rate, key: rates.append(float(rate)))
+    steps = lambda *given: [given[4](None, number, None) for number in (0, 8, 9)]  # noqa: E731
+    monkeypatch.setattr(trials, "train", steps)
+    monkeypatch.setattr(trials, "chosen", lambda trained, *others: trained(0.1) and {})
+    scale = Settings(validation=10, width=4, hidden=1, updates=10)
+    for begin in (0.9, 0.0):
+        trials.scalar(jax.random.key(0), Settings(kind="noise", bits=2, rate=0.5, begin=begin), PROBLEM, scale)
+    assert rates == [0.0, 0.0, 0.5, 0.5, 0.5, 0.5]
+
+
+def test_the_rate_of_image_networks_is_chosen_on_the_validation_images(monkeypatch):
+    """Networks that are their rate of learning: the images to choose by like 0.2, the test images 0.3."""
+    monkeypatch.setattr(trials_images, "_trained", lambda key, network, part, learning, *others: learning)
+    monkeypatch.setattr(trials_images, "_compressed", lambda key, model, *others: model)
+    likes = {10: 0.2, 12: 0.3, 30: 0.1}
+    monkeypatch.setattr(trials_images, "_accuracy", lambda model, part: -abs(model - likes[len(part.labels)]) + 1)
+    monkeypatch.setattr(trials_images, "compression", Settings(dequantize=lambda model: model, save=lambda *given: 500))
+    scale = Settings(validation=10, channels=1, width=2, rates=(0.1, 0.2, 0.3))
+    found = trials_images.bytes_and_accuracy(jax.random.key(0), Settings(kind="float", rate=0.0), PROBLEM, scale)
+    assert float(found["rate"]) == pytest.approx(0.2)
+    assert float(found["accuracy"]) == pytest.approx(0.9)
+    # 3 x 3 kernels of 1 -> 1 and 1 -> 2 channels, dense layers 8 -> 2 -> 10, biases of all: 4 bytes each, 500 on disk
+    assert float(found["ratio"]) == pytest.approx(4 * (9 + 18 + 16 + 20 + 1 + 2 + 2 + 10) / 500)
+
+
 def rounded(weight, bits):
     """Affine rounding by NumPy."""
     weight = np.asarray(weight, np.float64)
