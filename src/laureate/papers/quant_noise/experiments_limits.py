@@ -19,7 +19,7 @@ DEPTH = Experiment(
     ),
     scales={
         "tiny": Scale(2, **TINY, **TINY_ROWS, depths=(2,)),
-        "desk": Scale(8, cost=45.0, **rows(32, 200), depths=(2, 4, 8, 16)),
+        "desk": Scale(10, cost=45.0, **rows(32, 200), depths=(2, 4, 8, 16)),
         "full": Scale(50, cost=7200.0, **rows(128, 2000), depths=(2, 4, 8, 16, 32)),
     },
     claims=(

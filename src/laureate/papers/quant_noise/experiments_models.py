@@ -118,7 +118,7 @@ TEXT = Experiment(
             rates=(0.001, 0.003),
         ),
         "desk": Scale(
-            8, cost=60.0, layers=2, size=32, heads=2, context=32, batch=16, updates=200, windows=100,
+            10, cost=60.0, layers=2, size=32, heads=2, context=32, batch=16, updates=200, windows=100,
             rates=(0.003, 0.01, 0.03, 0.1),
         ),
         "full": Scale(
