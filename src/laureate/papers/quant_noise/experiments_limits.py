@@ -19,7 +19,7 @@ DEPTH = Experiment(
     ),
     scales={
         "tiny": Scale(2, **TINY, **TINY_ROWS, depths=(2,)),
-        "desk": Scale(10, cost=45.0, **rows(32, 200), depths=(2, 4, 8, 16)),
+        "desk": Scale(10, cost=30.0, **rows(32, 200), depths=(2, 4, 8, 16)),
         "full": Scale(50, cost=7200.0, **rows(128, 2000), depths=(2, 4, 8, 16, 32)),
     },
     claims=(
@@ -92,7 +92,7 @@ OVERHEAD = Experiment(
     scales={
         "tiny": Scale(1, block=1, **_network(8, 16, 8, 1), centroids=2, kmeans_steps=1, updates=2, epoch=4, rounds=1),
         "desk": Scale(
-            5, block=5, cost=25.0, **_network(128, 784, 512, 2), centroids=256, kmeans_steps=10, updates=20, epoch=469,
+            10, block=5, cost=30.0, **_network(128, 784, 512, 2), centroids=256, kmeans_steps=10, updates=20, epoch=469,
             rounds=3,
         ),
         "full": Scale(

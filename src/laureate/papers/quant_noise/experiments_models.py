@@ -26,7 +26,7 @@ BYTES = Experiment(
             rates=(0.001, 0.003),
         ),
         "desk": Scale(
-            6, block=3, cost=120.0, problem={"data": "mnist-5k", "train": 2000, "test": 1000}, validation=500,
+            12, block=3, cost=170.0, problem={"data": "mnist-5k", "train": 2000, "test": 1000}, validation=500,
             channels=8, width=64, batch=50, epochs=3, kmeans_steps=10, centroids=256, kernel_centroids=32, tuned=30,
             fine_tuning=0.1, rates=(0.001, 0.003, 0.01, 0.03),
         ),
@@ -118,7 +118,7 @@ TEXT = Experiment(
             rates=(0.001, 0.003),
         ),
         "desk": Scale(
-            10, cost=60.0, layers=2, size=32, heads=2, context=32, batch=16, updates=200, windows=100,
+            10, cost=80.0, layers=2, size=32, heads=2, context=32, batch=16, updates=200, windows=100,
             rates=(0.003, 0.01, 0.03, 0.1),
         ),
         "full": Scale(
