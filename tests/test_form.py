@@ -24,6 +24,7 @@ AREAS = (
     "recovery",
     "selection",
     "architecture",
+    "compression",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

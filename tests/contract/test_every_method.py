@@ -34,6 +34,20 @@ REASONS = {
         },
         "warnings": {"ResolutionWarning", "TieWarning"},
     },
+    "compression": {
+        "the base of the quantisers, which have rows": {"Quantizer"},
+        "stages over quantisers that have rows: tests/compression/test_compression_iterative.py": {
+            "IterativeQuantization"
+        },
+        "what quantisers, rules and k-means hand back": {
+            "Clusters",
+            "Codebook",
+            "Grid",
+            "QuantizedArray",
+            "Row",
+            "Rules",
+        },
+    },
     "decentralized": {
         "the base of the optimisers, which have rows": {"DecentralizedOptimiser"},
         "the network and its weights: tests/decentralized/test_gossip.py": {"Gossip", "Topology", "Network"},

@@ -7,6 +7,7 @@ found and what to do. ``skip`` leaves properties out by name.
 
 from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._checks import ContractError
+from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._keys import KeyRecorder
@@ -25,6 +26,7 @@ __all__ = [
     "check_gradient_estimator",
     "check_knockoff_sampler",
     "check_pde_solver",
+    "check_quantizer",
     "check_recovery_solver",
     "check_representation_loss",
     "check_representation_trainer",

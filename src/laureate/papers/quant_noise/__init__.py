@@ -1,0 +1,1 @@
+"""Quant-Noise: what the paper says, the trials that re-measure it, speed beside peers."""

@@ -1,0 +1,72 @@
+"""What every quantiser promises."""
+
+from collections.abc import Collection
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate.testing._checks import Check, Program
+
+__all__ = ["check_quantizer"]
+
+
+def check_quantizer(
+    quantizer: Any, shape: tuple[int, ...] = (6, 16), *, rtol: float = 1e-6, skip: Collection[str] = ()
+) -> list[str]:
+    """Check ``fit``, ``encode``, ``decode`` and what else a `laureate.compression.Quantizer` of your own must offer.
+
+    quantizer: of your own. shape: of a weight that suits it. rtol: of the largest weight, for what is quantised twice.
+    skip: properties to leave out: those in the list that is returned.
+
+    Properties: codes are whole numbers of ``bits`` bits, ``count`` of them; decoding keeps the shape and is finite;
+    what is quantised stays so when it is quantised again; stored parameters decode as they did; a block's mask covers
+    the weights whose values its code decides, and no others; weights in range let a gradient pass, and what is fitted
+    to is in range; no retrace with other weights.
+    """
+    check = Check(type(quantizer).__name__, skip)
+    quantizer.check("weight", shape)
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
+    count, bits = quantizer.count(shape), quantizer.bits(shape)
+
+    def whole(key, weights):
+        parameters = quantizer.fit(key, weights)
+        codes = quantizer.encode(weights, parameters)
+        seen = quantizer.decode(codes, parameters, shape)
+        again = quantizer.decode(quantizer.encode(seen, parameters), parameters, shape)
+        restored = quantizer.restore(quantizer.store(parameters), shape)
+        other = quantizer.decode(codes.at[count // 2].set((codes[count // 2] + 1) % 2), parameters, shape)
+        mask = quantizer.spread(jnp.arange(count) == count // 2, shape)
+        reach = quantizer.inside(weights, parameters), quantizer.excess(weights, parameters)
+        return codes, seen, again, quantizer.decode(codes, restored, shape), restored, (other, mask), reach
+
+    program = Program(whole)
+    codes, seen, again, after, restored, (other, mask), (inside, excess) = program(jax.random.key(0), weights)
+    if check.wants("codes"):
+        fine = codes.shape == (count,) and jnp.issubdtype(codes.dtype, jnp.integer)
+        remedy = "encode gives one row of integers, `count(shape)` of them."
+        check.require(fine, f"{count} integers", f"{codes.dtype}{list(codes.shape)}", remedy)
+        check.require((codes >= 0).all() and (codes < 2**bits).all(), f"codes in 0..{2**bits - 1}", codes, "")
+    if check.wants("decoding"):
+        check.require(seen.shape == shape and jnp.isfinite(seen).all(), f"finite {list(shape)}", seen, "")
+    if check.wants("quantised twice"):
+        check.close(again, seen, rtol, "the same when it is quantised again", "encode must find what decode gave.")
+    if check.wants("stored"):
+        exact = quantizer.decode(codes, quantizer.restore(quantizer.store(restored), shape), shape)
+        check.close(exact, after, rtol, "parameters that survive being stored twice", "")
+    if check.wants("blocks"):
+        remedy = "spread gives a code's value to the weights that decode makes of it."
+        changed = np.asarray(other != seen)
+        check.require(mask.shape == shape, f"a mask of {list(shape)}", mask.shape, remedy)
+        check.require(not (changed & ~np.asarray(mask)).any(), "changes inside its block alone", changed, remedy)
+        check.require(changed.any(), "another value for another code", "none", "Does decode read the codes?")
+        check.require(mask.sum() * count == mask.size, "blocks of one size that cover the weight", mask.sum(), remedy)
+    if check.wants("range"):
+        check.require(inside.shape == shape, f"a mask of {list(shape)}", inside.shape, "")
+        check.require(excess.shape == () and float(excess) < 2, "an excess below 2 after a fit", excess, "")
+    if check.wants("no retrace"):
+        before = program.traces
+        program(jax.random.key(1), 2 * weights)
+        check.require(program.traces == before, "no new trace for other weights", program.traces - before, "")
+    return check.finish()

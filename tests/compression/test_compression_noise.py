@@ -1,0 +1,236 @@
+"""Quant-Noise: what a step sees, what the gradient is, and that the weights are never touched."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate.compression import (
+    ProductQuantizer,
+    ScalarQuantizer,
+    dequantize,
+    excess,
+    match,
+    quant_noise,
+    quantize,
+    refresh,
+)
+from laureate.testing import KeyRecorder
+
+RNG = np.random.default_rng(0)
+MODEL = {
+    "first": {"weight": jnp.asarray(RNG.normal(size=(20, 16)), jnp.float32), "bias": jnp.ones(20)},
+    "second": {"weight": jnp.asarray(RNG.normal(size=(12, 20)), jnp.float32), "bias": jnp.ones((2, 6))},
+    "norm": jnp.ones((3, 4)),
+    "steps": jnp.arange(6).reshape(2, 3),
+    "name": "a word",
+}
+INT3 = ScalarQuantizer(3)
+SPEC = match({"first.*": INT3, "second.*": ProductQuantizer(4, 8, 3)})
+KEY = jax.random.key(7)
+STATE = refresh(MODEL, SPEC, jax.random.key(1))
+arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
+
+
+@eqx.filter_jit
+def noised(model, rate, key, state=STATE, clamp=True):
+    return quant_noise(model, SPEC, rate, key, state=state, clamp=clamp)
+
+
+def test_rate_0_is_the_model_to_the_bit_and_rate_1_is_what_is_shipped():
+    same = noised(MODEL, jnp.asarray(0.0), KEY)
+    assert all(
+        a.tobytes() == b.tobytes() for a, b in zip(*map(jax.tree.leaves, map(arrays, (same, MODEL))), strict=True)
+    )
+    shipped = dequantize(quantize(MODEL, INT3)[0])["first"]["weight"]
+    full = noised(MODEL, jnp.asarray(1.0), KEY)
+    np.testing.assert_array_equal(full["first"]["weight"], shipped)
+    evaluated = quant_noise(MODEL, SPEC, 0.1, state=STATE, inference=True)
+    proxied = quant_noise(MODEL, SPEC, 0.1, state=STATE, inference=True, proxy="zero", rescale=True)
+    for name in ("first", "second"):
+        np.testing.assert_array_equal(evaluated[name]["weight"], full[name]["weight"])
+        np.testing.assert_array_equal(proxied[name]["weight"], full[name]["weight"])
+        assert (evaluated[name]["weight"] != MODEL[name]["weight"]).mean() > 0.9
+    own = STATE.weights[1]
+    np.testing.assert_array_equal(full["second"]["weight"], own.parameters.centroids[own.codes].reshape(12, 20))
+
+
+def test_biases_norms_integers_and_words_are_left_alone():
+    full = noised(MODEL, jnp.asarray(1.0), KEY)
+    for name in ("norm", "steps"):
+        np.testing.assert_array_equal(full[name], MODEL[name])
+    np.testing.assert_array_equal(full["second"]["bias"], MODEL["second"]["bias"])
+    assert full["name"] == "a word"
+    both = match({r"second\.bias": ScalarQuantizer(1), ".*": None}, everything=True)
+    noisy = quant_noise({"second": {"bias": MODEL["second"]["bias"] * jnp.array([1, 2, 1, 2, 1, 2.0])}}, both, 1.0, KEY)
+    assert len(np.unique(noisy["second"]["bias"])) == 2
+
+
+def test_the_share_that_is_chosen_is_the_rate_and_keys_decide_who():
+    """64,000 + 9,600 draws: within four standard errors; and whole blocks of a codebook at once."""
+    rate = 0.3
+    keys = jax.random.split(KEY, 200)
+    model, state = arrays(MODEL), STATE
+    noisy = jax.jit(jax.vmap(lambda key: noised(eqx.combine(model, MODEL), rate, key, state)["first"]["weight"]))(keys)
+    scalar = np.asarray(noisy != MODEL["first"]["weight"])
+    full = np.asarray(noised(MODEL, jnp.asarray(1.0), KEY)["first"]["weight"] != MODEL["first"]["weight"])
+    share = scalar[:, full].mean()
+    assert abs(share - rate) < 4 * np.sqrt(rate * (1 - rate) / scalar[:, full].size)
+    assert len({row.tobytes() for row in scalar}) == 200
+    single = noised(MODEL, jnp.asarray(rate), keys[3])
+    np.testing.assert_array_equal(single["first"]["weight"], noisy[3])  # one key, the same mask: vmap or not
+    eager = quant_noise(MODEL, SPEC, rate, keys[3], state=state)
+    np.testing.assert_array_equal(eager["second"]["weight"], single["second"]["weight"])
+    blocks = np.asarray(single["second"]["weight"] != MODEL["second"]["weight"]).reshape(-1, 4)
+    assert ((blocks.sum(1) == 0) | (blocks.sum(1) == 4)).all()
+    assert 0 < blocks.mean() < 1
+
+
+def test_masks_of_two_weights_are_independent():
+    twins = {"a": jnp.full((40, 40), 0.3), "b": jnp.full((40, 40), 0.3) + 0}
+    noisy = quant_noise(twins, ScalarQuantizer(8), 0.5, KEY, proxy="zero")
+    a, b = (np.asarray(noisy[name] == 0) for name in "ab")
+    assert abs((a & b).mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 1600)
+
+
+def test_the_gradient_goes_straight_through_whatever_the_key():
+    slope = {
+        name: jnp.asarray(RNG.normal(size=MODEL[name]["weight"].shape), jnp.float32) for name in ("first", "second")
+    }
+    numbers, rest = eqx.partition(MODEL, eqx.is_inexact_array)
+
+    @jax.jit
+    def gradient(numbers, rate, key, proxied, state):
+        def loss(numbers):
+            model = eqx.combine(numbers, rest)
+            exact = quant_noise(model, SPEC, rate, key, state=state)
+            proxy = quant_noise(model, SPEC, rate, key, proxy="zero")
+            seen = jax.tree.map(lambda a, b: jnp.where(proxied, a, b), arrays(proxy), arrays(exact))
+            return sum(jnp.sum(seen[name]["weight"] * slope[name]) for name in slope)
+
+        return jax.grad(loss)(numbers)
+
+    for rate, number, proxied in ((0.0, 0, False), (0.5, 1, False), (1.0, 2, False), (0.5, 3, True)):
+        found = gradient(numbers, rate, jax.random.key(number), proxied, STATE)
+        for name in slope:
+            np.testing.assert_array_equal(found[name]["weight"], slope[name])
+    # An old range: selected weights beyond it are clipped, and get no gradient; with rate 0 nobody is selected.
+    small = STATE._replace(
+        weights=(STATE.weights[0]._replace(parameters=INT3.fit(None, MODEL["first"]["weight"] / 4)), STATE.weights[1])
+    )
+    beyond = ~np.asarray(INT3.inside(MODEL["first"]["weight"], small.weights[0].parameters))
+    assert 0.2 < beyond.mean() < 0.8
+    found = gradient(numbers, 1.0, KEY, False, small)["first"]["weight"]
+    np.testing.assert_array_equal(found, np.where(beyond, 0, slope["first"]))
+    np.testing.assert_array_equal(gradient(numbers, 0.0, KEY, False, small)["first"]["weight"], slope["first"])
+    old = small._replace(weights=small.weights[:1])
+    seen = lambda w: quant_noise({"w": w}, INT3, 1.0, KEY, state=old, clamp=False)["w"]  # noqa: E731
+    free = jax.grad(lambda w: jnp.sum(seen(w)))(MODEL["first"]["weight"])
+    assert (np.asarray(free) == 1).all()
+
+
+def test_the_proxy_drops_blocks_and_rescales_only_when_asked():
+    weights = {"w": jnp.asarray(RNG.normal(size=(64, 32)), jnp.float32)}
+    spec = ProductQuantizer(8, 16)
+    plain, scaled, own = (
+        quant_noise(weights, spec, 0.25, KEY, **more)["w"]
+        for more in ({"proxy": "zero"}, {"proxy": "zero", "rescale": True}, {"proxy": lambda w: 2 * w})
+    )
+    dropped = np.asarray(plain == 0)
+    assert 0.1 < dropped.mean() < 0.4
+    assert set(dropped.reshape(-1, 8).mean(1)) == {0.0, 1.0}
+    np.testing.assert_array_equal(np.asarray(plain)[~dropped], np.asarray(weights["w"])[~dropped])
+    np.testing.assert_allclose(scaled, plain / 0.75, rtol=1e-6)
+    np.testing.assert_array_equal(own, np.where(dropped, 2, 1) * weights["w"])
+
+
+def test_a_hundred_steps_without_a_rate_of_learning_change_no_bit():
+    """The released module overwrites the weights at each forward pass (fairseq issues 3195 and 3783)."""
+    optimiser = optax.sgd(0.0)
+
+    @jax.jit
+    def trained(numbers):
+        def step(carry, key):
+            numbers, own = carry
+            loss = lambda n: jnp.sum(quant_noise(n, spec, 0.5, key, proxy="zero", rescale=True)["w"] ** 2)  # noqa: E731
+            changes, own = optimiser.update(jax.grad(loss)(numbers), own)
+            return (optax.apply_updates(numbers, changes), own), None
+
+        return jax.lax.scan(step, (numbers, optimiser.init(numbers)), jax.random.split(KEY, 100))[0][0]
+
+    spec, before = ProductQuantizer(4, 4), {"w": MODEL["first"]["weight"]}
+    assert np.asarray(trained(before)["w"]).tobytes() == np.asarray(before["w"]).tobytes()
+
+
+def test_refresh_follows_the_weights_and_goes_on_from_its_centroids():
+    grown = jax.tree.map(lambda leaf: 3 * leaf if eqx.is_inexact_array(leaf) else leaf, MODEL)
+    assert float(excess(MODEL, SPEC, STATE)) == pytest.approx(1, abs=0.15)
+    assert float(excess(grown, SPEC, STATE)) == pytest.approx(3 * float(excess(MODEL, SPEC, STATE)), rel=1e-5)
+    with pytest.warns(UserWarning, match=r"quant_noise.state is old: a weight is .* times .*refresh"):
+        quant_noise(grown, SPEC, 0.5, KEY, state=STATE)
+    fresh = refresh(grown, SPEC, jax.random.key(2), STATE)
+    np.testing.assert_allclose(fresh.weights[0].parameters.scale, 3 * STATE.weights[0].parameters.scale, rtol=1e-6)
+    again = [refresh(MODEL, SPEC, jax.random.key(number), STATE).weights[1] for number in (3, 4)]
+    np.testing.assert_array_equal(again[0].parameters.centroids, again[1].parameters.centroids)  # warm: no key decides
+    cold = refresh(MODEL, SPEC, jax.random.key(3)).weights[1]
+    assert (cold.parameters.centroids != again[0].parameters.centroids).any()
+
+    def error(own):
+        seen = own.parameters.centroids[own.codes].reshape(12, 20)
+        return float(jnp.sum((seen - MODEL["second"]["weight"]) ** 2))
+
+    assert error(again[0]) <= error(STATE.weights[1]) + 1e-5
+
+
+def test_equal_weights_get_codebooks_of_their_own():
+    """Each k-means begins with a key of its own, in training and when all is shipped."""
+    twins = {"a": MODEL["second"]["weight"], "b": MODEL["second"]["weight"] + 0}
+    spec = ProductQuantizer(4, 8, 3)
+    a, b = refresh(twins, spec, KEY).weights
+    assert (a.parameters.centroids != b.parameters.centroids).any()
+    shipped = dequantize(quantize(twins, spec, KEY)[0])
+    assert (shipped["a"] != shipped["b"]).any()
+
+
+def test_codes_of_a_codebook_are_those_of_the_last_refresh():
+    moved = {"w": MODEL["first"]["weight"]}
+    spec = ProductQuantizer(4, 8, 3)
+    state = refresh(moved, spec, KEY)
+    seen = quant_noise({"w": -moved["w"]}, spec, 1.0, KEY, state=state)["w"]
+    np.testing.assert_array_equal(seen, quant_noise(moved, spec, 1.0, KEY, state=state)["w"])
+
+
+def test_keys_are_used_once_and_numbers_compile_nothing():
+    with KeyRecorder() as recorder:
+        jax.block_until_ready(quant_noise(arrays(MODEL), SPEC, 0.5, jax.random.key(11), state=STATE)["first"]["weight"])
+        jax.block_until_ready(refresh(arrays(MODEL), SPEC, jax.random.key(12)).weights[1].codes)
+        jax.effects_barrier()
+    assert recorder.uses
+    assert not recorder.reused()
+    traces = []
+
+    @jax.jit
+    def counted(weights, rate, key):
+        traces.append(1)
+        return quant_noise({"w": weights}, INT3, rate, key)["w"]
+
+    known = jax.jit(lambda key: quant_noise(arrays(MODEL), SPEC, jnp.asarray(0.5), key, state=STATE))  # all but the key
+    assert known(KEY)["first"]["weight"].shape == (20, 16)
+    for rate in (0.1, 0.5):
+        counted(MODEL["first"]["weight"], rate, jax.random.key(int(10 * rate)))
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("float16", marks=pytest.mark.slow), "bfloat16", "float64"])
+def test_types_are_kept(dtype):
+    with jax.enable_x64(True):
+        weights = {"w": jnp.asarray(RNG.normal(size=(6, 8)), dtype)}
+        for spec in (INT3, ProductQuantizer(4, 3, 2)):
+            state = refresh(weights, spec, KEY)
+            seen = quant_noise(weights, spec, 1.0, KEY, state=state)["w"]
+            packed, report = quantize(weights, spec, KEY)
+            shipped = dequantize(packed)["w"]
+            assert str(seen.dtype) == str(shipped.dtype) == dtype
+            assert report.bytes_before == 48 * jnp.dtype(dtype).itemsize

@@ -1,0 +1,79 @@
+"""A row for every quantiser; ``laureate.testing`` has the checks. Faults planted in one are reported."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import pytest
+
+from laureate.compression import ProductQuantizer, ScalarQuantizer
+from laureate.compression.quantizer import Quantizer
+from laureate.testing import ContractError, check_quantizer
+
+QUANTIZERS = {
+    "int4": ScalarQuantizer(4),
+    "int3-channel-symmetric": ScalarQuantizer(3, "symmetric", "channel", outputs="last"),
+    "product": ProductQuantizer(4, 6, 3),
+    "product-int8": ProductQuantizer(8, 5, 3, codebook_bits=8, outputs="last"),
+}
+SHAPES = {"product-int8": (16, 6), "int3-channel-symmetric": (2, 2, 3, 4)}
+TYPES = {type(quantizer) for quantizer in QUANTIZERS.values()}
+
+
+@pytest.mark.parametrize("name", QUANTIZERS)
+def test_quantizer(name):
+    check_quantizer(QUANTIZERS[name], SHAPES.get(name, (6, 16)))
+
+
+class Signs(Quantizer):
+    """A quantiser of one's own: signs times the mean size, in one bit; with a fault where one is asked for."""
+
+    fault: str = eqx.field(default="", static=True)
+
+    @property
+    def keeps_codes(self):
+        return False
+
+    def check(self, path, shape):
+        pass
+
+    def bits(self, shape):
+        return 1
+
+    def count(self, shape):
+        return shape[0] * shape[1]
+
+    def fit(self, key, weights, start=None):
+        return jnp.mean(jnp.abs(weights))
+
+    def encode(self, weights, parameters):
+        codes = (weights > 0).ravel().astype(jnp.int32)
+        return {"codes": codes + 1, "quantised twice": 1 - codes}.get(self.fault, codes)
+
+    def decode(self, codes, parameters, shape):
+        decoded = (2 * codes.reshape(shape) - 1) * parameters
+        return decoded * jnp.nan if self.fault == "decoding" else decoded
+
+    def spread(self, blocks, shape):
+        return blocks[::-1].reshape(shape) if self.fault == "blocks" else blocks.reshape(shape)
+
+    def inside(self, weights, parameters):
+        return jnp.ones(() if self.fault == "range" else weights.shape, bool)
+
+    def excess(self, weights, parameters):
+        return jnp.zeros(())
+
+    def store(self, parameters):
+        return (2 * parameters if self.fault == "stored" else parameters,)
+
+    def restore(self, stored, shape):
+        return stored[0]
+
+
+def test_a_quantizer_of_ones_own_keeps_the_contract():
+    assert "blocks" in check_quantizer(Signs())
+
+
+@pytest.mark.parametrize("fault", ["codes", "decoding", "quantised twice", "stored", "blocks", "range"])
+def test_a_fault_is_reported_by_its_property(fault):
+    with pytest.raises(ContractError) as caught:
+        check_quantizer(Signs(fault))
+    assert caught.value.property == fault
