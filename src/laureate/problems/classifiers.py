@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.layers import ResNet
+from laureate.layers import Convolution, max_pool
 from laureate.loops import repeat
 from laureate.problems.datasets import small_images
 
@@ -105,23 +105,29 @@ class ResidualPerceptron(eqx.Module):
 
 
 class ConvolutionalNetwork(eqx.Module):
-    """A `ResNet`'s features and a layer of logits; without blocks a plain convolutional network.
+    """Convolutions of 3 × 3 with ReLU, the image halved after each, and a layer of logits.
 
-    >>> ConvolutionalNetwork(jax.random.key(0), (4, 8), 0, 3)(jnp.ones((5, 8, 8, 1))).shape
+    >>> ConvolutionalNetwork(jax.random.key(0), (8, 8), (4, 8), 3)(jnp.ones((5, 8, 8, 1))).shape
     (5, 3)
     """
 
-    features: ResNet
+    layers: tuple[Convolution, ...]
+    shift: tuple[Float[Array, "c"], ...]
     last: Perceptron
 
-    def __init__(self, key: Key[Array, ""], channels: Sequence[int], blocks: int, classes: int):
-        features_key, last_key = jax.random.split(key)
-        self.features = ResNet(features_key, channels=channels, blocks=blocks)
-        self.last = Perceptron(last_key, (channels[-1], classes))
+    def __init__(self, key: Key[Array, ""], size: tuple[int, int], channels: Sequence[int], classes: int):
+        height, width = (length // 2 ** len(channels) for length in size)
+        *keys, last_key = jax.random.split(key, len(channels) + 1)
+        shapes = [(3, 3, *pair) for pair in itertools.pairwise((1, *channels))]
+        self.layers = tuple(Convolution(jax.random.normal(k, s)) for k, s in zip(keys, shapes, strict=True))
+        self.shift = tuple(jnp.zeros(count) for count in channels)
+        self.last = Perceptron(last_key, (height * width * channels[-1], classes))
 
     def __call__(self, images: Float[Array, "b h w 1"]) -> Float[Array, "b c"]:
         """One row of logits an image."""
-        return self.last(self.features(images))
+        for layer, shift in zip(self.layers, self.shift, strict=True):
+            images = max_pool(jax.nn.relu(layer(images) + shift))
+        return self.last(images)
 
 
 def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], classes: int) -> Any:
@@ -132,7 +138,7 @@ def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], cla
     wide            a hidden layer of 128
     narrow          a hidden layer of 32
     deep            three hidden layers of 64
-    convolutional   3 × 3 convolutions to 8 and 16 channels
+    convolutional   convolutions to 8 and to 16 channels, for images [height, width, 1]
     ==============  ===================================================
     """
     pixels = image.size
@@ -141,7 +147,7 @@ def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], cla
         "wide": lambda: Perceptron(key, (pixels, 128, classes)),
         "narrow": lambda: Perceptron(key, (pixels, 32, classes)),
         "deep": lambda: Perceptron(key, (pixels, 64, 64, 64, classes)),
-        "convolutional": lambda: ConvolutionalNetwork(key, (8, 16), 0, classes),
+        "convolutional": lambda: ConvolutionalNetwork(key, image.shape[:2], (8, 16), classes),
     }
     require("make_network", "kind", f"one of {', '.join(kinds)}", kind, lambda name: name in kinds)
     return kinds[kind]()

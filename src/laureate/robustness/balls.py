@@ -61,7 +61,7 @@ class Linf(AbstractBall):
     def __check_init__(self):
         _check_range(self)
         if not any(isinstance(value, jax.core.Tracer) for value in (self.epsilon, self.low, self.high)):
-            width = float(self.high - self.low)
+            width = float(self.high) - float(self.low)
             remedy = f"The images' values have a range of {width:g}; did you mean {float(self.epsilon):g}/255?"
             require("Linf", "epsilon", "<= high - low", float(self.epsilon), lambda e: e <= width, remedy)
 
@@ -139,4 +139,5 @@ def _check_range(ball: AbstractBall) -> None:
     owner = type(ball).__name__
     require(owner, "epsilon", "> 0", ball.epsilon, lambda e: e > 0)
     if not any(isinstance(value, jax.core.Tracer) for value in (ball.low, ball.high)):
-        require(owner, "high", f"> low = {ball.low}", ball.high, lambda high: high > ball.low)
+        low = float(ball.low)
+        require(owner, "high", f"> low = {low:g}", float(ball.high), lambda high: high > low)

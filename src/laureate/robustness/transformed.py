@@ -1,13 +1,14 @@
 """Attacks whose gradient is taken elsewhere or made smooth: VR, TI, DI; and SGM, another way through a network."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from laureate._core import require
 from laureate.robustness.attack import PGD, AbstractAttack
@@ -152,18 +153,19 @@ class DI(AbstractAttack):
 
     def gradient(self, key, logits, images, delta, labels):
         """The attack's, of a network that sees the shrunk image."""
+        key, view_key = jax.random.split(key)
+        view = self.view(view_key, images)
+        return self.attack.gradient(key, lambda seen: logits(view(seen)), images, delta, labels)
+
+    def view(self, key: Key[Array, ""], images: Float[Array, "b h w c"]) -> Callable[[Array], Array]:
+        """A random T for images of this shape, the same for all of a batch."""
         require("DI", "images", "[b, height, width, channels]", list(images.shape), lambda shape: len(shape) == 4)
-        key, draw_key = jax.random.split(key)
-        chance, size, top, left = jax.random.uniform(draw_key, (4,), images.dtype)
+        chance, size, top, left = jax.random.uniform(key, (4,), images.dtype)
         share = jnp.where(chance < self.probability, self.smallest + size * (1 - self.smallest), 1.0)
-        free = (1 - share) * jnp.asarray(images.shape[1:3], images.dtype)
-        offset = free * jnp.stack([top, left])
         scale = jnp.stack([share, share]).astype(images.dtype)
-
-        def seen(image):
-            return jax.image.scale_and_translate(image, image.shape, (0, 1), scale, offset, "linear")
-
-        return self.attack.gradient(key, lambda z: logits(jax.vmap(seen)(z)), images, delta, labels)
+        offset = (1 - scale) * jnp.asarray(images.shape[1:3], images.dtype) * jnp.stack([top, left])
+        place = lambda image: jax.image.scale_and_translate(image, image.shape, (0, 1), scale, offset, "linear")  # noqa: E731
+        return jax.vmap(place)
 
 
 class SGM(eqx.Module):
