@@ -140,6 +140,18 @@ def test_renaming_players_renames_interactions_and_scaling_scales_them():
     np.testing.assert_allclose(r.exact_interactions(lambda masks: 3 * game(masks), N), 3 * found, atol=1e-12)
 
 
+def test_a_tabulated_game_is_the_same_and_asks_once():
+    game = table_game(TABLE)
+    asked = []
+    counting = lambda masks: (asked.append(len(masks)), game(masks))[1]  # noqa: E731
+    table = r.tabulate(counting, N)
+    assert sum(asked) == 2**N
+    masks = jnp.asarray(RNG.integers(2, size=(20, N)), float)
+    np.testing.assert_array_equal(table(masks), game(masks))
+    np.testing.assert_allclose(r.exact_interactions(table, N), r.exact_interactions(game, N), atol=1e-12)
+    assert sum(asked) == 2**N
+
+
 def test_the_cut_of_a_pairwise_game_is_unbiased_for_every_size():
     mean = WEIGHTS.sum() / math.comb(N, 2)
     for size in range(1, N):

@@ -134,7 +134,7 @@ def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], cla
     """A network for such images, by the name of its kind.
 
     ==============  ===================================================
-    residual        64 wide, two residual blocks
+    residual        32 wide, two residual blocks
     wide            a hidden layer of 128
     narrow          a hidden layer of 32
     deep            three hidden layers of 64
@@ -143,7 +143,7 @@ def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], cla
     """
     pixels = image.size
     kinds: dict[str, Callable[[], Any]] = {
-        "residual": lambda: ResidualPerceptron(key, pixels, 64, 2, classes),
+        "residual": lambda: ResidualPerceptron(key, pixels, 32, 2, classes),
         "wide": lambda: Perceptron(key, (pixels, 128, classes)),
         "narrow": lambda: Perceptron(key, (pixels, 32, classes)),
         "deep": lambda: Perceptron(key, (pixels, 64, 64, 64, classes)),

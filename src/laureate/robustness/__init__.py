@@ -30,6 +30,7 @@ from laureate.robustness.interactions import (
     mean_interaction,
     mean_of_pairs,
     shapley_values,
+    tabulate,
 )
 from laureate.robustness.objectives import cross_entropy, margin
 from laureate.robustness.players import PerturbationGame, Players, grid_players, perturbation_game, players_from
@@ -76,5 +77,6 @@ __all__ = [
     "players_from",
     "rank_correlation",
     "shapley_values",
+    "tabulate",
     "transfer",
 ]

@@ -30,6 +30,7 @@ __all__ = [
     "mean_interaction",
     "mean_of_pairs",
     "shapley_values",
+    "tabulate",
 ]
 
 Game = Callable[[Array], Array]
@@ -131,17 +132,40 @@ def shapley_values(game: Game, num_players: int) -> Float[Array, "n ..."]:
 
 def _enumerated(owner: str, game: Game, n: int, of_sets: Callable[[Array, Array], Array]) -> Array:
     """The sum over all sets of what ``of_sets`` makes of masks and rewards, a chunk at a time."""
-    remedy = f"That needs 2^{n} = {2**n} rewards. Take larger units, or estimate_interaction."
-    fits = lambda n: isinstance(n, int) and 2 <= n <= MOST  # noqa: E731
-    require(owner, "num_players", f"an integer in [2, {MOST}]", n, fits, remedy)
-    sets = jnp.arange(2**n, dtype=jnp.int32).reshape(-1, min(2**n, CHUNK))
+    sets = _all_sets(owner, n)
 
     def of_chunk(total, some):
-        masks = (some[:, None] >> jnp.arange(n, dtype=jnp.int32)) & 1
-        return total + of_sets(masks, game(masks.astype(float))), None
+        masks = _masks(some, n)
+        return total + of_sets(masks, game(masks)), None
 
     shape = jax.eval_shape(lambda some: of_chunk(0.0, some)[0], sets[0])
     return jax.lax.scan(of_chunk, jnp.zeros(shape.shape, shape.dtype), sets)[0]
+
+
+def _all_sets(owner: str, n: int) -> Int[Array, "chunks chunk"]:
+    """The numbers 0 .. 2ⁿ - 1, whose bits say who is in a set, in chunks."""
+    remedy = f"That needs 2^{n} = {2**n} rewards. Take larger units, or estimate_interaction."
+    fits = lambda n: isinstance(n, int) and 2 <= n <= MOST  # noqa: E731
+    require(owner, "num_players", f"an integer in [2, {MOST}]", n, fits, remedy)
+    return jnp.arange(2**n, dtype=jnp.int32).reshape(-1, min(2**n, CHUNK))
+
+
+def _masks(sets: Int[Array, "chunk"], n: int) -> Float[Array, "chunk n"]:
+    return ((sets[:, None] >> jnp.arange(n, dtype=jnp.int32)) & 1).astype(float)
+
+
+def tabulate(game: Game, num_players: int) -> Game:
+    """The same game with its rewards for all 2ⁿ sets asked for once: then every index costs only its sums.
+
+    >>> game = tabulate(lambda masks: 5 * masks[:, 0] * masks[:, 1] + masks[:, 2], 3)
+    >>> game(jnp.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])).tolist()
+    [5.0, 1.0]
+    """
+    sets = _all_sets("tabulate", num_players)
+    rewards = jax.lax.map(lambda some: game(_masks(some, num_players)), sets)
+    rewards = rewards.reshape(-1, *rewards.shape[2:])
+    codes = 2 ** jnp.arange(num_players)
+    return lambda masks: rewards[masks.astype(jnp.int32) @ codes]
 
 
 def mean_of_pairs(interactions: Float[Array, "n n ..."]) -> Float[Array, "..."]:

@@ -19,7 +19,8 @@ from laureate.papers.interaction_attack.experiments import (
 
 __all__ = ["INDEX", "STRENGTH"]
 
-STRENGTHS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+STRENGTHS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+FEW = (0.0, 0.01, 0.1, 1.0, 10.0)
 STRENGTH = Experiment(
     "strength",
     title="How strong may the interaction loss be?",
@@ -40,7 +41,7 @@ STRENGTH = Experiment(
             strengths=(0.0, 1.0, 10.0),
             **LEAST,
         ),
-        "smoke": Scale(10, block=5, cost=10.0, problem=DIGITS, networks=MLPS, strengths=STRENGTHS, **SMALL),
+        "smoke": Scale(10, block=5, cost=10.0, problem=DIGITS, networks=MLPS, strengths=FEW, **SMALL),
         "desk": Scale(10, block=5, cost=130.0, problem=CLOTHES, networks=MLPS, strengths=STRENGTHS, **LARGE),
         "full": Scale(
             20,
@@ -99,7 +100,9 @@ STRENGTH = Experiment(
             source="our own question",
         ),
     ),
-    curves=(Curve("transfer", "place", "Transfer by strength", "place of λ in 0, 0.003, 0.01, … 10", "share fooled"),),
+    curves=(
+        Curve("transfer", "place", "Transfer by strength", "place of λ in the grid, from 0 to 10", "share fooled"),
+    ),
     guards=(
         Guard("grid", "chosen_strength", high=10.0, claims=("transfer-tuned", "transfer-tuned-margin")),
         Guard("effective", "counted", low=50.0),
@@ -119,28 +122,32 @@ INDEX = Experiment(
     trial=f"{TRIALS}:index_choice",
     problem=PROBLEM,
     accepts=OFFERS,
-    arms=(make_arm("pgd", "PGD", "plain"), make_arm("mi", "MI", "plain", momentum=1.0)),
+    arms=(make_arm("pgd", "PGD", "plain"),),
     scales={
         "tiny": Scale(
-            2, block=2, problem={"data": "digits", "train": 200, "test": 20}, networks=MLPS[:1], **LEAST | {"steps": 3}
+            2,
+            block=2,
+            problem={"data": "digits", "train": 200, "test": 20},
+            networks=("narrow",),
+            **LEAST | {"steps": 3},
         ),
         "smoke": Scale(
-            10, block=10, cost=4.0, problem={"data": "digits", "train": 1400, "test": 10}, networks=MLPS[:1], **SMALL
+            10, block=10, cost=4.0, problem={"data": "digits", "train": 1400, "test": 20}, networks=("narrow",), **SMALL
         ),
         "desk": Scale(
             10,
             block=5,
-            cost=30.0,
-            problem={"data": "fashion-mnist", "train": 3000, "test": 20},
-            networks=MLPS[:1],
-            **LARGE | {"grid": 4},
+            cost=15.0,
+            problem={"data": "digits", "train": 1400, "test": 50},
+            networks=("narrow",),
+            **SMALL,
         ),
         "full": Scale(
             20,
             block=1,
             cost=20000.0,
             problem={"data": "fashion-mnist", "train": 60000, "test": 1000},
-            networks=MLPS[:1],
+            networks=("narrow",),
             **WHOLE | {"grid": 4},
         ),
     },
@@ -186,5 +193,5 @@ INDEX = Experiment(
     ),
     over_seeds="loop",
     x64=True,
-    data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("fashion-mnist",), "full": ("fashion-mnist",)},
+    data={"tiny": ("digits",), "smoke": ("digits",), "desk": ("digits",), "full": ("fashion-mnist",)},
 )

@@ -218,8 +218,9 @@ def strength(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
 @eqx.filter_jit
 def _every_index(source, images, delta, labels, players):
     game = r.perturbation_game(source, images, delta, labels, players)
+    table = r.tabulate(game, players.count)
     names = ("shapley", "banzhaf", "faith-shap")
-    means = [r.mean_of_pairs(r.exact_interactions(game, players.count, name)) for name in names]
+    means = [r.mean_of_pairs(r.exact_interactions(table, players.count, name)) for name in names]
     return (*means, r.mean_interaction(game, players.count))
 
 
