@@ -183,7 +183,14 @@ def test_strengths_hold_the_authors_own_and_none():
 def test_the_attacked_network_is_the_one_named():
     assert {scale.settings.networks[0] for scale in TRANSFER.scales.values()} == {"residual"}
     assert {scale.settings.networks[0] for scale in CONVOLUTIONAL.scales.values()} == {"convolutional"}
-    assert {scale.settings.grid**2 for name, scale in INDEX.scales.items() if name != "tiny"} == {16}
+
+
+def test_the_players_that_are_enumerated_cover_the_image():
+    players = trials.blocks((8, 8), 3, 4)
+    assert players.count == 12
+    assert players.labels[0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert players.labels[:, 0].tolist() == [0, 0, 0, 4, 4, 4, 8, 8]
+    assert {scale.settings.rows * scale.settings.columns for scale in INDEX.scales.values()} == {4, 12, 16}
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ PILOTS = (
     "at 16/255) were seen when this was declared: there λ = 1 with the cross-entropy lost much white-box success, for "
     "confident networks have a small gradient beside the penalty's. Epsilons were taken so that transfer is neither 0 "
     "nor 1; λ = 1 is the authors'. After a first smoke run (four minutes of computing) networks, images and the grid "
-    "of λ were made smaller for time, and nothing else."
+    "of λ were made smaller for time, and so were the players of the index after a second; nothing else."
 )
 SETTING = (
     "Perceptrons and a small convolutional network trained for seconds on digits (smoke) or Fashion-MNIST (desk) "

@@ -129,17 +129,28 @@ INDEX = Experiment(
             block=2,
             problem={"data": "digits", "train": 200, "test": 20},
             networks=("narrow",),
-            **LEAST | {"steps": 3},
+            rows=2,
+            columns=2,
+            **LEAST,
         ),
         "smoke": Scale(
-            10, block=10, cost=4.0, problem={"data": "digits", "train": 1400, "test": 20}, networks=("narrow",), **SMALL
+            10,
+            block=10,
+            cost=4.0,
+            problem={"data": "digits", "train": 1400, "test": 60},
+            networks=("narrow",),
+            rows=3,
+            columns=4,
+            **SMALL,
         ),
         "desk": Scale(
             10,
             block=5,
             cost=15.0,
-            problem={"data": "digits", "train": 1400, "test": 50},
+            problem={"data": "digits", "train": 1400, "test": 300},
             networks=("narrow",),
+            rows=3,
+            columns=4,
             **SMALL,
         ),
         "full": Scale(
@@ -148,7 +159,9 @@ INDEX = Experiment(
             cost=20000.0,
             problem={"data": "fashion-mnist", "train": 60000, "test": 1000},
             networks=("narrow",),
-            **WHOLE | {"grid": 4},
+            rows=4,
+            columns=4,
+            **WHOLE,
         ),
     },
     claims=(
@@ -188,8 +201,8 @@ INDEX = Experiment(
         ),
     ),
     deviations=(
-        "Sixteen units of a perceptron's perturbations, few images, all 2¹⁶ sets enumerated in double precision. "
-        + PILOTS,
+        "Twelve units (3 × 4 rectangles) of perturbations of a narrow perceptron, all 2¹² sets enumerated in double "
+        "precision. " + PILOTS,
     ),
     over_seeds="loop",
     x64=True,

@@ -215,6 +215,12 @@ def strength(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     }
 
 
+def blocks(size: tuple[int, int], rows: int, columns: int) -> r.Players:
+    """Rectangles as players, as nearly equal as pixels allow."""
+    down, across = np.arange(size[0]) * rows // size[0], np.arange(size[1]) * columns // size[1]
+    return r.players_from(down[:, None] * columns + across)
+
+
 @eqx.filter_jit
 def _every_index(source, images, delta, labels, players):
     game = r.perturbation_game(source, images, delta, labels, players)
@@ -229,7 +235,7 @@ def index_choice(key: Array, arm: Settings, problem: Any, scale: Settings) -> di
     train_key, attack_key = jax.random.split(key)
     (source,) = trained(train_key, problem, scale).values()
     images, labels = problem.test_images.astype(float), problem.test_labels
-    players = r.grid_players(images.shape[1:3], scale.grid)
+    players = blocks(images.shape[1:3], scale.rows, scale.columns)
     delta = _last(make_attack(arm, source, players, scale), attack_key, images, labels)
     found = [np.asarray(values) for values in _every_index(source, images, delta, labels, players)]
     counted = np.asarray(_margins(source, images, labels)) < 0
