@@ -147,7 +147,7 @@ def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], cla
         "wide": lambda: Perceptron(key, (pixels, 128, classes)),
         "narrow": lambda: Perceptron(key, (pixels, 32, classes)),
         "deep": lambda: Perceptron(key, (pixels, 64, 64, 64, classes)),
-        "convolutional": lambda: ConvolutionalNetwork(key, image.shape[:2], (8, 16), classes),
+        "convolutional": lambda: ConvolutionalNetwork(key, (image.shape[0], image.shape[1]), (8, 16), classes),
     }
     require("make_network", "kind", f"one of {', '.join(kinds)}", kind, lambda name: name in kinds)
     return kinds[kind]()

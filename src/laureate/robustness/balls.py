@@ -5,6 +5,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float, Key
 
 from laureate._core import require
@@ -60,7 +61,7 @@ class Linf(AbstractBall):
 
     def __check_init__(self):
         _check_range(self)
-        if not any(isinstance(value, jax.core.Tracer) for value in (self.epsilon, self.low, self.high)):
+        if not any(isinstance(value, Tracer) for value in (self.epsilon, self.low, self.high)):
             width = float(self.high) - float(self.low)
             remedy = f"The images' values have a range of {width:g}; did you mean {float(self.epsilon):g}/255?"
             require("Linf", "epsilon", "<= high - low", float(self.epsilon), lambda e: e <= width, remedy)
@@ -138,6 +139,6 @@ def per_image(factors: Float[Array, "b"], values: Float[Array, "b ..."]) -> Arra
 def _check_range(ball: AbstractBall) -> None:
     owner = type(ball).__name__
     require(owner, "epsilon", "> 0", ball.epsilon, lambda e: e > 0)
-    if not any(isinstance(value, jax.core.Tracer) for value in (ball.low, ball.high)):
+    if not any(isinstance(value, Tracer) for value in (ball.low, ball.high)):
         low = float(ball.low)
         require(owner, "high", f"> low = {low:g}", float(ball.high), lambda high: high > low)

@@ -90,8 +90,8 @@ TRANSFER = Experiment(
     arms=ARMS,
     scales={
         "tiny": Scale(2, block=2, problem={"data": "digits", "train": 200, "test": 40}, networks=MLPS[:3], **LEAST),
-        "smoke": Scale(10, block=10, cost=16.0, problem=DIGITS, networks=MLPS, **SMALL),
-        "desk": Scale(10, block=5, cost=150.0, problem=CLOTHES, networks=(*MLPS, "convolutional"), **LARGE),
+        "smoke": Scale(10, block=10, cost=10.0, problem=DIGITS, networks=MLPS, **SMALL),
+        "desk": Scale(10, block=5, cost=118.0, problem=CLOTHES, networks=(*MLPS, "convolutional"), **LARGE),
         "full": Scale(
             20,
             block=1,
@@ -311,7 +311,7 @@ CONVOLUTIONAL = Experiment(
         "desk": Scale(
             10,
             block=5,
-            cost=80.0,
+            cost=83.0,
             problem={"data": "fashion-mnist", "train": 3000, "test": 150, "pool": 2},
             networks=("convolutional", *MLPS),
             **LARGE,

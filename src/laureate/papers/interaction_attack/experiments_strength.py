@@ -19,7 +19,7 @@ from laureate.papers.interaction_attack.experiments import (
 
 __all__ = ["INDEX", "STRENGTH"]
 
-STRENGTHS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+STRENGTHS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 FEW = (0.0, 0.01, 0.1, 1.0, 10.0)
 STRENGTH = Experiment(
     "strength",
@@ -41,8 +41,10 @@ STRENGTH = Experiment(
             strengths=(0.0, 1.0, 10.0),
             **LEAST,
         ),
-        "smoke": Scale(10, block=5, cost=10.0, problem=DIGITS, networks=MLPS, strengths=FEW, **SMALL),
-        "desk": Scale(10, block=5, cost=130.0, problem=CLOTHES, networks=MLPS, strengths=STRENGTHS, **LARGE),
+        "smoke": Scale(10, block=5, cost=13.0, problem=DIGITS, networks=MLPS, strengths=FEW, **SMALL),
+        "desk": Scale(
+            10, block=5, cost=80.0, problem=CLOTHES | {"test": 100}, networks=MLPS, strengths=STRENGTHS, **LARGE
+        ),
         "full": Scale(
             20,
             block=1,
@@ -146,7 +148,7 @@ INDEX = Experiment(
         "desk": Scale(
             10,
             block=5,
-            cost=15.0,
+            cost=10.0,
             problem={"data": "digits", "train": 1400, "test": 300},
             networks=("narrow",),
             rows=3,

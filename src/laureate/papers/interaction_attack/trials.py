@@ -146,7 +146,7 @@ def attacked(key: Array, arm: Settings, problem: Any, scale: Settings, every: bo
             last = _last(attack, attack_key, images, labels)
             iterates = jnp.stack([jnp.zeros_like(last), last])
     clean = np.stack([_margins(network, images, labels) for network in (source, *targets)])
-    counted = (clean < 0).all(0)
+    counted = np.all(clean < 0, axis=0)
     margins = np.stack([[_margins(network, images + d, labels) for network in targets] for d in iterates])
     found = _measured(source, images, iterates[-1], labels, players)
     margin, interaction, at_boundary = (np.asarray(values)[counted] for values in found)
@@ -158,7 +158,7 @@ def attacked(key: Array, arm: Settings, problem: Any, scale: Settings, every: bo
         margin=margin,
         interaction=interaction,
         at_boundary=at_boundary,
-        counted=counted,
+        counted=np.asarray(counted),
     )
 
 
