@@ -99,8 +99,14 @@ def test_metrics_by_hand(plain, monkeypatch):
         interaction=rng.normal(size=9),
         at_boundary=rng.normal(size=9),
     )
-    monkeypatch.setattr(trials, "attacked", lambda *_, **__: made)
-    found = {name: float(value) for name, value in trials.transferred(KEY, arm("pgd"), PROBLEM, SCALE).items()}
+    plainly = made._replace(margin=rng.normal(size=9), at_boundary=rng.normal(size=9))
+    is_plain = lambda arm: (arm.gradient, arm.momentum, arm.loss, arm.long) == ("plain", 0.0, "cross-entropy", False)  # noqa: E731
+    monkeypatch.setattr(trials, "attacked", lambda _, arm, *__: plainly if is_plain(arm) else made)
+    monkeypatch.setattr(trials, "_plain", {})
+    measured = lambda name: {m: float(v) for m, v in trials.transferred(KEY, arm(name), PROBLEM, SCALE).items()}  # noqa: E731
+    found = measured("mi")
+    both = (made.margin > 0) & (plainly.margin > 0)
+    assert 0 < both.sum() < min((made.margin > 0).sum(), (plainly.margin > 0).sum())
     chosen = np.stack([r.leave_one_out(made.by_iterate[:, t]) for t in range(2)]).mean()
     wanted = {
         "transfer": made.success.mean(),
@@ -109,7 +115,8 @@ def test_metrics_by_hand(plain, monkeypatch):
         "white_box": (made.margin > 0).mean(),
         "white_margin": made.margin.mean(),
         "interaction": made.interaction.mean(),
-        "matched_interaction": made.at_boundary[made.margin > 0].mean(),
+        "matched_difference": (made.at_boundary[both] - plainly.at_boundary[both]).mean(),
+        "both_fooled": both.sum(),
         "correlation": r.rank_correlation(made.interaction, made.success.mean(0)),
         "partial_correlation": r.partial_rank_correlation(made.interaction, made.success.mean(0), made.margin),
         "utility_correlation": r.rank_correlation(made.interaction, made.utility.mean(0)),
@@ -117,16 +124,25 @@ def test_metrics_by_hand(plain, monkeypatch):
         "counted": plain.counted.sum(),
     }
     assert found == pytest.approx(wanted, abs=1e-6)
+    assert measured("pgd")["matched_difference"] == 0
+    # Random signs are not compared at the boundary; who kept one iterate has nothing to choose from.
+    assert set(wanted) - set(measured("noise")) == {"matched_difference", "both_fooled"}
+    made = made._replace(by_iterate=made.by_iterate[:1])
+    assert set(wanted) - set(measured("fgsm")) == {"protocol_transfer", "protocol_gain"}
 
 
 def test_scaled_perturbations_reach_the_boundary():
     """On a network of one product the interaction of tδ is t² that of δ, and t is known."""
     network = lambda x: jnp.stack([jnp.full(len(x), 0.02), x[:, 0, 0, 0] * x[:, 1, 1, 0]], axis=1)  # noqa: E731
     images, delta = jnp.zeros((1, 2, 2, 1)), jnp.full((1, 2, 2, 1), 0.2)
-    margin, whole, matched = trials._measured(network, images, delta, jnp.array([0]), r.grid_players((2, 2), 2))
-    np.testing.assert_allclose(margin, 0.02, atol=1e-6)
+    labels, players = jnp.array([0]), r.grid_players((2, 2), 2)
+    shorter = trials._to_boundary(network, images, delta, labels)
+    np.testing.assert_allclose(shorter, 0.02**0.5, rtol=1e-3)
+    assert trials._margins(network, images + shorter, labels) > 0
+    whole, matched = (trials._interaction(network, images, d, labels, players) for d in (delta, shorter))
     np.testing.assert_allclose(whole, 0.04 / 6, rtol=1e-4)
     np.testing.assert_allclose(matched, 0.02 / 6, rtol=1e-3)
+    np.testing.assert_array_equal(trials._to_boundary(network, images, 0.1 * delta, labels), 0.1 * delta)
 
 
 def test_the_strength_is_chosen_on_other_images_and_another_network(monkeypatch):
@@ -142,6 +158,7 @@ def test_the_strength_is_chosen_on_other_images_and_another_network(monkeypatch)
         success[:-1, ~first] = arm.strength == 10.0
         success[0, ~first] |= arm.strength == 0.1
         success[:-1, first] = success[-1, ~first] = arm.strength == 1.0
+        success[-1, first] |= arm.strength == 0.0  # no strength at all is not to be chosen
         nothing = np.zeros(7)
         return trials.Attacked(success, nothing, nothing, nothing, nothing, nothing, counted)
 
@@ -170,6 +187,7 @@ def test_arms_are_the_attacks_their_labels_say():
     # The same passes in all for what is matched.
     cost = {name: attack.num_passes * attack.walk.num_steps for name, attack in made.items()}
     assert cost["ir"] == cost["pgd-long"] == cost["vr"] == passes * SCALE.steps
+    assert float(made["vr"].sigma) == pytest.approx(15 / 16 * SCALE.epsilon)  # the authors' 15/255 at 16/255
     assert all(float(a.strength) == 1.0 for a in made.values() if isinstance(a, r.InteractionReduced))
 
 

@@ -20,13 +20,16 @@ __all__ = ["index_choice", "strength", "transferred"]
 
 # In this order, so that a network's key does not depend on which others are trained.
 KINDS = ("residual", "wide", "narrow", "deep", "convolutional")
+# The authors' noise for VR: 15/255 beside ε = 16/255.
+NOISE = 15 / 16
 _trained: dict[tuple, tuple[Any, dict[str, Any]]] = {}
+_plain: dict[tuple, tuple[Any, "Attacked"]] = {}
 
 
 def trained(key: Array, problem: Any, scale: Settings) -> dict[str, Any]:
     """The networks of a seed by kind, the attacked one first."""
     # The problem is kept beside them: as long as it lives its id is no other's.
-    name = (np.asarray(jax.random.key_data(key)).tobytes(), scale.networks, scale.train_steps, id(problem))
+    name = _name(key, problem, scale)
     if name not in _trained:
         made = {}
         for kind in scale.networks:
@@ -34,6 +37,10 @@ def trained(key: Array, problem: Any, scale: Settings) -> dict[str, Any]:
             made[kind] = _train(own, kind, problem.images, problem.labels, scale.train_steps, _classes(problem))
         _trained[name] = problem, made
     return _trained[name][1]
+
+
+def _name(key: Array, problem: Any, scale: Settings) -> tuple:
+    return np.asarray(jax.random.key_data(key)).tobytes(), scale.networks, scale.train_steps, id(problem)
 
 
 def _classes(problem: Any) -> int:
@@ -51,6 +58,7 @@ class Attacked(NamedTuple):
 
     success: of the last iterate, [targets, images]. utility: by how much the targets' margins rose, [targets, images].
     by_iterate: success of every iterate before its step, [iterates, targets, images], as the authors record it.
+    at_boundary: interaction of the perturbation scaled down until the attacked network just errs; nan if not asked for.
     """
 
     success: np.ndarray
@@ -82,7 +90,7 @@ def make_attack(arm: Settings, source: Any, players: r.Players, scale: Settings)
         "plain": lambda: plain,
         "sgm": lambda: plain,
         "fgsm": lambda: r.FGSM(network, ball),
-        "vr": lambda: r.VR(plain, num_copies=passes, sigma=jnp.asarray(scale.epsilon / 2)),
+        "vr": lambda: r.VR(plain, num_copies=passes, sigma=jnp.asarray(NOISE * scale.epsilon)),
         "ti": lambda: r.TI(plain, side=3, spread=jnp.asarray(1.0)),
         "di": lambda: r.DI(plain),
         "reduced": lambda: reduced(plain),
@@ -106,11 +114,13 @@ def _margins(network, images, labels):
 
 
 @eqx.filter_jit
-def _measured(source, images, delta, labels, players):
-    """Margin and mean interaction of δ, and mean interaction of tδ that just reaches the boundary."""
+def _interaction(source, images, delta, labels, players):
+    return r.mean_interaction(r.perturbation_game(source, images, delta, labels, players), players.count)
 
-    def interaction(delta):
-        return r.mean_interaction(r.perturbation_game(source, images, delta, labels, players), players.count)
+
+@eqx.filter_jit
+def _to_boundary(source, images, delta, labels):
+    """tδ with the least t in (0, 1] found by halving for which the network errs; δ itself where it never does."""
 
     def halve(_, ends):
         low, high = ends
@@ -120,7 +130,7 @@ def _measured(source, images, delta, labels, players):
 
     ends = jnp.zeros(len(images)), jnp.ones(len(images))
     _, share = jax.lax.fori_loop(0, 15, halve, ends)
-    return r.margin(source(images + delta), labels), interaction(delta), interaction(_each(share, delta) * delta)
+    return _each(share, delta) * delta
 
 
 def _each(factors: Array, delta: Array) -> Array:
@@ -148,50 +158,66 @@ def attacked(key: Array, arm: Settings, problem: Any, scale: Settings, every: bo
     clean = np.stack([_margins(network, images, labels) for network in (source, *targets)])
     counted = np.all(clean < 0, axis=0)
     margins = np.stack([[_margins(network, images + d, labels) for network in targets] for d in iterates])
-    found = _measured(source, images, iterates[-1], labels, players)
-    margin, interaction, at_boundary = (np.asarray(values)[counted] for values in found)
-    margins = margins[:, :, counted]
+    margins, delta = margins[:, :, counted], iterates[-1]
+    measured = lambda delta: np.asarray(_interaction(source, images, delta, labels, players))[counted]  # noqa: E731
+    interaction = measured(delta)
     return Attacked(
         success=margins[-1] > 0,
         utility=margins[-1] - clean[1:, counted],
         by_iterate=margins[:-1] > 0,
-        margin=margin,
+        margin=np.asarray(_margins(source, images + delta, labels))[counted],
         interaction=interaction,
-        at_boundary=at_boundary,
+        at_boundary=measured(_to_boundary(source, images, delta, labels)) if every else interaction * np.nan,
         counted=np.asarray(counted),
     )
 
 
+def attacked_plainly(key: Array, arm: Settings, problem: Any, scale: Settings) -> Attacked:
+    """What PGD does to the images of a seed, computed once for all arms that a worker compares with it."""
+    name = (*_name(key, problem, scale), float(scale.epsilon), scale.steps, scale.grid)
+    if name not in _plain:
+        plain = Settings(dict(arm), gradient="plain", momentum=0.0, loss="cross-entropy", long=False)
+        _plain[name] = problem, attacked(key, plain, problem, scale)
+    return _plain[name][1]
+
+
 def transferred(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
-    """Success on networks that were not attacked, interaction within the perturbation, and how they go together."""
+    """Success on networks that were not attacked, interaction within the perturbation, and how they go together.
+
+    Where an arm has one iterate (FGSM, noise) or too many to keep there is nothing to choose from, and no protocol;
+    random signs hardly ever reach the boundary, and are not compared there.
+    """
     found = attacked(key, arm, problem, scale)
     share = found.success.mean(0)  # of the targets that an image fools
     utility = found.utility.mean(0)
-    chosen = np.stack([r.leave_one_out(found.by_iterate[:, target]) for target in range(len(found.success))])
-    white = found.margin > 0
-    return {
-        "transfer": jnp.asarray(found.success.mean()),
-        "protocol_transfer": jnp.asarray(chosen.mean()),
-        "protocol_gain": jnp.asarray(chosen.mean() - found.success.mean()),
-        "white_box": jnp.asarray(white.mean()),
-        "white_margin": jnp.asarray(found.margin.mean()),
-        "interaction": jnp.asarray(found.interaction.mean()),
-        # At the same white-box margin, 0: of those that reach it.
-        "matched_interaction": jnp.asarray(found.at_boundary[white].mean() if white.any() else 0.0),
-        "correlation": jnp.asarray(r.rank_correlation(found.interaction, share)),
-        "partial_correlation": jnp.asarray(r.partial_rank_correlation(found.interaction, share, found.margin)),
-        "utility_correlation": jnp.asarray(r.rank_correlation(found.interaction, utility)),
-        "partial_utility_correlation": jnp.asarray(
-            r.partial_rank_correlation(found.interaction, utility, found.margin)
-        ),
-        "counted": jnp.asarray(float(found.counted.sum())),
+    metrics = {
+        "transfer": found.success.mean(),
+        "white_box": (found.margin > 0).mean(),
+        "white_margin": found.margin.mean(),
+        "interaction": found.interaction.mean(),
+        "correlation": r.rank_correlation(found.interaction, share),
+        "partial_correlation": r.partial_rank_correlation(found.interaction, share, found.margin),
+        "utility_correlation": r.rank_correlation(found.interaction, utility),
+        "partial_utility_correlation": r.partial_rank_correlation(found.interaction, utility, found.margin),
+        "counted": float(found.counted.sum()),
     }
+    if len(found.by_iterate) > 1:
+        chosen = np.stack([r.leave_one_out(found.by_iterate[:, target]) for target in range(len(found.success))])
+        metrics |= {"protocol_transfer": chosen.mean(), "protocol_gain": chosen.mean() - found.success.mean()}
+    if arm.gradient != "noise":
+        # At the same white-box margin, 0, and on the same images: those that both fool.
+        plain = attacked_plainly(key, arm, problem, scale)
+        both = (found.margin > 0) & (plain.margin > 0)
+        change = (found.at_boundary - plain.at_boundary)[both]
+        metrics |= {"matched_difference": change.mean() if both.any() else 0.0, "both_fooled": float(both.sum())}
+    return {name: jnp.asarray(value) for name, value in metrics.items()}
 
 
 def strength(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Transfer for every strength of the penalty; one is chosen on other images and on a network that counts nowhere.
 
-    The first half of the test images and the last network choose, the second half and the other targets judge.
+    The first half of the test images and the last network choose among the strengths above 0, the second half and the
+    other targets judge.
     """
     rates, interactions, choosing, counted = [], [], [], 0
     for value in scale.strengths:
@@ -201,7 +227,7 @@ def strength(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
         rates.append(found.success[:-1, ~first].mean())
         interactions.append(found.interaction[~first].mean())
         counted = found.counted.sum()  # the same for every strength
-    best = int(np.argmax(choosing))  # of equals the weakest
+    best = 1 + int(np.argmax(choosing[1:]))  # of equals the weakest
     rates = np.asarray(rates)
     return {
         "transfer": jnp.asarray(rates),
