@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from laureate import robustness as r
+from laureate._core import Status
+from laureate.robustness.driver import _tell
 
 KEY = jax.random.key(0)
 BALL = r.Linf(0.1)
@@ -45,6 +47,18 @@ REFUSED = {
     "no subsets": (lambda: r.InteractionReduced(PGD, PLAYERS, num_subsets=0), r"num_subsets must be an integer >= 1"),
     "empty subsets": (lambda: r.InteractionReduced(PGD, PLAYERS, subset_size=0), r"subset_size must be None or an int"),
     "all players": (lambda: r.InteractionReduced(PGD, PLAYERS, subset_size=4), r"in \[1, 3\], for 4 players; got 4"),
+    "half a player": (
+        lambda: r.InteractionReduced(PGD, PLAYERS, subset_size=1.5),
+        r"subset_size must be None or an int",
+    ),
+    "nothing to reduce": (
+        lambda: r.InteractionReduced(logits, PLAYERS),
+        r"InteractionReduced.attack must be an attack",
+    ),
+    "nothing to average": (lambda: r.VR(None), r"VR.attack must be an attack, as PGD; got None"),
+    "nothing to smooth": (lambda: r.TI(logits), r"TI.attack must be an attack"),
+    "nothing to shrink": (lambda: r.DI(logits), r"DI.attack must be an attack"),
+    "nothing to push": (lambda: r.MI(logits), r"MI.attack must be an attack"),
     "penalty": (lambda: r.InteractionReduced(PGD, PLAYERS, penalty="square"), r"penalty must be one of 'signed'"),
     "grid": (lambda: r.grid_players((28, 28), 16), r"grid_players.grid must be a divisor of 28 and 28; got 16"),
     "one square": (lambda: r.grid_players((4, 4), 1), r"grid_players.grid must be an integer >= 2"),
@@ -57,6 +71,7 @@ REFUSED = {
     "one sample": (lambda: r.estimate_interaction(KEY, GAME, 4, num_samples=1), r"num_samples must be an integer >= 2"),
     "bytes": (lambda: r.generate(KEY, PGD, np.zeros((2, 4, 4, 1), np.uint8), LABELS), r"must be floats; got 'uint8'"),
     "out of range": (lambda: r.generate(KEY, PGD, IMAGES * 255, LABELS), r"images must be within \[0.0, 1.0\]"),
+    "below the range": (lambda: r.generate(KEY, PGD, IMAGES - 1, LABELS), r"images must be within .*got -0.5 to -0.5"),
     "not finite": (lambda: r.generate(KEY, PGD, IMAGES * np.nan, LABELS), r"images must be within"),
     "labels are floats": (lambda: r.generate(KEY, PGD, IMAGES, [0.0, 1.0]), r"generate.labels must be integers"),
     "too few labels": (
@@ -76,6 +91,11 @@ REFUSED = {
         r"logits must be finite",
     ),
     "no networks": (lambda: r.transfer(IMAGES, [], IMAGES, LABELS), r"transfer.networks must be one or more"),
+    "too few labels to transfer": (
+        lambda: r.transfer(IMAGES, [logits], IMAGES, LABELS[:1]),
+        r"transfer.labels must be 2, one an image; got 1",
+    ),
+    "one iterate": (lambda: r.leave_one_out([True, False]), r"leave_one_out.success must be \[iterates, images\]"),
     "other images": (lambda: r.transfer(IMAGES[:1], [logits], IMAGES, LABELS), r"transfer.delta must be of the images"),
 }
 
@@ -119,6 +139,11 @@ def test_a_gradient_of_nought_warns():
     flat = r.PGD(lambda x: jnp.zeros((len(x), 2)), BALL, num_steps=1)
     with pytest.warns(UserWarning, match=r"gradient of 2 images is 0 at every step.*margin"):
         r.generate(KEY, flat, IMAGES, LABELS)
+
+
+def test_a_gradient_of_nought_now_and_then_does_not_warn():
+    status = np.array([[Status.NOT_CONVERGED, Status.OK], [Status.OK, Status.NOT_CONVERGED]])
+    _tell(r.AttackInfo(np.zeros((2, 2)), np.zeros((2, 2)), np.ones(2), status))  # warnings are errors here
 
 
 def test_players_must_cover_the_image():

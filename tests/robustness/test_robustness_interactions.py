@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from laureate import robustness as r
+from laureate.robustness import interactions
 from laureate.robustness.interactions import LAWS, cuts, law_of_sizes
 
 N = 6
@@ -92,6 +93,17 @@ def test_shapley_is_the_papers_definition_of_merged_players():
     found = r.exact_interactions(table_game(TABLE), N)
     np.testing.assert_allclose(found, by_merging(TABLE), atol=1e-12)
     np.testing.assert_array_equal(np.diagonal(found), 0)
+
+
+def test_sets_that_are_asked_for_in_parts_are_all_summed(monkeypatch):
+    monkeypatch.setattr(interactions, "CHUNK", 16)
+    game = table_game(TABLE)
+    np.testing.assert_allclose(r.exact_interactions(game, N), by_merging(TABLE), atol=1e-12)
+    np.testing.assert_allclose(r.exact_interactions(r.tabulate(game, N), N), by_merging(TABLE), atol=1e-12)
+
+
+def test_a_grid_on_an_image_that_is_no_square():
+    assert r.grid_players((2, 6), 2).labels.tolist() == [[0, 0, 0, 1, 1, 1], [2, 2, 2, 3, 3, 3]]
 
 
 def test_banzhaf_and_faith_shap_are_what_their_definitions_say():

@@ -1,7 +1,7 @@
 """Attacks that follow a gradient: one interface, the walk within the ball, and FGSM, PGD and MI."""
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -112,6 +112,11 @@ class AbstractAttack(eqx.Module):
         state = self.init(start_key, images)
         step = lambda state, index: self.step(jax.random.fold_in(key, index), images, labels, state)  # noqa: E731
         return state.delta, state, step
+
+
+def require_attack(owner: str, attack: Any) -> None:
+    """What is wrapped must be an attack."""
+    require(owner, "attack", "an attack, as PGD", attack, lambda a: isinstance(a, AbstractAttack))
 
 
 class PGD(AbstractAttack):
@@ -243,6 +248,7 @@ class MI(AbstractAttack):
     momentum: float | Array = 1.0
 
     def __check_init__(self):
+        require_attack("MI", self.attack)
         require("MI", "momentum", ">= 0", self.momentum, lambda m: m >= 0)
 
     @property

@@ -68,6 +68,7 @@ def transfer(
     """
     require("transfer", "networks", "one or more", len(networks), lambda count: count >= 1)
     require("transfer", "delta", f"of the images' shape {images.shape}", delta.shape, lambda s: s == images.shape)
+    require("transfer", "labels", f"{len(images)}, one an image", len(labels), lambda count: count == len(images))
     clean = jnp.stack([fooled(network, images, labels) for network in (*networks, *also)])
     counted = ~jnp.any(clean, axis=0)
     if wanted is None:
@@ -92,6 +93,7 @@ def leave_one_out(success: Any, counted: Any = None) -> np.ndarray:
     [True, True, False]
     """
     found = np.asarray(success, bool)
+    require("leave_one_out", "success", "[iterates, images]", list(found.shape), lambda shape: len(shape) == 2)
     counted = np.ones(found.shape[1], bool) if counted is None else np.asarray(counted, bool)
     totals = (found & counted).sum(1, keepdims=True) - (found & counted)  # of the others, [iterates, images]
     return found[totals.argmax(0), np.arange(found.shape[1])]
@@ -115,6 +117,9 @@ class PairedResult(NamedTuple):
 
 def compare_transfer(first: TransferReport, second: TransferReport) -> PairedResult:
     """Whether one attack transfers better than another, image by image, where both are counted.
+
+    The tests are over images, for these networks and these draws of the attacks: sets and noise that a batch shares
+    are not averaged over. To speak of the method, repeat with other keys and networks.
 
     >>> report = lambda success: TransferReport(jnp.array([success]), jnp.ones(6, bool), jnp.zeros(1), jnp.array(0))
     >>> found = compare_transfer(report([True] * 6), report([False] * 6))

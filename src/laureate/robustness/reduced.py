@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from laureate._core import require
-from laureate.robustness.attack import PGD, AbstractAttack
+from laureate.robustness.attack import PGD, AbstractAttack, require_attack
 from laureate.robustness.interactions import cuts
 from laureate.robustness.players import Players, check_shapes, perturbation_game
 
@@ -62,10 +62,12 @@ class InteractionReduced(AbstractAttack):
 
     def __check_init__(self):
         owner, count = "InteractionReduced", self.players.count
+        require_attack(owner, self.attack)
         require(owner, "strength", ">= 0", self.strength, lambda s: s >= 0)
         require(owner, "num_subsets", "an integer >= 1", self.num_subsets, lambda m: isinstance(m, int) and m >= 1)
         rule = f"None or an integer in [1, {count - 1}], for {count} players"
-        require(owner, "subset_size", rule, self.subset_size, lambda k: k is None or 1 <= k < count)
+        fits = lambda k: k is None or (isinstance(k, int) and 1 <= k < count)  # noqa: E731
+        require(owner, "subset_size", rule, self.subset_size, fits)
         require(owner, "penalty", f"one of {', '.join(map(repr, PENALTIES))}", self.penalty, lambda p: p in PENALTIES)
 
     @property
@@ -75,7 +77,7 @@ class InteractionReduced(AbstractAttack):
 
     @property
     def num_passes(self) -> int:
-        """Those of the attack and 2M + 2 for the sets, their complements, all and none."""
+        """Those of the attack and 2M + 2 for sets, complements, all and none; the rival costs a forward pass more."""
         return self.attack.num_passes + 2 * self.num_subsets + 2
 
     @property

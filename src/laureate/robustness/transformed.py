@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from laureate._core import require
-from laureate.robustness.attack import PGD, AbstractAttack
+from laureate.robustness.attack import PGD, AbstractAttack, require_attack
 
 __all__ = ["DI", "SGM", "TI", "VR", "decay_gradient"]
 
@@ -37,6 +37,7 @@ class VR(AbstractAttack):
     sigma: float | Array = 15 / 255
 
     def __check_init__(self):
+        require_attack("VR", self.attack)
         require("VR", "num_copies", "an integer >= 1", self.num_copies, lambda m: isinstance(m, int) and m >= 1)
         require("VR", "sigma", ">= 0", self.sigma, lambda s: s >= 0)
 
@@ -83,6 +84,7 @@ class TI(AbstractAttack):
     spread: float | Array = 3.0
 
     def __check_init__(self):
+        require_attack("TI", self.attack)
         require("TI", "side", "odd and >= 1", self.side, lambda s: isinstance(s, int) and s >= 1 and s % 2 == 1)
         require("TI", "spread", "> 0", self.spread, lambda s: s > 0)
 
@@ -138,6 +140,7 @@ class DI(AbstractAttack):
     smallest: float | Array = 0.9
 
     def __check_init__(self):
+        require_attack("DI", self.attack)
         require("DI", "probability", "in [0, 1]", self.probability, lambda p: 0 <= p <= 1)
         require("DI", "smallest", "in (0, 1]", self.smallest, lambda s: 0 < s <= 1)
 

@@ -184,8 +184,7 @@ def attacked_plainly(key: Array, arm: Settings, problem: Any, scale: Settings) -
 def transferred(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Success on networks that were not attacked, interaction within the perturbation, and how they go together.
 
-    Where an arm has one iterate (FGSM, noise) or too many to keep there is nothing to choose from, and no protocol;
-    random signs hardly ever reach the boundary, and are not compared there.
+    Where an arm has one iterate (FGSM, noise) or too many to keep there is nothing to choose from, and no protocol.
     """
     found = attacked(key, arm, problem, scale)
     share = found.success.mean(0)  # of the targets that an image fools
@@ -204,12 +203,11 @@ def transferred(key: Array, arm: Settings, problem: Any, scale: Settings) -> dic
     if len(found.by_iterate) > 1:
         chosen = np.stack([r.leave_one_out(found.by_iterate[:, target]) for target in range(len(found.success))])
         metrics |= {"protocol_transfer": chosen.mean(), "protocol_gain": chosen.mean() - found.success.mean()}
-    if arm.gradient != "noise":
-        # At the same white-box margin, 0, and on the same images: those that both fool.
-        plain = attacked_plainly(key, arm, problem, scale)
-        both = (found.margin > 0) & (plain.margin > 0)
-        change = (found.at_boundary - plain.at_boundary)[both]
-        metrics |= {"matched_difference": change.mean() if both.any() else 0.0, "both_fooled": float(both.sum())}
+    # At the same white-box margin, 0, and on the same images: those that both fool.
+    plain = attacked_plainly(key, arm, problem, scale)
+    both = (found.margin > 0) & (plain.margin > 0)
+    change = (found.at_boundary - plain.at_boundary)[both]
+    metrics |= {"matched_difference": change.mean() if both.any() else 0.0, "both_fooled": float(both.sum())}
     return {name: jnp.asarray(value) for name, value in metrics.items()}
 
 
