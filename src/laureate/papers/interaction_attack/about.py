@@ -20,7 +20,7 @@ PAPER = Paper(
         "cuts of the units from the loss of any attack. The mean over all pairs needs 2n + 2 rewards instead of 2ⁿ."
     ),
     equation=(
-        "I_ij = Σ_S |S|!(n − |S| − 2)!/(n − 1)! [v(S ∪ ij) − v(S ∪ i) − v(S ∪ j) + v(S)]\n"
+        "I_ij = Σ_S w(|S|) [v(S ∪ ij) − v(S ∪ i) − v(S ∪ j) + v(S)],  w(s) = 1 / ((n − 1) C(n − 2, s))\n"
         "E I_ij = E_i[v(N) − v(N∖i) − v(i) + v(∅)] / (n − 1)\n"
         "J(δ) = L(f(x + δ), y) − λ E_S[v(N) − v(N∖S) − v(S) + v(∅)]"
     ),
