@@ -25,6 +25,7 @@ AREAS = (
     "selection",
     "architecture",
     "compression",
+    "robustness",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -30,6 +31,9 @@ def require(owner: str, field: str, rule: str, value: Any, holds: Callable[[Any]
     """
     if isinstance(value, Tracer):
         return
-    if not holds(value):
-        shown = str(np.asarray(value)) if isinstance(value, jax.Array) else repr(value)
+    # While something is traced, comparing an array gives a tracer, though the array is known: NumPy compares at once.
+    # Keys have no numbers to compare.
+    known = isinstance(value, jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.extended)
+    if not holds(np.asarray(value) if known else value):
+        shown = str(np.asarray(value)) if known else repr(value)
         raise ValueError(f"{owner}.{field} must be {rule}; got {shown}." + (f" {remedy}" if remedy else ""))

@@ -110,6 +110,11 @@ REASONS = {
         },
         "scikit-learn's own checks: tests/recovery": {"SparseCoder"},
     },
+    "robustness": {
+        "bases of the attacks and of what bounds them": {"AbstractAttack", "AbstractBall"},
+        "inside rows, and tests/robustness/test_robustness_attacks.py": {"L2", "Linf", "SGM"},
+        "who plays, and the game: tests/robustness/test_robustness_interactions.py": {"PerturbationGame", "Players"},
+    },
     "selection": {
         "scikit-learn's own checks: tests/selection": {"KnockoffSelector"},
         "trained for seconds, in tests/selection/test_selection_gan.py": {"FittedKnockoffGAN", "KnockoffGAN"},

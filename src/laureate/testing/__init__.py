@@ -15,6 +15,7 @@ from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
 from laureate.testing._recovery import check_recovery_solver
 from laureate.testing._representation import check_representation_loss, check_representation_trainer
+from laureate.testing._robustness import check_attack
 from laureate.testing._sampling import check_sampler
 from laureate.testing._selection import check_knockoff_sampler
 
@@ -22,6 +23,7 @@ __all__ = [
     "ContractError",
     "KeyRecorder",
     "check_architecture_selection",
+    "check_attack",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
     "check_knockoff_sampler",

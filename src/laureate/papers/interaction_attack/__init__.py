@@ -1,0 +1,1 @@
+"""Interaction within adversarial perturbations, and attacks that reduce it."""

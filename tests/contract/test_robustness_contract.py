@@ -1,0 +1,44 @@
+"""A row for every attack; ``laureate.testing`` has the checks."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.robustness import DI, FGSM, L2, MI, PGD, TI, VR, InteractionReduced, Linf, grid_players
+from laureate.testing import check_attack
+
+RNG = np.random.default_rng(0)
+IMAGES, LABELS = RNG.uniform(0.1, 0.9, size=(3, 4, 4, 1)), np.array([0, 1, 2])
+INNER, OUTER = (jnp.asarray(RNG.normal(size=shape), jnp.float32) for shape in ((16, 6), (6, 3)))
+PLAYERS = grid_players((4, 4), 2)
+
+
+def logits(images):
+    inner, outer = INNER.astype(images.dtype), OUTER.astype(images.dtype)
+    return jnp.tanh(images.reshape(len(images), -1) @ inner) @ outer
+
+
+def pgd(epsilon=0.2, ball=Linf, **settings):
+    return PGD(logits, ball(epsilon), num_steps=3, **settings)
+
+
+ATTACKS = {
+    "fgsm": (FGSM(logits, Linf(0.2)), FGSM(logits, Linf(0.1)), 1),
+    "pgd": (pgd(ball=L2, random_start=True), pgd(0.1, ball=L2, random_start=True), 1),
+    "mi": (MI(pgd(ball=L2), 0.9), MI(pgd(ball=L2), 0.3), 1),
+    "vr": (VR(pgd(ball=L2), 4, sigma=0.1), VR(pgd(ball=L2), 4, sigma=0.3), 4),
+    "ti": (TI(pgd(ball=L2), 3, spread=1.0), TI(pgd(ball=L2), 3, spread=2.0), 1),
+    "di": (DI(pgd(ball=L2), 1.0, 0.6), DI(pgd(ball=L2), 1.0, 0.8), 1),
+    "ir": (
+        InteractionReduced(pgd(ball=L2), PLAYERS, 1.0, num_subsets=3),
+        InteractionReduced(pgd(ball=L2), PLAYERS, 2.0, num_subsets=3),
+        9,
+    ),
+}
+TYPES = {type(attack) for attack, *_ in ATTACKS.values()}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attack(name):
+    attack, other, cost = ATTACKS[name]
+    check_attack(attack, IMAGES, LABELS, others=[other], cost=cost)
