@@ -34,8 +34,8 @@ def train(
 
     Returns the state and a row of infos a step.
     """
-    steps = len(inputs) // batch
     require("train", "batch", f"within 1 and {len(inputs)}, the examples", batch, lambda b: 1 <= b <= len(inputs))
+    steps = len(inputs) // batch
     epochs = jnp.asarray(first) + jnp.arange(num_epochs)
     orders = jax.vmap(lambda e: jax.random.permutation(jax.random.fold_in(key, e), len(inputs)))(epochs)
     orders = orders[:, : steps * batch].reshape(num_epochs * steps, batch)

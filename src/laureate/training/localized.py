@@ -33,20 +33,22 @@ RESET = (
 NORMS = {"l2": jnp.linalg.norm, "l1": lambda d: jnp.sum(jnp.abs(d)), "max": lambda d: jnp.max(jnp.abs(d))}
 
 
+def _python_int(index: Any) -> int:
+    if type(index) is not int:
+        raise TypeError(
+            f"Boundary.index must be a Python int; got {index!r}. It selects the compiled program: move it between "
+            "compiled steps, by end_epoch or move, and let a schedule return an int."
+        )
+    return index
+
+
 class Boundary(eqx.Module):
     """How many blocks are local: known to the compiler, so that each boundary has a program of its own.
 
     index: a Python integer.
     """
 
-    index: int = eqx.field(static=True)
-
-    def __check_init__(self):
-        if type(self.index) is not int:
-            raise TypeError(
-                f"Boundary.index must be a Python int; got {self.index!r}. It selects which program is compiled: move "
-                "it between compiled steps, by end_epoch or move, and let a schedule return an int."
-            )
+    index: int = eqx.field(static=True, converter=_python_int)
 
 
 class LocalizedState(NamedTuple):
@@ -299,7 +301,7 @@ class LocalizedTraining(eqx.Module):
         return weight + (length * direction.astype(wide)).astype(weight.dtype)  # W + s η ‖W‖ ΔW / ‖ΔW‖
 
     def _within(self, boundary: int, num_blocks: int) -> None:
-        Boundary(boundary)
+        _python_int(boundary)
         rule = f"within 0 and {num_blocks - 1}, the number of blocks less one"
         remedy = "The last block always learns by gradients."
         require("LocalizedTraining", "schedule", rule, boundary, lambda b: 0 <= b < num_blocks, remedy)
