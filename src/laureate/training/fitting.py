@@ -11,7 +11,7 @@ from jax import Array
 from laureate._core import require
 from laureate.loops import repeat
 from laureate.training.localized import LocalizedInfo, LocalizedState, LocalizedTraining
-from laureate.training.schedules import EpochReport, History
+from laureate.training.schedules import EpochReport, Fixed, History
 
 __all__ = ["fit", "predict", "train"]
 
@@ -58,11 +58,14 @@ def fit(
     batch: int,
     num_epochs: int,
     history: History = (),
+    before_epoch: Callable[[LocalizedState, int], LocalizedState] | None = None,
     after_epoch: Callable[[LocalizedState, EpochReport], None] | None = None,
 ) -> tuple[LocalizedState, History]:
     """Epoch by epoch, the boundary moved by the trainer's schedule in between; compiled once a boundary.
 
     history: of the epochs before, to go on where an earlier call ended: two calls are as one.
+    before_epoch: called with the state and the epoch's number; the state that it returns goes on, with another learning
+        rate in the optimiser's state, for example.
     after_epoch: called with the state and the epoch's report; what it raises ends the run.
 
     >>> import optax
@@ -74,8 +77,11 @@ def fit(
     >>> [report.boundary for report in history]
     [0, 1]
     """
+    stepping = eqx.tree_at(lambda t: t.schedule, trainer, Fixed())  # another schedule compiles nothing
     for _ in range(num_epochs):
-        state, _ = _epoch(key, trainer, state, inputs, targets, batch, jnp.asarray(len(history)))
+        if before_epoch is not None:
+            state = before_epoch(state, len(history))
+        state, _ = _epoch(key, stepping, state, inputs, targets, batch, jnp.asarray(len(history)))
         state, report = trainer.end_epoch(state, history)
         history = (*history, report)
         if after_epoch is not None:
