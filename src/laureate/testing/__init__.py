@@ -15,10 +15,12 @@ from laureate.testing._recovery import check_recovery_solver
 from laureate.testing._representation import check_representation_loss, check_representation_trainer
 from laureate.testing._sampling import check_sampler
 from laureate.testing._selection import check_knockoff_sampler
+from laureate.testing._training import check_block_trainer
 
 __all__ = [
     "ContractError",
     "KeyRecorder",
+    "check_block_trainer",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
     "check_knockoff_sampler",

@@ -1,10 +1,129 @@
-"""The trials of LoCal+SGD: do they measure what they say?
+"""The claims of LoCal+SGD: the ids promised, trials that measure what they say, a problem of one's own."""
 
-TO WRITE: tests against numbers that are known from elsewhere; what breaks the trial on purpose turns them red.
-"""
+import subprocess
+import sys
+from pathlib import Path
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate.lab.claim import Settings
+from laureate.papers.localized_learning import trials, trials_host
 from laureate.papers.localized_learning.about import PAPER
+from laureate.papers.localized_learning.experiments import DENSE
+from laureate.problems.classes import image_classes
+from laureate.training import Fixed, Frozen, Hebbian, LocalizedTraining, local_block
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_blocks.py"
 
 
-def test_the_paper_is_the_catalogues():
-    assert PAPER.id == "localized-learning"
+def test_the_ids_are_the_ones_promised():
+    promised = {"unsupervised-collapse", "supervision", "against-freezing", "cost", "schedules", "random-direction"}
+    assert promised | {"from-scratch", "convolutional"} <= {claim.name for claim in PAPER.claims}
+
+
+def test_arms_of_the_same_rule_differ_in_numbers_alone():
+    """So they share a program; Hebb's rule is Oja's without a decay, frozen layers are a local rate of zero."""
+    settings = {arm.name: arm.settings for arm in DENSE.arms}
+    words = {name: (found.rule, found.schedule) for name, found in settings.items()}
+    for name in ("hebb-sign", "freeze", "hebb", "hebb-scale", "oja-sign"):
+        assert words[name] == ("hebb", "stairs")
+    assert [settings[name].rising for name in ("hebb", "hebb-sign", "hebb-scale")] == [1.0, -1.0, 0.1]
+    assert [settings[name].decay for name in ("hebb", "hebb-sign", "oja-sign")] == [0.0, 0.0, 1.0]
+    assert [name for name, found in settings.items() if found.moves == 0] == ["freeze", "sgd", "scratch-frozen"]
+
+
+def test_hebb_is_oja_without_decay_and_a_rate_of_zero_freezes():
+    blocks = trials.perceptron(jax.random.key(0), 3, 4, 2, 2)
+    inputs, step = jax.random.normal(jax.random.key(1), (5, 3)), jnp.asarray(0)
+    rule = trials.rule_of(Settings(rule="hebb", decay=0.0))
+    found = [local_block(jax.random.key(2), step, one, blocks[0], inputs)[2] for one in (rule, Hebbian())]
+    np.testing.assert_array_equal(*(each[".layers[0].weight"] for each in found))
+    labels, ends = jnp.array([0, 1, 0, 1, 1]), []
+    for one, rate in ((rule, 0.0), (Frozen(), 1.0)):
+        trainer = LocalizedTraining(Fixed(2), one, optax.sgd(0.1), local_rate=rate)
+        ends.append(trainer.step(trainer.init(jax.random.key(3), blocks), inputs, labels)[0].blocks)
+    for one, two in zip(*(jax.tree.leaves(eqx.filter(end, eqx.is_array)) for end in ends), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_phases_are_those_of_the_staircase():
+    assert trials.phases("none", 9, 3, 2, 4) == [(0, 0, 9)]
+    assert trials.phases("stairs", 9, 3, 2, 4) == [(0, 0, 3), (1, 3, 2), (2, 5, 2), (3, 7, 2)]
+    assert trials.phases("stairs", 12, 3, 2, 4)[-1] == (3, 7, 5)
+    assert trials.phases("scratch", 9, 3, 2, 4) == [(3, 0, 9)]
+
+
+def test_alignment_with_the_first_principal_direction():
+    inputs = jnp.asarray(np.random.default_rng(0).normal(size=(300, 3)) * [3.0, 1.0, 0.5], jnp.float32)
+    weight = jnp.array([[1.0, 0, 0], [0, 2.0, 0]])
+    assert float(trials.alignment(weight, inputs)) == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_late_gradient_is_that_of_old_weights_applied_to_new_ones():
+    blocks, old = (tuple(trials.perceptron(jax.random.key(n), 3, 4, 2, 2)) for n in (0, 1))
+    batch = jax.random.normal(jax.random.key(2), (5, 3)), jnp.array([0, 1, 0, 1, 1])
+    trainer = LocalizedTraining(Fixed(0), Hebbian(), optax.sgd(0.5))
+    state = trainer.init(jax.random.key(3), blocks)
+    late = trials._late_step(trainer, state, old, batch)
+    params, rest = eqx.partition(old, eqx.is_inexact_array)
+    slope = jax.grad(lambda p: trainer.loss(trials.predict(eqx.combine(p, rest), batch[0]), batch[1]))(params)
+    np.testing.assert_allclose(late.blocks[2].weight, blocks[2].weight - 0.5 * slope[2].weight, rtol=1e-4, atol=1e-6)
+    # With a boundary: outputs of old weights go up, the newest weights are moved below.
+    trainer = LocalizedTraining(Fixed(1), Hebbian(), optax.sgd(0.5), local_rate=0.1)
+    state = trainer.init(jax.random.key(3), blocks)
+    late = trials._late_step(trainer, state, old, batch)
+    np.testing.assert_array_equal(
+        late.blocks[0].layers[0].weight, trainer.step(state, *batch)[0].blocks[0].layers[0].weight
+    )
+    mixed = trainer.step(state._replace(blocks=old[:1] + blocks[1:]), *batch)[0]
+    np.testing.assert_array_equal(late.blocks[2].weight, mixed.blocks[2].weight)
+
+
+def test_a_random_path_never_falls_and_has_the_mean_of_the_other():
+    like = [0, 0, 1, 1, 2, 2, 3, 3]
+    path = trials_host._random_path(jax.random.key(0), like, 3)
+    assert path == sorted(path)
+    assert len(path) == len(like) + 1
+    assert abs(np.mean(path[:-1]) - np.mean(like)) < 0.2
+    assert path != trials_host._random_path(jax.random.key(1), like, 3)
+
+
+def test_images_are_split_and_scaled():
+    images = image_classes("digits", train=100, validation=50, test=30)
+    assert float(images.inputs.mean()) == pytest.approx(0, abs=1e-4)
+    assert float(images.inputs.std()) == pytest.approx(1, abs=1e-4)
+    shared = {row.tobytes() for row in np.asarray(images.inputs)} & {
+        row.tobytes() for row in np.asarray(images.validation_inputs)
+    }
+    assert not shared
+    for field, settings in (("train", (1500, 100, 300)), ("test", (100, 50, 500))):
+        with pytest.raises(ValueError, match=rf"image_classes\.{field} must be"):
+            image_classes("digits", *settings)
+
+
+def test_the_convolutional_network_has_six_blocks_that_fit():
+    blocks = trials_host.network(jax.random.key(0), 4, 10, 8)
+    assert len(blocks) == 6
+    assert jax.eval_shape(lambda x: trials.predict(blocks, x), jnp.ones((2, 8, 8, 1))).shape == (2, 10)
+
+
+@pytest.mark.slow
+def test_the_example_runs():
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert all("accuracy" in line and "% of the operations" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_a_problem_of_ones_own(tmp_path, monkeypatch):
+    from laureate.cli import cli
+
+    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
+    command = ["run", "localized-learning/from-scratch", "--problem", f"{EXAMPLE}:Moons", "--scale", "smoke", "--quiet"]
+    assert not cli.main(command, standalone_mode=False)

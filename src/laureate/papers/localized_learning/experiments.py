@@ -368,8 +368,8 @@ DELAY = Experiment(
         OUR_READING,
         "A simulation in one process: after a common start without delay the boundary moves to the last hidden layer "
         "at once, and all arms go on for two thirds of the epochs. Local rate 0.001 for all; the learning rate is "
-        "chosen by validation rows for each delay. The sign is that of the undelayed loss. Frozen layers cannot lose: it is "
-        "there for the table. Not at smoke: its programs are the longest to compile.",
+        "chosen by validation rows for each delay. The sign is that of the undelayed loss. Frozen layers cannot lose: "
+        "they are there for the table. Not at smoke: its programs are the longest to compile.",
         SMALL + PILOTS,
     ),
     data=("digits",),
