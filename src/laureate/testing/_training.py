@@ -48,6 +48,7 @@ def check_block_trainer(
     with KeyRecorder() as recorder:
         whole, info = walk(4)
         jax.effects_barrier()
+    reused = recorder.reused(1)  # now: the program goes on noting its keys
     check.fixed_shapes(arrays(start), arrays(whole))
     if check.wants("report"):
         remedy = "A step returns (state, info); info has loss, cost and status."
@@ -65,7 +66,7 @@ def check_block_trainer(
             same = same_bits(arrays(walk(2, which=other)[0].blocks), one)
             check.require(not same, "another network for another number", "the same", "Is it used?")
     if check.wants("keys are used once"):
-        check.require(not recorder.reused(1), "no key to be consumed twice", recorder.reused(1), "Split or fold.")
+        check.require(not reused, "no key to be consumed twice", reused, "Split or fold.")
     if check.wants("same start, same bits"):
         check.bits(
             arrays(walk(4)[0]), arrays(whole), "the same states from the same start", "Draw by the step's number."

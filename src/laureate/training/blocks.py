@@ -88,7 +88,6 @@ class Normalised(eqx.Module):
 
     layer: before the normalisation. norm: ``laureate.layers.BatchNorm``. after: an activation or pooling.
     momentum: of the running statistics, in [0, 1).
-    statistics: to begin with; by default those of no batch.
 
     >>> block = Normalised(Dense(jnp.ones((3, 5))), BatchNorm(3), jax.nn.relu)
     >>> outputs, block = block.train(jnp.arange(10.0).reshape(2, 5))
@@ -99,20 +98,13 @@ class Normalised(eqx.Module):
     layer: Callable
     norm: BatchNorm
     after: Callable
-    statistics: RunningStatistics
     momentum: float = eqx.field(static=True)
+    statistics: RunningStatistics
 
-    def __init__(
-        self,
-        layer: Callable,
-        norm: BatchNorm,
-        after: Callable = jax.nn.relu,
-        momentum: float = 0.9,
-        statistics: RunningStatistics | None = None,
-    ):
+    def __init__(self, layer: Callable, norm: BatchNorm, after: Callable = jax.nn.relu, momentum: float = 0.9):
         require("Normalised", "momentum", "in [0, 1)", momentum, lambda m: 0 <= m < 1)
         self.layer, self.norm, self.after, self.momentum = layer, norm, after, momentum
-        self.statistics = norm.init() if statistics is None else statistics
+        self.statistics = norm.init()
 
     def __call__(self, inputs: Array) -> Array:
         """With the running statistics, as to evaluate."""

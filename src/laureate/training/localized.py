@@ -92,7 +92,9 @@ def cross_entropy(outputs: Float[Array, "b c"], targets: Int[Array, " b"]) -> Fl
 
 
 class LocalizedTraining(eqx.Module):
-    """Cheaper training: no gradient is computed below a boundary that moves up through the network::
+    """Cheaper training: no gradient is computed below a boundary that moves up through the network.
+
+    With T the first block that learns by gradients, and a_l what leaves block l::
 
         l < T:   ΔW_l by the rule from a_{l−1} and z_l = W_l a_{l−1};   W_l ← W_l + s η ‖W_l‖ ΔW_l / ‖ΔW_l‖
         l >= T:  ∂loss/∂W_l by backpropagation that ends at T;          any Optax optimiser
@@ -108,7 +110,8 @@ class LocalizedTraining(eqx.Module):
     optimiser: of Optax.
     loss: ``loss(outputs, targets) -> number``.
     supervision: what the loss makes of local updates; by default nothing.
-    local_rate: η >= 0. normalise: by which norm ΔW is divided, "l2", "l1", "max", or None for ΔW as it is.
+    local_rate: η >= 0.
+    normalise: by which norm ΔW is divided, "l2", "l1", "max", or None for ΔW as it is.
     relative: whether η is a share of ‖W‖ (the norm's own kind), which needs a norm.
     monotone: whether a boundary that moves back is an error.
     on_unsupported: what becomes of local blocks without linear layers, or with other parameters (attention, recurrent

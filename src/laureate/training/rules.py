@@ -62,7 +62,9 @@ class AbstractRule(eqx.Module):
 
 
 class Hebbian(AbstractRule):
-    """Hebb's rule: what fires together is wired together::
+    """Hebb's rule: what fires together is wired together.
+
+    The mean over the examples, for a convolution the sum over all positions that share the weight::
 
         ΔW = E[ r(z) aᵀ ],   z = W a
 

@@ -86,7 +86,9 @@ class Fixed(AbstractSchedule):
 
 
 class Staircase(AbstractSchedule):
-    """Static: plain training first, then ``shift`` more local blocks every so many epochs::
+    """Static: plain training first, then ``shift`` more local blocks every so many epochs.
+
+    In epoch e the boundary is::
 
         T(e) = shift (1 + ⌊(e − start) / every⌋) for e >= start, else 0; at most ``most``
 
@@ -135,7 +137,9 @@ class OfEpoch(AbstractSchedule):
 
 
 class NormRule(AbstractSchedule):
-    """Dynamic: the boundary moves on once the transition block hardly changes any more::
+    """Dynamic: the boundary moves on once the transition block hardly changes any more.
+
+    At the end of an epoch::
 
         T ← T + shift if ‖ΔW_T‖ of this epoch < fraction · mean of those of the last ``window`` epochs before it
 
@@ -173,7 +177,9 @@ class NormRule(AbstractSchedule):
 
 
 class Plateau(AbstractSchedule):
-    """Dynamic: the boundary moves on once the training loss hardly falls any more::
+    """Dynamic: the boundary moves on once the training loss hardly falls any more.
+
+    At the end of an epoch::
 
         T ← T + shift if loss of this epoch > (1 − tolerance) · mean of those of the last ``window`` epochs before it
 

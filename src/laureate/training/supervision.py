@@ -14,7 +14,9 @@ __all__ = ["WeakSupervision"]
 
 
 class WeakSupervision(eqx.Module):
-    """The factor of a local update: 1 while the loss falls, ``rising`` while it does not::
+    """The factor of a local update: 1 while the loss falls, ``rising`` while it does not.
+
+    With the running loss m::
 
         s_t = 1 if loss_t < m_{t−1} else rising,   m_t = m_{t−1} + (loss_t − m_{t−1}) / window
 
