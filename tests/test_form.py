@@ -14,7 +14,17 @@ import pytest
 
 import laureate
 
-AREAS = ("gradients", "sampling", "pde", "decentralized", "representation", "memory", "recovery", "selection", "training")
+AREAS = (
+    "gradients",
+    "sampling",
+    "pde",
+    "decentralized",
+    "representation",
+    "memory",
+    "recovery",
+    "selection",
+    "training",
+)
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))
 METHODS = ("step", "update", "fit", "run", "solve", "loss")  # who offers one of these is a method

@@ -11,6 +11,7 @@ from jax import Array
 from laureate._core import require
 from laureate.loops import repeat
 from laureate.training.localized import LocalizedInfo, LocalizedState, LocalizedTraining
+from laureate.training.rules import Frozen
 from laureate.training.schedules import EpochReport, Fixed, History
 
 __all__ = ["fit", "predict", "train"]
@@ -78,10 +79,13 @@ def fit(
     [0, 1]
     """
     stepping = eqx.tree_at(lambda t: t.schedule, trainer, Fixed())  # another schedule compiles nothing
+    plain = eqx.tree_at(lambda t: t.rule, stepping, Frozen())  # nor does another rule where no block is local
     for _ in range(num_epochs):
         if before_epoch is not None:
             state = before_epoch(state, len(history))
-        state, _ = _epoch(key, stepping, state, inputs, targets, batch, jnp.asarray(len(history)))
+        state, _ = _epoch(
+            key, stepping if state.boundary.index else plain, state, inputs, targets, batch, jnp.asarray(len(history))
+        )
         state, report = trainer.end_epoch(state, history)
         history = (*history, report)
         if after_epoch is not None:

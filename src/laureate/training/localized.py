@@ -207,7 +207,7 @@ class LocalizedTraining(eqx.Module):
         s = self.supervision(loss, state.average)
         below = tuple(self._moved(block, moves, s) for block, moves in zip(below, directions, strict=True))
         norm = _length(updates[first]).astype(state.norm_sum.dtype)
-        fine = jnp.isfinite(loss) & jnp.isfinite(norm)
+        fine = jnp.isfinite(loss) & jnp.isfinite(norm) & _finite(below, directions)
         new = state._replace(
             blocks=below + above,
             optimiser=optimiser,
@@ -318,6 +318,15 @@ def _length(tree: Any) -> Array:
     """‖·‖ of all arrays of a tree together."""
     squares = [jnp.sum(leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32)) ** 2) for leaf in jax.tree.leaves(tree)]
     return jnp.sqrt(sum(squares, jnp.zeros(())))
+
+
+def _finite(blocks: Sequence[Any], directions: Sequence[dict[str, Array | None]]) -> Array:
+    """Whether the blocks that a rule moved are made of finite numbers."""
+    moved = [
+        block for block, moves in zip(blocks, directions, strict=True) if any(m is not None for m in moves.values())
+    ]
+    arrays = jax.tree.leaves(eqx.filter(moved, eqx.is_inexact_array))
+    return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in arrays], bool))
 
 
 def _where(fine: Array, new: LocalizedState, old: LocalizedState) -> LocalizedState:

@@ -4,6 +4,8 @@ The paper's abstract says that the loss controls the rate of local updates; how 
 two readings here, sign and scale, differ in one number.
 """
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
@@ -33,7 +35,7 @@ class WeakSupervision(eqx.Module):
     window: float | Array = 1.0
 
     def __check_init__(self):
-        require("WeakSupervision", "rising", "finite", self.rising, jnp.isfinite)
+        require("WeakSupervision", "rising", "finite", self.rising, lambda r: -math.inf < r < math.inf)
         require("WeakSupervision", "window", ">= 1", self.window, lambda w: w >= 1)
 
     def __call__(self, loss: Array, average: Array) -> Array:

@@ -16,7 +16,7 @@ from laureate.papers.localized_learning import trials, trials_host
 from laureate.papers.localized_learning.about import PAPER
 from laureate.papers.localized_learning.experiments import DENSE
 from laureate.problems.classes import image_classes
-from laureate.training import Fixed, Frozen, Hebbian, LocalizedTraining, local_block
+from laureate.training import Fixed, Frozen, Hebbian, LocalizedTraining, Oja, RandomDirection, local_block
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_blocks.py"
 
@@ -27,14 +27,16 @@ def test_the_ids_are_the_ones_promised():
 
 
 def test_arms_of_the_same_rule_differ_in_numbers_alone():
-    """So they share a program; Hebb's rule is Oja's without a decay, frozen layers are a local rate of zero."""
+    """So they share a program; Hebb's rule is Oja's without a decay. Frozen layers are frozen, not moved by zero."""
     settings = {arm.name: arm.settings for arm in DENSE.arms}
     words = {name: (found.rule, found.schedule) for name, found in settings.items()}
-    for name in ("hebb-sign", "freeze", "hebb", "hebb-scale", "oja-sign"):
+    for name in ("hebb-sign", "hebb", "hebb-scale", "oja-sign"):
         assert words[name] == ("hebb", "stairs")
     assert [settings[name].rising for name in ("hebb", "hebb-sign", "hebb-scale")] == [1.0, -1.0, 0.1]
     assert [settings[name].decay for name in ("hebb", "hebb-sign", "oja-sign")] == [0.0, 0.0, 1.0]
-    assert [name for name, found in settings.items() if found.moves == 0] == ["freeze", "sgd", "scratch-frozen"]
+    assert [name for name, (rule, _) in words.items() if rule == "frozen"] == ["freeze", "sgd", "scratch-frozen"]
+    rules = [trials.rule_of(settings[name]) for name in ("freeze", "random-sign", "oja-sign")]
+    assert [type(rule) for rule in rules] == [Frozen, RandomDirection, Oja]
 
 
 def test_hebb_is_oja_without_decay_and_a_rate_of_zero_freezes():
@@ -82,6 +84,10 @@ def test_a_late_gradient_is_that_of_old_weights_applied_to_new_ones():
     )
     mixed = trainer.step(state._replace(blocks=old[:1] + blocks[1:]), *batch)[0]
     np.testing.assert_array_equal(late.blocks[2].weight, mixed.blocks[2].weight)
+    # The sign compares undelayed losses: the next step finds this one's, not that of old weights.
+    undelayed = trainer.loss(trials.predict(blocks, batch[0]), batch[1])
+    np.testing.assert_allclose(late.average, undelayed, rtol=1e-6)
+    assert abs(float(mixed.average) - float(undelayed)) > 1e-3
 
 
 def test_a_random_path_never_falls_and_has_the_mean_of_the_other():

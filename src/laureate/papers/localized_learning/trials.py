@@ -16,6 +16,7 @@ from laureate.training import (
     Chain,
     Dense,
     Fixed,
+    Frozen,
     LocalizedState,
     LocalizedTraining,
     Oja,
@@ -83,7 +84,7 @@ def phases(schedule: str, epochs: int, start: int, every: int, layers: int) -> l
 
 def rule_of(arm: Settings) -> AbstractRule:
     """Without a decay Oja's rule is Hebb's, bit by bit: arms that differ in numbers share a program."""
-    return RandomDirection() if arm.rule == "random" else Oja(decay=arm.decay)
+    return {"random": RandomDirection(), "frozen": Frozen(), "hebb": Oja(decay=arm.decay)}[arm.rule]
 
 
 def _trainer(arm: Settings, boundary: int, rate: Array, local_rate: Array, steps: int) -> LocalizedTraining:
@@ -92,7 +93,7 @@ def _trainer(arm: Settings, boundary: int, rate: Array, local_rate: Array, steps
         rule_of(arm),
         optax.sgd(optax.cosine_decay_schedule(rate, steps), momentum=MOMENTUM),
         supervision=WeakSupervision(rising=arm.rising),
-        local_rate=local_rate * arm.moves,  # 0 for frozen layers
+        local_rate=local_rate,
     )
 
 
@@ -127,8 +128,8 @@ def dense(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         )
 
     rates, local_rates = jnp.asarray(scale.rates), jnp.asarray(scale.local_rates)
-    if arm.schedule == "none":
-        local_rates = local_rates[-1:]  # nothing is local
+    if arm.rule == "frozen":
+        local_rates = jnp.zeros(1)  # nothing moves below the boundary
     found = jax.vmap(lambda own: jax.vmap(lambda rate: trained(own, rate))(rates))(local_rates)  # [local rates, rates]
     best = jnp.argmax(found[0], axis=1)  # the rate for each local rate
     validation, test, kept, aligned, growth = (jnp.take_along_axis(each, best[:, None], 1)[:, 0] for each in found)
@@ -230,4 +231,5 @@ def _late_step(
         return after._replace(blocks=jax.tree.map(moved, state.blocks, after.blocks, past))
     fresh, _ = trainer.step(state, *batch)  # the local updates of now
     late, _ = trainer.step(state._replace(blocks=past[:boundary] + state.blocks[boundary:]), *batch)
-    return late._replace(blocks=fresh.blocks[:boundary] + late.blocks[boundary:])
+    # Both losses that the sign compares, of this step and of the one before, are the undelayed ones.
+    return late._replace(blocks=fresh.blocks[:boundary] + late.blocks[boundary:], average=fresh.average)

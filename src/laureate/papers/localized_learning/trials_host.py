@@ -3,6 +3,7 @@
 import math
 import time
 import warnings
+from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -95,17 +96,22 @@ def schedules(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
 
     runs = [with_rate(rate) for rate in scale.rates]
     best = int(np.argmax([validation for validation, _, _ in runs]))
-    shapes = jax.ShapeDtypeStruct((scale.batch, data.train[0].shape[1]), jnp.float32)
-    table = cost_table(
-        _trainer(Fixed(), "hebb", -1.0, 0.0), blocks, shapes, jax.ShapeDtypeStruct((scale.batch,), jnp.int32)
-    )
+    shares = _shares(data.train[0].shape[1], scale.hidden, scale.layers, scale.classes, scale.batch)
     boundaries = runs[best][2]
     return {
         "accuracy": jnp.asarray(runs[best][1]),
         "rate": jnp.asarray(scale.rates[best]),
-        "work": jnp.asarray(np.mean([table[boundary].localized for boundary in boundaries])),
+        "work": jnp.asarray(np.mean([shares[boundary] for boundary in boundaries])),
         "mean_boundary": jnp.asarray(np.mean(boundaries)),
     }
+
+
+@lru_cache
+def _shares(inputs: int, hidden: int, layers: int, classes: int, batch: int) -> tuple[float, ...]:
+    """Operations of a step at every boundary, as shares of full backpropagation."""
+    blocks = perceptron(jax.random.key(0), inputs, hidden, layers, classes)
+    shapes = jax.ShapeDtypeStruct((batch, inputs), jnp.float32), jax.ShapeDtypeStruct((batch,), jnp.int32)
+    return tuple(row.localized for row in cost_table(_trainer(Fixed(), "hebb", -1.0, 0.0), blocks, *shapes))
 
 
 def _random_path(key: Array, like: list[int], most: int) -> list[int]:
@@ -146,7 +152,7 @@ def convolutional(key: Array, arm: Settings, problem: Any, scale: Settings) -> d
 
 
 TUNING_SEED = 10_000
-_CHOSEN: dict[tuple[int, str, str], tuple[float, float]] = {}
+_CHOSEN: dict[tuple[int, str, str], tuple[Any, tuple[float, float]]] = {}  # with its problem, so that no id comes again
 
 
 def _chosen(problem: Any, arm: Settings, scale: Settings) -> tuple[float, float]:
@@ -156,8 +162,8 @@ def _chosen(problem: Any, arm: Settings, scale: Settings) -> tuple[float, float]
         local = arm.rule != "frozen" and arm.schedule != "none"
         pairs = [(r, own) for own in (scale.local_rates[::-1] if local else scale.local_rates[:1]) for r in scale.rates]
         key = jax.random.key(TUNING_SEED)
-        _CHOSEN[asked] = max(pairs, key=lambda pair: _trained(key, problem, arm, scale, *pair)[0])
-    return _CHOSEN[asked]
+        _CHOSEN[asked] = problem, max(pairs, key=lambda pair: _trained(key, problem, arm, scale, *pair)[0])
+    return _CHOSEN[asked][1]
 
 
 def _trained(
