@@ -60,6 +60,44 @@ def test_phases_are_those_of_the_staircase():
     assert trials.phases("scratch", 9, 3, 2, 4) == [(3, 0, 9)]
 
 
+def test_validation_rows_choose_and_test_rows_report():
+    validation = jnp.array([[0.5, 0.7, 0.1], [0.6, 0.2, 0.9], [0.3, 0.9, 0.9]])  # [local rates, rates]
+    test = jnp.arange(9.0).reshape(3, 3)[::-1, ::-1]  # the best where validation is not
+    rates, local_rates = jnp.array([0.01, 0.1, 1.0]), jnp.array([1e-4, 1e-3, 1e-2])
+    found = trials.at_best((validation, test, 10 + test, 20 + test, 30 + test), rates, local_rates)
+    assert [float(found[name]) for name in ("accuracy", "large", "kept", "alignment", "log_growth")] == [
+        1,
+        1,
+        11,
+        21,
+        31,
+    ]
+    np.testing.assert_array_equal(found["accuracies"], [7, 3, 1])
+    np.testing.assert_allclose([found["rate"], found["local_rate"], found["large_rate"]], [0.1, 1e-2, 0.1], rtol=1e-6)
+    lower = trials.at_best((validation.at[2].set(0.1),) + (test,) * 4, rates, local_rates)
+    np.testing.assert_allclose([lower["rate"], lower["local_rate"], lower["accuracy"]], [1.0, 1e-3, 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rule", "chosen", "tries"), [("hebb", (0.1, 0.01), 4), ("frozen", (0.01, 0.001), 2)])
+def test_another_seeds_validation_rows_choose_the_rates_of_a_convolutional_network(monkeypatch, rule, chosen, tries):
+    validation = {(0.01, 0.001): 0.8, (0.1, 0.001): 0.7, (0.01, 0.01): 0.2, (0.1, 0.01): 0.8}
+    seen = []
+
+    def trained(key, problem, arm, scale, *pair):
+        seen.append((int(jax.random.key_data(key)[-1]), pair))
+        return validation[pair], 1 - validation[pair]
+
+    monkeypatch.setattr(trials_host, "_trained", trained)
+    arm = Settings(rule=rule, schedule="stairs", rising=-1.0)
+    scale = Settings(rates=(0.01, 0.1), local_rates=(0.001, 0.01))
+    for problem, runs in ((one := object(), tries), (one, 0), (object(), tries)):  # tuned once for each problem
+        seen.clear()
+        found = trials_host.convolutional(jax.random.key(5), arm, problem, scale)
+        assert (len(seen) - 1, seen[-1]) == (runs, (5, chosen))
+        assert {seed for seed, _ in seen[:-1]} <= {trials_host.TUNING_SEED}
+        assert float(found["accuracy"]) == pytest.approx(1 - validation[chosen])
+
+
 def test_alignment_with_the_first_principal_direction():
     inputs = jnp.asarray(np.random.default_rng(0).normal(size=(300, 3)) * [3.0, 1.0, 0.5], jnp.float32)
     weight = jnp.array([[1.0, 0, 0], [0, 2.0, 0]])

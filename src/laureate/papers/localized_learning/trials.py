@@ -131,6 +131,16 @@ def dense(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     if arm.rule == "frozen":
         local_rates = jnp.zeros(1)  # nothing moves below the boundary
     found = jax.vmap(lambda own: jax.vmap(lambda rate: trained(own, rate))(rates))(local_rates)  # [local rates, rates]
+    curve = {"local_rates": jnp.asarray(scale.local_rates)}
+    chosen = at_best(found, rates, local_rates)
+    return chosen | curve | {"accuracies": jnp.broadcast_to(chosen["accuracies"], (num_rates,))}
+
+
+def at_best(found: tuple[Array, ...], rates: Array, local_rates: Array) -> dict[str, Array]:
+    """What is reported of all pairs of rates: validation rows choose, of equal accuracies the largest local rate.
+
+    found: [local rates, rates] each: accuracy on validation and test rows, then what ``dense`` says of the first layer.
+    """
     best = jnp.argmax(found[0], axis=1)  # the rate for each local rate
     validation, test, kept, aligned, growth = (jnp.take_along_axis(each, best[:, None], 1)[:, 0] for each in found)
     chosen = len(local_rates) - 1 - jnp.argmax(validation[::-1])  # of equals the largest
@@ -143,8 +153,7 @@ def dense(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         "kept": kept[-1],
         "alignment": aligned[-1],
         "log_growth": growth[-1],
-        "accuracies": jnp.broadcast_to(test, (num_rates,)),
-        "local_rates": jnp.asarray(scale.local_rates),
+        "accuracies": test,
     }
 
 
