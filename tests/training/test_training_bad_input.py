@@ -205,3 +205,10 @@ def test_a_block_that_names_what_it_does_not_have():
 def test_the_last_block_may_be_of_any_kind():
     begun([dense(), Recurrent(eqx.nn.GRUCell(3, 3, key=KEY))], rule=Hebbian())
     begun([Recurrent(eqx.nn.GRUCell(3, 3, key=KEY)), dense()], rule=Frozen())
+
+
+def test_a_trainer_may_be_made_inside_a_compiled_function():
+    def factor(loss):
+        return WeakSupervision(rising=-1.0, window=2.0)(loss, jnp.asarray(0.5))
+
+    assert jax.eval_shape(factor, jnp.asarray(0.4)).shape == ()

@@ -12,6 +12,7 @@ import numpy as np
 import optax
 import pytest
 
+from laureate._core import Status
 from laureate.layers import BatchNorm
 from laureate.testing import pairwise
 from laureate.training import (
@@ -213,6 +214,17 @@ def test_what_is_not_finite_changes_nothing():
     assert (int(new.step), int(new.epoch_steps), float(new.loss_sum)) == (1, 0, 0.0)
 
 
+def test_a_local_update_that_overflows_changes_nothing_though_the_loss_is_finite():
+    small = lambda z: jnp.tanh(1e-30 * z)  # noqa: E731
+    blocks = [Chain((Dense(jnp.ones((4, 4))), small)), Dense(jnp.ones((2, 4)))]
+    trainer = LocalizedTraining(Fixed(1), Hebbian(), optax.sgd(0.1))
+    state = trainer.init(jax.random.key(0), blocks)
+    after, info = trainer.step(state, jnp.full((3, 4), 1e25), jnp.array([0, 1, 0]))  # z aᵀ is beyond float32
+    assert np.isfinite(info.loss)
+    assert int(info.status) == Status.DIVERGED
+    equal(after.blocks, state.blocks)
+
+
 # --- the boundary moves -----------------------------------------------------------------------------------------------
 
 
@@ -291,7 +303,7 @@ def test_collapse_is_warned_of_with_numbers_and_then_measured_anew():
 
 
 def test_directions_are_compared_with_when_the_block_became_local():
-    trainer = LocalizedTraining(OfEpoch(lambda epoch: min(epoch, 1)), Hebbian(), optax.sgd(0.0), local_rate=0.05)
+    trainer = LocalizedTraining(OfEpoch(lambda epoch: min(epoch, 1)), Hebbian(), optax.sgd(0.1), local_rate=0.05)
     state, history = trainer.init(jax.random.key(0), network()), ()
     for epoch in range(3):
         state, report = trainer.end_epoch(trainer.step(state, *stretched())[0], history)

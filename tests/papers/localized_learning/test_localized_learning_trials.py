@@ -128,6 +128,21 @@ def test_a_late_gradient_is_that_of_old_weights_applied_to_new_ones():
     assert abs(float(mixed.average) - float(undelayed)) > 1e-3
 
 
+def test_a_delay_of_d_steps_hands_up_weights_of_d_steps_ago(monkeypatch):
+    """With x ← (x of d steps ago) + 1, n steps from 0 count to ⌈n / (d + 1)⌉."""
+    counted = lambda blocks, past: eqx.tree_at(lambda b: b[-1].bias, blocks, past[-1].bias + 1)  # noqa: E731
+    late = lambda trainer, state, past, batch: state._replace(blocks=counted(state.blocks, past))  # noqa: E731
+    monkeypatch.setattr(trials, "_late_step", late)
+    monkeypatch.setattr(trials, "train", lambda key, trainer, state, *data, **more: (state, None))
+    monkeypatch.setattr(trials, "accuracy_of", lambda blocks, *data: blocks[-1].bias[0])
+    sizes = {"hidden": 2, "layers": 2, "classes": 10, "epochs": 4, "start": 1, "batch": 4}
+    scale = Settings(rates=(0.1,), local_rate=0.001, delays=(0, 1, 4), **sizes)
+    arm = Settings(rule="hebb", schedule="stairs", rising=-1.0, decay=0.0)
+    found = trials.delayed(jax.random.key(0), arm, image_classes("digits", 20, 10, 10), scale)
+    np.testing.assert_array_equal(found["accuracies"], [15, 8, 3])  # 3 epochs of 5 steps
+    assert (float(found["undelayed"]), float(found["delayed"]), float(found["lost"])) == (15, 3, 12)
+
+
 def test_a_random_path_never_falls_and_has_the_mean_of_the_other():
     like = [0, 0, 1, 1, 2, 2, 3, 3]
     path = trials_host._random_path(jax.random.key(0), like, 3)
