@@ -399,6 +399,7 @@ def test_saved_and_loaded_it_goes_on_as_if_it_had_not_been_stopped():
     assert told == again
     assert seen == [2, 3]
     assert [report.boundary for report in told] == [0, 1, 2, 2]
+    assert all(weight.growth != 1.0 for report in told for weight in report.weights)  # the rule is at work
     assert int(whole.step) == 8
 
 
