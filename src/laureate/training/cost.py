@@ -5,6 +5,8 @@ entry of an element-wise sum, difference, product or quotient. What nothing depe
 The optimiser's own work is not counted: it is the same for every entry that learns.
 """
 
+# pyright: reportAttributeAccessIssue=false
+# (JAX does not tell that the values of a program have shapes.)
 import math
 from collections.abc import Callable, Iterator
 from functools import partial

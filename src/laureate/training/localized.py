@@ -202,11 +202,19 @@ class LocalizedTraining(eqx.Module):
         (loss, after), slopes = jax.value_and_grad(objective, has_aux=True)(params)  # of the blocks from T on alone
         updates, optimiser = self.optimiser.update(slopes, state.optimiser, params)
         learned = optax.apply_updates(params, updates)
-        above = tuple(eqx.combine(p, a, r) for p, a, r in zip(learned[first:], after, rest[first:], strict=True))
+        above = tuple(
+            eqx.combine(p, a, r)
+            for p, a, r in zip(
+                learned[first:],  # pyright: ignore[reportIndexIssue, reportArgumentType]  (Optax: any tree)
+                after,
+                rest[first:],
+                strict=True,
+            )
+        )
 
         s = self.supervision(loss, state.average)
         below = tuple(self._moved(block, moves, s) for block, moves in zip(below, directions, strict=True))
-        norm = _length(updates[first]).astype(state.norm_sum.dtype)
+        norm = _length(updates[first]).astype(state.norm_sum.dtype)  # pyright: ignore[reportIndexIssue]
         fine = jnp.isfinite(loss) & jnp.isfinite(norm) & _finite(below, directions)
         new = state._replace(
             blocks=below + above,

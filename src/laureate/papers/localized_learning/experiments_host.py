@@ -180,7 +180,8 @@ CONVOLUTIONAL = Experiment(
         ),
         Claim(
             "convolutional-freezing",
-            "There too it is better than leaving the same layers frozen from the same epochs on, by any amount.",
+            "In a convolutional network LoCal+SGD is better than leaving the same layers frozen from the same epochs "
+            "on, by any amount.",
             metric="accuracy",
             method="hebb-sign",
             baseline="freeze",
@@ -242,7 +243,8 @@ COST = Experiment(
         ),
         Claim(
             "cost-freezing",
-            "With the same layers frozen it does.",
+            "In a dense network of eight layers of width 1024, a step with the layers below half depth frozen takes at "
+            "most 0.75 of the CPU time of full backpropagation (median over seeds).",
             metric="frozen_share",
             method="timed",
             kind="bound",
