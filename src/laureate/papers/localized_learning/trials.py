@@ -139,10 +139,13 @@ def dense(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
 def at_best(found: tuple[Array, ...], rates: Array, local_rates: Array) -> dict[str, Array]:
     """What is reported of all pairs of rates: validation rows choose, of equal accuracies the largest local rate.
 
-    found: [local rates, rates] each: accuracy on validation and test rows, then what ``dense`` says of the first layer.
+    found: [local rates, rates] each: accuracy on validation and test rows, then what ``dense`` says of the first layer,
+    which is reported for the largest local rate and the learning rate that suits the smallest one.
     """
     best = jnp.argmax(found[0], axis=1)  # the rate for each local rate
-    validation, test, kept, aligned, growth = (jnp.take_along_axis(each, best[:, None], 1)[:, 0] for each in found)
+    validation, test = (jnp.take_along_axis(each, best[:, None], 1)[:, 0] for each in found[:2])
+    # At the largest local rate no learning rate may be good, and one that diverged may be chosen by chance.
+    kept, aligned, growth = (each[-1, best[0]] for each in found[2:])
     chosen = len(local_rates) - 1 - jnp.argmax(validation[::-1])  # of equals the largest
     return {
         "accuracy": test[chosen],
@@ -150,9 +153,9 @@ def at_best(found: tuple[Array, ...], rates: Array, local_rates: Array) -> dict[
         "local_rate": local_rates[chosen],
         "large": test[-1],
         "large_rate": rates[best[-1]],
-        "kept": kept[-1],
-        "alignment": aligned[-1],
-        "log_growth": growth[-1],
+        "kept": kept,
+        "alignment": aligned,
+        "log_growth": growth,
         "accuracies": test,
     }
 
