@@ -10,9 +10,9 @@ from laureate.lab.judging.verdict import ALPHA
 from laureate.papers import all_papers, paper_ids
 
 PAPERS = {paper.id: paper for paper in all_papers()}
-# Seconds on two cores for a whole paper. DirectPred and LoCal+SGD train networks on real images, which may take more.
+# Seconds on two cores for a whole paper. DirectPred trains networks on real images, for which its issue allows more.
 LIMITS = {"smoke": 30, "desk": 300}
-LONGER = {("directpred", "desk"): 480, ("localized-learning", "desk"): 480}
+LONGER = {("directpred", "desk"): 480}
 
 
 def test_declarations_load_without_jax():

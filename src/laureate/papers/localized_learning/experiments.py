@@ -92,7 +92,7 @@ DENSE = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=28.0,
+            cost=15.0,
             problem={"data": "digits", "train": 500, "validation": 300, "test": 350},
             hidden=32,
             layers=3,
@@ -106,7 +106,7 @@ DENSE = Experiment(
         ),
         "desk": Scale(
             40,
-            cost=110.0,
+            cost=55.0,
             problem={"data": "digits", "train": 1000, "validation": 430, "test": 359},
             hidden=32,
             layers=4,
@@ -323,7 +323,7 @@ DELAY = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=40.0,
+            cost=18.0,
             problem={"data": "digits", "train": 1000, "validation": 430, "test": 359},
             hidden=32,
             layers=3,

@@ -43,7 +43,7 @@ SCHEDULES = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=50.0,
+            cost=22.0,
             problem={"data": "digits", "train": 1000, "validation": 430, "test": 359},
             hidden=32,
             layers=3,
@@ -138,7 +138,7 @@ CONVOLUTIONAL = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=220.0,
+            cost=55.0,
             problem={"data": "mnist-5k", "train": 600, "validation": 1000, "test": 1000},
             channels=8,
             classes=10,
@@ -225,7 +225,7 @@ COST = Experiment(
     arms=(Arm("timed", "a step with the boundary at half depth"),),
     scales={
         "tiny": Scale(1, block=1, compilation="lightest", width=8, layers=4, batch=4, rounds=1),
-        "desk": Scale(10, cost=40.0, width=1024, layers=8, batch=128, rounds=5),
+        "desk": Scale(10, cost=20.0, width=1024, layers=8, batch=128, rounds=5),
     },
     claims=(
         Claim(
