@@ -26,6 +26,7 @@ AREAS = (
     "architecture",
     "compression",
     "robustness",
+    "training",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

@@ -127,6 +127,37 @@ REASONS = {
         },
         "results and warnings": {"BlindScore", "InvalidKnockoffWarning", "Selection"},
     },
+    "training": {
+        "bases of one's own rules and schedules": {"AbstractRule", "AbstractSchedule"},
+        "blocks and kinds of layers: tests/training/test_training_rules.py": {
+            "Chain",
+            "Dense",
+            "LinearLayer",
+            "Normalised",
+            "PerExample",
+            "Site",
+        },
+        "rules and supervision, inside rows of the trainer": {
+            "Frozen",
+            "Hebbian",
+            "Oja",
+            "RandomDirection",
+            "WeakSupervision",
+        },
+        "schedules, on the host: tests/training/test_training_schedules.py": {
+            "Fixed",
+            "NormRule",
+            "OfEpoch",
+            "Plateau",
+            "Staircase",
+        },
+        "what the compiler knows of the boundary, what the cost model returns, a warning": {
+            "Boundary",
+            "CostRow",
+            "HebbianCollapseWarning",
+            "StepCost",
+        },
+    },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},
         "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},

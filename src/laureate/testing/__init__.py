@@ -18,12 +18,14 @@ from laureate.testing._representation import check_representation_loss, check_re
 from laureate.testing._robustness import check_attack
 from laureate.testing._sampling import check_sampler
 from laureate.testing._selection import check_knockoff_sampler
+from laureate.testing._training import check_block_trainer
 
 __all__ = [
     "ContractError",
     "KeyRecorder",
     "check_architecture_selection",
     "check_attack",
+    "check_block_trainer",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
     "check_knockoff_sampler",
