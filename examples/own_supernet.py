@@ -85,6 +85,9 @@ if __name__ == "__main__":
 
     rule = PerturbationSelection(training.space, criterion="loss")
     found = select(jax.random.key(3), rule, state.alpha, score, tune)
-    print(f"chosen: {', '.join(found.genotype.ops)}; {found.num_scores} networks scored")
+    genotype = found.genotype
+    if genotype is None:
+        raise SystemExit("nothing was decided")
+    print(f"chosen: {', '.join(genotype.ops)}; {found.num_scores} networks scored")
     for step in found.history:
         print(f"edge {step.place}: loss without each operation", np.round(step.importance, 3).tolist())

@@ -275,10 +275,9 @@ def test_going_on_is_the_whole(rule):
     _, _, loss = additive(3, 4)
     alpha = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
     whole = select(KEY, rule(space), alpha, loss)
-    state = None
-    for _ in range(5):
-        part = select(KEY, rule(space), alpha, loss, state=state, num_decisions=1)
-        state = part.state
+    part = select(KEY, rule(space), alpha, loss, num_decisions=1)
+    for _ in range(4):
+        part = select(KEY, rule(space), alpha, loss, state=part.state, num_decisions=1)
     assert part.genotype == whole.genotype
     assert len(whole.history) == 5
     assert all((a == b).all() for a, b in zip(part.state, whole.state, strict=True))

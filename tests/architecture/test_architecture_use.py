@@ -421,7 +421,7 @@ def test_fronts_and_their_area():
 
 def test_snapshots_are_scored_and_genotypes_travel():
     found = select(KEY, RULE, score_fn=lambda w: float(w[:, 2].sum()), snapshots=True)
-    assert [round(step.score, 5) for step in found.history] == [round(1 + 1 / 3, 5), 2.0]
+    assert [round(float(step.score or 0), 5) for step in found.history] == [round(1 + 1 / 3, 5), 2.0]
     assert Genotype.from_json(found.genotype.to_json()) == found.genotype
     assert hash(found.genotype)
     assert found.num_scores == 6

@@ -206,7 +206,7 @@ def test_estimates_by_subsets_are_unbiased_where_they_promise_it():
         spread = float(found.mean.std(ddof=1))
         assert abs(float(found.mean.mean()) - mean) < 4 * spread / math.sqrt(300), size
         np.testing.assert_allclose(jnp.sqrt(jnp.mean(found.standard_error**2)), spread, rtol=0.2)
-    assert int(found.cost[0]) == 42
+        assert int(found.cost[0]) == 42
 
 
 def test_the_error_falls_with_the_root_of_the_samples():

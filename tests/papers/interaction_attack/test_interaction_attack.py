@@ -198,6 +198,7 @@ def test_arms_are_the_attacks_their_labels_say():
     # The same passes in all for what is matched.
     cost = {name: attack.num_passes * attack.walk.num_steps for name, attack in made.items()}
     assert cost["ir"] == cost["pgd-long"] == cost["vr"] == passes * SCALE.steps
+    assert isinstance(made["vr"], r.VR)
     assert float(made["vr"].sigma) == pytest.approx(15 / 16 * SCALE.epsilon)  # the authors' 15/255 at 16/255
     assert all(float(a.strength) == 1.0 for a in made.values() if isinstance(a, r.InteractionReduced))
 
