@@ -120,6 +120,10 @@ def test_where_data_sets_lie_and_what_is_said_where_they_do_not(monkeypatch, tmp
     )
 
 
+# Its attacks need images of 28 x 28 whose classes are close; where the set is missing, desk is not run and says so.
+BEYOND_WHEELS = {"interaction-attack"}
+
+
 def test_every_experiment_names_data_sets_that_exist_and_tiny_needs_none_but_scikit_learns():
     for paper in all_papers():
         for experiment in paper.experiments:
@@ -130,5 +134,5 @@ def test_every_experiment_names_data_sets_that_exist_and_tiny_needs_none_but_sci
                 assert named <= set(names), (experiment.name, scale)
                 if scale in ("tiny", "smoke"):
                     assert not {"mnist-5k", "fashion-mnist"} & set(names)
-                if scale == "desk":
+                if scale == "desk" and paper.id not in BEYOND_WHEELS:
                     assert "fashion-mnist" not in names, "desk needs no more than wheels"

@@ -51,8 +51,9 @@ class Linf(AbstractBall):
     low, high: the range of an image's values.
 
     >>> ball = Linf(0.1)
-    >>> ball.project(jnp.array([[0.5, 0.75]]), jnp.array([[-0.3, 0.05]])).tolist()
-    [[-0.10000002384185791, 0.05000001192092896]]
+    >>> delta = ball.project(jnp.array([[0.5, 0.75]]), jnp.array([[-0.3, 0.05]]))
+    >>> [round(value, 3) for value in delta[0].tolist()]
+    [-0.1, 0.05]
     """
 
     epsilon: float | Array

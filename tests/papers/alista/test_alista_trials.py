@@ -117,7 +117,8 @@ def test_one_dictionary_beyond_the_bound_holds_the_certificate_back():
         good = np.zeros(20) if metric == "false_share" else np.linspace(-0.3, -0.1, 20)
         bad = np.where(np.arange(20) == 7, 0.01, good)
         assert not held_back(claim, {"certified": {metric: good}}, good, experiment.guards)
-        assert "in 1 of 20 seeds" in held_back(claim, {"certified": {metric: bad}}, bad, experiment.guards)
+        (found,) = held_back(claim, {"certified": {metric: bad}}, bad, experiment.guards)
+        assert "in 1 of 20 seeds" in found.words
 
 
 def test_the_penalty_of_the_fista_that_is_judged_is_reported_and_guarded():
