@@ -31,7 +31,7 @@ def effective_weights(
 
     >>> space = Space((("none", "skip"), ("skip", "conv3", "avg3")))
     >>> weights = effective_weights(space, jnp.log(jnp.array([[1.0, 3, 9], [1, 1, 2]])), jnp.array([-1, 2]))
-    >>> weights.round(3).tolist()
+    >>> [[round(weight, 3) for weight in row] for row in weights.tolist()]
     [[0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]
     """
     soft = jax.nn.softmax(jnp.where(space.valid, alpha, -jnp.inf), axis=1)
