@@ -152,6 +152,21 @@ def test_selected_entries_are_the_largest_above_the_threshold():
     np.testing.assert_array_equal(select_and_shrink(v, 0.5, 0, 3), soft_threshold(v, 0.5))
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64, jnp.float16, jnp.bfloat16])
+def test_exactly_the_largest_pass_for_every_count_and_precision(dtype):
+    """Against a sort, with ties, zeros, one huge entry, a count a code, and counts above the most there can be."""
+    rng = np.random.default_rng(0)
+    v = jnp.asarray(rng.normal(size=(15, 2, 13)) * 10.0 ** rng.integers(-4, 4, size=(15, 2, 13)), dtype)
+    v = v.at[:, 0, :4].set(0).at[:, 1, 5:8].set(1.5).at[3, 1, 2].set(float(jnp.finfo(dtype).max))
+    counts, theta, most = jnp.arange(15)[:, None], 0.25, 12
+    found = jax.jit(select_and_shrink, static_argnums=3)(v, theta, counts, most)
+    size = np.abs(np.asarray(v, np.float64))
+    ordered = np.sort(size, axis=-1)[..., ::-1]
+    edge = np.stack([ordered[c, :, min(c, most) - 1] if c else np.full(2, np.inf) for c in range(15)])[..., None]
+    selected = (size >= edge) & (size > theta)
+    np.testing.assert_array_equal(found, np.where(selected, v, soft_threshold(v, theta)))
+
+
 def test_the_slope_in_the_threshold_is_that_of_the_shrunk_entries():
     v = jnp.array([0.3, -3.0, 2.0, -1.0])
     slope = jax.jacobian(lambda theta: select_and_shrink(v, theta, 1, 1))(0.5)

@@ -27,7 +27,7 @@ class HyperLISTA(AbstractSolver):
     layers: K, >= 1.
     c: (c₁, c₂, c₃), >= 0, all that is learned; p counts entries. c₃ acts through a choice and has no gradient: search
         it.
-    most: at most so many entries pass unshrunk, all without a number; few are found faster.
+    most: at most so many entries pass unshrunk, all without a number.
     normalize: work with unit columns; codes stay in the units of D.
 
     >>> D = jnp.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]])
