@@ -29,7 +29,18 @@ from laureate.catalogue.synonyms import analysed
 from laureate.catalogue.words import STOP_WORDS, compact, raw_words
 from laureate.lab.storing.home import home
 
-__all__ = ["READY", "build", "fingerprint", "index_path", "known_words", "opened", "phrases", "profile", "write"]
+__all__ = [
+    "READY",
+    "build",
+    "fingerprint",
+    "index_path",
+    "known_words",
+    "opened",
+    "phrases",
+    "profile",
+    "telling_words",
+    "write",
+]
 
 # How much one occurrence counts by where it stands, tuned on half of tests/catalogue/queries.jsonl.
 WEIGHTS = {
@@ -209,10 +220,15 @@ def phrases(entry: Entry) -> list[str]:
     return [text for text in (*texts, " ".join(entry.also), entry.abstract) if text.strip()]
 
 
-def known_words(text: str, known: Container[str]) -> list[str]:
-    """The words of a text that say something and are among ``known``, hyphens opened."""
+def telling_words(text: str) -> list[str]:
+    """The words of a text that say something, hyphens opened."""
     parts = (part for word in raw_words(text)[:LONGEST_PHRASE] for part in re.split("[-']", word))
-    return [part for part in parts if part not in STOP_WORDS and part in known]
+    return [part for part in parts if part not in STOP_WORDS]
+
+
+def known_words(text: str, known: Container[str]) -> list[str]:
+    """Those that are among ``known``."""
+    return [word for word in telling_words(text) if word in known]
 
 
 def _opened(name: str) -> str:

@@ -13,10 +13,7 @@ what won an award break ties.
 
 import bisect
 import contextlib
-import itertools
 import json
-import math
-import re
 import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,33 +21,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from laureate.catalogue import index
-from laureate.catalogue.english import COMMON, DIMENSIONS, cosine, direction
+from laureate.catalogue.english import DIMENSIONS, cosine
 from laureate.catalogue.entry import Entry, entry_of
-from laureate.catalogue.spelling import corrections, near
-from laureate.catalogue.synonyms import analyse, substitutes
-from laureate.catalogue.words import STOP_WORDS, compact, raw_words, stem
+from laureate.catalogue.question import Group, Vocabulary, quoted, sequence
+from laureate.catalogue.words import raw_words
 
 __all__ = ["Catalogue", "Hit", "Result"]
 
 SATURATION = 1.2
-SUBSTITUTE = 0.35
 RUNNING = 0.03  # of the best score
 # How much likeness of meaning counts beside words in common, for so many of the papers that these bring up; the mean
 # over a paper's nearest phrases.
 MEANING, MEANT, NEAREST = 0.9, 60, 3
-SURE = 5  # words of a question whose meaning is trusted fully; a name of one or two means itself
-PREFIX = 0.7
 # So many (paper, form) pairs are read whole, the rarest words first; what is commoner is looked up for the candidates.
 POSTINGS = 25_000
 CANDIDATES = 300
-MOST_WORDS = 64
 FILTERS = ("area", "kind", "venue", "decision")
-
-# Amounts say nothing of the problem: 276,984 points, 3.7e18, 512x512, 95%, 200 ms; but 3d, 4-bit, wav2vec2 are words.
-_QUANTITY = re.compile(r"(?<![\w-])[\d.,:]*\d(?:e[+-]?\d+)?(?:x\d+)*(?:%|k|m|[gm]b|m?s|hz|px)?(?![\w-])", re.IGNORECASE)
-
-# A word of the question with its substitutes, form -> share, and how much it counts.
-Group = tuple[dict[str, float], float]
 
 
 @dataclass(frozen=True)
@@ -90,6 +76,7 @@ class Catalogue:
         self._db = db if db is not None else index.opened()
         self._running = frozenset(running)
         self.size = int(self._one("SELECT value FROM meta WHERE name = 'papers'") or 0)
+        self._words = Vocabulary(self._db, self.size)
 
     def __enter__(self) -> "Catalogue":
         return self
@@ -141,20 +128,20 @@ class Catalogue:
         as_typed: the last word may be unfinished (search while typing).
         """
         where, values = self._where(area, kind, venue, decision, runs)
-        text, phrases = _phrases(question)
-        corrected, groups = self._groups(text, as_typed)
-        names = self._named(text)
+        text, phrases = quoted(question)
+        corrected, groups = self._words.groups(text, as_typed)
+        names = self._words.named(text)
         if not groups and not names:
             if not raw_words(text) and where:
                 return self._listed(where, values, limit, offset)
-            return Result([], corrected, suggestions=self._suggestions(text))
-        ranked = self._ranked(groups, names, self._allowed(where, values), self._direction(text))
+            return Result([], corrected, suggestions=self._words.suggestions(text))
+        ranked = self._ranked(groups, names, self._allowed(where, values), self._words.direction(text))
         if not ranked:
-            return Result([], corrected, suggestions=self._suggestions(text))
+            return Result([], corrected, suggestions=self._words.suggestions(text))
         if phrases:
-            quoted = [hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases)]
-            if quoted:
-                return Result(quoted[offset : offset + limit], corrected, total=len(quoted))
+            exact = [hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases)]
+            if exact:
+                return Result(exact[offset : offset + limit], corrected, total=len(exact))
         hits = list(self._hits(ranked[offset : offset + limit]))
         return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked))
 
@@ -168,138 +155,10 @@ class Catalogue:
         if row is None:
             return []
         profile = index.profile(entry_of(json.loads(row[0])))
-        rarity = self._rarities(profile)
+        rarity = self._words.rarities(profile)
         telling = sorted(profile, key=lambda form: -rarity[form] * profile[form] / (SATURATION + profile[form]))[:25]
         numbers = self._ranked([({form: 1.0}, rarity[form]) for form in telling], {}, None)
         return [hit for hit in self._hits(numbers[: limit + 1]) if hit.entry.id != paper_id][:limit]
-
-    # From words to groups.
-
-    def _groups(self, text: str, as_typed: bool) -> tuple[list[tuple[str, str]], list[Group]]:
-        text = _QUANTITY.sub(" ", text)
-        words = [part for word in raw_words(text)[:MOST_WORDS] for part in word.split("'")[0].split("-") if part]
-        corrected: list[tuple[str, str]] = []
-        others: dict[str, dict[str, float]] = {}
-        said = " ".join(raw_words(text)[:MOST_WORDS])
-        # What is a word already is searched as it is, so that the answer stays when nothing more is typed.
-        if as_typed and words and not text.endswith(" ") and not self._known(stem(words[-1]), words[-1]):
-            others[stem(words[-1])] = self._completions(words[-1])
-        for word in dict.fromkeys(words):
-            form = stem(word)
-            if word in STOP_WORDS or form in substitutes() or self._known(form, word) or others.get(form):
-                continue
-            if self._is_english(word):
-                continue  # an ordinary word is no typing error, though no paper has it
-            if pair := self._split(word):
-                corrected.append((word, " ".join(pair)))
-                said = re.sub(rf"\b{word}\b", " ".join(pair), said)
-            elif found := corrections(self._db, word):
-                best = found[0]
-                corrected.append((word, best.word))
-                said = re.sub(rf"\b{word}\b", best.word, said)
-                others[stem(best.word)] = {
-                    stem(other.word): 0.7 if other.edits == best.edits else 0.4 for other in found[1:]
-                }
-        table = substitutes()
-        asked = list(dict.fromkeys([*analyse(said), *self._joined(words)]))
-        groups = []
-        for form in asked:
-            group = dict.fromkeys((word for word in table.get(form, ()) if word not in asked), SUBSTITUTE)
-            groups.append(others.get(form, {}) | group | {form: 1.0})
-        rarity = self._rarities({form for group in groups for form in group})
-        told = [(group, max(rarity[form] * share for form, share in group.items())) for group in groups]
-        return corrected, [(group, weight) for group, weight in told if weight > 0]
-
-    def _known(self, form: str, word: str) -> bool:
-        return bool(
-            self._one("SELECT 1 FROM forms WHERE form = ?", form)
-            or self._one("SELECT 1 FROM names WHERE name = ? LIMIT 1", compact(word))
-        )
-
-    def _is_english(self, word: str) -> bool:
-        rank = self._one("SELECT rank FROM english WHERE word = ?", word)
-        return rank is not None and int(rank) < COMMON
-
-    def _direction(self, text: str) -> list[float]:
-        """What the question means as a whole (english.py); shorter than 1 where few words say it."""
-        asked = {part for word in raw_words(text)[:MOST_WORDS] for part in re.split("[-']", word)}
-        marks = ", ".join("?" * len(asked))
-        rows = self._db.execute(f"SELECT word, rank, vector FROM english WHERE word IN ({marks})", sorted(asked))
-        known = {word: (rank, vector) for word, rank, vector in rows}
-        said = index.known_words(text, known)
-        sureness = min(1.0, len(said) / SURE)
-        return [sureness * a for a in direction(known[word] for word in said)]
-
-    def _split(self, word: str) -> tuple[str, str] | None:
-        """``labelnoise`` as label noise, where both are words of the vocabulary."""
-        for cut in range(4, len(word) - 3):
-            pair = word[:cut], word[cut:]
-            if all(
-                self._one("SELECT 1 FROM words WHERE length = ? AND word = ? AND person = 0", len(w), w) for w in pair
-            ):
-                return pair
-        return None
-
-    def _joined(self, words: list[str]) -> list[str]:
-        """``drop out`` as dropout, where that is a word of the vocabulary."""
-        together = [
-            first + second
-            for first, second in itertools.pairwise(words)
-            if not (first in STOP_WORDS and second in STOP_WORDS)
-        ]
-        known = (
-            word for word in together if self._one("SELECT 1 FROM words WHERE length = ? AND word = ?", len(word), word)
-        )
-        return [stem(word) for word in known]
-
-    def _completions(self, start: str) -> dict[str, float]:
-        if len(start) < 2:
-            return {}
-        rows = self._db.execute(
-            "SELECT word FROM words WHERE word > ? AND word < ? ORDER BY person, papers DESC LIMIT 8",
-            (start, start + "\uffff"),
-        )
-        return {stem(word): PREFIX for (word,) in rows}
-
-    def _rarities(self, forms: Iterable[str]) -> dict[str, float]:
-        """idf; 0 for a form that no paper has."""
-        forms = list(forms)
-        counts: dict[str, int] = dict(self._rows("form, papers", forms))
-        return {
-            form: math.log1p((self.size - n + 0.5) / (n + 0.5)) if (n := counts.get(form, 0)) else 0.0 for form in forms
-        }
-
-    def _named(self, text: str) -> dict[int, float]:
-        """Papers called by their name: number -> how surely."""
-        words = re.findall(r"[^\s,;?!]+", text)[:MOST_WORDS]
-        whole = compact(text)
-        found: dict[int, float] = {}
-        for length in range(1, 6):
-            for start in range(len(words) - length + 1):
-                part = words[start : start + length]
-                name = compact("".join(part))
-                if len(name) < 2 or (length == 1 and name in STOP_WORDS and name != whole):
-                    continue
-                for (number,) in self._db.execute("SELECT number FROM names WHERE name = ? LIMIT 50", (name,)):
-                    sure = self._sureness(name, part, whole)
-                    found[number] = max(found.get(number, 0.0), sure)
-        if len(whole) > 12:
-            for (number,) in self._db.execute("SELECT number FROM names WHERE name = ? LIMIT 50", (whole,)):
-                found[number] = 3.0
-        return found
-
-    def _sureness(self, name: str, part: list[str], whole: str) -> float:
-        """1 where a name is surely meant, less where it is also an ordinary word."""
-        told = "".join(part)
-        written_as_name = any(letter.isupper() for letter in told[1:]) or any(letter.isdigit() for letter in told)
-        papers = int(self._one("SELECT papers FROM forms WHERE form = ?", stem(name)) or 0) if len(part) == 1 else 0
-        if name == whole:
-            return 2.0 if written_as_name or papers <= 6 else 0.6
-        if len(part) > 1:
-            return 0.8
-        return 1.0 if written_as_name else 0.3 if papers <= 2 else 0.0
-
-    # From groups to papers.
 
     def _ranked(
         self,
@@ -309,7 +168,7 @@ class Catalogue:
         meaning: Sequence[float] = (),
     ) -> list[tuple[int, float]]:
         """(number, score) of the papers, the best first; at most ``CANDIDATES``."""
-        counts: dict[str, int] = dict(self._rows("form, papers", {form for group, _ in groups for form in group}))
+        counts: dict[str, int] = dict(self._words.rows("form, papers", {form for group, _ in groups for form in group}))
         now, later = _planned(groups, counts)
         scores: dict[int, float] = {}
         postings = self._postings({form for group, _ in now for form in group})
@@ -332,19 +191,11 @@ class Catalogue:
 
     def _postings(self, forms: Iterable[str]) -> dict[str, tuple[array, array]]:
         found = {}
-        for form, numbers, weights in self._rows("form, numbers, weights", forms):
+        for form, numbers, weights in self._words.rows("form, numbers, weights", forms):
             found[form] = array("I"), array("H")
             found[form][0].frombytes(numbers)
             found[form][1].frombytes(weights)
         return found
-
-    def _rows(self, columns: str, forms: Iterable[str]) -> Iterator[tuple]:
-        asked = sorted(forms)
-        for start in range(0, len(asked), 500):
-            part = asked[start : start + 500]
-            yield from self._db.execute(
-                f"SELECT {columns} FROM forms WHERE form IN ({', '.join('?' * len(part))})", part
-            )
 
     def _by_meaning(self, scored: list[tuple[int, float]], meaning: Sequence[float]) -> list[tuple[int, float]]:
         """The first of the papers with what their phrases mean: score + share of the best score × mean cosine."""
@@ -407,10 +258,6 @@ class Catalogue:
         hits = list(self._hits([(number, 0.0) for (number,) in rows.fetchall()]))
         return Result(hits, [], total=int(self._one(f"SELECT count(*) FROM papers WHERE 1 {where}", *values)))
 
-    def _suggestions(self, text: str) -> tuple[str, ...]:
-        found = [word for typed in raw_words(text)[:8] if typed not in STOP_WORDS for word in near(self._db, typed, 3)]
-        return tuple(dict.fromkeys(found))[:6]
-
     def _one(self, question: str, *values: Any) -> Any:
         row = self._db.execute(question, values).fetchone()
         return row[0] if row else None
@@ -472,17 +319,6 @@ def _amount_later(number: int, groups: list[Group], postings: Mapping[str, tuple
     return score
 
 
-def _phrases(question: str) -> tuple[str, list[list[str]]]:
-    """The question without quotation marks, and what stood between them."""
-    quoted = re.findall(r'["“”„]([^"“”„]+)["“”„]', question)
-    phrases = [forms for text in quoted if (forms := _sequence(text))]
-    return re.sub(r'["“”„]', " ", question), phrases
-
-
-def _sequence(text: str) -> list[str]:
-    return [stem(part) for word in raw_words(text) for part in re.split(r"[-']", word) if part]
-
-
 def _contains(entry: Entry, phrase: list[str]) -> bool:
     texts = (
         entry.name,
@@ -496,7 +332,7 @@ def _contains(entry: Entry, phrase: list[str]) -> bool:
     )
     length = len(phrase)
     for text in texts:
-        forms = _sequence(text)
+        forms = sequence(text)
         with contextlib.suppress(ValueError):
             place = -1
             while True:
