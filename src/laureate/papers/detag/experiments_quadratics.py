@@ -359,9 +359,9 @@ LOWER_BOUND = Experiment(
         "Strongly convex quadratics without noise; the bound is for non-convex functions, of which they are none.",
         "Changed on 2026-11-17, after results: κ is applied once, the grid is wider, desk has 40,000 rounds instead of "
         "12,000, and claims of which an arm was cut short in any seed are held back. A smoke run then showed gradient "
-        "tracking still at the lowest rate: the grid goes further down and smoke has 6,000 rounds. So did the first desk "
-        "run by these rules (gradient tracking at 0.0003 in 11 of 12 seeds, cut short in one; sparse-trend 0.45 and "
-        "sparse-rounds 1.4 decades, both held back): the grid has 0.0001 for all arms and the runs 60,000 rounds.",
+        "tracking still at the lowest rate: the grid goes further down and smoke has 6,000 rounds. So did the first "
+        "desk run by these rules (gradient tracking at 0.0003 in 11 of 12 seeds, cut short in one; sparse-trend 0.45 "
+        "and sparse-rounds 1.4 decades, both held back): the grid has 0.0001 for all arms and the runs 60,000 rounds.",
     ),
     guards=(
         Guard("limit", "cut_short", high=1.0, claims=("lower-bound", "sparse-trend")),
