@@ -27,9 +27,10 @@ MORE = {
 
 
 class Touches(TypedDict):
-    """Of a file of tests: its CPU seconds, and the lines that it executes of every file of the area."""
+    """Of a file of tests: its CPU seconds, those of its tests, and the lines that it executes of the area's files."""
 
     seconds: float
+    tests: dict[str, float]
     lines: dict[str, list[int]]
 
 
@@ -48,7 +49,7 @@ def cpu():
     return time.process_time() + sum(os.times()[2:4])
 
 class Contexts:
-    current, seconds = None, {}
+    current, seconds, tests = None, {}, {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -66,6 +67,7 @@ class Contexts:
             return (yield)
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + cpu() - started
+            self.tests[item.nodeid] = cpu() - started
 
 contexts = Contexts()
 code = pytest.main(sys.argv[3:], plugins=[contexts])
@@ -77,7 +79,7 @@ for file in data.measured_files():
         for name in names:
             lines.setdefault(name, {}).setdefault(file, []).append(number)
 with open(report, "w", encoding="utf-8") as file:
-    json.dump({"seconds": contexts.seconds, "lines": lines}, file)
+    json.dump({"seconds": contexts.seconds, "tests": contexts.tests, "lines": lines}, file)
 sys.exit(int(code))
 """
 
@@ -143,10 +145,12 @@ def _measure(root: Path, area: str, names: list[str], marks: str) -> Touched:
         found = json.loads(report.read_text(encoding="utf-8"))
     at_import = found["lines"].pop("", {})
     local = lambda lines: {str(Path(file).relative_to(root)): numbers for file, numbers in lines.items()}  # noqa: E731
-    return {
-        name: {"seconds": round(seconds, 2), "lines": _union(local(at_import), local(found["lines"].get(name, {})))}
-        for name, seconds in found["seconds"].items()
-    }
+    result: Touched = {}
+    for name, seconds in found["seconds"].items():
+        tests = {test: round(one, 2) for test, one in found["tests"].items() if test.startswith(f"{name}::")}
+        lines = _union(local(at_import), local(found["lines"].get(name, {})))
+        result[name] = {"seconds": round(seconds, 2), "tests": tests, "lines": lines}
+    return result
 
 
 def _union(first: dict[str, list[int]], second: dict[str, list[int]]) -> dict[str, list[int]]:

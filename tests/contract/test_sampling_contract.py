@@ -41,6 +41,9 @@ ROWS = {
 }
 TYPES = {type(kernel) for kernel in ROWS.values()}
 SPINS = LATTICE.start(jax.random.key(7))
+# Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
+# centre and a value of each site; a site and its neighbours; two replicas.
+COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
 # Options of kernels that are here already: every row compiles programs of its own.
 VARIANTS = {"gwg-3", "dula"}
 DRIVEN = {"gibbs-systematic"}  # whose state says which site is next: the strictest for a driver
@@ -60,8 +63,8 @@ def _hotter(kernel):
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in ROWS])
 def test_contract(name):
     kernel = ROWS[name]
-    driver = run if name in DRIVEN else None
-    check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, skip=UNCACHED.get(name, ()))
+    driver, cost = run if name in DRIVEN else None, COSTS.get(name, 1)
+    check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, cost=cost, skip=UNCACHED.get(name, ()))
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ CASES = [
     ("comparison-turned", "y = a and b", {"y = a"}),
     ("arguments-swapped", "y = f(a, b)", {"y = f(b, a)"}),
     ("arguments-swapped", "y = jnp.maximum(a, b)", set()),
+    ("arguments-swapped", "y = jnp.asarray(a, b.dtype)", set()),
     ("keyword-dropped", "y = f(a, b=1, c=2)", {"y = f(a,  c=2)", "y = f(a, b=1)"}),
     ("keyword-dropped", "y = f(b=1)", {"y = f()"}),
     ("stop-gradient-removed", "y = jax.lax.stop_gradient(x)", {"y = x"}),
