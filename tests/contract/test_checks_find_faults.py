@@ -18,6 +18,7 @@ from laureate.testing import (
     check_gradient_estimator,
     check_knockoff_sampler,
     check_pde_solver,
+    check_random_function,
     check_recovery_solver,
     check_representation_loss,
     check_representation_trainer,
@@ -569,6 +570,22 @@ def test_a_key_used_twice_while_a_knockoff_sampler_is_fitted_is_found():
         return Knockoffs(0.1 + 0 * (jax.random.uniform(key) + jax.random.normal(key)))
 
     assert reported(check_knockoff_sampler, fitted, np.zeros((5, 2))) == "keys are used once"
+
+
+COUNT = iter(range(9))
+RANDOM_FUNCTIONS = {
+    "": lambda key: jax.random.normal(key),
+    "keys are used once": lambda key: jax.random.normal(key) + jax.random.uniform(key),
+    "same key, same bits": lambda key: jax.random.normal(key) + next(COUNT),
+    "another key, other bits": lambda key: 0.0 * jax.random.normal(key),
+}
+
+
+def test_faults_of_a_random_function():
+    assert len(check_random_function(RANDOM_FUNCTIONS[""])) == 3
+    for property, function in RANDOM_FUNCTIONS.items():
+        if property:
+            assert reported(check_random_function, function, name="toy") == property
 
 
 def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():

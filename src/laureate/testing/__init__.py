@@ -13,6 +13,7 @@ from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
+from laureate.testing._random import check_random_function
 from laureate.testing._recovery import check_recovery_solver
 from laureate.testing._representation import check_representation_loss, check_representation_trainer
 from laureate.testing._robustness import check_attack
@@ -31,6 +32,7 @@ __all__ = [
     "check_knockoff_sampler",
     "check_pde_solver",
     "check_quantizer",
+    "check_random_function",
     "check_recovery_solver",
     "check_representation_loss",
     "check_representation_trainer",
