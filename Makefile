@@ -1,6 +1,8 @@
 # Two commands do everything on a bare clone: `make demo` and `make test`. Both can be repeated.
 PYTHON ?= python3
 BIN := .venv/bin
+# The tests start hundreds of processes: without bytecode each would compile our sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all lint types bench bench-gate faults fuzz mutation clean help
 

@@ -23,6 +23,7 @@ from laureate.testing import (
     check_representation_loss,
     check_representation_trainer,
     check_sampler,
+    check_standard_error,
     pairwise,
 )
 
@@ -570,6 +571,26 @@ def test_a_key_used_twice_while_a_knockoff_sampler_is_fitted_is_found():
         return Knockoffs(0.1 + 0 * (jax.random.uniform(key) + jax.random.normal(key)))
 
     assert reported(check_knockoff_sampler, fitted, np.zeros((5, 2))) == "keys are used once"
+
+
+def mean_of_normals(fault=""):
+    def function(key):
+        draws = 1.0 + jax.random.normal(key, (16,))
+        error = jnp.std(draws, ddof=1) / (1.0 if fault == "root" else 4.0)
+        error = error * (-1.0 if fault == "sign" else 1.0)
+        return draws.sum() / (14.0 if fault == "biased" else 16.0), error
+
+    return function
+
+
+def test_faults_of_a_standard_error():
+    assert len(check_standard_error(mean_of_normals(), exact=1.0)) == 3
+    for fault, property in (
+        ("root", "spread is the standard error"),
+        ("sign", "errors are positive"),
+        ("biased", "right on average"),
+    ):
+        assert reported(check_standard_error, mean_of_normals(fault), exact=1.0) == property
 
 
 COUNT = iter(range(9))

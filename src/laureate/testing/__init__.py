@@ -9,6 +9,7 @@ from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
+from laureate.testing._errors import check_standard_error
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
@@ -37,5 +38,6 @@ __all__ = [
     "check_representation_loss",
     "check_representation_trainer",
     "check_sampler",
+    "check_standard_error",
     "pairwise",
 ]

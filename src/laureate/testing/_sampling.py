@@ -80,7 +80,7 @@ def check_sampler(
             check.close(kept, fresh, 1e-4, "a state as init makes it at its position", remedy, floor=1.0)
     calls = [lambda: walk(1), *(lambda other=other: walk(1, which=other) for other in others)]
     no_retrace(check, step, calls, len(others))
-    every_number_is_used(check, kernel, lambda which: walk(which=which)[1], unused)
+    every_number_is_used(check, kernel, lambda which: walk(4 * STEPS, which=which), unused)
     if check.wants("same key, same bits"):
         check.bits(walk()[0], states, "the same states from the same key", "Draw from the key alone.")
     if check.wants("another key, other bits"):

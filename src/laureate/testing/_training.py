@@ -77,7 +77,7 @@ def check_block_trainer(
         for other in others:
             same = same_bits(arrays(walk(2, which=other)[0].blocks), one)
             check.require(not same, "another network for another number", "the same", "Is it used?")
-    every_number_is_used(check, trainer, lambda which: arrays(walk(4, which=which)[0].blocks), unused)
+    every_number_is_used(check, trainer, lambda which: arrays(walk(4, which=which)[0]), unused)
     if check.wants("same start, same bits"):
         check.bits(
             arrays(walk(4)[0]), arrays(whole), "the same states from the same start", "Draw by the step's number."
