@@ -24,6 +24,8 @@ MORE = {
     "problems": ["tests/papers/test_every_trial.py"],
     "sampling": ["tests/clusters/test_one_program.py"],
 }
+# Rows of many areas.
+SHARED = ["tests/contract/test_random_functions.py", "tests/contract/test_standard_errors.py"]
 
 
 class Touches(TypedDict):
@@ -88,7 +90,8 @@ def tests_of(root: Path, area: str) -> list[str]:
     """The area's files of tests, its rows of the contract, and the examples in its docstrings."""
     package = root / "src" / package_of(root)
     folders = [root / "tests" / area, root / "tests" / "contract" / f"test_{area}_contract.py"]
-    folders += [root / place for place in MORE.get(area, ())]
+    has_contract = folders[-1].exists()
+    folders += [root / place for place in [*MORE.get(area, ()), *SHARED * has_contract]]
     files = [file for folder in folders for file in _files(folder)]
     examples = [package / area] if (package / area).is_dir() else []
     return [str(file.relative_to(root)) for file in [*files, *examples]]
