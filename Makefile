@@ -1,6 +1,8 @@
 # Two commands do everything on a bare clone: `make demo` and `make test`. Both can be repeated.
 PYTHON ?= python3
 BIN := .venv/bin
+# The tests start hundreds of processes: without bytecode each would compile our sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all lint types bench bench-gate faults fuzz mutation clean help
 
@@ -11,17 +13,24 @@ demo: .venv/ready ## set up, run the claims of one celebrated paper, print the v
 	@echo "== laureate run pes (a few minutes the first time; finished cells are kept)"
 	@$(BIN)/laureate run pes
 
-test: .venv/ready lint types ## set up, lint, type-check, test; PAPER=<id> or AREA=<area>: only what belongs to it
+# Types are checked beside the tests: alone that would leave a core idle for a minute.
+TESTED = $(BIN)/python -m pytest
+BESIDE_TYPES = $(MAKE) --no-print-directory types > .types.log 2>&1 & types=$$!; \
+	{ $(TESTED); }; tests=$$?; wait $$types; checked=$$?; cat .types.log; rm -f .types.log; exit $$((tests ? tests : checked))
+
+test: .venv/ready lint ## set up, lint, type-check, test; PAPER=<id> or AREA=<area>: only what belongs to it
 	@echo "== tests"
 ifeq ($(PAPER)$(AREA),)
-	@$(BIN)/python -m pytest
+	@$(BESIDE_TYPES)
 else
 	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && PAPER='$(PAPER)' $(BIN)/python -m pytest $$tests
+	@$(MAKE) --no-print-directory types
 endif
 
-test-all: .venv/ready lint types ## the same, with the tests that take minutes
+test-all: TESTED = $(BIN)/python -m pytest -m ""
+test-all: .venv/ready lint ## the same, with the tests that take minutes
 	@echo "== all tests, also the slow ones"
-	@$(BIN)/python -m pytest -m ""
+	@$(BESIDE_TYPES)
 
 lint: .venv/ready
 	@echo "== lint and format"

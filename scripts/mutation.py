@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--area", help="of --random: a folder of src/laureate, also lab, catalogue and pages")
     parser.add_argument("--seed", type=int, default=0, help="of --random: the same seed, the same mutants")
     parser.add_argument("--processes", type=int, default=1, help="of --random: how many mutants at once")
-    parser.add_argument("--limit", type=float, default=240.0, help="of --random: seconds a mutant")
+    parser.add_argument("--limit", type=float, default=240.0, help="of --random: CPU seconds a mutant")
     parser.add_argument("--slow", action="store_true", help="of --random: survivors meet the slow tests too")
     parser.add_argument("--table", nargs="+", metavar="FILE", help="print a table of earlier results")
     options = parser.parse_args()

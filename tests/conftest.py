@@ -50,7 +50,16 @@ SLOW_EXAMPLES = {
     "laureate.selection.mixture.MixtureKnockoffs",
 }
 
-# Modules of tests are read for examples too, but these share a name.
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Only helpers are read for examples: looking through all objects of every file of tests takes seconds a worker."""
+    found = yield
+    is_helper = not file_path.name.startswith("test_")
+    return [one for one in found if is_helper or type(one).__name__ != "DoctestModule"]
+
+
+# Helpers are read for examples, but these share a name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 

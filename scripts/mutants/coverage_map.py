@@ -1,7 +1,8 @@
-"""Which files of tests execute which lines of an area: measured once, kept under ``.pytest_cache/mutants``.
+"""Which files of tests execute which lines of an area, and in how many seconds: measured once, kept in a cache.
 
-Files and not single tests, and each in a process of its own: a line of a jitted function runs only in the first test
-that compiles it, and what a module's fixture computes is judged by its later tests.
+The tests of an area run in one process. A line of a jitted function runs only in the first test that compiles it, so
+whatever was compiled or remembered is forgotten between two files, and a file counts as a whole: what a module's
+fixture computes is judged by its later tests. Lines that run at import belong to every file.
 """
 
 import hashlib
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TypedDict
 
-__all__ = ["Touched", "environment", "tests_of", "touched"]
+__all__ = ["Touched", "environment", "options", "package_of", "tests_of", "touched"]
 
 # What else looks at the files of an area that is no folder of tests.
 MORE = {
@@ -22,50 +24,92 @@ MORE = {
     "problems": ["tests/papers/test_every_trial.py"],
     "sampling": ["tests/clusters/test_one_program.py"],
 }
-Touched = dict[str, dict[str, list[int]]]  # file of tests -> file of the area -> its lines
+# Rows of many areas.
+SHARED = ["tests/contract/test_random_functions.py", "tests/contract/test_standard_errors.py"]
 
+
+class Touches(TypedDict):
+    """Of a file of tests: its CPU seconds, those of its tests, and the lines that it executes of the area's files."""
+
+    seconds: float
+    tests: dict[str, float]
+    lines: dict[str, list[int]]
+
+
+Touched = dict[str, Touches]
+
+# Runs pytest under coverage, with a context a file of tests.
 RUN = """
-import sys
+import functools, gc, json, os, sys, time
 import coverage
-measured = coverage.Coverage(data_file=None, source=[sys.argv[1]], messages=False)
+package, report = sys.argv[1:3]
+measured = coverage.Coverage(data_file=None, source=[package], messages=False)
 measured.start()
 import pytest
-code = pytest.main(sys.argv[3:])
+
+def cpu():
+    return time.process_time() + sum(os.times()[2:4])
+
+class Contexts:
+    current, seconds, tests = None, {}, {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        name = item.nodeid.partition("::")[0]
+        if name != self.current:
+            self.current = name
+            if "jax" in sys.modules:
+                sys.modules["jax"].clear_caches()
+            for one in gc.get_objects():
+                if isinstance(one, functools._lru_cache_wrapper) and "laureate" in str(one.__module__):
+                    one.cache_clear()
+            measured.switch_context(name)
+        started = cpu()
+        try:
+            return (yield)
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + cpu() - started
+            self.tests[item.nodeid] = cpu() - started
+
+contexts = Contexts()
+code = pytest.main(sys.argv[3:], plugins=[contexts])
 measured.stop()
-import json
 data = measured.get_data()
-with open(sys.argv[2], "w", encoding="utf-8") as file:
-    json.dump({name: sorted(data.lines(name) or ()) for name in data.measured_files()}, file)
+lines = {}
+for file in data.measured_files():
+    for number, names in data.contexts_by_lineno(file).items():
+        for name in names:
+            lines.setdefault(name, {}).setdefault(file, []).append(number)
+with open(report, "w", encoding="utf-8") as file:
+    json.dump({"seconds": contexts.seconds, "tests": contexts.tests, "lines": lines}, file)
 sys.exit(int(code))
 """
 
 
 def tests_of(root: Path, area: str) -> list[str]:
-    """The area's files of tests, its rows of the contract, and the examples in its docstrings as one."""
+    """The area's files of tests, its rows of the contract, and the examples in its docstrings."""
+    package = root / "src" / package_of(root)
     folders = [root / "tests" / area, root / "tests" / "contract" / f"test_{area}_contract.py"]
-    folders += [root / place for place in MORE.get(area, ())]
+    has_contract = folders[-1].exists()
+    folders += [root / place for place in [*MORE.get(area, ()), *SHARED * has_contract]]
     files = [file for folder in folders for file in _files(folder)]
-    examples = [f"src/{_package(root)}/{area}"] if (root / "src" / _package(root) / area).is_dir() else []
-    return [str(file.relative_to(root)) for file in files] + examples
+    examples = [package / area] if (package / area).is_dir() else []
+    return [str(file.relative_to(root)) for file in [*files, *examples]]
 
 
 def touched(root: Path, area: str, sources: list[Path], marks: str, log=print) -> Touched:
-    """The map, from the cache where neither the sources nor the file of tests have changed since."""
+    """The map, from the cache where neither the sources nor the tests have changed since."""
     place = root / ".pytest_cache" / "mutants" / f"{area}.json"
     known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
-    base = _digest([*sources, *sorted((root / "tests").glob("*.py"))]) + marks
-    found: Touched = {}
-    for name in tests_of(root, area):
-        key = base + _digest(_files(root / name) if (root / name).is_dir() else [root / name])
-        entry = known.get(name)
-        if entry is None or entry["key"] != key:
-            log(f"measuring what {name} executes", flush=True)
-            entry = {"key": key, "lines": _measure(root, area, name, marks)}
-            known[name] = entry
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps(known), encoding="utf-8")
-        found[name] = entry["lines"]
-    return found
+    names = tests_of(root, area)
+    tests = [file for name in names for file in _files(root / name)]
+    key = _digest([*sources, *tests, *sorted((root / "tests").glob("*.py"))]) + marks
+    if known.get("key") != key:
+        log(f"measuring what {', '.join(names)} execute", flush=True)
+        known = {"key": key, "touched": _measure(root, area, names, marks)}
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(known), encoding="utf-8")
+    return known["touched"]
 
 
 def environment(root: Path, programs: Path) -> dict[str, str]:
@@ -84,24 +128,42 @@ def options(marks: str) -> list[str]:
     return ["-q", "-x", "-n", "0", "-m", marks, "-p", "no:cacheprovider", "--tb=no"]
 
 
-def _measure(root: Path, area: str, name: str, marks: str) -> dict[str, list[int]]:
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "lines.json"
-        package = root / "src" / _package(root) / area
-        package = package if package.exists() else package.with_suffix(".py")
-        programs = root / ".pytest_cache" / "programs"
-        command = [sys.executable, "-c", RUN, str(package), str(report), *options(marks), name]
-        subprocess.run(command, cwd=root, env=environment(root, programs), capture_output=True, check=False)
-        lines = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
-    return {str(Path(file).relative_to(root)): numbers for file, numbers in lines.items()}
-
-
-def _package(root: Path) -> str:
+def package_of(root: Path) -> str:
+    """The name of the package in ``src``."""
     return next(path.parent.name for path in sorted((root / "src").glob("*/__init__.py")))
 
 
+def _measure(root: Path, area: str, names: list[str], marks: str) -> Touched:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "lines.json"
+        package = root / "src" / package_of(root) / area
+        package = package if package.exists() else package.with_suffix(".py")
+        programs = root / ".pytest_cache" / "programs"
+        command = [sys.executable, "-c", RUN, str(package), str(report), *options(marks), *names]
+        done = subprocess.run(
+            command, cwd=root, env=environment(root, programs), capture_output=True, text=True, check=False
+        )
+        if done.returncode or not report.exists():
+            sys.exit(f"The tests of {area} must pass before mutants are tried; they say:\n{done.stdout}{done.stderr}")
+        found = json.loads(report.read_text(encoding="utf-8"))
+    at_import = found["lines"].pop("", {})
+    local = lambda lines: {str(Path(file).relative_to(root)): numbers for file, numbers in lines.items()}  # noqa: E731
+    result: Touched = {}
+    for name, seconds in found["seconds"].items():
+        tests = {test: round(one, 2) for test, one in found["tests"].items() if test.startswith(f"{name}::")}
+        lines = _union(local(at_import), local(found["lines"].get(name, {})))
+        result[name] = {"seconds": round(seconds, 2), "tests": tests, "lines": lines}
+    return result
+
+
+def _union(first: dict[str, list[int]], second: dict[str, list[int]]) -> dict[str, list[int]]:
+    return {name: sorted({*first.get(name, ()), *second.get(name, ())}) for name in first | second}
+
+
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("test_*.py")) if folder.is_dir() else [folder] * folder.exists()
+    if folder.is_dir():
+        return sorted(folder.rglob("test_*.py")) or sorted(folder.rglob("*.py"))
+    return [folder] * folder.exists()
 
 
 def _digest(files: list[Path]) -> str:

@@ -138,12 +138,17 @@ SYMMETRIC = {"maximum", "minimum", "max", "min", "add", "multiply", "isinstance"
 SYMMETRIC |= {"apply_updates", "allclose", "array_equal", "stack", "require", "range", "arange", "print", "join"}
 
 
+TYPES = {"bool", "str", "bytes", "complex", "dtype", "uint8", "uint32"}
+
+
 def arguments_swapped(node: ast.AST, text: Text) -> Iterator[Replacement]:
     """``f(a, b)`` to ``f(b, a)`` where both are names."""
     if isinstance(node, ast.Call) and name_of(node.func) not in SYMMETRIC and len(node.args) >= 2:
         first, second = node.args[-2:]
         plain = ast.Name | ast.Attribute | ast.Subscript
-        if isinstance(first, plain) and isinstance(second, plain) and text.of(first) != text.of(second):
+        both = isinstance(first, plain) and isinstance(second, plain) and text.of(first) != text.of(second)
+        # A type in place of a value fails at once, whatever the tests are.
+        if both and not any(name_of(one) in TYPES or name_of(one).startswith(("float", "int")) for one in node.args):
             between = text.source[text.span(first)[1] : text.span(second)[0]]
             yield _Join(first, second), text.of(second) + between + text.of(first)
 

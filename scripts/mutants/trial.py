@@ -2,19 +2,23 @@
 
 import difflib
 import json
+import math
+import multiprocessing
+import multiprocessing.forkserver
 import os
 import queue
+import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mutants.coverage_map import Touched, environment, options, touched
+from mutants.coverage_map import Touched, environment, options, package_of, touched
 from mutants.operators import Mutant, is_sound, mutants_of, sample
 
 __all__ = ["SURVIVED", "Outcome", "random_mutants", "summary", "table"]
@@ -22,6 +26,8 @@ __all__ = ["SURVIVED", "Outcome", "random_mutants", "summary", "table"]
 COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml", "docs", "README.md", "CONTRIBUTING.md", "LICENSE")
 CAUGHT = ("caught", "caught by a slow test", "does not import", "too slow")
 SURVIVED = ("SURVIVED", "UNTOUCHED")
+STARTING = threading.Lock()
+WAITED = 5  # how many times the limit, which is of CPU seconds, a mutant may take by the clock
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ def random_mutants(
     root: Path, area: str, number: int, seed: int, *, processes: int = 1, limit: float = 240.0, slow: bool = False
 ) -> list[Outcome]:
     """Try ``number`` mutants of an area; ``slow``: also the slow tests, where the others let one live."""
-    place = root / "src" / next(path.parent.name for path in sorted((root / "src").glob("*/__init__.py"))) / area
+    place = root / "src" / package_of(root) / area
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     sources = {str(file.relative_to(root)): file.read_text(encoding="utf-8") for file in files}
     every = [mutant for name in sources for mutant in mutants_of(root / name, name)]
@@ -102,7 +108,10 @@ def _try(root: Path, folder: Path, mutant: Mutant, source: str, short: Touched, 
     started = time.perf_counter()
     (folder / mutant.path).write_text(mutant.apply(source), encoding="utf-8")
     lines = range(mutant.line, mutant.last_line + 1)
-    tests = [name for name, files in short.items() if any(line in lines for line in files.get(mutant.path, ()))]
+    touching = [
+        name for name, seen in short.items() if any(line in lines for line in seen["lines"].get(mutant.path, ()))
+    ]
+    tests = sorted(touching, key=lambda name: short[name]["seconds"])  # the first failure ends it
     outcome, by_test = ("UNTOUCHED", "") if not tests else _run(root, folder, tests, "not slow", limit)
     if slow and outcome in SURVIVED:
         outcome, by_test = _run(root, folder, list(short), "slow", 4 * limit)
@@ -114,21 +123,52 @@ def _try(root: Path, folder: Path, mutant: Mutant, source: str, short: Touched, 
 
 def _run(root: Path, folder: Path, tests: list[str], marks: str, limit: float) -> tuple[str, str]:
     """What pytest says in the copy, and the first test that failed."""
-    command = [sys.executable, "-m", "pytest", *options(marks), *tests]
-    programs = root / ".pytest_cache" / "programs"
-    with subprocess.Popen(
-        command, cwd=folder, env=environment(folder, programs), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, encoding="utf-8", start_new_session=True,
-    ) as process:  # fmt: skip
-        try:
-            output, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # with the processes that its tests have started
-            process.communicate()
-            return "too slow", ""
-    failed = [line.split()[1] for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    outcome = {0: "SURVIVED", 1: "caught", 5: "UNTOUCHED"}.get(process.returncode, "does not import")
+    said = folder / "said.txt"
+    process = _server(root).Process(target=_pytest, args=(folder, [*options(marks), *tests], said, limit))
+    process.start()
+    process.join(WAITED * limit)
+    killed = process.exitcode is None or process.exitcode < 0
+    if process.exitcode is None and process.pid:
+        os.killpg(process.pid, signal.SIGKILL)  # with the processes that its tests have started
+    process.join()
+    if killed:
+        return "too slow", ""
+    lines = said.read_text(encoding="utf-8").splitlines()
+    failed = [line.split()[1] for line in lines if line.startswith(("FAILED", "ERROR"))]
+    outcome = {0: "SURVIVED", 1: "caught", 5: "UNTOUCHED"}.get(process.exitcode or 0, "does not import")
     return outcome, failed[0] if failed else ""
+
+
+def _server(root: Path):
+    """Forks processes in which the libraries are loaded already: loading them takes longer than most tests."""
+    with STARTING:
+        context = multiprocessing.get_context("forkserver")
+        if (root / "tests" / "conftest.py").exists():
+            os.environ.update(environment(root, root / ".pytest_cache" / "programs"), MUTANTS_ROOT=str(root))
+            context.set_forkserver_preload(["mutants.loaded"])
+            multiprocessing.forkserver.ensure_running()
+    return context
+
+
+def _pytest(folder: Path, arguments: list[str], said: Path, limit: float) -> None:
+    """In a process of its own: its exit code is pytest's."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
+    os.chdir(folder)
+    os.environ.update(PYTHONPATH=str(folder / "src"), PYTHONDONTWRITEBYTECODE="1")
+    sys.path[:0] = [str(folder), str(folder / "src")]
+    sys.dont_write_bytecode = True
+    with said.open("w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    import pytest
+
+    os._exit(_flushed(pytest.main(arguments)))
+
+
+def _flushed(code: int) -> int:
+    sys.stdout.flush()
+    return int(code)
 
 
 def _copy(root: Path, folder: Path) -> Path:

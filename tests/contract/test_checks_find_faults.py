@@ -18,10 +18,12 @@ from laureate.testing import (
     check_gradient_estimator,
     check_knockoff_sampler,
     check_pde_solver,
+    check_random_function,
     check_recovery_solver,
     check_representation_loss,
     check_representation_trainer,
     check_sampler,
+    check_standard_error,
     pairwise,
 )
 
@@ -56,6 +58,8 @@ class Estimator(eqx.Module):
 
     def init(self, key, theta):
         count = jnp.zeros((), jnp.int32)
+        if self.fault == "key of init":  # drawn from here, and handed on
+            return count, jax.random.key_data(key) + 0 * jax.random.bits(key)
         return (count, jax.random.key(0)) if self.fault == "typed key" else (count, jnp.zeros(()))
 
     def step(self, key, theta, state):
@@ -63,6 +67,9 @@ class Estimator(eqx.Module):
         first, second = jax.random.split(key)
         if self.fault == "one key twice":
             second = first
+        if self.fault == "key of init":
+            second = jax.random.fold_in(jax.random.wrap_key_data(memory), 0)
+            second = jax.lax.cond(count == 0, lambda: jax.random.wrap_key_data(memory), lambda: second)
         noise = jax.random.normal(first, theta.shape) + jax.random.uniform(second, theta.shape)
         if self.fault == "key ignored":
             noise = jnp.ones(theta.shape)
@@ -112,7 +119,7 @@ def check_estimator(fault="", kind: Any = Estimator, **settings):
 def test_a_sound_estimator_passes_all():
     names = check_estimator()
     assert {"saved and loaded", "vmap over keys is a loop", "keys are used once", "float64", "bfloat16"} <= set(names)
-    assert len(names) == len(set(names)) == 12
+    assert len(names) == len(set(names)) == 13
 
 
 @pytest.mark.parametrize(
@@ -124,9 +131,10 @@ def test_a_sound_estimator_passes_all():
         ("cost", "report"),
         ("state", "state shapes"),
         ("key ignored", "another key, other bits"),
-        ("number ignored", "numbers are used"),
+        ("number ignored", "every number is used"),
         ("typed key", "saved and loaded"),
         ("one key twice", "keys are used once"),
+        ("key of init", "keys are used once"),
         ("vmap", "vmap over keys is a loop"),
         ("dtype", "bfloat16"),
     ],
@@ -157,6 +165,7 @@ class Chain(eqx.Module):
     """A random walk over four numbers on a ring, with Metropolis's rule."""
 
     slope: Any = 0.3
+    lazy: Any = 0.0
     fault: str = eqx.field(static=True, default="")
 
     def init(self, position):
@@ -173,15 +182,21 @@ class Chain(eqx.Module):
         proposal = (state.position + move) % 4
         density = self.logdensity(proposal)
         ratio = density - state.logdensity
-        accepted = jnp.log(jax.random.uniform(second)) < ratio
+        rest = 1.0 if self.fault == "number ignored" else 1.0 - self.lazy
+        accepted = jax.random.uniform(second) < rest * jnp.exp(jnp.minimum(ratio, 0.0))
         if self.fault == "stuck":
             accepted = jnp.asarray(False)
         new = jnp.where(accepted, proposal, state.position)
         kept = density if self.fault == "stale" else jnp.where(accepted, density, state.logdensity)
-        rate = jnp.exp(ratio) if self.fault == "rate" else jnp.exp(jnp.minimum(ratio, 0.0))
+        rate = jnp.exp(ratio) if self.fault == "rate" else rest * jnp.exp(jnp.minimum(ratio, 0.0))
         rate = rate.astype(np.float32) if self.fault == "single" else rate
         cost = 0 if self.fault == "cost" else 1
         return ChainState(new, kept), Info(jnp.asarray(cost), OK, 0, 0, rate, 0)
+
+    def adapt(self, key, state, num_steps):
+        """One key for all steps is the fault that no single step shows."""
+        fold = (lambda i: key) if self.fault == "one key for all" else (lambda i: jax.random.fold_in(key, i))
+        return jax.lax.scan(lambda s, i: (self.step(fold(i), s)[0], None), state, jnp.arange(num_steps))[0]
 
 
 def driver(fault):
@@ -198,6 +213,7 @@ def driver(fault):
         samples, first_step = [], 0 if fault == "continued" else first_step
         for number in range(num_steps):
             now = jax.random.fold_in(key, (number % chunk if fault == "chunks" else number) + first_step)
+            now = key if fault == "key twice" else now
             if fault == "thinning" and thin > 1:
                 now = jax.random.fold_in(now, thin)
             state = step(jax.random.split(now, len(state.logdensity)), state)
@@ -209,7 +225,7 @@ def driver(fault):
 
 
 def check_chain(fault="", **settings):
-    return check_sampler(Chain(fault=fault), jnp.asarray([1, 2]), others=[Chain(0.5, fault)], **settings)
+    return check_sampler(Chain(fault=fault), jnp.asarray([1, 2]), others=[Chain(0.5, fault=fault)], **settings)
 
 
 @cache
@@ -218,7 +234,7 @@ def without_driver():
 
 
 def test_a_sound_sampler_passes_all():
-    assert len(check_chain(driver=driver(""))) == 13
+    assert len(check_chain(driver=driver(""))) == 14
 
 
 @pytest.mark.parametrize(
@@ -228,7 +244,9 @@ def test_a_sound_sampler_passes_all():
         ("rate", "report"),
         ("cost", "report"),
         ("stale", "caches are fresh"),
+        ("number ignored", "every number is used"),
         ("one key twice", "keys are used once"),
+        ("one key for all", "keys are used once"),
         ("single", "float64"),
     ],
 )
@@ -240,13 +258,18 @@ def test_faults_of_a_sampler(fault, property):
     ("fault", "property"),
     [
         ("chunks", "chunks change nothing"),
-        ("thinning", "thinning keeps every second"),
-        ("cost", "thinning keeps every second"),
+        ("thinning", "thinning keeps every third"),
+        ("cost", "thinning keeps every third"),
         ("continued", "stopped and continued"),
     ],
 )
 def test_faults_of_a_driver(fault, property):
     assert reported(check_chain, driver=driver(fault), skip=without_driver()) == property
+
+
+def test_a_driver_that_uses_a_key_twice_is_found():
+    skip = without_driver() - {"keys are used once"}
+    assert reported(check_chain, driver=driver("key twice"), skip=skip) == "keys are used once"
 
 
 class Optimiser(eqx.Module):
@@ -265,6 +288,8 @@ class Optimiser(eqx.Module):
         rate = jnp.float32(rate) if self.fault == "dtype" else rate
         cast = (lambda m: m) if self.fault == "dtype" else (lambda m: m * jnp.asarray(1, m.dtype))
         number = jnp.asarray(rate)
+        if self.fault == "one key twice":
+            number = number + 0.01 * jax.random.normal(jax.random.key(0))
         updates = jax.tree.map(
             lambda m: -(number if self.fault == "dtype" else number.astype(m.dtype)) * cast(m), memory
         )
@@ -296,14 +321,15 @@ def check_descent(fault=""):
 
 
 def test_a_sound_optimiser_passes_all():
-    assert len(check_descent()) == 8
+    assert len(check_descent()) == 10
 
 
 @pytest.mark.parametrize(
     ("fault", "property"),
     [
         ("state", "state shapes"),
-        ("number ignored", "numbers are used"),
+        ("number ignored", "every number is used"),
+        ("one key twice", "keys are used once"),
         ("typed key", "saved and loaded"),
         ("dtype", "bfloat16"),
         ("cost", "report"),
@@ -331,8 +357,8 @@ class Solver(eqx.Module):
         first, second = jax.random.split(key)
         second = first if self.fault == "one key twice" else second
         draws = jax.random.normal(first, (2,), pde.dtype) + jax.random.normal(second, (2,), pde.dtype)
-        value = jnp.mean(draws) + self.shift.astype(pde.dtype)
-        value = jnp.asarray(1.0) if self.fault == "key ignored" else value
+        value = jnp.mean(draws) + (0.0 if self.fault == "number ignored" else self.shift.astype(pde.dtype))
+        value = 1.0 + self.shift if self.fault == "key ignored" else value
         value = value.astype(jnp.float32) if self.fault == "single" else value
         value = value * jnp.nan if self.fault == "nan" else value
         cost = 0 if self.fault == "cost" else 2
@@ -346,7 +372,7 @@ def check_solver(fault=""):
 
 
 def test_a_sound_solver_passes_all():
-    assert len(check_solver()) == 9
+    assert len(check_solver()) == 10
 
 
 @pytest.mark.parametrize(
@@ -356,6 +382,7 @@ def test_a_sound_solver_passes_all():
         ("single", "value"),
         ("cost", "report"),
         ("key ignored", "another key, other bits"),
+        ("number ignored", "every number is used"),
         ("one key twice", "keys are used once"),
     ],
 )
@@ -386,7 +413,7 @@ def check_loss(fault=""):
 
 
 def test_a_sound_loss_passes_all():
-    assert len(check_loss()) == 8
+    assert len(check_loss()) == 9
 
 
 @pytest.mark.parametrize(
@@ -418,7 +445,9 @@ class Trainer(eqx.Module):
     def step(self, state, one, two):
         loss, gradient = jax.value_and_grad(lambda m: jnp.mean((one @ m - two @ m - 1) ** 2))(state.online)
         finite = jnp.isfinite(loss)
-        moved = state.online - self.rate * gradient
+        moved = state.online - (0.1 if self.fault == "number ignored" else self.rate) * gradient
+        if self.fault == "one key twice":  # in every step
+            moved = moved + 0.01 * jax.random.normal(jax.random.key(0), moved.shape)
         online = moved if self.fault == "nan taken" else jnp.where(finite, moved, state.online)
         cost = len(one) if self.fault == "cost" else 2 * len(one)
         status = jnp.where(finite, int(Status.OK), int(Status.OK if self.fault == "status" else Status.DIVERGED))
@@ -432,7 +461,7 @@ def check_trainer(fault=""):
 
 
 def test_a_sound_trainer_passes_all():
-    assert len(check_trainer()) == 6
+    assert len(check_trainer()) == 8
 
 
 @pytest.mark.parametrize(
@@ -440,6 +469,8 @@ def test_a_sound_trainer_passes_all():
     [
         ("cost", "report"),
         ("typed key", "saved and loaded"),
+        ("number ignored", "every number is used"),
+        ("one key twice", "keys are used once"),
         ("status", "divergence"),
         ("nan taken", "divergence"),
     ],
@@ -483,7 +514,7 @@ def check_shrink(fault=""):
 
 
 def test_a_sound_recovery_passes_all():
-    assert len(check_shrink()) == 8
+    assert len(check_shrink()) == 9
 
 
 @pytest.mark.parametrize(
@@ -503,6 +534,7 @@ def test_faults_of_a_recovery(fault, property):
 class Knockoffs(eqx.Module):
     """Independent columns: any draw of the same law is a knockoff."""
 
+    spread: Any = 0.1
     fault: str = eqx.field(static=True, default="")
 
     def sample(self, key, x):
@@ -512,12 +544,12 @@ class Knockoffs(eqx.Module):
             key = jax.random.key(0)
         other = key if self.fault == "one key twice" else jax.random.fold_in(key, 1)
         draws = jax.random.normal(jax.random.fold_in(key, 0) if not self.fault else key, x.shape)
-        drawn = draws + 0.1 * jax.random.normal(other, x.shape)
+        drawn = draws + (0.1 if self.fault == "number ignored" else self.spread) * jax.random.normal(other, x.shape)
         return drawn[:, :1] if self.fault == "shape" else drawn
 
 
 def test_a_sound_knockoff_sampler_passes_all():
-    assert len(check_knockoff_sampler(Knockoffs(), np.zeros((5, 2)))) == 6
+    assert len(check_knockoff_sampler(Knockoffs(), np.zeros((5, 2)))) == 7
 
 
 @pytest.mark.parametrize(
@@ -526,11 +558,55 @@ def test_a_sound_knockoff_sampler_passes_all():
         ("copy", "table"),
         ("shape", "table"),
         ("key ignored", "another key, other bits"),
+        ("number ignored", "every number is used"),
         ("one key twice", "keys are used once"),
     ],
 )
 def test_faults_of_a_knockoff_sampler(fault, property):
-    assert reported(check_knockoff_sampler, Knockoffs(fault), np.zeros((5, 2))) == property
+    assert reported(check_knockoff_sampler, Knockoffs(0.1, fault), np.zeros((5, 2))) == property
+
+
+def test_a_key_used_twice_while_a_knockoff_sampler_is_fitted_is_found():
+    def fitted(key):
+        return Knockoffs(0.1 + 0 * (jax.random.uniform(key) + jax.random.normal(key)))
+
+    assert reported(check_knockoff_sampler, fitted, np.zeros((5, 2))) == "keys are used once"
+
+
+def mean_of_normals(fault=""):
+    def function(key):
+        draws = 1.0 + jax.random.normal(key, (16,))
+        error = jnp.std(draws, ddof=1) / (1.0 if fault == "root" else 4.0)
+        error = error * (-1.0 if fault == "sign" else 1.0)
+        return draws.sum() / (14.0 if fault == "biased" else 16.0), error
+
+    return function
+
+
+def test_faults_of_a_standard_error():
+    assert len(check_standard_error(mean_of_normals(), exact=1.0)) == 3
+    for fault, property in (
+        ("root", "spread is the standard error"),
+        ("sign", "errors are positive"),
+        ("biased", "right on average"),
+    ):
+        assert reported(check_standard_error, mean_of_normals(fault), exact=1.0) == property
+
+
+COUNT = iter(range(9))
+RANDOM_FUNCTIONS = {
+    "": lambda key: jax.random.normal(key),
+    "keys are used once": lambda key: jax.random.normal(key) + jax.random.uniform(key),
+    "same key, same bits": lambda key: jax.random.normal(key) + next(COUNT),
+    "another key, other bits": lambda key: 0.0 * jax.random.normal(key),
+}
+
+
+def test_faults_of_a_random_function():
+    assert len(check_random_function(RANDOM_FUNCTIONS[""])) == 3
+    for property, function in RANDOM_FUNCTIONS.items():
+        if property:
+            assert reported(check_random_function, function, name="toy") == property
 
 
 def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():

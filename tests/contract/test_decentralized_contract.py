@@ -29,10 +29,14 @@ ROWS = {
     "defacto": lambda rate: DeFacto(Gossip(ring(4)), rate),
     "all-reduce": lambda rate: AllReduceSGD(Gossip(ring(4)), rate),
 }
+# The table of neighbours is for networks with an axis. The ends of the spectrum are for averages over several rounds,
+# which DeTAG alone takes; DeFacto and all-reduce average exactly, by the graph alone.
+UNUSED = dict.fromkeys(ROWS, (".table", ".ends")) | dict.fromkeys(("detag", "detag-adam"), (".table",))
+UNUSED |= dict.fromkeys(("defacto", "all-reduce"), (".table", ".ends", ".matrix", ".kappa"))
 TYPES = {type(make(0.1)) for make in ROWS.values()}
 PARAMS = {"a": jnp.arange(8.0).reshape(4, 2), "b": jnp.ones(4)}
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_contract(name):
-    check_decentralized_optimiser(ROWS[name], PARAMS)
+    check_decentralized_optimiser(ROWS[name], PARAMS, unused=UNUSED[name])

@@ -64,6 +64,9 @@ ROWS = {
     "rtrl-done": lambda unroll: RTRL(Ending(unroll.friction), **(WORKERS | {"horizon": None})),
 }
 TYPES = {type(make(Swing())) for make in ROWS.values()}
+# Inner steps of a step: 2 signs, 3 pairs, 2 steps a truncation; whole episodes, one more beside the pairs, or workers.
+COSTS = {"full-es": 2 * 3 * 6, "truncated-es": (2 * 3 + 1) * 2, "pes-analytic": (2 * 3 + 1) * 2}
+COSTS |= {"truncated-backprop": 3 * 2, "rtrl": 3 * 2, "rtrl-done": 3 * 2}
 THETA = {"start": jnp.asarray(1.0), "push": jnp.asarray([0.2, -0.1])}
 
 
@@ -75,7 +78,9 @@ def test_contract(name):
     if hasattr(estimator, "sigma"):
         others.append(eqx.tree_at(lambda e: e.sigma, estimator, jnp.asarray(0.3)))
     pairs = hasattr(estimator, "num_pairs")
-    check_gradient_estimator(estimator, THETA, others=others, shared_keys=2 if pairs else 1)
+    check_gradient_estimator(
+        estimator, THETA, others=others, cost=COSTS.get(name, 2 * 3 * 2), shared_keys=2 if pairs else 1
+    )
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -20,8 +20,8 @@ ROWS = {
     "monte-carlo": lambda _: MonteCarlo(64, 3, form="exponential"),
 }
 TYPES = {type(make(0.1)) for make in ROWS.values()}
-# Each of these compiles a second program of seconds; one row has them always.
-OVER_KEYS = ("vmap over keys is a loop", "keys are used once")
+# It compiles a second program of seconds; two rows have it always.
+OVER_KEYS = ("vmap over keys is a loop",)
 ALWAYS = {"monte-carlo", "explicit"}
 DOUBLE = {"implicit", "explicit", "salsa"}  # refuse single precision, in words
 
@@ -37,7 +37,8 @@ def test_contract(name, pde):
     with jax.enable_x64(True):
         solver, other = ROWS[name](0.01), ROWS[name](0.02)
     skip = () if name in ALWAYS else OVER_KEYS
-    check_pde_solver(solver, pde, others=[other], single=name not in DOUBLE, skip=skip)
+    # Where iterations end is a whole number, which a tolerance a little smaller does not move.
+    check_pde_solver(solver, pde, others=[other], single=name not in DOUBLE, unused=(".tolerance",), skip=skip)
 
 
 @pytest.mark.slow
@@ -45,4 +46,4 @@ def test_contract(name, pde):
 def test_over_keys(name, pde):
     with jax.enable_x64(True):
         solver = ROWS[name](0.01)
-    assert set(OVER_KEYS) <= set(check_pde_solver(solver, pde, single=False))
+    assert set(OVER_KEYS) <= set(check_pde_solver(solver, pde, single=False, unused=(".tolerance",)))

@@ -41,4 +41,5 @@ TYPES = {type(attack) for attack, *_ in ATTACKS.values()}
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack(name):
     attack, other, cost = ATTACKS[name]
-    check_attack(attack, IMAGES, LABELS, others=[other], cost=cost)
+    # Three draws seldom fall between two probabilities.
+    check_attack(attack, IMAGES, LABELS, others=[other], cost=cost, unused=(".probability",))

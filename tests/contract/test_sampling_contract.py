@@ -41,11 +41,18 @@ ROWS = {
 }
 TYPES = {type(kernel) for kernel in ROWS.values()}
 SPINS = LATTICE.start(jax.random.key(7))
+# Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
+# centre and a value of each site; a site and its neighbours; two replicas.
+COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
 # Options of kernels that are here already: every row compiles programs of its own.
 VARIANTS = {"gwg-3", "dula"}
 DRIVEN = {"gibbs-systematic"}  # whose state says which site is next: the strictest for a driver
 # A state of several replicas is no function of its position, which is the first one's; it has a test of its own.
 UNCACHED = {"parallel-tempering": ("caches are fresh",)}
+
+
+# Tempering gives its kernel the temperature of every replica.
+UNUSED = {"parallel-tempering": (".kernel.inverse_temperature",)}
 
 
 def _hotter(kernel):
@@ -60,16 +67,18 @@ def _hotter(kernel):
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in ROWS])
 def test_contract(name):
     kernel = ROWS[name]
-    driver = run if name in DRIVEN else None
-    check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, skip=UNCACHED.get(name, ()))
+    driver, cost = run if name in DRIVEN else None, COSTS.get(name, 1)
+    more = {"cost": cost, "unused": UNUSED.get(name, ()), "skip": UNCACHED.get(name, ())}
+    check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, **more)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in DRIVEN])
 def test_the_driver_changes_no_sample(name):
     kernel = ROWS[name]
-    others = set(check_sampler(kernel, SPINS, skip=UNCACHED.get(name, ()))) | set(UNCACHED.get(name, ()))
-    assert len(check_sampler(kernel, SPINS, driver=run, skip=others)) == 3
+    skip, unused = UNCACHED.get(name, ()), UNUSED.get(name, ())
+    others = {*check_sampler(kernel, SPINS, skip=skip, unused=unused), *skip} - {"keys are used once"}
+    assert len(check_sampler(kernel, SPINS, driver=run, skip=others)) == 4
 
 
 def test_replicas_cache_what_their_positions_give():

@@ -39,4 +39,5 @@ TYPES = {LocalizedTraining}
 def test_block_trainer(name):
     rule, options, other = ROWS[name]
     trainer, changed = (LocalizedTraining(Fixed(2), rule, OPTIMISER, **more) for more in (options, options | other))
-    check_block_trainer(trainer, BLOCKS, BATCH, others=[changed])
+    # On one batch the loss never rises.
+    check_block_trainer(trainer, BLOCKS, BATCH, others=[changed], unused=(".rising",))

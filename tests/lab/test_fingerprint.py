@@ -15,11 +15,11 @@ import pytest
 
 import laureate
 import toys
-from laureate.lab.claim import Arm, Claim, Scale
+from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 from laureate.lab.running import fingerprint as module
 from laureate.lab.running.definitions import program
 from laureate.lab.running.fingerprint import SETTINGS, fingerprint, used_versions
-from laureate.lab.running.plan import plan
+from laureate.lab.running.plan import Selection, plan
 from laureate.papers import all_papers
 
 MINE = '''
@@ -31,6 +31,7 @@ def trial():
 '''
 PACKAGE = Path(laureate.__file__).parent
 EXPERIMENTS = {f"{paper.id}/{each.name}": each for paper in all_papers() for each in paper.experiments}
+PAPER_OF = {f"{paper.id}/{each.name}": paper for paper in all_papers() for each in paper.experiments}
 # Prints the fingerprint of every cell of every paper.
 ALL_CELLS = """
 import json
@@ -120,48 +121,124 @@ def with_scale(**changes) -> dict:
     return {"scales": {"smoke": Scale(**{"seeds": 10, "block": 5, "draws": 8} | changes)}}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        with_arm(shift=0.5),
-        with_arm(shift=0),
-        with_arm(more=1),
-        with_scale(draws=9),
-        with_scale(more=1.0),
-        with_scale(block=10),
-        with_scale(problem={"offset": 1.0}),
-        with_scale(compilation="thorough"),
-        {"trial": "broken"},
-        {"problem": ""},
-        {"x64": True},
-        {"over_seeds": "loop"},
-    ],
-)
+# Every field of what is declared, changed: those that reach the trial move its cells, the others do not. An entry a
+# field, so that a new one is either hashed or said to be no part of what is computed.
+REACH = {
+    Arm: {"name": [], "settings": [with_arm(shift=0.5), with_arm(shift=0), with_arm(shift=False), with_arm(more=1)]},
+    Scale: {
+        "block": [with_scale(block=10)],
+        "problem": [with_scale(problem={"offset": 1.0})],
+        "compilation": [with_scale(compilation="thorough"), with_scale(compilation="lightest")],
+        "settings": [with_scale(draws=9), with_scale(draws=8.0), with_scale(more=1.0)],
+    },
+    Experiment: {
+        "name": [{"name": "another"}],
+        "trial": [{"trial": "broken"}],
+        "arms": [],
+        "scales": [],
+        "problem": [{"problem": ""}],
+        "over_seeds": [{"over_seeds": "loop"}],
+        "x64": [{"x64": True}],
+    },
+}
+DO_NOT_REACH = {
+    Arm: {"label": [with_arm(label="another label")]},
+    # That more seeds only add cells stands below.
+    Scale: {"cost": [with_scale(cost=99.0)], "seeds": [], "compilation": [with_scale(compilation="light")]},
+    Experiment: {
+        "title": [{"title": "Another title"}],
+        "claims": [
+            {"claims": (dataclasses.replace(toys.BETTER, statement="other words", reported="7 %", role="check"),)},
+            {"claims": (*toys.experiment().claims, Claim("new", "s", "loss", "ours", "theirs", role="check"))},
+        ],
+        "accepts": [{"accepts": ("offset", "more")}],
+        "deviations": [{"deviations": ("Another.",)}],
+        "curves": [{"curves": ()}],
+        "data": [{"data": ("digits",)}],
+        "over": [{"over": "data sets"}],
+        "guards": [{"guards": (Guard("limit", "loss", low=0.0),)}],
+        "arms": [{"arms": toys.ARMS[:2], "claims": (toys.BETTER,)}],
+    },
+}
+
+
+def all_changes(table: dict) -> list[dict]:
+    return [changes for fields in table.values() for each in fields.values() for changes in each]
+
+
+def test_every_field_is_hashed_or_said_not_to_reach_the_trial():
+    for kind in (Arm, Scale, Experiment):
+        declared = {field.name for field in dataclasses.fields(kind)}
+        assert declared == set(REACH[kind]) | set(DO_NOT_REACH[kind]), kind
+
+
+@pytest.mark.parametrize("changes", all_changes(REACH))
 def test_everything_that_reaches_the_trial_moves_its_cells(changes):
     assert not set(cells_of()) & set(cells_of(**changes))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        with_arm(label="another label"),
-        with_scale(cost=99.0),
-        with_scale(compilation="light"),
-        {"title": "Another title"},
-        {"claims": (dataclasses.replace(toys.BETTER, statement="other words", reported="7 %", role="check"),)},
-        {"claims": (*toys.experiment().claims, Claim("new", "s", "loss", "ours", "theirs", role="check"))},
-        {"deviations": ("Another.",)},
-        {"accepts": ("offset", "more")},
-        {"curves": ()},
-        {"arms": toys.ARMS[:2], "claims": (toys.BETTER,)},
-    ],
-)
+@pytest.mark.parametrize("changes", all_changes(DO_NOT_REACH))
 def test_what_does_not_reach_the_trial_does_not(changes):
     assert cells_of() == cells_of(**changes)
 
 
 def test_more_seeds_do_not():
     assert set(cells_of()) == set(cells_of(**with_scale(seeds=20)))
+
+
+# What two cells of one fingerprint may differ in: which seeds, and words that no trial reads.
+FREE = {"start", "scale", "problem", "accepts"}
+
+
+def test_cells_of_one_fingerprint_are_the_same_work():
+    """Of all declarations of all papers and of every change above; a user's own problem is another reference."""
+    toy = [toys.experiment(**changes) for changes in [{}, *all_changes(REACH), *all_changes(DO_NOT_REACH)]]
+    cells = [cell for one in toy for cell in plan(toys.selections(toys.paper(one)), "smoke")]
+    own = f"{toys.TRIALS}:Bowl"
+    cells += [cell for one in toy for cell in plan(toys.selections(toys.paper(one)), "smoke", problem=own)]
+    for paper in all_papers():
+        for experiment in paper.experiments:
+            chosen = [Selection(paper, experiment, experiment.claims)]
+            cells += [cell for scale in experiment.scales for cell in plan(chosen, scale, seeds=1)]
+    work: dict[str, dict] = {}
+    for cell in cells:
+        fields = {name: value for name, value in dataclasses.asdict(cell).items() if name not in FREE}
+        assert work.setdefault(cell.fingerprint, fields) == fields, cell.name
+
+
+def other(value):
+    """Another value of the same type."""
+    if isinstance(value, tuple | list):
+        return (*value[:-1], other(value[-1])) if value else (1,)
+    return not value if isinstance(value, bool) else f"{value}-" if isinstance(value, str) else value + 1
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_setting_of_every_paper_moves_its_cells(name):
+    """Each setting of an arm, of the scale and of its problem on its own, and one that is left out."""
+    experiment = EXPERIMENTS[name]
+    scale, arm = experiment.scales["tiny"], experiment.arms[0]
+
+    def hash_of(arm=arm, scale=scale):
+        changed = dataclasses.replace(
+            experiment, arms=(arm, *experiment.arms[1:]), scales={"tiny": scale}, guards=(), data=()
+        )
+        whole = dataclasses.replace(PAPER_OF[name], experiments=(changed,))
+        return plan([Selection(whole, changed, changed.claims)], "tiny", seeds=1)[0].fingerprint
+
+    def scaled(problem=scale.problem, **settings):
+        return Scale(scale.seeds, scale.block, scale.cost, problem, scale.compilation, **settings)
+
+    found = [hash_of()]
+    for settings, make in (
+        (arm.settings, lambda **new: {"arm": Arm(arm.name, arm.label, **new)}),
+        (scale.settings, lambda **new: {"scale": scaled(**new)}),
+        (scale.problem, lambda **new: {"scale": scaled(new, **scale.settings)}),
+    ):
+        for key, value in settings.items():
+            rest = {other: kept for other, kept in settings.items() if other != key}
+            found += [hash_of(**make(**rest | {key: other(value)})), hash_of(**make(**rest))]
+    assert len(set(found)) == len(found)
 
 
 # -- the package grows -----------------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
+from laureate.testing._errors import check_standard_error
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
+from laureate.testing._random import check_random_function
 from laureate.testing._recovery import check_recovery_solver
 from laureate.testing._representation import check_representation_loss, check_representation_trainer
 from laureate.testing._robustness import check_attack
@@ -31,9 +33,11 @@ __all__ = [
     "check_knockoff_sampler",
     "check_pde_solver",
     "check_quantizer",
+    "check_random_function",
     "check_recovery_solver",
     "check_representation_loss",
     "check_representation_trainer",
     "check_sampler",
+    "check_standard_error",
     "pairwise",
 ]

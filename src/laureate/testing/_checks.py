@@ -11,7 +11,7 @@ import numpy as np
 
 from laureate.testing._keys import KeyRecorder
 
-__all__ = ["Check", "ContractError", "Program", "describe", "numbers_as_arrays", "same_bits"]
+__all__ = ["Check", "ContractError", "Program", "describe", "every_number_is_used", "numbers_as_arrays", "same_bits"]
 
 # These programs run for milliseconds, so the compiler need not optimise.
 QUICK = {"xla_backend_optimization_level": 0}
@@ -159,6 +159,30 @@ def no_retrace(check: Check, program: Program, calls: Sequence[Callable[[], Any]
 def numbers_as_arrays(method: Any) -> Any:
     """The same with Python's floats as arrays: traced, where a float would be compiled in."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, method)
+
+
+def every_number_is_used(
+    check: Check, method: Any, compute: Callable[[Any], Any], unused: Collection[str] = ()
+) -> None:
+    """Each floating leaf of the method, changed on its own, changes what is computed.
+
+    unused: ends of paths (``".tolerance"``) of numbers that rightly change nothing here.
+    """
+    if not check.wants("every number is used"):
+        return
+    before = compute(method)
+    leaves, structure = jax.tree_util.tree_flatten_with_path(method)
+    for place, (path, leaf) in enumerate(leaves):
+        name = jax.tree_util.keystr(path)
+        if not eqx.is_inexact_array(leaf) or leaf.size == 0 or name.endswith(tuple(unused)):
+            continue
+        changed = [one for _, one in leaves]
+        # Entries by different factors: a common one leaves ratios, and with them many results, as they were.
+        factors = np.linspace(0.8, 0.5, leaf.size).reshape(leaf.shape)
+        changed[place] = jnp.asarray(np.where(np.asarray(leaf) == 0, 0.1, factors * leaf), leaf.dtype)
+        same = same_bits(compute(jax.tree.unflatten(structure, changed)), before)
+        remedy = "Is it read, and handed on? Name it in `unused` where it rightly changes nothing here."
+        check.require(not same, f"another result for another number at {name}", "the same", remedy)
 
 
 def is_key(leaf: Any) -> bool:

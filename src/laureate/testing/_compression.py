@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from laureate.testing._checks import Check, Program
+from laureate.testing._checks import Check, Program, keys_used_once
+from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_quantizer"]
 
@@ -23,7 +24,7 @@ def check_quantizer(
     Properties: codes are whole numbers of ``bits`` bits, ``count`` of them; decoding keeps the shape and is finite;
     what is quantised stays so when it is quantised again; stored parameters decode as they did; a block's mask covers
     the weights whose values its code decides, and no others; weights in range let a gradient pass, and what is fitted
-    to is in range; no retrace with other weights.
+    to is in range; no key is consumed twice; no retrace with other weights.
     """
     check = Check(type(quantizer).__name__, skip)
     quantizer.check("weight", shape)
@@ -42,7 +43,9 @@ def check_quantizer(
         return codes, seen, again, quantizer.decode(codes, restored, shape), restored, (other, mask), reach
 
     program = Program(whole)
-    codes, seen, again, after, restored, (other, mask), (inside, excess) = program(jax.random.key(0), weights)
+    with KeyRecorder() as recorder:
+        codes, seen, again, after, restored, (other, mask), (inside, excess) = program(jax.random.key(0), weights)
+        keys_used_once(check, recorder)
     if check.wants("codes"):
         fine = codes.shape == (count,) and jnp.issubdtype(codes.dtype, jnp.integer)
         remedy = "encode gives one row of integers, `count(shape)` of them."

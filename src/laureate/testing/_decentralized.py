@@ -9,7 +9,19 @@ import numpy as np
 import optax
 
 from laureate._core import Status
-from laureate.testing._checks import Check, Program, describe, inexact_types, no_retrace, row, same_bits
+from laureate.testing._checks import (
+    Check,
+    Program,
+    describe,
+    every_number_is_used,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    row,
+    same_bits,
+)
+from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_decentralized_optimiser"]
 
@@ -17,7 +29,12 @@ ROUNDS = 8
 
 
 def check_decentralized_optimiser(
-    make: Callable[[Any], Any], params: Any, *, rates: tuple[float, float] = (0.1, 0.2), skip: Collection[str] = ()
+    make: Callable[[Any], Any],
+    params: Any,
+    *,
+    rates: tuple[float, float] = (0.1, 0.2),
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init(params) -> state`` and ``update(grads, state, params) -> (updates, state)`` over stacked trees.
 
@@ -25,14 +42,15 @@ def check_decentralized_optimiser(
         make: from a learning rate, a number or a traced one, to the optimiser.
         params: what all nodes hold: a tree of arrays with a leading axis of nodes, not all equal.
         rates: two learning rates at which a quadratic does not blow up.
+        unused: numbers of the optimiser that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
-    Properties: parameters and state keep their shapes; another rate changes the result and compiles nothing; saved and
-    loaded, it goes on as if it had not been stopped; vmap over rates is a loop; parameters in double or half precision
-    stay so; ``inspect`` reports the bytes that ``sent`` counts, consensus and status as computed apart, and sees a node
-    that is not finite.
+    Properties: parameters and state keep their shapes; another rate changes the result and compiles nothing; every
+    number of the optimiser is used and no key twice; saved and loaded, it goes on as if it had not been stopped; vmap
+    over rates is a loop; parameters in double or half precision stay so; ``inspect`` reports the bytes that ``sent``
+    counts, consensus and status as computed apart, and sees a node that is not finite.
     """
-    optimiser, other = make(rates[0]), make(rates[1])
+    optimiser, other = (numbers_as_arrays(make(rate)) for rate in rates)
     check = Check(type(optimiser).__name__, skip)
 
     def update(optimiser, state, params):
@@ -48,9 +66,12 @@ def check_decentralized_optimiser(
             params, state = program(which, state, params)
         return params, state
 
-    whole, last = run(ROUNDS)
+    with KeyRecorder() as recorder:
+        whole, last = run(ROUNDS)
+        keys_used_once(check, recorder)
     check.fixed_shapes((params, optimiser.init(params)), (whole, last))
     no_retrace(check, program, [lambda: run(2), lambda: run(1, which=other)], 1)
+    every_number_is_used(check, optimiser, lambda which: run(ROUNDS, which=which)[0], unused)
     if check.wants("numbers are used"):
         check.require(
             not same_bits(run(ROUNDS, which=other)[0], whole), "other parameters at another rate", "the same", ""

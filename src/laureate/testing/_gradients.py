@@ -13,6 +13,7 @@ from laureate.testing._checks import (
     Check,
     Program,
     describe,
+    every_number_is_used,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -26,6 +27,7 @@ from laureate.testing._keys import KeyRecorder
 __all__ = ["check_gradient_estimator"]
 
 STEPS = 4
+START = 2**20  # folded into a walk's key for init; a step's number is smaller
 
 
 def check_gradient_estimator(
@@ -36,6 +38,7 @@ def check_gradient_estimator(
     cost: int | None = None,
     shared_keys: int = 1,
     rtol: float = 2e-3,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init(key, theta) -> state`` and ``step(key, theta, state) -> (gradient, state, info)``.
@@ -47,12 +50,14 @@ def check_gradient_estimator(
         cost: what ``info.cost`` must be at every step; without it, any positive number will do.
         shared_keys: how many particles draw from one key on purpose: 2 for antithetic pairs.
         rtol: how far a gradient under vmap may be from that of a loop, of its largest entry; sums change their order.
+        unused: numbers of the estimator that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: the gradient is like theta and not zero; status, cost and loss are set; the state keeps its shapes; no
-    retrace on a second call nor with another number; the same key gives the same bits, another key others; saved and
-    loaded, it goes on as if it had not been stopped; vmap over keys is a loop; no key is consumed twice; theta in
-    double or half precision gives gradients of its type.
+    retrace on a second call nor with another number; every number of the estimator changes the gradients; the same key
+    gives the same bits, another key others; saved and loaded, it goes on as if it had not been stopped; vmap over keys
+    is a loop; no key is consumed twice, those of init included; theta in double or half precision gives gradients of
+    its type.
     """
     check = Check(type(estimator).__name__, skip)
     estimator, others = numbers_as_arrays(estimator), [numbers_as_arrays(other) for other in others]
@@ -62,7 +67,7 @@ def check_gradient_estimator(
     def walk(number, key=3, which=estimator, state=None, start=0):
         """The gradients and reports of ``number`` steps from ``start`` on, and the last state."""
         key = jax.random.key(key)
-        state = init(which, key) if state is None else state
+        state = init(which, jax.random.fold_in(key, START)) if state is None else state
         gradients, infos = [], []
         for index in range(start, start + number):
             gradient, state, info = step(which, jax.random.fold_in(key, index), state)
@@ -74,6 +79,7 @@ def check_gradient_estimator(
     _gradient(check, whole, theta)
     _report(check, infos, cost)
     check.fixed_shapes(init(estimator, jax.random.key(3)), last)
+    every_number_is_used(check, estimator, lambda which: walk(STEPS, which=which)[:2], unused)
     calls = [lambda: walk(1), *(lambda other=other: walk(1, which=other) for other in others)]
     no_retrace(check, step, calls, len(others))
     _bits(check, walk, whole, others)
@@ -82,7 +88,7 @@ def check_gradient_estimator(
         rest, _, _ = walk(STEPS - STEPS // 2, state=check.saved(state), start=STEPS // 2)
         remedy = "All that the next step needs belongs into the state, and nothing else may be remembered."
         check.bits(first + rest, whole, "the steps after loading to be those of one go", remedy)
-    _over_keys(check, estimator, theta, init, walk, rtol, shared_keys)
+    _over_keys(check, estimator, theta, walk, rtol, shared_keys)
     _precisions(check, estimator, theta)
     return check.finish()
 
@@ -129,9 +135,8 @@ def _bits(check: Check, walk: Any, whole: list, others: Sequence[Any]) -> None:
             check.require(not same, "other gradients from another number", "the same", "Is the number used?")
 
 
-def _over_keys(
-    check: Check, estimator: Any, theta: Any, init: Program, walk: Any, rtol: float, shared_keys: int
-) -> None:
+def _over_keys(check: Check, estimator: Any, theta: Any, walk: Any, rtol: float, shared_keys: int) -> None:
+    """Two walks from init on, in one program: as each alone, and all their keys, those of init too, used once."""
     vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
     if not (vmap or keys_once):
         return
@@ -139,21 +144,26 @@ def _over_keys(
     keys = [jax.random.key(5), jax.random.key(6)]
     with KeyRecorder() as recorder:
 
-        def step(arrays, keys, states):
+        def every(arrays, keys):
             each = eqx.combine(arrays, rest)
-            return jax.vmap(lambda key, state: each.step(key, theta, state))(keys, states)
 
-        together, program, gradients = stacked([init(estimator, key) for key in keys]), Program(step), []
-        for index in range(STEPS):
-            now = jnp.stack([jax.random.fold_in(key, index) for key in keys])
-            gradient, together, _ = program(arrays, now, together)
-            gradients.append(gradient)
+            def step(key, state, index):
+                gradient, state, _ = each.step(jax.random.fold_in(key, index), theta, state)
+                return state, gradient
+
+            def one(key):
+                start = each.init(jax.random.fold_in(key, START), theta)
+                return jax.lax.scan(lambda state, index: step(key, state, index), start, jnp.arange(STEPS))[1]
+
+            return jax.vmap(one)(keys)
+
+        gradients = Program(every)(arrays, jnp.stack(keys))
     if vmap:
         check.wants("vmap over keys is a loop")
         remedy = "Under vmap both branches of a cond run: is a state changed where it should not be?"
         for number in range(2):
             alone = walk(STEPS, key=5 + number)[0]
-            check.close(row(gradients, number), alone, rtol, "the gradients of a loop", remedy)
+            check.close(row(gradients, number), stacked(alone), rtol, "the gradients of a loop", remedy)
     keys_used_once(check, recorder, shared_keys)
 
 

@@ -11,6 +11,7 @@ from laureate._core import Status
 from laureate.testing._checks import (
     Check,
     Program,
+    every_number_is_used,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -29,6 +30,7 @@ def check_pde_solver(
     others: Sequence[Any] = (),
     single: bool = True,
     rtol: float = 1e-6,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``run(key, pde) -> solution`` with ``solution.v0``, the value at the start, in double precision.
@@ -38,15 +40,17 @@ def check_pde_solver(
         others: the same solver with other numbers; each must compile nothing.
         single: whether it must work in single precision too, as far as shapes tell.
         rtol: how far V(0, x0) under vmap may be from that of a loop.
+        unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: the value is a finite number of the equation's type; cost and status are set; the same key gives the
-    same bits, another others; no retrace on a second call nor for another number; vmap over keys is a loop; no key is
-    consumed twice; all arrays of a solution can be saved and loaded.
+    same bits, another others; no retrace on a second call nor for another number; every number of the solver changes
+    the solution; vmap over keys is a loop; no key is consumed twice; all arrays of a solution can be saved and loaded.
     """
     check = Check(type(solver).__name__, skip)
     with jax.enable_x64(True):
-        _in_double(check, numbers_as_arrays(solver), pde, [numbers_as_arrays(other) for other in others], rtol)
+        changed = [numbers_as_arrays(other) for other in others]
+        _in_double(check, numbers_as_arrays(solver), pde, changed, rtol, unused)
     if single and check.wants("float32"):
         narrow = jax.tree.map(lambda leaf: _narrowed(leaf), (numbers_as_arrays(solver), pde))
         with jax.enable_x64(False):
@@ -62,11 +66,15 @@ def _narrowed(leaf: Any) -> Any:
     return np.asarray(leaf, np.float32) if is_float else leaf
 
 
-def _in_double(check: Check, solver: Any, pde: Any, others: Sequence[Any], rtol: float) -> None:
+def _in_double(
+    check: Check, solver: Any, pde: Any, others: Sequence[Any], rtol: float, unused: Collection[str]
+) -> None:
     arrays = lambda solution: eqx.filter(solution, eqx.is_array)  # noqa: E731
     program = Program(lambda key, solver: solver.run(key, pde))
     keys = [jax.random.key(3), jax.random.key(4)]
-    first, second = (program(key, solver) for key in keys)
+    with KeyRecorder() as recorder:
+        first, second = (program(key, solver) for key in keys)
+        keys_used_once(check, recorder)
     if check.wants("value"):
         v0 = check.attribute(first, "v0", "A solution has v0, the value at (0, x0).")
         fits = v0.shape == () and v0.dtype == np.float64 and np.isfinite(v0)
@@ -84,6 +92,7 @@ def _in_double(check: Check, solver: Any, pde: Any, others: Sequence[Any], rtol:
         [lambda: program(keys[1], solver), *(lambda o=o: program(keys[0], o) for o in others)],
         len(others),
     )
+    every_number_is_used(check, solver, lambda which: arrays(program(keys[0], which)), unused)
     if check.wants("same key, same bits"):
         check.bits(arrays(program(keys[0], solver)), arrays(first), "the same solution from the same key", "")
     if check.wants("another key, other bits"):
@@ -92,15 +101,9 @@ def _in_double(check: Check, solver: Any, pde: Any, others: Sequence[Any], rtol:
         )
     if check.wants("saved and loaded"):
         check.bits(arrays(check.saved(arrays(first))), arrays(first), "what was saved", "")
-    vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
-    if not (vmap or keys_once):
-        return
-    numbers, rest = eqx.partition(solver, eqx.is_array)
-    with KeyRecorder() as recorder:
+    if check.wants("vmap over keys is a loop"):
+        numbers, rest = eqx.partition(solver, eqx.is_array)
         every = lambda keys, numbers: jax.vmap(lambda k: eqx.combine(numbers, rest).run(k, pde).v0)(keys)  # noqa: E731
         together = Program(every)(jax.numpy.stack(keys), numbers)
-    if vmap:
-        check.wants("vmap over keys is a loop")
         alone = jax.numpy.stack([first.v0, second.v0])
         check.close(together, alone, rtol, "the values of a loop", "Does a loop end for all when it ends for one?")
-    keys_used_once(check, recorder)

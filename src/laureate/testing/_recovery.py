@@ -9,13 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
-from laureate.testing._checks import Check, Program, inexact_types, no_retrace, numbers_as_arrays, same_bits
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    inexact_types,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
 
 __all__ = ["check_recovery_solver"]
 
 
 def check_recovery_solver(
-    solver: Any, signals: Any, *, others: Sequence[Any] = (), rtol: float = 1e-4, skip: Collection[str] = ()
+    solver: Any,
+    signals: Any,
+    *,
+    others: Sequence[Any] = (),
+    rtol: float = 1e-4,
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``solve(b) -> (codes, info)`` and ``solver(b) -> codes`` for a batch of signals b, one a row.
 
@@ -24,12 +38,13 @@ def check_recovery_solver(
         signals: at least three, finite, float32.
         others: the same solver with other numbers; each must differ and compile nothing.
         rtol: how far the codes of one signal alone may be from those in a batch.
+        unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: finite codes, a row a signal; cost and status set, and the residual as recomputed; no retrace on a
-    second call nor with another number; the same signals give the same bits; a signal's code does not depend on the
-    others, nor on their order; a signal that is not finite is reported and leaves the others alone; double precision
-    stays so.
+    second call nor with another number; every number of the solver is used; the same signals give the same bits; a
+    signal's code does not depend on the others, nor on their order; a signal that is not finite is reported and leaves
+    the others alone; double precision stays so.
     """
     check = Check(type(solver).__name__, skip)
     solver, others = numbers_as_arrays(solver), [numbers_as_arrays(other) for other in others]
@@ -52,6 +67,7 @@ def check_recovery_solver(
     if others and check.wants("numbers are used"):
         for other in others:
             check.require(not same_bits(program(other, b)[0], codes), "other codes", "the same", "Is the number used?")
+    every_number_is_used(check, solver, lambda which: program(which, b), unused)
     if check.wants("same signals, same bits"):
         check.bits(program(solver, b)[0], codes, "the same codes from the same signals", "")
     if check.wants("signals do not see each other"):

@@ -9,7 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
-from laureate.testing._checks import Check, Program, inexact_types, no_retrace, numbers_as_arrays, same_bits
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
+from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_representation_loss", "check_representation_trainer"]
 
@@ -28,7 +38,8 @@ def check_representation_loss(
         skip: properties to leave out: those in the list that is returned.
 
     Properties: one finite number of the outputs' type; no retrace; the order of the examples does not matter, nor (if
-    ``symmetric``) that of the views; its gradient is its slope; vmap over batches is a loop.
+    ``symmetric``) that of the views; every number changes the loss; its gradient is its slope; vmap over batches is a
+    loop.
     """
     check = Check(getattr(loss, "__name__", type(loss).__name__), skip)
     loss, others = numbers_as_arrays(loss), [numbers_as_arrays(other) for other in others]
@@ -45,6 +56,7 @@ def check_representation_loss(
     if others and check.wants("numbers are used"):
         for other in others:
             check.require(not same_bits(program(other, z1, z2)[0], value), "another loss", "the same", "Is it used?")
+    every_number_is_used(check, loss, lambda which: program(which, z1, z2))
     if check.wants("order of examples"):
         order = np.random.default_rng(1).permutation(BATCH)
         moved = program(loss, z1[order], z2[order])[0]
@@ -81,24 +93,33 @@ def _slope(check: Check, loss: Any, z1: Any, z2: Any, gradient: Any, direction: 
 
 
 def check_representation_trainer(
-    trainer: Any, model: Any, views: tuple[Any, Any], *, others: Sequence[Any] = (), skip: Collection[str] = ()
+    trainer: Any,
+    model: Any,
+    views: tuple[Any, Any],
+    *,
+    others: Sequence[Any] = (),
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init(key, model) -> state`` and ``step(state, view1, view2) -> (state, info)``.
 
     Arguments:
         trainer: an Equinox module. model: what it trains. views: two batches with a leading axis of examples.
         others: the same trainer with other numbers; each must compile nothing.
+        unused: numbers of the trainer that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: the state keeps its shapes and the model moves; loss, spread, cost (examples of both views) and status
-    are set; no retrace; the same start gives the same bits; saved and loaded it goes on as if it had not been stopped;
-    views that are not finite are reported as DIVERGED and leave the model as it was.
+    are set; no retrace; every number of the trainer is used and no key twice; the same start gives the same bits; saved
+    and loaded it goes on as if it had not been stopped; views that are not finite are reported as DIVERGED and leave
+    the model as it was.
     """
     check = Check(f"{type(trainer).__name__}", skip)
     trainer, others = numbers_as_arrays(trainer), [numbers_as_arrays(other) for other in others]
     program = Program(lambda trainer, state, one, two: trainer.step(state, one, two))
     arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
-    start = trainer.init(jax.random.key(0), model)
+    with KeyRecorder() as recorder:
+        start = trainer.init(jax.random.key(0), model)
 
     def walk(number, state=start, which=trainer, views=views):
         info: Any = None
@@ -106,7 +127,9 @@ def check_representation_trainer(
             state, info = program(which, state, *views)
         return state, info
 
-    whole, info = walk(4)
+    with recorder:
+        whole, info = walk(4)
+        keys_used_once(check, recorder)
     check.fixed_shapes(arrays(start), arrays(whole))
     if check.wants("report"):
         remedy = "A step returns (state, info); info has loss, spread, cost and status."
@@ -119,6 +142,7 @@ def check_representation_trainer(
         moved = not same_bits(arrays(whole.online), arrays(start.online))
         check.require(moved, "a model that moves", "the one it began with", "Is the update applied?")
     no_retrace(check, program, [lambda: walk(1, whole), *(lambda o=o: walk(1, which=o) for o in others)], len(others))
+    every_number_is_used(check, trainer, lambda which: arrays(walk(4, which=which)[0]), unused)
     if check.wants("same start, same bits"):
         check.bits(arrays(walk(4)[0]), arrays(whole), "the same states from the same start", "Draw nothing inside.")
     if check.wants("saved and loaded"):

@@ -11,6 +11,7 @@ from laureate._core import Status
 from laureate.testing._checks import (
     Check,
     Program,
+    every_number_is_used,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -29,6 +30,7 @@ def check_attack(
     *,
     others: Sequence[Any] = (),
     cost: int | None = None,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init``, ``step``, ``run`` and ``trajectory`` of an attack on a batch of images.
@@ -38,12 +40,14 @@ def check_attack(
         images, labels: at least three, float32 within the ball's range; classes.
         others: the same attack with other numbers; each must differ and compile nothing.
         cost: forward and backward passes of a step, where it is known.
+        unused: numbers of the attack that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: every iterate in the ball and in the range; cost and status of every step; the last iterate is what
     ``run`` gives, and steps taken one by one from a saved state give it as well; no retrace on a second call nor with
-    another number; the same key gives the same bits, and no key is used twice; what becomes of an image does not depend
-    on the others; an image that is not finite is reported and leaves the others alone; double precision stays so.
+    another number; every number is used; the same key gives the same bits, and no key is used twice; what becomes of an
+    image does not depend on the others; an image that is not finite is reported and leaves the others alone; double
+    precision stays so.
     """
     check = Check(type(attack).__name__, skip)
     attack, others = numbers_as_arrays(attack), [numbers_as_arrays(other) for other in others]
@@ -81,6 +85,7 @@ def check_attack(
     if others and check.wants("numbers are used"):
         for other in others:
             check.require(not same_bits(program(other, key, x, y)[0], iterates), "other iterates", "the same", "")
+    every_number_is_used(check, attack, lambda which: program(which, key, x, y)[0], unused)
     if check.wants("same key, same bits"):
         check.bits(program(attack, key, x, y)[0], iterates, "the same iterates from the same key", "")
     if check.wants("going on"):

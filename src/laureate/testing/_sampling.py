@@ -12,6 +12,7 @@ from laureate._core import Status
 from laureate.testing._checks import (
     Check,
     Program,
+    every_number_is_used,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -34,6 +35,7 @@ def check_sampler(
     others: Sequence[Any] = (),
     driver: Callable[..., Any] | None = None,
     cost: int | None = None,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check a kernel in BlackJAX's form: ``init(position) -> state`` and ``step(key, state) -> (state, info)``.
@@ -45,12 +47,13 @@ def check_sampler(
         driver: ``laureate.sampling.run`` or your own, to see that chunks, thinning and stopping change no sample; it
             compiles four programs more.
         cost: what ``info.cost`` must be at every step; without it, any positive number will do.
+        unused: numbers of the kernel that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: the state keeps its shapes; the chain moves, with status, cost and acceptance rate set; what the state
-    caches is what its position gives; no retrace; the same key gives the same bits, another others; saved and loaded it
-    goes on as if it had not been stopped; vmap over keys is a loop; no key is consumed twice; in double precision
-    nothing is single.
+    caches is what its position gives; no retrace; every number of the kernel changes the chain; the same key gives the
+    same bits, another others; saved and loaded it goes on as if it had not been stopped; vmap over keys is a loop; no
+    key is consumed twice, by ``adapt`` and the driver neither; in double precision nothing is single.
     """
     check = Check(type(kernel).__name__, skip)
     kernel, others = numbers_as_arrays(kernel), [numbers_as_arrays(other) for other in others]
@@ -77,6 +80,7 @@ def check_sampler(
             check.close(kept, fresh, 1e-4, "a state as init makes it at its position", remedy, floor=1.0)
     calls = [lambda: walk(1), *(lambda other=other: walk(1, which=other) for other in others)]
     no_retrace(check, step, calls, len(others))
+    every_number_is_used(check, kernel, lambda which: walk(4 * STEPS, which=which), unused)
     if check.wants("same key, same bits"):
         check.bits(walk()[0], states, "the same states from the same key", "Draw from the key alone.")
     if check.wants("another key, other bits"):
@@ -95,6 +99,10 @@ def check_sampler(
         check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
     if driver is not None:
         _driver(check, kernel, position, driver)
+    if hasattr(kernel, "adapt") and check.wants("keys are used once"):
+        with KeyRecorder() as recorder:
+            Program(lambda kernel, key, state: kernel.adapt(key, state, STEPS))(kernel, jax.random.key(3), states[-1])
+        keys_used_once(check, recorder)
     return check.finish()
 
 
@@ -156,19 +164,22 @@ def _over_keys(check: Check, kernel: Any, init: Program, position: Any, walk: Ca
 def _driver(check: Check, kernel: Any, position: Any, driver: Callable[..., Any]) -> None:
     """Twelve steps in one go, in chunks that do not divide them, thinned, and stopped and continued."""
     key, start = jax.random.key(2), stacked([position] * 3)
-    whole = driver(key, kernel, start, 12)
+    with KeyRecorder() as recorder:
+        whole = driver(key, kernel, start, 12)
+        keys_used_once(check, recorder)
     if check.wants("chunks change nothing"):
         parts = driver(key, kernel, start, 12, chunk=5)
         remedy = "Derive a step's key from the chain and the absolute step, and keep the last, shorter chunk."
         check.bits(parts.samples, whole.samples, "the samples of one go", remedy)
         check.bits(parts.cost, whole.cost, "the cost of one go", "Add up every chunk.")
-    if check.wants("thinning keeps every second"):
-        thinned = driver(key, kernel, start, 12, thin=2, chunk=4)
-        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 1::2], whole.samples)
-        check.bits(thinned.samples, kept, "every second sample of the whole", "Thinning must not change keys.")
+    if check.wants("thinning keeps every third"):
+        thinned = driver(key, kernel, start, 12, thin=3, chunk=7)  # a chunk that thinning does not divide
+        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 2::3], whole.samples)
+        check.bits(thinned.samples, kept, "every third sample of the whole", "Thinning must not change keys.")
         check.bits(thinned.cost, whole.cost, "the cost of all steps", "Steps that are not kept cost as well.")
     if check.wants("stopped and continued"):
-        half = driver(key, kernel, start, 6)
-        rest = driver(key, kernel, num_steps=6, state=half.state, first_step=6)
-        end = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 6:], whole.samples)
+        half = driver(key, kernel, start, 6, thin=3, chunk=7)
+        rest = driver(key, kernel, num_steps=6, state=half.state, first_step=6, thin=3, chunk=7)
+        end = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 8::3], whole.samples)
         check.bits(rest.samples, end, "the samples of one go", "first_step must enter the keys.")
+        check.bits(half.cost + rest.cost, whole.cost, "the cost of one go", "Count the steps of this call.")

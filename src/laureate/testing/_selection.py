@@ -7,24 +7,42 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from laureate.testing._checks import Check, Program, keys_used_once, no_retrace, same_bits
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_knockoff_sampler"]
 
 
-def check_knockoff_sampler(sampler: Any, table: Any, *, skip: Collection[str] = ()) -> list[str]:
+def check_knockoff_sampler(
+    sampler: Any, table: Any, *, unused: Collection[str] = (), skip: Collection[str] = ()
+) -> list[str]:
     """Check ``sample(key, x) -> x̃`` of a fitted sampler, for a table x [rows, columns].
 
     Arguments:
-        sampler: an Equinox module, fitted.
+        sampler: an Equinox module, fitted; or a function from a key to one, whose keys are then watched as well.
         table: finite float32 numbers like those it was fitted to.
+        unused: numbers of the sampler that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
     Properties: a finite table of x's shape and type that is not x; no retrace on a second call; the same key gives the
-    same bits, another others; vmap over keys is a loop; no key is consumed twice.
+    same bits, another others; every number of the sampler changes the table; vmap over keys is a loop; no key is
+    consumed twice.
     """
+    fitting = KeyRecorder()
+    if not hasattr(sampler, "sample"):
+        with fitting:
+            sampler = sampler(jax.random.key(0))
+    sampler = numbers_as_arrays(sampler)
     check = Check(type(sampler).__name__, skip)
+    keys_used_once(check, fitting)
     x, keys = jnp.asarray(table, jnp.float32), [jax.random.key(3), jax.random.key(4)]
     program = Program(lambda sampler, key, x: sampler.sample(key, x))
     first, second = (program(sampler, key, x) for key in keys)
@@ -38,6 +56,7 @@ def check_knockoff_sampler(sampler: Any, table: Any, *, skip: Collection[str] = 
         check.bits(program(sampler, keys[0], x), first, "the same table from the same key", "Draw from the key alone.")
     if check.wants("another key, other bits"):
         check.require(not same_bits(first, second), "another table from another key", "the same", "Is the key used?")
+    every_number_is_used(check, sampler, lambda which: program(which, keys[0], x), unused)
     vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
     if vmap or keys_once:
         arrays, rest = eqx.partition(sampler, eqx.is_array)

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
-from laureate.testing._checks import Check, Program, inexact_types, no_retrace, numbers_as_arrays, same_bits
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_block_trainer"]
@@ -21,23 +30,27 @@ def check_block_trainer(
     batch: tuple[Any, Any],
     *,
     others: Sequence[Any] = (),
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init(key, blocks) -> state`` and ``step(state, inputs, targets) -> (state, info)``.
 
     trainer: an Equinox module. blocks: what it trains. batch: inputs and targets with a leading axis of examples.
     others: the same trainer with other numbers; each must compile nothing and give another network.
+    unused: numbers of the trainer that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: the state keeps its shapes and the network moves; loss, cost and status are set; no retrace; the same
-    start gives the same bits; saved and loaded it goes on as if it had not been stopped; inputs that are not finite are
-    reported as DIVERGED and leave the network as it was; no key is used twice; float64 stays float64.
+    Properties: the state keeps its shapes and the network moves; loss, cost and status are set; no retrace; every
+    number of the trainer is used; the same start gives the same bits; saved and loaded it goes on as if it had not been
+    stopped; inputs that are not finite are reported as DIVERGED and leave the network as it was; no key is used twice;
+    float64 stays float64.
     """
     check = Check(type(trainer).__name__, skip)
     trainer, others = numbers_as_arrays(trainer), [numbers_as_arrays(other) for other in others]
     program = Program(lambda trainer, state, inputs, targets: trainer.step(state, inputs, targets))
     arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
-    start = trainer.init(jax.random.key(0), blocks)
+    with KeyRecorder() as recorder:
+        start = trainer.init(jax.random.key(0), blocks)
 
     def walk(number, state=start, which=trainer, batch=batch):
         info: Any = None
@@ -45,10 +58,9 @@ def check_block_trainer(
             state, info = program(which, state, *batch)
         return state, info
 
-    with KeyRecorder() as recorder:
+    with recorder:
         whole, info = walk(4)
-        jax.effects_barrier()
-    reused = recorder.reused(1)  # now: the program goes on noting its keys
+        keys_used_once(check, recorder)  # now: the program goes on noting its keys
     check.fixed_shapes(arrays(start), arrays(whole))
     if check.wants("report"):
         remedy = "A step returns (state, info); info has loss, cost and status."
@@ -65,8 +77,7 @@ def check_block_trainer(
         for other in others:
             same = same_bits(arrays(walk(2, which=other)[0].blocks), one)
             check.require(not same, "another network for another number", "the same", "Is it used?")
-    if check.wants("keys are used once"):
-        check.require(not reused, "no key to be consumed twice", reused, "Split or fold.")
+    every_number_is_used(check, trainer, lambda which: arrays(walk(4, which=which)[0]), unused)
     if check.wants("same start, same bits"):
         check.bits(
             arrays(walk(4)[0]), arrays(whole), "the same states from the same start", "Draw by the step's number."
