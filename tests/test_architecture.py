@@ -48,7 +48,7 @@ MAY = {
     "catalogue": {"laureate", "lab", "lab.storing.home", "lab.storing.files", "lab.storing.database"},
     "pages": {"laureate", "papers", "catalogue", *LAB},
     "racing": {"laureate", "pages", *LAB},
-    "tracks": COMMON | {"area", "lab"},
+    "tracks": COMMON | {"area", "lab", "lab.running.worker"},
     "cli": {"laureate", "_data", "papers", "catalogue", "pages", "racing", *LAB},
 }
 HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
