@@ -169,7 +169,7 @@ class _Runner:
     def cell(self, entrant: Entrant, config: Config, start: int, count: int, **scale: Any) -> Cell:
         course, discipline = self.course, self.course.discipline
         code = filled(entrant.code, {}, course.fragments)
-        settings = {"code": code, "area": discipline.area, **course.facts, **config}
+        settings = {"code": code, "area": discipline.area, "swept": ",".join(config), **course.facts, **config}
         told = {**discipline.settings, "metric": course.metric.name, **scale}
         configuration = {
             "race": discipline.name,
@@ -260,7 +260,7 @@ class _Runner:
         first = max(1, course.smallest if not course.discipline.one_shot else course.discipline.smallest)
         pilots = {
             one.name: self.cell(
-                one, one.default, FIRST_TUNING_SEED, 1, cost=first, points=1, seconds=course.seconds,
+                one, one.default, FIRST_TUNING_SEED, 1, cost=first, points=1, phase="tune", seconds=course.seconds,
                 pilot=PILOT_SECONDS if not course.discipline.one_shot else 1e-9,
             )
             for one in course.entrants
@@ -302,7 +302,14 @@ class _Runner:
                     cost = max(1, int(budget * share))
                     asked[one.name] = {
                         i: self.cell(
-                            one, one.configs[i], FIRST_TUNING_SEED, TUNING_SEEDS, cost=cost, points=1, seconds=seconds
+                            one,
+                            one.configs[i],
+                            FIRST_TUNING_SEED,
+                            TUNING_SEEDS,
+                            cost=cost,
+                            points=1,
+                            phase="tune",
+                            seconds=seconds,
                         )
                         for i in left[one.name]
                     }
@@ -331,10 +338,10 @@ class _Runner:
     def scored(self, budget: int, seconds: float, chosen: Mapping[str, tuple[Config, float]]) -> list[Scored]:
         """Everybody's runs that count; block by block, so that all see the same load of the machine."""
         course = self.course
+        scale = {"cost": budget, "points": course.points, "phase": "score", "seconds": seconds}
         cells = {
             one.name: [
-                self.cell(one, chosen[one.name][0], start, BLOCK, cost=budget, points=course.points, seconds=seconds)
-                for start in range(0, course.seeds, BLOCK)
+                self.cell(one, chosen[one.name][0], start, BLOCK, **scale) for start in range(0, course.seeds, BLOCK)
             ]
             for one in course.entrants
             if one.name in chosen

@@ -26,8 +26,11 @@ def view(problem: Any) -> Any:
 
 
 def traced(arm: Settings) -> dict[str, Any]:
-    """An arm's settings with its floats as arrays: another value then compiles nothing."""
-    return {name: jnp.asarray(value) if isinstance(value, float) else value for name, value in arm.items()}
+    """An arm's settings with the floats that are swept as arrays: another value then compiles nothing."""
+    swept = arm["swept"].split(",")
+    return {
+        name: jnp.asarray(value) if isinstance(value, float) and name in swept else value for name, value in arm.items()
+    }
 
 
 def made(arm: Mapping[str, Any], **given: Any) -> Any:
@@ -36,7 +39,7 @@ def made(arm: Mapping[str, Any], **given: Any) -> Any:
     The names are looked up as the code is read, and are not imported above: the race adds them to a cell's fingerprint
     one by one, so that a sibling's change leaves it as it was.
     """
-    scope = {name: value for name, value in arm.items() if name not in ("code", "area")} | given
+    scope = {name: value for name, value in arm.items() if name not in ("code", "area", "swept")} | given
     for node in ast.walk(ast.parse(arm["code"])):
         if isinstance(node, ast.Name) and node.id not in scope and node.id not in ("dict", "tuple", "min", "max"):
             module = {"jnp": "jax.numpy"}.get(node.id, node.id)
