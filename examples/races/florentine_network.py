@@ -14,7 +14,7 @@ from laureate.decentralized import Topology, from_graph
 
 
 class Families(eqx.Module):
-    """Softmax regression on 13 measurements; the wines are dealt out sorted by cultivar, so that no family knows all."""
+    """Softmax regression on 13 measurements; wines are dealt out sorted by cultivar, so that no family knows all."""
 
     graph: Topology = eqx.field(static=True)
     data: tuple[jax.Array, jax.Array]

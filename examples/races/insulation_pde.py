@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 
 class Slab(eqx.Module):
-    """∂V/∂t + ½ ΔV − k V = 0 with V(T, x) = 1 + ½ cos(Σ x / √6): linear, with V = e^{−kT}(1 + ½ e^{−T/2} cos(Σ x/√6))."""
+    """∂V/∂t + ½ ΔV − k V = 0 with V(T, x) = 1 + ½ cos(Σ x / √6), which is linear and has a closed form."""
 
     x0: jax.Array
     horizon: float = 1.0

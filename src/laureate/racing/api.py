@@ -60,7 +60,8 @@ def race(
     known = list(among) or disciplines()
     reference = check_file(problem, "laureate race") if isinstance(problem, str) else hold(problem)
     what = reference.rpartition("/")[2] if isinstance(problem, str) else "The problem"
-    made = _made(load(reference) if isinstance(problem, str) else problem, known, what)
+    given = load(reference) if isinstance(problem, str) else problem
+    made = _made(given, known, what)
     discipline = _discipline(made, known, kind, what)
     facts = dict(load(discipline.facts)(made))
     fragments = facts.pop("code", {})
@@ -81,6 +82,8 @@ def race(
         seeds=seeds or enough_seeds(len(entrants)),
         seconds=float(seconds),
         budget=int(budget),
+        factory=made is not given,
+        points=3 if discipline.one_shot else 6,
         nonce="" if isinstance(problem, str) else uuid.uuid4().hex,
     )
     kept = store or Store(store_path())

@@ -47,11 +47,17 @@ def uses(discipline: Discipline, code: str, values: Mapping[str, Any]) -> tuple[
 
 
 def script(
-    discipline: Discipline, entrant: Entrant, settings: Mapping[str, Any], fragments: Mapping[str, str], reference: str
+    discipline: Discipline,
+    entrant: Entrant,
+    settings: Mapping[str, Any],
+    fragments: Mapping[str, str],
+    reference: str,
+    factory: bool = False,
 ) -> str:
     """The whole of what is pasted, to the loop that runs it.
 
-    settings: those chosen, and the facts of the problem; reference: where the problem is from.
+    settings: those chosen, and the facts of the problem; reference: where the problem is from; factory: whether what
+        is there makes the problem when called.
     """
     method = filled(entrant.code, settings, fragments)
     body = discipline.script.format_map({name: _text(value) for name, value in settings.items()} | {"method": method})
@@ -71,14 +77,16 @@ def script(
     ours = sorted(free - LIBRARIES.keys())
     if ours:
         lines += ["", f"from laureate.{discipline.area} import {', '.join(ours)}"]
-    return "\n".join([*lines, *_problem_line(discipline, reference), "", body.strip(), ""]).lstrip("\n")
+    return "\n".join([*lines, *_problem_line(discipline, reference, factory), "", body.strip(), ""]).lstrip("\n")
 
 
-def _problem_line(discipline: Discipline, reference: str) -> list[str]:
+def _problem_line(discipline: Discipline, reference: str, factory: bool) -> list[str]:
     where, _, name = reference.rpartition(":")
     if is_held(reference) or not reference:
         return ["", f"# {discipline.problem}: {discipline.kind}, yours"]
     module = Path(where).stem if is_file(reference) else where
+    if factory:
+        return [f"from {module} import {name}", "", f"{discipline.problem} = {name}()"]
     given = name if name == discipline.problem else f"{name} as {discipline.problem}"
     return [f"from {module} import {given}"]
 

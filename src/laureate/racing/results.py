@@ -143,7 +143,8 @@ def conclude(course: Course, run: Run, absent: Mapping[str, str]) -> Race:
     for name in sound:
         one = by_name[name]
         settings = {**course.facts, **one.config, "budget": run.budget}
-        codes[name] = script(course.discipline, one.entrant, settings, course.fragments, course.reference)
+        where = course.reference, course.factory
+        codes[name] = script(course.discipline, one.entrant, settings, course.fragments, *where)
     rows = [_row(by_name[name], run, standing, by_seconds, i + 1, metric) for i, name in enumerate(standing.order)]
     rows += [_row(by_name[name], run, standing, by_seconds, None, metric) for name in standing.diverged]
     rows += [_failed(one) for one in run.scored if one.measured is None]

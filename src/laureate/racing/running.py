@@ -43,6 +43,7 @@ class Course:
 
     reference: of the problem; accepts: attributes by which the worker knows it for one.
     facts: plain values of the problem that all entrants share; fragments: names in code that stand for more code.
+    factory: the reference is to what makes the problem, not to the problem itself.
     nonce: what tells an object of this process from all others; its cells are kept, but never taken for another's.
     budget: in cost; 0: as much as fits into ``seconds`` of computing for all entrants together.
     """
@@ -59,6 +60,7 @@ class Course:
     budget: int = 0
     nonce: str = ""
     points: int = 6
+    factory: bool = False
 
     @property
     def smallest(self) -> int:
