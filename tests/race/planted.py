@@ -1,5 +1,6 @@
 """A discipline of which everything is known: entrants with planted qualities, in NumPy, and some that misbehave."""
 
+import os
 import time
 import zlib
 from pathlib import Path
@@ -33,6 +34,8 @@ def trial(key, arm, problem, scale):
     """Noise that all entrants of a seed share, noise of their own, and a planted level that halves with the cost."""
     if arm.mood == "crash":
         raise RuntimeError("planted to crash")
+    if arm.mood == "dies":
+        os._exit(1)
     if arm.mood == "endless":
         time.sleep(600)
     words = np.asarray(jax.random.key_data(key)).astype(np.uint32)

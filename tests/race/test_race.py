@@ -92,6 +92,15 @@ def test_settings_are_tuned_on_seeds_that_do_not_count(store):
     assert {cell["arm"].split()[0] for cell in tuning} == {"tuned"}
 
 
+def test_too_few_seeds_call_nobody_within_noise(store):
+    entrants = [planted.entrant(name, level) for name, level in (("a", 1.0), ("b", 1.1), ("far", 9.0))]
+    found = run(store, *entrants, seeds=3)
+    assert "3 seeds cannot tell 3 entrants apart, ask for 10" in found.advice
+    assert "within noise" not in found.advice
+    enough = run(store, *entrants)
+    assert "far" not in enough.advice
+
+
 def test_an_edge_of_a_grid_is_told(store):
     found = run(store, planted.entrant("edgy", 1.0, grid={"rate": (1.0, 10.0)}), planted.entrant("plain", 3.0))
     assert any("rate = 1 is the smallest that was tried" in word for word in found.rows[0].words)
@@ -199,3 +208,15 @@ def test_everything_is_said_in_json_on_the_page_and_in_the_store(store):
 def test_wrong_words_are_told(store, more, said):
     with pytest.raises(UserError, match=said):
         run(store, planted.entrant("a", 1.0), **more)
+
+
+def test_who_does_not_end_is_a_row_and_stops_nobody(store):
+    """In workers of their own: one that sleeps is stopped, one that dies is replaced, the third comes in."""
+    entrants = [planted.entrant(mood, 0.0, mood=mood) for mood in ("endless", "dies")] + [planted.entrant("sound", 1.0)]
+    found = run(store, *entrants, problem=REFERENCE, budget=0, seconds=1.0, seeds=5, workers=1, patience=1.0)
+    status = {row.entrant: row.status for row in found.rows}
+    assert status == {"sound": "finished", "endless": "endless", "dies": "crashed"}
+    told = {row.entrant: " ".join(row.words) for row in found.rows}
+    assert "Stopped after 1 s" in told["endless"]
+    assert "worker died" in told["dies"]
+    assert found.advice.startswith("Use sound")

@@ -81,7 +81,7 @@ def race(
         metric=discipline.metric(metric),
         seeds=seeds or enough_seeds(len(entrants)),
         seconds=float(seconds),
-        budget=int(budget),
+        budget=int(budget or facts.pop("budget", 0)),
         factory=made is not given,
         points=3 if discipline.one_shot else 6,
         nonce="" if isinstance(problem, str) else uuid.uuid4().hex,

@@ -11,7 +11,7 @@ from laureate.pages.wording import number, plural
 from laureate.racing.code import script
 from laureate.racing.discipline import Metric
 from laureate.racing.running import Course, Run, Scored, labelled
-from laureate.racing.standing import Measured, Standing, at_seconds, envelope, pareto, stand
+from laureate.racing.standing import Measured, Standing, at_seconds, enough_seeds, envelope, pareto, stand
 
 __all__ = ["Curve", "Race", "Row", "conclude"]
 
@@ -142,7 +142,7 @@ def conclude(course: Course, run: Run, absent: Mapping[str, str]) -> Race:
     codes = {}
     for name in sound:
         one = by_name[name]
-        settings = {**course.facts, **one.config, "budget": run.budget}
+        settings = {**course.facts, **one.config, **_fitted(one), "budget": run.budget}
         where = course.reference, course.factory
         codes[name] = script(course.discipline, one.entrant, settings, course.fragments, *where)
     rows = [_row(by_name[name], run, standing, by_seconds, i + 1, metric) for i, name in enumerate(standing.order)]
@@ -184,7 +184,8 @@ def _row(
     if measured is None:
         raise ValueError(f"{name} was not measured.")
     cost, seconds = (float(np.median(measured.final(what))) for what in (measured.cost, measured.seconds))
-    words = [f"{edge}: look beyond" for edge in one.entrant.edges(one.config)]
+    edges = one.entrant.edges(one.config)
+    words = [f"{' and '.join(edges)}: look beyond"] if edges else []
     quality = measured.final(measured.quality)
     if name in standing.diverged:
         count = standing.diverged[name]
@@ -215,6 +216,12 @@ def _row(
         tuning_cost=one.tuning_cost,
         words=tuple(words),
     )
+
+
+def _fitted(one: Scored) -> dict[str, int]:
+    """Settings that a track has found to fit the budget, by their names after ``chosen_``; the first seed's."""
+    found = {name.removeprefix("chosen_"): values for name, values in one.others.items() if name.startswith("chosen_")}
+    return {name: int(values[0, -1]) for name, values in found.items() if np.isfinite(values[0, -1])}
 
 
 def _failed(one: Scored) -> Row:
@@ -252,28 +259,40 @@ def advise(
     place = f"at {run.budget:,} {course.discipline.unit}"
     told = f"Use {first}{settings_words(scored[first].config)}"
     score = f"{course.metric.name} {number(standing.mean[first])}"
-    others = standing.leaders[1:]
-    if len(standing.order) == 1:
+    others, rest = standing.tied, standing.order[1:]
+    if not rest:
         told += f": nobody else came in {place}."
+    elif not standing.decidable:
+        told += f" {place} ({score}) if you must: {plural('seed', standing.seeds)} cannot tell "
+        told += f"{len(standing.order)} entrants apart, ask for {enough_seeds(len(standing.order))}."
+    elif not standing.leaders[1:]:
+        told += f": really better than {_all(rest)} {place} ({score})."
     elif not others:
-        told += f": really better than {_all(standing.order[1:])} {place} ({score})."
+        told += f" {place} ({score}); nobody is within noise, though {_all(standing.leaders[1:])} cannot be ruled out."
     else:
         quick = min(others, key=lambda name: seconds[name])
         share = seconds[quick] / max(seconds[first], 1e-12)
         told += f" {place} ({score}); "
         if share <= FASTER:
             told += f"{quick}{settings_words(scored[quick].config)} is within noise and takes {share:.2g} of the time"
-            rest = [name for name in others if name != quick]
-            told += f"; so are {_all(rest)}, though not the fastest." if rest else "."
+            more = [name for name in others if name != quick]
+            told += f"; {_all(more)} {'is' if len(more) == 1 else 'are'} within noise, too." if more else "."
         else:
             told += f"{_all(others)} {'is' if len(others) == 1 else 'are'} within noise."
-    if by_seconds is not None and by_seconds.order and by_seconds.order[0] != first:
-        quick = by_seconds.order[0]
-        if first not in by_seconds.leaders:
-            told += f" At equal seconds {quick} is really better."
+    told += _by_the_clock(first, by_seconds)
     if edges := scored[first].entrant.edges(scored[first].config):
         told += f" But {' and '.join(edges)}: look beyond before you settle."
     return told
+
+
+def _by_the_clock(first: str, by_seconds: Standing | None) -> str:
+    """What equal seconds say against the first by cost; nothing where they do not."""
+    if by_seconds is None or not by_seconds.order or by_seconds.order[0] == first:
+        return ""
+    quick = by_seconds.order[0]
+    if first in by_seconds.diverged:
+        return f" When the fastest was done, it had nothing yet; {quick} was first then."
+    return f" At equal seconds {quick} is really better." if by_seconds.pair(quick, first).real else ""
 
 
 def settings_words(config: Mapping[str, Any]) -> str:

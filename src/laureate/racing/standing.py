@@ -81,10 +81,22 @@ class Standing:
     low: Mapping[str, float]
     high: Mapping[str, float]
     pairs: tuple[Pair, ...] = field(default=())
+    seeds: int = 0
 
     def pair(self, first: str, second: str) -> Pair:
         """The comparison of two."""
         return next(one for one in self.pairs if {one.first, one.second} == {first, second})
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """Those of whom nothing says that they are worse than the first: the interval of the difference has 0 in it."""
+        pairs = {name: self.pair(self.order[0], name) for name in self.order[1:]}
+        return tuple(name for name, one in pairs.items() if not one.real and one.low <= 0)
+
+    @property
+    def decidable(self) -> bool:
+        """Whether as many seeds can call any difference real, after Holm over all pairs."""
+        return self.seeds == 0 or 2 * statistics.smallest_p(self.seeds) * max(1, len(self.pairs)) < ALPHA
 
     @property
     def leaders(self) -> tuple[str, ...]:
@@ -117,6 +129,7 @@ def stand(scores: Mapping[str, Sequence[float] | Floats], metric: Metric) -> Sta
         {name: float(end[0]) for name, end in ends.items()},
         {name: float(end[1]) for name, end in ends.items()},
         compare({name: sound[name] for name in order}, metric),
+        max(map(len, values.values()), default=0),
     )
 
 

@@ -59,7 +59,8 @@ def against(race: Race, row: Row) -> str:
     pair = race.standing.pair(str(race.best), row.entrant)
     if pair.same:
         return "the same in every seed"
-    return f"worse, p {number(pair.adjusted, 2)}" if pair.real else f"within noise, p {number(pair.adjusted, 2)}"
+    word = "worse" if pair.real else "within noise" if row.entrant in race.standing.tied else "perhaps worse"
+    return f"{word}, p {number(pair.adjusted, 2)}"
 
 
 def lines(race: Race) -> list[str]:

@@ -18,6 +18,8 @@ __all__ = ["ENDLESS", "Stoppable"]
 
 # How the error of a cell begins that was stopped because it took too long.
 ENDLESS = "Stopped after"
+READY = "ready"  # what a worker says first
+START_SECONDS = 120.0  # until then; a machine may be busy, and what is loaded is large
 
 
 class Stoppable:
@@ -43,10 +45,14 @@ class Stoppable:
                 cell = next_cell(waiting, running, compiled)
                 if cell is None:
                     break
-                process, connection = self._idle.pop() if self._idle else self._start()
+                fresh = not self._idle
+                process, connection = self._start() if fresh else self._idle.pop()
                 connection.send(cell)
-                self._busy[connection] = process, cell, time.monotonic()
+                # A cell's time begins when its worker does.
+                self._busy[connection] = process, cell, time.monotonic() + START_SECONDS * fresh
             for connection in self._ready():
+                if self._begins(connection):
+                    continue
                 process, cell, began = self._busy.pop(connection)
                 outcome = self._outcome(process, connection, began)
                 compiled.add(cell.program)
@@ -59,17 +65,29 @@ class Stoppable:
         late = [one for one, (_, _, began) in self._busy.items() if time.monotonic() - began >= self.limit]
         return found or late
 
+    def _begins(self, connection: Connection) -> bool:
+        """Whether all that a worker has to say is that it begins now."""
+        process, cell, began = self._busy[connection]
+        if began <= time.monotonic() or not connection.poll():
+            return False
+        try:
+            connection.recv()
+        except (EOFError, OSError):
+            return False
+        self._busy[connection] = process, cell, time.monotonic()
+        return True
+
     def _outcome(self, process: Any, connection: Connection, began: float) -> Outcome:
         try:
             if connection.poll():
                 outcome = connection.recv()
                 self._idle.append((process, connection))
                 return outcome
-            said = f"{ENDLESS} {time.monotonic() - began:.0f} s, which is more than it may take."
+            said = f"{ENDLESS} {self.limit:.3g} s, which is more than it may take."
         except (EOFError, OSError):
             said = "The worker died while computing this cell (out of memory?)."
         _stop(process, connection)
-        return Outcome(error=said, seconds=time.monotonic() - began)
+        return Outcome(error=said, seconds=max(0.0, time.monotonic() - began))
 
     def _start(self) -> tuple[Any, Connection]:
         context = multiprocessing.get_context("spawn")
@@ -99,6 +117,7 @@ def _stop(process: Any, connection: Connection) -> None:
 def _serve(connection: Connection, compilation_cache: str) -> None:
     """In the worker: cells in, outcomes out, until nobody sends any more."""
     start_worker(compilation_cache)
+    connection.send(READY)
     while True:
         try:
             cell = connection.recv()

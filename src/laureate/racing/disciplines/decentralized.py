@@ -42,5 +42,6 @@ params = stack(network.theta0(jax.random.key(0)), {nodes})
 params, history = train(jax.random.key(1), optimiser, network.gradient, params, num_rounds=100, data=network.data)
 print(jax.vmap(network.loss)(params).mean())
 """,
+    absent={"ScaledSign": "a compressor of messages, to be tried inside choco"},
     notes=("all-reduce needs a connection of everybody with everybody; the graph does not bind it",),
 )  # fmt: skip

@@ -63,6 +63,8 @@ with jax.enable_x64(True):
     x64=True,
     absent={
         "ALS": "a regression inside a solver, and the tensor train's own default",
+        "FunctionalTensorTrain": "a function that a solver fits",
+        "Solution": "what a solver finds",
         "SALSA": "a regression inside a solver; where a rank is a guess, regression=SALSA()",
     },
     notes=("a point of a path counts once, however often a regression or a network looks at it; see the seconds",),

@@ -58,5 +58,8 @@ print(views.features(state.online, views.test_images).shape)
         "ModeDynamics": "the theory's equations of one mode",
         "EncoderFeatures": "scikit-learn's form of a trained network",
     },
-    notes=("a step of batch n costs 2n views; batches are the same for all entrants of a seed",),
+    notes=(
+        "a step of batch n costs 2n views; batches are the same for all entrants of a seed",
+        "seeds train anew and are judged by the same test examples: chance in those is not in the intervals",
+    ),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from laureate.lab.running.worker import compiler_options
 __all__ = ["Clock", "made", "spend", "traced", "view"]
 
 LIBRARIES = ("jax", "jnp", "optax")
+BUILTINS = {"max", "min"}
 
 
 def view(problem: Any) -> Any:
@@ -40,8 +41,10 @@ def made(arm: Mapping[str, Any], **given: Any) -> Any:
     one by one, so that a sibling's change leaves it as it was.
     """
     scope = {name: value for name, value in arm.items() if name not in ("code", "area", "swept")} | given
-    for node in ast.walk(ast.parse(arm["code"])):
-        if isinstance(node, ast.Name) and node.id not in scope and node.id not in ("dict", "tuple", "min", "max"):
+    tree = ast.parse(arm["code"])
+    bound = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | BUILTINS
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in scope and node.id not in bound:
             module = {"jnp": "jax.numpy"}.get(node.id, node.id)
             where = module if node.id in LIBRARIES else f"laureate.{arm['area']}:{node.id}"
             scope[node.id] = pkgutil.resolve_name(where)
