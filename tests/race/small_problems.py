@@ -159,7 +159,7 @@ def problem(kind):
 
 
 # A budget with which an entrant can make a few steps.
-BUDGETS = {"sampling": 4000, "gradients": 2000, "decentralized": 20_000, "representation": 4000, "pde": 8000,
+BUDGETS = {"sampling": 4000, "gradients": 2000, "decentralized": 20_000, "representation": 4000, "pde": 16_000,
            "robustness": 20, "recovery": 8, "compression": 80}  # fmt: skip
 # Of each, two that are quick to compile.
 QUICK = {"sampling": "gibbs,discrete-langevin", "gradients": "pes,truncated-backprop", "decentralized": "dpsgd,detag",

@@ -8,6 +8,7 @@ A crash, a run that does not end and a number that is not finite are what became
 """
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +115,8 @@ def run_course(
     limit = COMPILE_PATIENCE + course.seconds if patience is None else patience
     runner = _Runner(store, course, workers, on, fresh, progress, limit)
     facts = environment()
-    runner.run = store.start_run(command, "race", course.seeds, course.reference, facts)
+    named = labelled(course) if is_held(course.reference) else course.reference
+    runner.run = store.start_run(command, "race", course.seeds, named, facts)
     status = "interrupted"
     try:
         budget, seconds = runner.budget()
@@ -158,8 +160,6 @@ class _Runner:
             if self._on or is_held(self.course.reference):
                 self._executor = make_executor(self._workers if self._on else 1, cache, self._on)
             else:
-                import os
-
                 for name, value in SINGLE_THREAD.items():
                     os.environ.setdefault(name, value)
                 cache.mkdir(parents=True, exist_ok=True)

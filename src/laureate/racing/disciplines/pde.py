@@ -44,8 +44,9 @@ DISCIPLINE = Discipline(
         ),
         Entrant(
             "deep-backward",
-            "DeepBackward(num_steps=steps, num_samples=1000, batch=64, width=32, learning_rate=learning_rate,"
-            " num_updates=max(1, budget // (64 * (steps + 8))))",
+            # Half of the points to simulate, half to learn from.
+            "DeepBackward(num_steps=steps, num_samples=max(64, budget // (2 * steps)), batch=64, width=32,"
+            " learning_rate=learning_rate, num_updates=max(1, budget // (128 * (steps + 8))))",
             {"learning_rate": (0.0003, 0.001, 0.003, 0.01)},
         ),
         Entrant("monte-carlo", "MonteCarlo(max(2, budget // steps), steps, form)"),

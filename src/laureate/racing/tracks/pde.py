@@ -16,6 +16,7 @@ __all__ = ["facts", "trial"]
 STEPS = 20
 PILOT_PATHS = 200
 REFERENCE_PATHS = 100_000
+LEAST_SAMPLES = 200
 
 
 def facts(problem: Any) -> dict[str, Any]:
@@ -27,7 +28,6 @@ def facts(problem: Any) -> dict[str, Any]:
         paths = np.asarray(jax.jit(lambda key: simulate(key, pde, PILOT_PATHS, STEPS))(jax.random.key(0)))
     low, high = getattr(problem, "interval", (float(paths.min()), float(paths.max())))
     margin = 0.0 if hasattr(problem, "interval") else 0.25 * (high - low)
-    dimension = paths.shape[-1]
     absent = {} if form else {"monte-carlo": "the driver is neither linear in y nor -|z|^2/2"}
     return {
         "steps": STEPS,
@@ -35,8 +35,8 @@ def facts(problem: Any) -> dict[str, Any]:
         "high": _short(high + margin),
         "form": form or "linear",
         "truth": truth,
-        # Three samples an unknown of the dearest local problem, rank 2 and degree 3.
-        "smallest": STEPS * max(200, 3 * 16 + dimension),
+        # Samples enough for the dearest local problem, rank 2 and degree 3, at the first of three points.
+        "smallest": 4 * STEPS * LEAST_SAMPLES,
         "absent": absent,
     }
 

@@ -45,18 +45,18 @@ def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, n
     if scale.metric == "transferred" and not others:
         raise UserError("classifier.others must hold other classifiers for the metric 'transferred'.")
     for target in clock.targets():
-        delta = clock.run(_attack, settings, classifier, run, images, labels, target)
+        delta, cost = clock.run(_attack, settings, classifier, run, images, labels, target)
         judges = (classifier.logits, *others)
         right = [float(clock.run(_right, judge, images + delta, labels, free=True)) for judge in judges]
-        clock.note(target, accuracy=right[0], transferred=float(np.mean(right[1:])) if others else np.nan)
+        clock.note(int(cost), accuracy=right[0], transferred=float(np.mean(right[1:])) if others else np.nan)
         if clock.pilot:
             break
     return clock.record()
 
 
-def _attack(settings: dict, classifier: Any, key: Any, images: Any, labels: Any, budget: int) -> Any:
-    delta, _ = made(settings, classifier=classifier, budget=budget).run(key, images, labels)
-    return delta
+def _attack(settings: dict, classifier: Any, key: Any, images: Any, labels: Any, budget: int) -> tuple[Any, Any]:
+    delta, info = made(settings, classifier=classifier, budget=budget).run(key, images, labels)
+    return delta, jnp.sum(info.cost)
 
 
 def _right(logits: Any, images: Any, labels: Any) -> Any:
