@@ -112,17 +112,11 @@ class Clock:
             self.seconds += min(wall, cpu) if jax.default_backend() == "cpu" else wall
         return eqx.combine(found, rest[0])
 
-    def timed(self, function: Callable, *arguments: Any, compiling: bool = False) -> Any:
-        """As ``run``, for what is no program: plain Python, or what compiles by itself (then called twice if told)."""
+    def timed(self, function: Callable, *arguments: Any) -> Any:
+        """As ``run``, for what is no program: plain Python, and what compiles by itself."""
         before = time.process_time()
         found = function(*arguments)
-        first = time.process_time() - before
-        if compiling:
-            before = time.process_time()
-            found = function(*arguments)
-            self.compiling += max(0.0, first - (time.process_time() - before))
-            first = min(first, time.process_time() - before)
-        self.seconds += first
+        self.seconds += time.process_time() - before
         return found
 
     def note(self, cost: Any, **metrics: Any) -> None:

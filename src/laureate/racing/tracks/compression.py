@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from laureate.compression import dequantize, expected_bytes, quantize
+from laureate.compression import dequantize, expected_bytes, freeze
 from laureate.lab.claim import Settings
 from laureate.lab.errors import UserError
 from laureate.racing.tracks.clock import Clock, made, view
@@ -46,8 +46,8 @@ def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, n
             clock.note(target, loss=np.nan, error=np.nan, **{f"chosen_{name}": np.nan for name in _names(arm)})
             continue
         chosen, quantizer, size = found
-        small = clock.timed(lambda quantizer=quantizer: quantize(trained.model, quantizer, run)[0])
-        loss, error = clock.run(_judge, trained.apply, dequantize(small), inputs, labels, free=True)
+        small = clock.run(_small, trained.model, quantizer, run)
+        loss, error = clock.run(_judge, trained.apply, small, inputs, labels, free=True)
         clock.note(size, loss=loss, error=error, **{f"chosen_{name}": value for name, value in chosen.items()})
     return clock.record()
 
@@ -57,7 +57,7 @@ def _names(arm: Settings) -> list[str]:
 
 
 def _finest(arm: Settings, model: Any, target: int) -> tuple[dict[str, int], Any, int] | None:
-    """The settings of most bytes that fit; fewer bytes a weight, where none does."""
+    """The settings of most bytes that fit; None where none does."""
     best = None
     for values in itertools.product(*(CHOICES[name] for name in _names(arm))):
         chosen = dict(zip(_names(arm), values, strict=True))
@@ -71,6 +71,11 @@ def _finest(arm: Settings, model: Any, target: int) -> tuple[dict[str, int], Any
         if size <= target and (best is None or size > best[2]):
             best = chosen, quantizer, size
     return best
+
+
+def _small(model: Any, quantizer: Any, key: Any) -> Any:
+    """The numbers that ``quantize`` would pack, in one program."""
+    return dequantize(freeze(model, quantizer, key))
 
 
 def _judge(apply: Any, model: Any, inputs: Any, labels: Any) -> tuple[Any, Any]:
