@@ -15,7 +15,7 @@ import laureate
 
 PACKAGE = Path(laureate.__file__).parent
 SHARED = {"layers", "loops"}  # what areas and problems may share
-ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli", "testing"} | SHARED
+ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli", "racing", "testing"} | SHARED
 AREAS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS
 MODULES = {
     ".".join(("laureate", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -47,7 +47,9 @@ MAY = {
     "lab.running": {"laureate", "_data", "lab", "lab.judging", "lab.storing", "lab.records"},
     "catalogue": {"laureate", "lab", "lab.storing.home", "lab.storing.files", "lab.storing.database"},
     "pages": {"laureate", "papers", "catalogue", *LAB},
-    "cli": {"laureate", "_data", "papers", "catalogue", "pages", *LAB},
+    "racing": {"laureate", "pages", *LAB},
+    "tracks": COMMON | {"area", "lab", "lab.running.worker"},
+    "cli": {"laureate", "_data", "papers", "catalogue", "pages", "racing", *LAB},
 }
 HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
 FILES = {"sqlite3", "os", "pathlib", "io", "shutil", "tempfile", "subprocess", "socket", "multiprocessing"}
@@ -65,6 +67,8 @@ NEVER = {
     "catalogue": HEAVY | {"numpy", "scipy"},
     "pages": HEAVY | {"scipy", "sqlite3"},
     "cli": HEAVY | {"scipy", "sqlite3"},
+    "racing": HEAVY | {"scipy", "sqlite3", "click", "rich"},
+    "tracks": {"sqlite3", "click", "rich"},
     "trials": {"sqlite3", "click", "rich"},
     "speed": {"sqlite3", "click", "rich"},
     "problems": {"sqlite3", "click", "rich"},
@@ -80,7 +84,7 @@ ONLY = {
 # Where jax runs in the lab.
 WITH_JAX = {"laureate.lab.running.worker", "laureate.lab.running.timing"}
 # Data in, HTML out: no store, no catalogue, no network, no clock.
-PURE = {f"laureate.pages.{name}" for name in ("render", "charts", "figures", "mathml", "wording")}
+PURE = {f"laureate.pages.{name}" for name in ("render", "charts", "figures", "mathml", "race", "wording")}
 PURE_MAY = {"laureate.lab.claim", "laureate.lab.judging.results"}
 REFERENCE = re.compile(r"(laureate(?:\.\w+)+):\w+")
 
@@ -94,6 +98,8 @@ def room_of(module: str) -> str:
         return next((kind for kind in ("trials", "speed") if rest[1].startswith(kind)), "declaration")
     if first == "papers" and rest:
         return "declaration"
+    if first == "racing" and rest[:1] == ["tracks"]:
+        return "tracks"
     if first == "lab" and rest and rest[0] not in VOCABULARY:
         return f"lab.{rest[0]}"
     return "laureate" if first.startswith("__") else first
@@ -165,6 +171,9 @@ def may_know(module: str, name: str, by_name: bool) -> bool:
         return name in PURE | PURE_MAY or name == "laureate.pages"
     # A declaration names its own trials and the problems; else whoever names a module may as well import it.
     if by_name and room == "declaration" and (other == "problems" or (other == "trials" and same_paper(module, name))):
+        return True
+    # A discipline names its track, which is loaded where it runs.
+    if by_name and room == "racing" and other == "tracks":
         return True
     if room == "area":
         return other in MAY["area"] or name.split(".")[1] == module.split(".")[1]
@@ -265,6 +274,12 @@ PLANTED = (
     ("laureate.pages.render", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
     ("laureate.pages.charts", "import time", "loads time"),
     ("laureate.pages.new", "from laureate.cli import main", "knows laureate.cli"),
+    ("laureate.racing.new", "import jax", "loads jax"),
+    ("laureate.racing.new", "from laureate.sampling import Gibbs", "knows laureate.sampling"),
+    ("laureate.racing.disciplines.new", "from laureate.racing.tracks import clock", "knows laureate.racing.tracks"),
+    ("laureate.racing.tracks.new", "from laureate.lab.storing import store", "knows laureate.lab.storing"),
+    ("laureate.racing.tracks.new", "from laureate.racing import running", "knows laureate.racing.running"),
+    ("laureate.pages.new", "from laureate.racing import results", "knows laureate.racing.results"),
     ("laureate.cli.new", "def f():\n    import equinox", "loads equinox"),
     ("laureate.cli.new", "from laureate.gradients import PersistentES", "knows laureate.gradients"),
     ("laureate.sampling.new", "import pickle", "loads pickle"),

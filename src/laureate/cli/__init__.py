@@ -19,6 +19,7 @@ __all__ = ["main"]
 COMMANDS = {
     "find": "find:find",
     "run": "run:run",
+    "race": "race:race",
     "plan": "plan:plan",
     "bench": "bench:bench",
     "board": "board:board",
@@ -68,6 +69,7 @@ def cli() -> None:
 
     \b
     laureate run pes          measure a paper's claims here, against its baselines
+    laureate race mine.py:x   which method is best on my own problem, and the code to paste
     laureate board            all claims with their last verdicts
     laureate show pes         the problem, the equation, an example, the claims, the cost
     laureate web              all of this in a browser

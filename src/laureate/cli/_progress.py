@@ -26,7 +26,7 @@ class LineProgress:
 
     def start(self, to_compute: "list[Cell]", cached: int, workers: int) -> None:
         """Say what is planned."""
-        self._total = len(to_compute)
+        self._total, self._done = len(to_compute), 0
         if self._total:
             click.echo(f"{self._total} cells to compute, {cached} kept, {workers} at a time", err=True)
 

@@ -15,7 +15,17 @@ from typing import Protocol
 from laureate.lab.cell import Cell, Outcome
 from laureate.lab.running.worker import compute, prepare
 
-__all__ = ["Executor", "InProcess", "ProcessPool", "cores", "make_executor", "next_cell"]
+__all__ = [
+    "SINGLE_THREAD",
+    "Executor",
+    "InProcess",
+    "ProcessPool",
+    "cores",
+    "interrupts_held",
+    "make_executor",
+    "next_cell",
+    "start_worker",
+]
 
 # One thread a worker: cells are what runs in parallel, and the numbers do not depend on how many workers there are.
 SINGLE_THREAD = {
@@ -115,7 +125,7 @@ class ProcessPool:
         """Outcomes until all are done or the pool breaks; None for a cell that was under way when it broke."""
         self.close()
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(str(self._cache),))
+        self._pool = ProcessPoolExecutor(workers, context, initializer=start_worker, initargs=(str(self._cache),))
         waiting = list(cells)
         running: dict[Future[Outcome], Cell] = {}
         compiled: set[str] = set()
@@ -124,7 +134,7 @@ class ProcessPool:
             # No more is handed over than runs, so that a broken pool casts suspicion on few.
             try:
                 while len(running) < workers and (cell := next_cell(waiting, running.values(), compiled)) is not None:
-                    with _interrupts_held():
+                    with interrupts_held():
                         running[self._pool.submit(compute, cell)] = cell
             except BrokenProcessPool:
                 break
@@ -162,7 +172,7 @@ def next_cell(waiting: list[Cell], running: Iterable[Cell], compiled: set[str]) 
 
 
 @contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
+def interrupts_held() -> Iterator[None]:
     """Ctrl-C waits while a worker is started, and the worker inherits that: half started, it would tell a traceback."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -174,7 +184,8 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start_worker(compilation_cache: str) -> None:
+def start_worker(compilation_cache: str) -> None:
+    """What a fresh process does before it computes."""
     # Ctrl-C reaches the whole group of processes; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()

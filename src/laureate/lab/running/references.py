@@ -17,22 +17,25 @@ def is_file(reference: str) -> bool:
     return reference.partition(":")[0].endswith(".py")
 
 
-def check_file(reference: str) -> str:
-    """The reference with its path made absolute; ``UserError`` where file or name is not there. Runs nothing."""
+def check_file(reference: str, asked: str = "--problem") -> str:
+    """The reference with its path made absolute; ``UserError`` where file or name is not there. Runs nothing.
+
+    asked: who wants it, as the error says.
+    """
     file, _, name = reference.rpartition(":")
     if not file.endswith(".py") or not name:
-        raise UserError(f"--problem must be FILE.py:NAME; got {reference!r}.", "For example: --problem mine.py:unroll")
+        raise UserError(f"{asked} must be FILE.py:NAME; got {reference!r}.", f"For example: {asked} mine.py:unroll")
     path = Path(file).expanduser().resolve()
     if not path.is_file():
-        raise UserError(f"--problem: there is no file {file!r}.", f"Looked in {path.parent}.")
+        raise UserError(f"{asked}: there is no file {file!r}.", f"Looked in {path.parent}.")
     try:
         tree = parsed(path)
     except OSError as error:
-        raise UserError(f"--problem: {file} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{asked}: {file} cannot be read: {error.strerror}.") from None
     names = _top_level_names(tree)
     if name not in names:
         public = ", ".join(sorted(n for n in names if not n.startswith("_"))) or "nothing"
-        raise UserError(f"--problem: {file} defines no {name!r}.", f"It defines: {public}.")
+        raise UserError(f"{asked}: {file} defines no {name!r}.", f"It defines: {public}.")
     return f"{path}:{name}"
 
 

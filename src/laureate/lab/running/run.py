@@ -21,7 +21,7 @@ from laureate.lab.running.plan import Selection, plan, scale_of
 from laureate.lab.storing.home import compilation_cache, mend_compilation_cache
 from laureate.lab.storing.store import Store
 
-__all__ = ["Progress", "Summary", "run_claims"]
+__all__ = ["Progress", "Summary", "in_turn", "problem_label", "run_claims"]
 
 # How often a run looks whether another has finished what both need.
 WAIT_SECONDS = 0.5
@@ -110,7 +110,7 @@ def run_claims(
             mend_compilation_cache()
         if progress:
             progress.start(to_compute, len(found), at_once)
-        for cells, elsewhere in _in_turn(store, run, to_compute, fresh, progress):
+        for cells, elsewhere in in_turn(store, run, to_compute, fresh, progress):
             for cell, cell_id in elsewhere:
                 found[cell.key] = cell_id
                 if progress:
@@ -159,7 +159,7 @@ def _with_history(store: Store, result: Result, scale: str) -> Result:
     return replace(result, remeasured=store.other_effects(result, scale))
 
 
-def _in_turn(
+def in_turn(
     store: Store, run: int, cells: list[Cell], fresh: bool, progress: Progress | None
 ) -> Iterator[tuple[list[Cell], list[tuple[Cell, int]]]]:
     """The cells to compute here, and those (with their ids) that another run finished meanwhile, until none is left.

@@ -19,7 +19,7 @@ from laureate.lab.errors import UserError
 from laureate.lab.running.memory import forget_peak, peak
 from laureate.lab.running.references import is_file, load
 
-__all__ = ["compute", "prepare"]
+__all__ = ["compiler_options", "compute", "prepare"]
 
 # A program of minutes is compiled for as long as it runs. "light", XLA takes a third of the time to compile it and the
 # program a tenth more to run (benchmarks/lab.py). "lightest", a fifth is saved again, but loops may run thrice as long:
@@ -94,7 +94,7 @@ def _make_problem(reference: str, settings: str, accepts: tuple[str, ...]) -> An
 
 
 @cache
-def _compiler_options(compilation: Compilation) -> dict[str, Any]:
+def compiler_options(compilation: Compilation) -> dict[str, Any]:
     """The options of ``COMPILATIONS`` that this XLA knows: they come and go between its versions."""
     import jax
 
@@ -129,7 +129,7 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
     arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
     started = time.perf_counter()
     if cell.program not in _programs:
-        options = _compiler_options(cell.compilation)
+        options = compiler_options(cell.compilation)
         _programs[cell.program] = jax.jit(block).lower(*arguments).compile(compiler_options=options)
     compile_seconds = time.perf_counter() - started
     result = _programs[cell.program](*arguments)

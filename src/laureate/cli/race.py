@@ -1,0 +1,136 @@
+"""``laureate race``: which of an area's methods is best on a problem of one's own?"""
+
+import shlex
+import sys
+
+import click
+
+from laureate.cli._common import emit, json_option, open_store
+from laureate.cli.run import _workers
+
+
+@click.command()
+@click.argument("problem", required=False, metavar="FILE.py:NAME")
+@click.option("--list", "listing", is_flag=True, help="Which kinds of problems there are, and who runs in each.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="About how long all entrants together may compute, compile time apart.",
+)
+@click.option("--budget", type=click.IntRange(1), help="The cost of a run instead, in the discipline's unit.")
+@click.option("--metric", default="", help="What quality is; by default the discipline's first.")
+@click.option("--only", default="", metavar="NAME,NAME", help="Some of the entrants.")
+@click.option("--kind", default="", help="The discipline, where a problem could be of several.")
+@click.option("--seeds", type=click.IntRange(2, 100_000), help="Seeds that score; by default enough to tell all apart.")
+@click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one a core.")
+@click.option(
+    "--on", default="", metavar="ray | ray://HOST:PORT | HOST:PORT", help="On a Ray cluster; ray: one that starts here."
+)
+@click.option("--fresh", is_flag=True, help="Compute again what the store already has.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@json_option
+def race(
+    problem: str | None,
+    listing: bool,
+    seconds: float,
+    budget: int | None,
+    metric: str,
+    only: str,
+    kind: str,
+    seeds: int | None,
+    workers: int | None,
+    on: str,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Race an area's methods and baselines on your own problem: a table, what to use, and the code to paste.
+
+    What the object offers says of which kind it is. Everybody is tuned at the same cost on seeds that do not count, and
+    scored on the same seeds. Finished work is kept: repeating a command resumes it.
+
+    \b
+    laureate race mine.py:energy
+    laureate race mine.py:energy --seconds 20 --metric ess --only gibbs,gibbs-with-gradients
+    laureate race --list
+    """
+    from laureate.lab.errors import UserError
+
+    if listing:
+        _list(as_json)
+        return 0
+    if not problem:
+        raise UserError("Say what to race on: FILE.py:NAME.", "`laureate race --list` says what it must offer.")
+    from laureate.cli._progress import make_progress
+    from laureate.lab.storing.files import written_whole
+    from laureate.lab.storing.home import reports
+    from laureate.racing.api import race as run_race
+    from laureate.racing.page import page
+
+    found = run_race(
+        problem,
+        seconds=seconds,
+        budget=budget or 0,
+        kind=kind,
+        metric=metric,
+        only=only,
+        seeds=seeds,
+        workers=workers,
+        on=on,
+        fresh=fresh,
+        store=open_store(),
+        command=shlex.join(["laureate", *sys.argv[1:]]),
+        progress=None if quiet else make_progress(),
+    )
+    path = reports() / f"race-{found.run}.html"
+    with written_whole(path) as file:
+        file.write(page(found))
+    if as_json:
+        emit(found.to_json())
+    else:
+        click.echo(str(found))
+        counts = f"{found.cells['computed']} cells computed, {found.cells['kept']} kept"
+        click.echo(f"  run {found.run} · {counts} · {found.machine}\n  the page: {path}")
+    return 0 if found.best else 1
+
+
+def _list(as_json: bool) -> None:
+    from laureate.racing.disciplines import disciplines
+
+    if as_json:
+        emit([_told(one) for one in disciplines()])
+        return
+    for one in disciplines():
+        click.echo(click.style(f"{one.name}: {one.kind}", bold=True))
+        click.echo(f"  {one.title}")
+        width = max(len(name) for name in (*one.needs, *one.offers))
+        for name, meaning in one.needs.items():
+            click.echo(f"  must offer  {name:<{width}}  {meaning}")
+        for name, meaning in one.offers.items():
+            click.echo(f"  may offer   {name:<{width}}  {meaning}")
+        metrics = "; ".join(f"{metric.name}, {metric.words}" for metric in one.metrics)
+        click.echo(f"  metrics: {metrics}. Cost: {one.unit}.")
+        click.echo(f"  entrants: {', '.join(entrant.name for entrant in one.entrants)}\n")
+
+
+def _told(one) -> dict:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "kind": one.kind,
+        "needs": dict(one.needs),
+        "offers": dict(one.offers),
+        "metrics": [vars(metric) for metric in one.metrics],
+        "unit": one.unit,
+        "entrants": [
+            {
+                "name": entrant.name,
+                "code": entrant.code,
+                "grid": {name: list(values) for name, values in entrant.grid.items()},
+            }
+            for entrant in one.entrants
+        ],
+        "absent": dict(one.absent),
+    }

@@ -1,0 +1,65 @@
+"""The page of a race: from the object that ``laureate race --json`` prints to HTML. It knows nothing else of races."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import markupsafe
+
+from laureate.pages import render
+from laureate.pages.charts import Series, curve_chart
+from laureate.pages.wording import number
+
+__all__ = ["fragment", "page", "picture"]
+
+# In a notebook there is no style sheet of ours around.
+NOTEBOOK = """<style>.laureate-race{--s0:#17569a;--s1:#b84e14;--s2:#17713a;--s3:#8e3b9c;--s4:#b3261e;--s5:#6b6200;
+--s6:#007a7a;--s7:#5c666e;max-width:60rem}.laureate-race svg{max-width:34rem;display:block}.laureate-race .line{
+fill:none;stroke-width:1.8;stroke:var(--c)}.laureate-race .band{fill:var(--c);opacity:.16}.laureate-race .grid,
+.laureate-race .axis{stroke:#888;stroke-width:.5}.laureate-race text{font:11px sans-serif;fill:currentColor}
+.laureate-race .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0}
+.laureate-race .legend li::before{content:"";display:inline-block;width:1.1rem;height:.22rem;background:var(--c);
+margin-right:.4rem}.laureate-race .s0{--c:var(--s0)}.laureate-race .s1{--c:var(--s1)}.laureate-race .s2{--c:var(--s2)}
+.laureate-race .s3{--c:var(--s3)}.laureate-race .s4{--c:var(--s4)}.laureate-race .s5{--c:var(--s5)}
+.laureate-race .s6{--c:var(--s6)}.laureate-race .s7{--c:var(--s7)}</style>"""
+WIDE = 30.0  # from such a ratio on qualities are drawn on a logarithmic axis
+
+
+def picture(told: Mapping[str, Any], against: str) -> str:
+    """Quality against ``cost`` or ``seconds``, a line an entrant; empty where there is none."""
+    curves = [curve for curve in told["curves"] if curve["middle"]]
+    if not curves:
+        return ""
+    drawn = [Series(curve["entrant"], curve[against], curve["middle"], curve["low"], curve["high"]) for curve in curves]
+    values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
+    log = min(values) > 0 and max(values) / min(values) > WIDE
+    axis = f"{told['unit']} (compile time apart)" if against == "seconds" else told["unit"]
+    x_label = "seconds, compiling apart" if against == "seconds" else axis
+    ends = "; ".join(f"{one.label} ends at {number(one.middle[-1])}" for one in drawn)
+    words = f"{told['metric']['name']} against {x_label}. {ends}."
+    return curve_chart(drawn, x_label, told["metric"]["name"], words, log_x=_apart(drawn), log_y=log)
+
+
+def _apart(series: Sequence[Series]) -> bool:
+    values = [x for one in series for x in one.x]
+    return min(values) > 0 and max(values) / min(values) > 4
+
+
+def body(told: Mapping[str, Any], table: Sequence[Sequence[str]], site: render.Site) -> str:
+    """What stands on the page: the advice, the table, the pictures, the code, the comparisons.
+
+    table: rows of words, the heads first.
+    """
+    pictures = [markupsafe.Markup(picture(told, against)) for against in ("cost", "seconds")]
+    return render.body("race", site, race=told, heads=table[0], table=table[1:], pictures=pictures)
+
+
+def fragment(told: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
+    """For a notebook: with as much style as it needs."""
+    return f'<div class="laureate-race">{NOTEBOOK}{body(told, table, render.Site())}</div>'
+
+
+def page(told: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
+    """One file that opens from disk."""
+    name = f"race/{told['run']}"
+    site = render.Site(pages=frozenset((name,)))
+    return render.file_page(site, f"Race {told['run']}", {name: body(told, table, site)})

@@ -1,0 +1,80 @@
+"""The table of a race as plain text, for a terminal."""
+
+from collections.abc import Sequence
+
+from laureate.pages.wording import duration, number
+from laureate.racing.results import Race, Row, shown
+
+__all__ = ["columns", "lines", "text"]
+
+
+def text(race: Race) -> str:
+    """Everything but the picture."""
+    budget = f"{race.budget:,} {race.unit}, {race.seeds} seeds"
+    parts = [f"{race.title} {race.problem} · {budget} · {race.metric.words}", "", *lines(race), ""]
+    for row in race.rows:
+        parts += [f"  {row.entrant}: {word}" for word in row.words]
+    parts += [f"  note: {note}" for note in race.notes]
+    if race.by_seconds is not None and race.moment is not None and len(race.by_seconds.order) > 1:
+        order = ", ".join(race.by_seconds.order[:3])
+        parts.append(f"  at equal seconds ({duration(race.moment)} a run): {order}")
+        parts.append(f"  nobody is both faster and better than: {', '.join(race.pareto)}")
+    if changes := leads(race):
+        parts.append(f"  best on the way: {changes}")
+    return "\n".join([*parts, "", race.advice, *(["", race.code] if race.code else [])])
+
+
+def columns(race: Race) -> tuple[str, ...]:
+    """The heads of the table."""
+    arrow = "↓" if race.metric.better == "lower" else "↑"
+    return (
+        "",
+        "entrant",
+        f"{race.metric.name} {arrow}",
+        "95 % interval",
+        "to the first",
+        "seconds",
+        "compiling",
+        "settings",
+    )
+
+
+def cells(race: Race, row: Row) -> tuple[str, ...]:
+    """A row of it."""
+    settings = ", ".join(f"{name} {shown(value)}" for name, value in row.settings.items())
+    if row.mean is None:
+        return ("", row.entrant, row.status, "", "", "", "", settings if row.status != "stayed out" else "")
+    ends = f"[{number(row.low)}, {number(row.high)}]" if row.low is not None and row.high is not None else "–"
+    place = str(row.place) if row.place else ""
+    times = duration(row.seconds), duration(row.compile_seconds)
+    return (place, row.entrant, number(row.mean), ends, against(race, row), *times, settings)
+
+
+def against(race: Race, row: Row) -> str:
+    """How an entrant stands to the first, in words."""
+    if row.place is None:
+        return row.status
+    if row.entrant == race.best:
+        return "first"
+    pair = race.standing.pair(str(race.best), row.entrant)
+    if pair.same:
+        return "the same in every seed"
+    word = "worse" if pair.real else "within noise" if row.entrant in race.standing.tied else "perhaps worse"
+    return f"{word}, p {number(pair.adjusted, 2)}"
+
+
+def lines(race: Race) -> list[str]:
+    """The table, its columns as wide as they need to be."""
+    table: list[Sequence[str]] = [columns(race), *(cells(race, row) for row in race.rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return [
+        "  " + "  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip() for row in table
+    ]
+
+
+def leads(race: Race) -> str:
+    """Who was best at which budget, where it was not one from start to end."""
+    if len({name for _, name in race.envelope}) < 2:
+        return ""
+    changes = [pair for i, pair in enumerate(race.envelope) if i == 0 or race.envelope[i - 1][1] != pair[1]]
+    return ", ".join(f"{name} from {cost:,}" for cost, name in changes)

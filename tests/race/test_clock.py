@@ -1,0 +1,75 @@
+"""Budgets and clocks: nobody spends more than he was given, and what measures is nobody's."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from laureate.lab.claim import Settings
+from laureate.racing.tracks.clock import Clock, made, spend, traced, view
+
+
+def scale(**more):
+    return Settings({"cost": 64, "points": 4, "seconds": 1e9} | more)
+
+
+@pytest.mark.parametrize("price", [1, 3, 7])
+def test_a_step_that_would_exceed_the_budget_is_not_made(price):
+    step = jax.jit(lambda state, target: spend(lambda s, i: (s + 1, price), *state, target))
+    state = (jnp.asarray(0), jnp.asarray(0, jnp.int32), jnp.asarray(0, jnp.int32))
+    for target in (10, 20, 50):
+        state = step(state, target)
+        assert int(state[2]) == price * int(state[1]) == target // price * price
+
+
+def test_one_step_is_always_made_and_told():
+    found = spend(lambda s, i: (s + 1, 100), jnp.asarray(0), jnp.asarray(0, jnp.int32), jnp.asarray(0, jnp.int32), 10)
+    assert (int(found[1]), int(found[2])) == (1, 100)
+
+
+def test_points_double_and_end_with_the_budget():
+    clock = Clock(scale())
+    assert list(clock.targets()) == [8, 16, 32, 64]
+    clock = Clock(scale(seconds=0.0))
+    clock.seconds = 1.0
+    assert list(clock.targets()) == [8]  # no further point is begun when the time is up
+
+
+def test_a_run_that_is_cut_says_how_far_it_came():
+    clock = Clock(scale())
+    clock.note(8, loss=1.0)
+    clock.note(16, loss=0.5)
+    found = clock.record()
+    assert found["cost"][:2].tolist() == [8, 16]
+    assert jnp.isnan(found["cost"][2:]).all()
+    assert found["loss"].shape == (4,)
+
+
+def test_what_measures_is_nobodys():
+    clock = Clock(scale())
+    assert float(clock.run(_double, jnp.asarray(3.0), free=True)) == 6.0
+    assert clock.seconds == clock.compiling == 0.0
+    assert float(clock.run(_triple, jnp.asarray(3.0))) == 9.0
+    assert clock.compiling > 0
+    before = clock.compiling
+    clock.run(_triple, jnp.asarray(4.0))
+    assert clock.compiling == before  # compiled once, for another number too
+
+
+def _double(x):
+    return 2 * x
+
+
+def _triple(x):
+    return 3 * x
+
+
+def test_code_is_made_from_the_names_of_its_area():
+    arm = Settings(
+        {"code": "Binary() if flag else jnp.ones(size)", "area": "sampling", "swept": "", "flag": 0, "size": 2}
+    )
+    assert made(arm).shape == (2,)
+    arm = Settings({"code": "max(a, other)", "area": "sampling", "swept": "a", "a": 0.5, "fact": 0.25})
+    assert isinstance(traced(arm)["a"], jax.Array)
+    assert traced(arm)["fact"] == 0.25  # not swept: it may choose code
+    assert float(made(traced(arm), other=2)) == 2.0
+    assert view({"x": 1}).x == 1

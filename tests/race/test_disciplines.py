@@ -1,0 +1,143 @@
+"""Every discipline: nobody of its area is missing, its code runs as it is handed out, a race of it ends."""
+
+import ast
+import importlib
+import inspect
+
+import jax
+import pytest
+from small_problems import BUDGETS, QUICK, problem
+
+from laureate.lab.errors import UserError
+from laureate.lab.running.references import load
+from laureate.racing.api import race
+from laureate.racing.code import area_names, script, uses
+from laureate.racing.disciplines import disciplines
+from laureate.racing.kinds import detect
+
+ALL = {one.name: one for one in disciplines()}
+# What a class must have, any of these, to be something that one runs rather than a part, a state or a problem.
+VERBS = ("step", "update", "run", "solve", "fit", "encode", "layer", "gradient")
+
+
+def methods(area):
+    """The public classes of an area that can be run: neither protocols nor what they report."""
+    module = importlib.import_module(f"laureate.{area}")
+    found = {}
+    for name in module.__all__:
+        one = getattr(module, name)
+        report = inspect.isclass(one) and issubclass(one, tuple)
+        runs = inspect.isclass(one) and any(callable(getattr(one, verb, None)) for verb in VERBS)
+        if runs and not (report or inspect.isabstract(one) or getattr(one, "_is_protocol", False)):
+            found[name] = one
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_method_of_an_area_is_missing_from_its_discipline(name):
+    one = ALL[name]
+    entered = {used for entrant in one.entrants for used in entrant.names}
+    missing = methods(one.area).keys() - entered - one.absent.keys()
+    assert not missing, f"Let {sorted(missing)} enter {name}, or say in `absent` why not."
+    assert not one.absent.keys() & entered
+
+
+def test_the_test_above_sees_a_missing_method():
+    assert {"GibbsWithGradients", "PersistentES", "TensorTrainSolver", "DeTAG", "ALISTA", "PGD"} <= {
+        name for one in ALL.values() for name in methods(one.area)
+    }
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_discipline_is_whole(name):
+    one = ALL[name]
+    facts = dict(load(one.facts)(problem(name)))
+    fragments, absent = facts.pop("code", {}), facts.pop("absent", {})
+    assert len({entrant.name for entrant in one.entrants}) == len(one.entrants)
+    assert set(absent) <= {entrant.name for entrant in one.entrants}
+    module = importlib.import_module(f"laureate.{one.area}")
+    for entrant in one.entrants:
+        settings = {**facts, **entrant.default, "budget": 8, "num_bits": 4, "block": 4, "num_centroids": 4}
+        assert entrant.default in entrant.configs
+        assert len(entrant.configs) <= 12  # more could not be told apart with the cost that there is to tune
+        text = script(one, entrant, settings | {"learning_rate": 0.01}, fragments, "")
+        ast.parse(text)
+        for used in area_names(one, entrant.code, {**settings, **fragments}):
+            assert hasattr(module, used), f"{entrant.name} uses {used}, which {one.area} does not have"
+        assert all(reference.startswith(f"laureate.{one.area}:") for reference in uses(one, entrant.code, settings)
+                   if not reference.startswith("optax"))  # fmt: skip
+
+
+def test_every_small_problem_is_known_for_what_it_is():
+    for name in ALL:
+        assert detect(problem(name), ALL.values()).name == name
+
+
+def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
+    class Half:
+        def init(self, key, theta): ...
+        def step(self, key, theta, state): ...
+
+    with pytest.raises(UserError, match=r"nearest is an unroll.*theta0.*horizon"):
+        detect(Half(), ALL.values())
+    with pytest.raises(UserError, match="offers nothing that a race needs"):
+        detect(object(), ALL.values())
+    with pytest.raises(UserError, match=r"an energy.*start"):
+        race(lambda x: x.sum())
+    with pytest.raises(UserError, match=r"is not an energy.*start"):
+        race({"X": 1}, kind="sampling")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("gradients", {"horizon": None}, "unroll.horizon must be an integer"),
+        ("decentralized", {"data": jax.numpy.zeros((3, 2))}, "network.data must have a first axis of 4"),
+        ("robustness", {"images": jax.numpy.zeros((16, 8))}, "classifier.images must be"),
+        ("recovery", {"signals": jax.numpy.zeros((32, 5))}, "recording.signals"),
+        ("compression", {"size": 10**9}, "trained.size must be between"),
+    ],
+)
+def test_a_problem_that_cannot_be_raced_says_why(kind, change, said):
+    made = problem(kind)
+    names = ALL[kind].needs
+    offered = made if isinstance(made, dict) else {name: getattr(made, name) for name in names}
+    with pytest.raises(UserError, match=said):
+        load(ALL[kind].facts)({**offered, **change})
+
+
+def raced(kind, store, only):
+    return race(problem(kind), budget=BUDGETS[kind], seeds=3, only=only, store=store)
+
+
+def pasted(found, kind):
+    """Run the code as a person would, with their problem under the name that it has there."""
+    for name, text in found.codes.items():
+        made = problem(kind)
+        given = type("Given", (), made) if isinstance(made, dict) else made
+        exec(compile(text, f"<{name}>", "exec"), {ALL[kind].problem: given})
+
+
+SLOW = [pytest.param(kind, marks=() if kind == "compression" else pytest.mark.slow) for kind in ALL]
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_a_race_ends_and_its_code_runs(kind, store, monkeypatch, capsys):
+    """Two entrants of each discipline, very small, in this process."""
+    found = raced(kind, store, QUICK[kind])
+    assert len(found.standing.order) == 2, [row.words for row in found.rows]
+    assert all(row.cost <= 1.05 * found.budget for row in found.rows)
+    assert found.code
+    pasted(found, kind)
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ALL)
+def test_everybody_of_a_discipline_comes_in(kind, store, capsys):
+    found = raced(kind, store, "")
+    came = {row.entrant for row in found.rows if row.status == "finished"}
+    out = {row.entrant: row.words for row in found.rows if row.status in ("crashed", "endless")}
+    assert not out
+    assert len(came) >= len(ALL[kind].entrants) - 1
+    pasted(found, kind)

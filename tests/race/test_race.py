@@ -1,0 +1,222 @@
+"""A whole race with planted entrants: who wins, who fails, what is said, and that it can be taken up again."""
+
+import json
+
+import planted
+import pytest
+
+from laureate.lab.errors import UserError
+from laureate.racing import running
+from laureate.racing.api import race
+from laureate.racing.halving import FIRST_TUNING_SEED
+from laureate.racing.page import page
+
+GRID = {"rate": (0.01, 0.1, 1.0, 10.0)}
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """File problems are raced in this process: no worker need be started to see what is computed."""
+    made = running.make_executor
+    monkeypatch.setattr(running, "Stoppable", lambda workers, cache, limit: made(1, cache))
+
+
+def run(store, *entrants, problem=planted.course, **more):
+    """A race among these."""
+    return race(problem, among=[planted.discipline(*entrants)], store=store, **({"budget": 1000} | more))
+
+
+REFERENCE = f"{planted.HERE}:course"
+
+
+def test_the_planted_order_is_found_and_advised(store):
+    found = run(store, planted.entrant("b", 2.0), planted.entrant("a", 1.0), planted.entrant("c", 4.0))
+    assert found.standing.order == ("a", "b", "c")
+    assert found.best == "a"
+    assert all(pair.real for pair in found.standing.pairs)
+    assert found.advice.startswith("Use a with")
+    assert "really better than b and c" in found.advice
+    assert found.to_json()["leaders"] == ["a"]
+
+
+def test_the_metric_decides_which_way_is_up(store):
+    found = run(store, planted.entrant("a", 1.0), planted.entrant("b", 2.0), metric="gain")
+    assert found.best == "a"
+    assert found.rows[0].mean < 0
+
+
+def test_twins_are_equal(store):
+    twins = planted.entrant("one", 1.0, own=0), planted.entrant("two", 1.0, own=0, slow=0.25)
+    found = run(store, *twins)
+    assert found.standing.pair("one", "two").same
+    assert {row.entrant for row in found.rows if row.leads} == {"one", "two"}
+    assert "two" in found.advice
+    assert "within noise and takes 0.25 of the time" in found.advice
+
+
+def test_a_crash_and_a_nan_are_rows_and_stop_nobody(store):
+    broken = planted.entrant("broken", 0.0, mood="crash"), planted.entrant("nan", 0.0, mood="nan")
+    found = run(store, *broken, planted.entrant("sound", 1.0), planted.entrant("needy", 0.0, needs=("wings",)))
+    status = {row.entrant: row.status for row in found.rows}
+    assert status == {"sound": "finished", "nan": "diverged", "broken": "crashed", "needy": "stayed out"}
+    assert found.best == "sound"
+    assert found.rows[0].entrant == "sound"
+    told = {row.entrant: " ".join(row.words) for row in found.rows}
+    assert "planted to crash" in told["broken"]
+    assert "1 of 10 seeds" in told["nan"]
+    assert "wings" in told["needy"]
+    for name in ("broken", "nan", "needy"):
+        assert name not in found.advice
+        assert name not in found.codes
+
+
+def test_nobody_came_in(store):
+    found = run(store, planted.entrant("broken", 0.0, mood="crash"))
+    assert found.best is None
+    assert "nothing to advise" in found.advice
+    assert found.code == ""
+    assert "broken" in str(found)
+    assert "crashed" in page(found)
+
+
+def test_settings_are_tuned_on_seeds_that_do_not_count(store):
+    found = run(store, planted.entrant("tuned", 1.0, grid=GRID), planted.entrant("plain", 3.0))
+    assert found.rows[0].settings["rate"] == 1.0
+    cells = store.run_cells(found.run)
+    tuning = [cell for cell in cells if cell["start"] >= FIRST_TUNING_SEED]
+    scoring = [cell for cell in cells if cell["start"] < FIRST_TUNING_SEED]
+    assert tuning
+    assert scoring
+    assert {cell["start"] for cell in scoring} == {0, 5}
+    assert all(cell["start"] + cell["count"] <= FIRST_TUNING_SEED for cell in scoring)
+    assert {cell["arm"].split()[0] for cell in tuning} == {"tuned"}
+
+
+def test_too_few_seeds_call_nobody_within_noise(store):
+    entrants = [planted.entrant(name, level) for name, level in (("a", 1.0), ("b", 1.1), ("far", 9.0))]
+    found = run(store, *entrants, seeds=3)
+    assert "3 seeds cannot tell 3 entrants apart, ask for 10" in found.advice
+    assert "within noise" not in found.advice
+    enough = run(store, *entrants)
+    assert "far" not in enough.advice
+
+
+def test_an_edge_of_a_grid_is_told(store):
+    found = run(store, planted.entrant("edgy", 1.0, grid={"rate": (1.0, 10.0)}), planted.entrant("plain", 3.0))
+    assert any("rate = 1 is the smallest that was tried" in word for word in found.rows[0].words)
+    assert "look beyond" in found.advice
+
+
+def test_the_same_budget_and_seeds_for_all(store):
+    found = run(store, planted.entrant("a", 1.0, slow=50.0), planted.entrant("b", 1.1), budget=640, seeds=7)
+    assert {row.cost for row in found.rows} == {640.0}
+    assert {len(one) for one in found.scores.values()} == {7}
+
+
+def test_seconds_become_one_budget_from_a_pilot(store):
+    found = run(store, planted.entrant("a", 1.0), planted.entrant("slow", 1.0, slow=3.0), budget=0, seconds=1.0)
+    # 1e-5 and 3e-5 s a stride, ten seeds each, no settings to tune: 1 s buys 2,500 of both.
+    assert found.budget == 2500
+    again = run(store, planted.entrant("a", 1.0), budget=0, seconds=2.0)
+    assert again.budget == 20_000
+
+
+def test_a_slow_entrant_does_not_eat_everybodys_time(store):
+    names = [planted.entrant(name, 1.0) for name in "abc"]
+    alone = run(store, *names, budget=0, seconds=1.0).budget
+    with_snail = run(store, *names, planted.entrant("snail", 1.0, slow=1000.0), budget=0, seconds=1.0).budget
+    assert with_snail > alone / 6
+
+
+def test_a_repeated_race_computes_nothing(store, here):
+    entrants = planted.entrant("a", 1.0, grid=GRID), planted.entrant("b", 2.0)
+    first = run(store, *entrants, problem=REFERENCE)
+    again = run(store, *entrants, problem=REFERENCE)
+    assert first.cells["computed"] > 0
+    assert again.cells["computed"] == 0
+    assert again.scores == first.scores
+    more = run(store, *entrants, problem=REFERENCE, seeds=15)
+    assert more.cells["computed"] == 2
+    assert more.scores["a"][:10] == first.scores["a"]
+
+
+def test_an_interrupted_race_goes_on_where_it_was(store, here, monkeypatch):
+    entrants = planted.entrant("a", 1.0, grid=GRID), planted.entrant("b", 2.0)
+    whole = run(store, *entrants, problem=REFERENCE, fresh=True)
+    add, kept = store.add_cell, []
+
+    def stopping(number, cell, outcome):
+        if len(kept) == 3:
+            raise KeyboardInterrupt
+        kept.append(add(number, cell, outcome))
+        return kept[-1]
+
+    other = [planted.entrant("a", 1.5, grid=GRID), planted.entrant("b", 2.0)]
+    monkeypatch.setattr(store, "add_cell", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        run(store, *other, problem=REFERENCE)
+    monkeypatch.setattr(store, "add_cell", add)
+    assert store.run(store.last_run())["status"] == "interrupted"
+    resumed = run(store, *other, problem=REFERENCE)
+    assert resumed.cells["kept"] >= 3
+    assert resumed.scores["b"] == whole.scores["b"]
+
+
+def test_objects_are_never_taken_for_one_another(store):
+    class Longer(planted.Course):
+        length = 3
+
+    first = run(store, planted.entrant("a", 1.0))
+    second = run(store, planted.entrant("a", 1.0), problem=Longer())
+    assert first.cells["computed"] == second.cells["computed"] > 0
+
+
+def test_the_advice_names_only_what_was_measured(store):
+    entrants = [planted.entrant(f"entrant-{i}", float(i % 2)) for i in range(4)]
+    found = run(store, *entrants, only="entrant-1,entrant-3")
+    assert {row.entrant for row in found.rows} == {"entrant-1", "entrant-3"}
+    assert not any(name in found.advice for name in ("entrant-0", "entrant-2"))
+    numbers = found.to_json()
+    assert f"{numbers['budget']:,}" in found.advice
+
+
+def test_everything_is_said_in_json_on_the_page_and_in_the_store(store):
+    found = run(store, planted.entrant("a", 1.0), planted.entrant("<b>", 2.0), planted.entrant("c", 2.0, mood="crash"))
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert [row["entrant"] for row in told["rows"]] == ["a", "<b>", "c"]
+    assert told["pairs"][0]["real"] is True
+    html = page(found)
+    assert "&lt;b&gt;" in html
+    assert "<b></td>" not in html
+    assert html.count("<svg") >= 2
+    assert "planted to crash" in html
+    assert found._repr_html_().startswith('<div class="laureate-race">')
+    assert json.loads(store.artefact(found.run, "race.json"))["best"] == "a"
+    assert store.artefact(found.run, "race.html").decode() == html
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"metric": "los"}, "Did you mean loss"),
+        ({"only": "b"}, "There is no 'b'"),
+        ({"kind": "sampling"}, "There is no 'sampling'"),
+        ({"seeds": 1}, "seeds must be >= 2"),
+        ({"seconds": 0.0}, "seconds must be > 0"),
+    ],
+)
+def test_wrong_words_are_told(store, more, said):
+    with pytest.raises(UserError, match=said):
+        run(store, planted.entrant("a", 1.0), **more)
+
+
+def test_who_does_not_end_is_a_row_and_stops_nobody(store):
+    """In workers of their own: one that sleeps is stopped, one that dies is replaced, the third comes in."""
+    entrants = [planted.entrant(mood, 0.0, mood=mood) for mood in ("endless", "dies")] + [planted.entrant("sound", 1.0)]
+    found = run(store, *entrants, problem=REFERENCE, budget=0, seconds=1.0, seeds=5, workers=1, patience=1.0)
+    status = {row.entrant: row.status for row in found.rows}
+    assert status == {"sound": "finished", "endless": "endless", "dies": "crashed"}
+    told = {row.entrant: " ".join(row.words) for row in found.rows}
+    assert "Stopped after 1 s" in told["endless"]
+    assert "worker died" in told["dies"]
+    assert found.advice.startswith("Use sound")
