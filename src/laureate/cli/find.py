@@ -91,13 +91,14 @@ def _record(question: str, result: "Result") -> dict[str, Any]:
 def _claims(result: "Result") -> "dict[str, list[ClaimResult]]":
     """The claims of those papers found that run here, each with what is shown of it."""
     from laureate.lab.judging.results import claims_of
+    from laureate.lab.reference import with_reference
     from laureate.lab.storing.home import store_path
     from laureate.lab.storing.shown import read_shown
     from laureate.papers import paper, paper_ids
 
     found = [hit.entry.id for hit in result.hits if hit.entry.id in paper_ids()]
     results = read_shown(store_path()) if found else {}
-    return {paper_id: claims_of(paper(paper_id), results) for paper_id in found}
+    return {paper_id: claims_of(paper(paper_id), with_reference(paper(paper_id), results)) for paper_id in found}
 
 
 def _short(claim: "ClaimResult") -> dict[str, Any]:

@@ -13,6 +13,8 @@ from laureate.lab.claim import Paper
 from laureate.lab.judging import statistics
 from laureate.lab.judging.evidence import measure
 from laureate.lab.judging.results import ClaimId, ClaimResult, Result, claims_of, results_of
+from laureate.lab.judging.standing import Standing, standings
+from laureate.lab.reference import with_reference
 from laureate.lab.storing.store import Store
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "paper_record",
     "paper_results",
     "run_observations",
+    "run_standings",
 ]
 
 OBSERVATION_COLUMNS: tuple[str, ...] = (
@@ -42,9 +45,12 @@ OBSERVATION_COLUMNS: tuple[str, ...] = (
 
 
 def board_results(store: Store, papers: Iterable[Paper]) -> list[ClaimResult]:
-    """Every claim of these papers with the result that is shown of it, on the paper's own problem."""
+    """Every claim of these papers with the result that is shown of it, on the paper's own problem.
+
+    Where nothing was measured here it is the one that ships, marked as ``reference``.
+    """
     found = {claim: result for (claim, problem), result in store.shown().items() if problem == DEFAULT_PROBLEM}
-    return [result for paper in papers for result in claims_of(paper, found)]
+    return [result for paper in papers for result in claims_of(paper, with_reference(paper, found))]
 
 
 def own_results(store: Store, papers: Iterable[Paper]) -> list[ClaimResult]:
@@ -66,7 +72,7 @@ def paper_results(store: Store, paper: Paper, run: int | None = None) -> list[Re
         ids = [f"{paper.id}/{claim.name}" for claim in paper.claims]
         shown = store.shown(ids)
         found = {claim: result for (claim, problem), result in shown.items() if problem == DEFAULT_PROBLEM}
-        results = results_of(paper, found)
+        results = results_of(paper, with_reference(paper, found))
     return _with_numbers(store, paper, results)
 
 
@@ -127,6 +133,20 @@ def run_observations(
     for key, arms in blocks.items():
         for arm, cells in arms.items():
             found.setdefault(key, {})[arm] = store.joined([cell["id"] for cell in cells], seeds.get(key))
+    return found
+
+
+def run_standings(store: Store, papers: Iterable[Paper], run: int) -> list[Standing]:
+    """The arms of every experiment of a run, ranked by what its claims are decided by."""
+    known = {paper.id: paper for paper in papers}
+    record, judged = store.run(run) or {}, {str(result.id) for result in store.results(run)}
+    found = []
+    for (paper_id, name), arms in run_observations(store, run).items():
+        experiments = known[paper_id].experiments if paper_id in known else ()
+        for experiment in experiments:
+            if experiment.name == name:
+                claims = [claim for claim in experiment.claims if f"{paper_id}/{claim.name}" in judged]
+                found += standings(paper_id, experiment, claims, arms, experiment.scales.get(record["scale"]))
     return found
 
 
