@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.pages.wording import MARKS, busy, duration, interval, looks, means, number, origin, plural
+from laureate.pages.wording import MARKS, busy, duration, interval, looks, means, number, origin, plural, unit_of
 
 if TYPE_CHECKING:
     from laureate.catalogue import Entry
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKS", "STYLES", "claim_name", "columns", "context_line", "duration", "effect", "emit", "filled", "find_entry",
-    "find_paper", "find_run", "json_option", "number", "open_store", "plural", "run_number", "say", "verdict_line",
+    "find_paper", "find_run", "json_option", "number", "open_store", "plural", "run_number", "say", "unit_of",
+    "verdict_line",
 ]  # fmt: skip
 
 STYLES = {"supported": "green", "refuted": "red", "inconclusive": "yellow", "not run": "bright_black"}
@@ -86,7 +87,7 @@ def find_run(store: "Store", run: int | None) -> dict[str, Any]:
 
 def effect(claim: "ClaimResult") -> str:
     """An effect with its unit and interval; empty where there is none."""
-    return " ".join(filter(None, (number(claim.effect), claim.unit, interval(claim)))) if claim.has_effect else ""
+    return " ".join(filter(None, (number(claim.effect), unit_of(claim), interval(claim)))) if claim.has_effect else ""
 
 
 def columns() -> int:

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "Comparison",
     "board_results",
     "compare_runs",
+    "differing",
     "observation_rows",
     "own_results",
     "paper_record",
@@ -183,6 +184,17 @@ class Comparison:
         sides = {"first": self.first, "second": self.second}
         results = {name: side.to_json() if side else None for name, side in sides.items()}
         return {"id": str(self.id), **results, "change": self.change, "low": self.low, "high": self.high}
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Why the effects of two runs are not of the same thing: another problem, another scale; empty where they are."""
+    found = []
+    for what in ("problem", "scale"):
+        sides = [str(run[what]).rpartition("/")[2] for run in (first, second)]
+        if first[what] != second[what]:
+            words = ["the paper's own" if side == DEFAULT_PROBLEM else side for side in sides]
+            found.append(f"the {what} of run {first['id']} is {words[0]}, that of run {second['id']} is {words[1]}")
+    return found
 
 
 def compare_runs(store: Store, papers: Iterable[Paper], first: int, second: int) -> list[Comparison]:

@@ -107,9 +107,9 @@ def _specs(methods: list[tuple[dict[str, Any], int | None]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method, _ in methods:
         for section in method["sections"]:
-            drawn: list[tuple[int, Figure]] = [(c.result.run, c.figure) for c in section.claims if c.figure]
+            drawn: list[tuple[int | None, Figure]] = [(c.result.run, c.figure) for c in section.claims if c.figure]
             drawn += [(section.run, curve) for curve in section.curves]
-            found |= {f"{run}/{figure.name}": vega.spec(figure) for run, figure in drawn}
+            found |= {f"{run or 'reference'}/{figure.name}": vega.spec(figure) for run, figure in drawn}
     return found
 
 

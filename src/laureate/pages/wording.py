@@ -9,19 +9,8 @@ if TYPE_CHECKING:
     from laureate.lab.judging.standing import Standing
 
 __all__ = [
-    "MARKS",
-    "best_here",
-    "busy",
-    "csv_text",
-    "duration",
-    "in_words",
-    "interval",
-    "looks",
-    "means",
-    "moment",
-    "number",
-    "origin",
-    "plural",
+    "MARKS", "best_here", "busy", "csv_text", "duration", "in_words", "interval", "looks", "means", "moment", "number",
+    "origin", "plural", "unit_of",
 ]  # fmt: skip
 
 BUSY = 1.25  # wall over CPU seconds from which on a machine counts as busy
@@ -97,6 +86,11 @@ def in_words(name: str) -> str:
     'log ess per step'
     """
     return name.replace("_", " ")
+
+
+def unit_of(result: "Result") -> str:
+    """What an effect is counted in: its declared unit, else the metric itself, in words."""
+    return result.unit or in_words(result.metric)
 
 
 def best_here(standing: "Standing") -> str:

@@ -307,6 +307,10 @@ class Store:
         )
         return [dict(row) for row in rows]
 
+    def cells_ahead(self, run: int) -> int:
+        """How many cells a run has set out to compute and not finished."""
+        return self._value("SELECT count(*) FROM leases WHERE run = ?", (run,))
+
     def results(self, run: int) -> list[Result]:
         """The results of one run, in the order in which they were declared."""
         rows = self._rows("SELECT claim, data FROM verdicts WHERE run = ? ORDER BY rowid", (run,))
