@@ -1,7 +1,8 @@
 """The board of our own measurements, from a store.
 
     python scripts/board.py                     rewrites docs/board.md between its markers, from LAUREATE_HOME
-    python scripts/board.py --reference STORE   writes papers/*/reference.jsonl, the verdicts that ship
+    python scripts/board.py --reference STORE   writes papers/*/reference.jsonl, the verdicts that ship, and the column
+                                                of verdicts in README.md
 
 STORE is a store.sqlite; a copy of it is read, so that a run may go on writing. Papers of which it has nothing keep the
 reference they have.
@@ -21,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LAUREATE = Path(sys.executable).with_name("laureate")
 BEGIN, END = "<!-- board: begin -->", "<!-- board: end -->"
+PAPERS = "<!-- papers: begin -->", "<!-- papers: end -->"
 ROLES = ("headline", "stand-in", "extension", "check")
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
@@ -111,6 +113,30 @@ def write_reference(path: Path) -> None:
                 reference.path_of(paper.id).write_text("\n".join(lines) + "\n", "utf-8")
                 print(f"{paper.id}: {len(lines)} of {len(paper.claims)}")
         store.close()
+    reference._lines.cache_clear()
+    page = ROOT / "README.md"
+    page.write_text(with_verdicts(page.read_text("utf-8")), "utf-8")
+
+
+def with_verdicts(text: str) -> str:
+    """README with the last column of its table of papers as the reference says: its headlines, else its stand-ins."""
+    from laureate.lab.judging.results import by_role, claims_of, tally
+    from laureate.lab.reference import reference
+    from laureate.papers import all_papers
+
+    before, _, rest = text.partition(PAPERS[0])
+    table, _, after = rest.partition(PAPERS[1])
+    words = {}
+    for paper in all_papers():
+        role, claims = next(iter(by_role(claims_of(paper, reference(paper))).items()))
+        counts = tally(claims)
+        shown = " ".join(f"{MARKS[word]} {count}" for word, count in counts.items() if word != "not run")
+        words[paper.id] = f"{role}s: {shown}" if shown else ""
+    rows = []
+    for line in table.splitlines():
+        name, *others = line.removeprefix("| `").split("` | ", 1)
+        rows.append(f"{line.rsplit('|', 2)[0]}| {words[name]} |" if others and name in words else line)
+    return f"{before}{PAPERS[0]}" + "\n".join(rows) + f"\n{PAPERS[1]}{after}"
 
 
 def told(versions: dict[str, str]) -> str:

@@ -130,7 +130,9 @@ def test_start_watch_and_stop_a_run(open_page):
     assert "under way already" in other.get_by_role("alert").inner_text()
     assert "laureate run toy --scale desk" in other.locator(".command").first.inner_text()
     live = open_page(f"/run/{number + 1}")
-    assert re.search(r"of 30 cells computed, last of toy/toy · about .* left", live.get_by_role("status").inner_text())
+    assert re.search(
+        r"of 30 cells computed, last of toy/toy · about .* left", live.locator("main [role=status]").inner_text()
+    )
     page.get_by_role("button", name="Stop").click()
     page.locator(".status", has_text="stopped").wait_for(timeout=120_000)
     store = Store(store_path())
