@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-import griffe
+import griffe  # pyright: ignore[reportMissingImports]
 
 SETTING = re.compile(r"^([A-Za-z_][\w, *]*): (.*)$")
 

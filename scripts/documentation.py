@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files  # pyright: ignore[reportMissingImports]
 
 from laureate.lab.claim import ROLES, Paper
 from laureate.lab.judging.results import ClaimResult, by_role, claims_of, tally

@@ -33,6 +33,15 @@ class Page(html.parser.HTMLParser):
                 self.loads.append(told[name])
 
 
+def test_docstrings_become_markdown():
+    pytest.importorskip("griffe")
+    from docstrings import as_markdown
+
+    text = "It adds::\n\n    a + b\n\nfirst: a number\n\n>>> 1 + 1\n2"
+    said = "It adds:\n\n    a + b\n\n- `first`: a number\n\n```pycon\n>>> 1 + 1\n2\n```"
+    assert as_markdown(text) == said
+
+
 @pytest.mark.slow
 def test_the_site_builds_strictly_and_every_link_leads_somewhere(tmp_path):
     pytest.importorskip("mkdocs")

@@ -132,12 +132,11 @@ def make_bar(console: Any) -> Any:
 
     wide = console.width >= 100
     name = Column(ratio=1, no_wrap=True, overflow="ellipsis", min_width=8)
-    whole = {"no_wrap": True}
     columns: list[Any] = [TextColumn("{task.description}", table_column=name)]
     if console.width >= 50:
         columns.append(BarColumn(bar_width=24 if wide else 10))
-    columns.append(MofNCompleteColumn(table_column=Column(**whole)))
+    columns.append(MofNCompleteColumn(table_column=Column(no_wrap=True)))
     if wide:
-        columns.append(TimeElapsedColumn(table_column=Column(**whole)))
-    columns.append(TextColumn("{task.fields[left]}", table_column=Column(**whole)))
+        columns.append(TimeElapsedColumn(table_column=Column(no_wrap=True)))
+    columns.append(TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)))
     return Progress(*columns, console=console, transient=True, expand=True)

@@ -104,7 +104,7 @@ def _claims(result: "Result") -> "dict[str, list[ClaimResult]]":
 def _short(claim: "ClaimResult") -> dict[str, Any]:
     names = ("id", "statement", "role", "verdict", "effect", "low", "high", "unit", "scale", "seeds", "run")
     record = claim.to_json()
-    return {name: record[name] for name in names}
+    return {name: record[name] for name in (*names, "reference")}
 
 
 def _show(result: "Result") -> None:
@@ -144,7 +144,9 @@ def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
     from laureate.lab.judging.results import tally
 
     counts = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(claims).items())
-    what = f"runs here, {len(claims)} claims ({counts})" if claims else "runs here"
+    shipped = sum(claim.reference for claim in claims)
+    whose = f"; {shipped} of them our reference" if shipped else ""
+    what = f"runs here, {len(claims)} claims ({counts}{whose})" if claims else "runs here"
     click.echo("    " + click.style(what, fg="green") + f": laureate run {paper_id}")
 
 

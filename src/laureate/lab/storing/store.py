@@ -291,7 +291,7 @@ class Store:
         with self._readable_errors():
             texts = housekeeping.texts(self._db, [row["id"] for row in rows])
         for row in rows:
-            record = dict(row) | {"name": "", "note": ""} | texts.get(row["id"], {})
+            record: dict[str, Any] = dict(row) | {"name": "", "note": ""} | texts.get(row["id"], {})
             record["environment"] = self._loads(record.pop("environment_data"))
             if record["status"] == "running" and not lives(self._sign(record["id"])):
                 record["status"] = "interrupted"
