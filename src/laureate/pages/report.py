@@ -78,7 +78,9 @@ def render_everything(store: Store, explore: bool = False) -> str:
     bodies |= {f"method/{name}": render.body("method", site, **method) for name, method in methods.items()}
     for number in runs:
         shown_run: dict[str, Any] = content.run(store, number) or {}
-        bodies[f"run/{number}"] = render.body("run", site, **shown_run | {"cells": store.run_cells(number), "pages": 1})
+        # The curves stand on the methods' pages.
+        shown_run |= {"cells": store.run_cells(number), "pages": 1, "curves": []}
+        bodies[f"run/{number}"] = render.body("run", site, **shown_run)
     bodies["catalogue"] = render.body("catalogue", site, **listing, query=None, results="")
     bodies["paper"] = ""
     return render.file_page(site, "The board", bodies, entries, _library(explore))
