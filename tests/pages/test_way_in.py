@@ -57,7 +57,7 @@ def test_a_fresh_board_shows_our_reference_and_says_so(tmp_path, shared, monkeyp
     monkeypatch.setattr(content, "reference", lambda paper: {"toy/better": shipped})
     empty = Store(store_path())
     board = text_of(render.body("board", WEB, **content.board(empty, papers.all_papers())))
-    assert "1 of these verdicts are our reference ( our reference, an abacus, jax 1.0, 2026-11-17 )" in board
+    assert "1 of these verdicts are our reference (an abacus, jax 1.0, 2026-11-17)" in board
     told = content.method(empty, papers.paper("toy"))
     page = render.body("method", WEB, **told)
     assert "our reference, an abacus, jax 1.0, 2026-11-17" in text_of(page)
@@ -77,7 +77,9 @@ def test_a_run_on_ones_own_problem_answers_first(home, monkeypatch, tmp_path):
         chosen = toys.selections(toy_site.paper())
         summary = run_claims(store, chosen, scale="smoke", problem=f"{tmp_path / 'mine.py'}:Hill")
     page = render.body("run", WEB, **(content.run(store, summary.run) or {}))
-    assert text_of(page).index("Best here: ours, by") < text_of(page).index("Verdicts"), "the paper's margin second"
+    assert text_of(page).index("Best here: ours, by") < text_of(page).index("margins: these count"), (
+        "the paper's margin second"
+    )
     board = text_of(render.body("board", WEB, **content.board(store, papers.all_papers())))
     assert "Best here: ours, by" in board
     assert "toy/better on mine.py:Hill" in board

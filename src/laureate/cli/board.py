@@ -31,7 +31,7 @@ def board(checks: bool, as_json: bool) -> None:
     width = max(len(str(result.id)) for result in results)
     if shipped := [result for result in results if result.reference]:
         say(
-            f"{len(shipped)} of {len(results)} verdicts were not measured here ({origin(shipped[0])}). "
+            f"{len(shipped)} of {len(results)} verdicts were not measured here but are {origin(shipped[0])}. "
             "`laureate run ID` puts yours in their place."
         )
     for paper in papers:

@@ -91,7 +91,7 @@ def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
     return {
         "standings": standings,
         "reference": len(shipped),
-        "reference_words": origin(shipped[0]) if shipped else "",
+        "reference_words": origin(shipped[0]).removeprefix("our reference, ") if shipped else "",
         "areas": groups,
         "tallies": _tallies(results),
         "claims": len(results),
