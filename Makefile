@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The tests start hundreds of processes: without bytecode each would compile our sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types bench bench-gate faults fuzz mutation clean help
+.PHONY: demo test test-all lint types docs bench bench-gate faults fuzz mutation clean help
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -40,6 +40,11 @@ lint: .venv/ready
 types: .venv/ready
 	@echo "== types"
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+docs: .venv/ready ## the documentation into site/: strict, every example executed (minutes)
+	@$(BIN)/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[docs]'
+	@$(BIN)/python -m mkdocs build --strict
+	@echo "site/index.html"
 
 bench: .venv/ready ## speed side by side with the peers that are installed (benchmarks/README.md)
 	@$(BIN)/laureate bench

@@ -1,8 +1,20 @@
-"""Rewrite the board between the markers of docs/board.md from the store of LAUREATE_HOME."""
+"""The board of our own measurements, from a store.
 
+    python scripts/board.py                     rewrites docs/board.md between its markers, from LAUREATE_HOME
+    python scripts/board.py --reference STORE   writes papers/*/reference.jsonl, the verdicts that ship, and the column
+                                                of verdicts in README.md
+
+STORE is a store.sqlite; a copy of it is read, so that a run may go on writing. Papers of which it has nothing keep the
+reference they have.
+"""
+
+import argparse
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LAUREATE = Path(sys.executable).with_name("laureate")
 BEGIN, END = "<!-- board: begin -->", "<!-- board: end -->"
+PAPERS = "<!-- papers: begin -->", "<!-- papers: end -->"
 ROLES = ("headline", "stand-in", "extension", "check")
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
@@ -22,7 +35,7 @@ def number(value: float | None) -> str:
 def board() -> str:
     """A line a paper, and behind it every decided claim as a row of a table."""
     rows = json.loads(subprocess.check_output([LAUREATE, "board", "--json"]))["claims"]
-    rows = [row for row in rows if row["verdict"] != "not run"]
+    rows = [row for row in rows if row["verdict"] != "not run" and not row["reference"]]
     parts = []
     for paper in dict.fromkeys(row["paper"] for row in rows):
         claims = [row for row in rows if row["paper"] == paper]
@@ -61,12 +74,85 @@ def table_row(row: dict[str, Any]) -> str:
     return f"| {claim} | {verdict} | {effect} | {row['reported']} | {scale} |"
 
 
-def main() -> None:
+def write_board() -> None:
     """Write between the markers; all else in the page is left as it is."""
     page = ROOT / "docs" / "board.md"
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     page.write_text(f"{before}{BEGIN}\n{board()}\n{END}{after}")
+
+
+def write_reference(path: Path) -> None:
+    """What is shown of every claim in a store, on the papers' own problems, as the files that ship."""
+    from laureate.lab import ledger, reference
+    from laureate.lab.cell import DEFAULT_PROBLEM
+    from laureate.lab.storing.store import Store
+    from laureate.papers import all_papers
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "store.sqlite"
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with (
+            contextlib.closing(sqlite3.connect(uri, uri=True)) as theirs,
+            contextlib.closing(sqlite3.connect(copy)) as ours,
+        ):
+            theirs.backup(ours)
+        store = Store(copy)
+        shown = {claim: result for (claim, where), result in store.shown().items() if where == DEFAULT_PROBLEM}
+        for paper in all_papers():
+            lines = []
+            for experiment in paper.experiments:
+                for claim in experiment.claims:
+                    if found := shown.get(f"{paper.id}/{claim.name}"):
+                        versions = ((store.run(found.run) or {}) if found.run else {}).get("environment", {})
+                        line = reference.line_of(
+                            found, ledger.digest(experiment, claim), told(versions.get("versions", {}))
+                        )
+                        lines += [line] * bool(line)
+            if lines:
+                reference.path_of(paper.id).write_text("\n".join(lines) + "\n", "utf-8")
+                print(f"{paper.id}: {len(lines)} of {len(paper.claims)}")
+        store.close()
+    reference._lines.cache_clear()
+    page = ROOT / "README.md"
+    page.write_text(with_verdicts(page.read_text("utf-8")), "utf-8")
+
+
+def with_verdicts(text: str) -> str:
+    """README with the last column of its table of papers as the reference says: its headlines, else its stand-ins."""
+    from laureate.lab.judging.results import by_role, claims_of, tally
+    from laureate.lab.reference import reference
+    from laureate.papers import all_papers
+
+    before, _, rest = text.partition(PAPERS[0])
+    table, _, after = rest.partition(PAPERS[1])
+    words = {}
+    for paper in all_papers():
+        role, claims = next(iter(by_role(claims_of(paper, reference(paper))).items()))
+        counts = tally(claims)
+        shown = " ".join(f"{MARKS[word]} {count}" for word, count in counts.items() if word != "not run")
+        words[paper.id] = f"{role}s: {shown}" if shown else ""
+    rows = []
+    for line in table.splitlines():
+        name, *others = line.removeprefix("| `").split("` | ", 1)
+        rows.append(f"{line.rsplit('|', 2)[0]}| {words[name]} |" if others and name in words else line)
+    return f"{before}{PAPERS[0]}" + "\n".join(rows) + f"\n{PAPERS[1]}{after}"
+
+
+def told(versions: dict[str, str]) -> str:
+    """The versions that matter most, in words."""
+    return ", ".join(f"{name} {versions[name]}" for name in ("laureate", "jax", "numpy", "python") if name in versions)
+
+
+def main() -> None:
+    """As the words say."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--reference", type=Path, metavar="STORE", help="a store.sqlite, or the folder it lies in")
+    chosen = parser.parse_args().reference
+    if chosen is None:
+        write_board()
+    else:
+        write_reference(chosen / "store.sqlite" if chosen.is_dir() else chosen)
 
 
 if __name__ == "__main__":

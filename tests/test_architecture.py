@@ -24,7 +24,7 @@ MODULES = {
 VOCABULARY = ("claim", "errors", "cell")
 
 COMMON = {"_core", *SHARED}
-LAB = {"lab", "lab.judging", "lab.storing", "lab.ledger", "lab.records", "lab.running"}
+LAB = {"lab", "lab.judging", "lab.storing", "lab.ledger", "lab.reference", "lab.records", "lab.running"}
 # Room -> the rooms, or single modules of rooms, that it may know beside itself.
 MAY = {
     "laureate": {"cli"},  # __main__
@@ -43,7 +43,8 @@ MAY = {
     "lab.judging": {"lab"},
     "lab.storing": {"lab", "lab.judging.results"},
     "lab.ledger": {"lab", "lab.judging"},
-    "lab.records": {"lab", "lab.judging", "lab.storing"},
+    "lab.reference": {"lab", "lab.judging.results"},
+    "lab.records": {"lab", "lab.judging", "lab.storing", "lab.reference"},
     "lab.running": {"laureate", "_data", "lab", "lab.judging", "lab.storing", "lab.records"},
     "catalogue": {"laureate", "lab", "lab.storing.home", "lab.storing.files", "lab.storing.database"},
     "pages": {"laureate", "papers", "catalogue", *LAB},
@@ -62,6 +63,7 @@ NEVER = {
     "lab.judging": HEAVY | FILES | {"scipy"},
     "lab.storing": HEAVY | {"scipy"},
     "lab.ledger": HEAVY | {"scipy", "sqlite3"},
+    "lab.reference": HEAVY | {"numpy", "scipy", "sqlite3"},
     "lab.records": HEAVY | FILES | {"scipy"},
     "lab.running": {"sqlite3", "sklearn", "optax", "blackjax"},
     "catalogue": HEAVY | {"numpy", "scipy"},

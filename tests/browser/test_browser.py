@@ -15,6 +15,7 @@ PAGES = ("/", "/method/toy", "/runs", "/run/1", "/compare?first=1&second=2", "/c
 
 def test_read_a_verdict_with_the_keyboard(open_page):
     page = open_page("/")
+    page.locator(".all-claims > summary").click()
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.textContent") == "toy/better"
     page.keyboard.press("j")
@@ -39,6 +40,16 @@ def test_read_a_verdict_with_the_keyboard(open_page):
 
 def test_filter_and_sort_the_board(open_page):
     page = open_page("/")
+    cards = page.locator("[data-card]:visible")
+    assert cards.count() == 1
+    assert cards.first.locator("svg circle.mean").count() == 1, "one picture a paper"
+    page.locator("main [name='text']").fill("quantum chromodynamics")
+    assert cards.count() == 0
+    assert page.locator("form output").inner_text() == "0 of 1 papers, 0 of 4 claims"
+    page.locator("main [name='text']").fill("third is near")
+    assert cards.count() == 1, "a claim's words find its paper"
+    page.locator("main [name='text']").fill("")
+    page.locator(".all-claims > summary").click()
     shown = page.locator("tr[data-claim]:visible")
     assert shown.count() == 4
     page.locator("main [name='verdict']").select_option("refuted")
@@ -46,6 +57,9 @@ def test_filter_and_sort_the_board(open_page):
     page.locator("main [name='verdict']").select_option("")
     page.locator("main [name='sort']").select_option("verdict")
     assert shown.first.get_attribute("data-claim") == "toy/worse"
+    page.locator("main [name='sort']").select_option("effect")
+    headings = page.locator("tr.unit-of:visible")
+    assert [heading.inner_text() for heading in headings.all()] == ["loss"]
     page.locator("main [name='text']").fill("small")
     assert shown.count() == 1
     page.locator("main [name='sort']").select_option("")
@@ -107,7 +121,18 @@ def test_start_watch_and_stop_a_run(open_page):
     page.goto("/method/toy")
     page.get_by_role("button", name=re.compile("Run desk")).click()
     page.wait_for_url("**/job")
-    page.locator("main", has_text=re.compile(r"\b[1-9]\d* of 30 cells")).wait_for(timeout=120_000)
+    page.locator("main", has_text=re.compile(r"\b[1-9]\d* of 30 cells · toy/toy · about .* left")).wait_for(
+        timeout=120_000
+    )
+    other = open_page("/method/toy")
+    other.get_by_role("button", name=re.compile("Run smoke")).click()
+    other.wait_for_url("**/job?busy=1")
+    assert "under way already" in other.get_by_role("alert").inner_text()
+    assert "laureate run toy --scale desk" in other.locator(".command").first.inner_text()
+    live = open_page(f"/run/{number + 1}")
+    assert re.search(
+        r"of 30 cells computed, last of toy/toy · about .* left", live.locator("main [role=status]").inner_text()
+    )
     page.get_by_role("button", name="Stop").click()
     page.locator(".status", has_text="stopped").wait_for(timeout=120_000)
     store = Store(store_path())
@@ -138,6 +163,7 @@ def test_a_phone_needs_no_sideways_scrolling(open_page, path):
 @pytest.mark.parametrize("width", [900, 1280])
 def test_tables_stay_within_their_cards(open_page, width):
     page = open_page("/", width=width, height=900)
+    page.locator(".all-claims > summary").click()
     wide = "[...document.querySelectorAll('.card table')].filter(t => t.offsetWidth > t.closest('.card').clientWidth)"
     assert page.locator(".card table").count() > 0
     assert page.evaluate(f"{wide}.length") == 0
@@ -170,6 +196,7 @@ def axe(page, options="{}"):
 def test_a_chart_can_be_explored_under_the_strict_policy(open_page):
     pytest.importorskip("vl_convert")
     page = open_page("/method/toy")
+    page.locator("summary", has_text="A toy").click()
     claim = page.locator("article#better")
     claim.get_by_role("button", name="Explore").click()
     claim.locator("canvas").wait_for()
@@ -189,6 +216,7 @@ def test_the_one_file_works_from_disk(open_page, site, tmp_path):
     page.on("request", lambda request: asked.append(request.url))
     page.goto(file.as_uri())
     assert page.get_by_role("heading", name="The board").is_visible()
+    page.locator(".all-claims > summary").click()
     page.locator("tr[data-claim='toy/worse'] a").first.click()
     assert page.locator("h1:visible").count() == 1
     assert "refuted" in page.locator("article[id='/method/toy/worse'] .chip").inner_text()
@@ -204,3 +232,56 @@ def test_the_one_file_works_from_disk(open_page, site, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert [url for url in asked if not url.startswith("file:")] == []
     assert os.path.getsize(file) < 3e6
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_a_method_answers_within_three_screens(open_page, width, height):
+    page = open_page("/method/toy", width=width, height=height)
+    top = page.locator("h2.rest").evaluate("(element) => element.getBoundingClientRect().top + scrollY")
+    assert top <= 3 * height
+    answers = page.locator(".answers li")
+    assert "supported" in answers.first.inner_text()
+    assert "loss" in answers.first.inner_text(), "with the unit, or the metric in words"
+    page.get_by_role("navigation", name="On this page").get_by_role("link", name="Verdicts").click()
+    assert page.url.endswith("#verdicts")
+    assert not page.locator("article#better").is_visible(), "the rest is folded"
+    page.goto("/method/toy#better")
+    assert page.locator("article#better").is_visible(), "what an address points at is unfolded"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_the_answer_to_typing_is_in_sight(open_page, width, height):
+    page = open_page("/catalogue", width=width, height=height)
+    page.locator("main [data-search]").click()
+    page.keyboard.type("noisy labels", delay=5)
+    page.locator("[data-results]", has_text="found").wait_for()
+    first = page.locator(".paper h3").first.bounding_box()
+    assert first["y"] + first["height"] <= height, "without scrolling"
+
+
+def test_the_headers_search_suggests(open_page):
+    page = open_page("/runs")
+    page.locator("#quick").click()
+    page.keyboard.type("noisy labels", delay=5)
+    links = page.locator("#suggestions a")
+    links.first.wait_for()
+    assert 2 <= links.count() <= 7
+    page.keyboard.press("ArrowDown")
+    title = page.evaluate("document.activeElement.firstChild.textContent.trim()")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/paper/*")
+    assert page.locator("h1").inner_text() in title or title in page.locator("h1").inner_text()
+    page.locator("#quick").click()
+    page.keyboard.type("zebrafish", delay=5)
+    page.locator("#suggestions a").first.wait_for()
+    assert axe(page) == []
+    page.keyboard.press("Escape")
+    assert page.locator("#suggestions").is_hidden()
+
+
+def test_a_run_shows_its_curves_and_unlike_runs_are_flagged(open_page):
+    page = open_page("/run/1")
+    assert page.locator("figure.chart polyline").count() == 3
+    assert "by the clock" in page.locator(".facts").first.inner_text()
+    labels = page.locator("figure.chart svg text.note").all_text_contents()
+    assert labels == ["steps", "curve"], "axes read as words"

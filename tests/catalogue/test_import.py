@@ -238,3 +238,23 @@ def test_damaged_files_are_read_or_refused_never_worse(data):
         pass
     else:
         assert all(paper.title == clean(paper.title, 500) for paper in papers)
+
+
+def test_what_is_left_out_is_counted_with_the_reason(tmp_path, capsys):
+    import json
+
+    from laureate.cli import cli
+
+    text = "@misc{a, title = {Left or Right}}\n@misc{b, author = {Nobody}}\n@misc{c, title = {Left or Right}}\n"
+    (tmp_path / "some.bib").write_text(text)
+    notes = [{"id": "p", "content": {"title": "A paper"}}, {"id": "r", "replyto": "p", "content": {"review": "no"}}]
+    (tmp_path / "some.json").write_text(json.dumps(notes))
+    files = [str(tmp_path / "some.bib"), str(tmp_path / "some.json")]
+    cli.main(["import", *files, "--json"], standalone_mode=False)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["read"], told["new"]) == (3, 2)
+    assert told["left_out"] == {
+        "entries without a title": 1,
+        "notes that are no papers (reviews, comments, decisions)": 1,
+        "listings of a paper that these files list more than once": 1,
+    }

@@ -107,12 +107,12 @@ def test_any_problem_file(folder, text):
     assert "\n" not in told
 
 
-def test_a_problem_file_that_exits_is_a_failed_cell(toy, laureate, tmp_path, monkeypatch):
+def test_a_problem_file_that_exits_is_told_with_its_line(toy, laureate, tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "make_executor", make_executor)
     (tmp_path / "mine.py").write_text("import sys\nsys.exit('no')\nbowl = 1\n")
     done = laureate("run", "toy/better", "--scale", "smoke", "--workers", "1", "--problem", f"{tmp_path}/mine.py:bowl")
-    assert done.code == 1
-    assert "SystemExit: no" in done.err
+    assert done.code == 2
+    assert "mine.py, line 2: SystemExit: no." in done.err
     assert "Traceback" not in done.err
 
 

@@ -109,7 +109,7 @@ def test_a_users_problem_has_its_own_line_on_the_board(laureate, tmp_path):
 def test_the_board_says_how_to_run_what_is_not(laureate):
     done = laureate("board")
     assert "· not run" in done.out
-    assert "laureate run toy" in done.out
+    assert "Not measured here yet: laureate run toy" in done.out
     rows = json.loads(laureate("board", "--json").out)["claims"]
     assert [row["verdict"] for row in rows] == ["not run", "not run"]
 
@@ -137,7 +137,7 @@ def test_show_takes_every_id_of_the_catalogue(laureate):
 
 def test_compare(laureate):
     for _ in range(2):
-        laureate("run", "toy", *SMOKE, "--quiet")
+        laureate("run", "toy", *SMOKE, "--quiet", "--fresh")
     out = laureate("compare", "1", "2").out
     assert out.count("supported") == 2
     assert "change" in out

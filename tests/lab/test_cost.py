@@ -119,6 +119,23 @@ def test_the_command(store, paper, monkeypatch, capsys):
     assert hours["16"] == hours["256"] == pytest.approx(row["longest_cell_hours"])
     cli.main(["plan", "toy", "--scale", "full"], standalone_mode=False)
     said = capsys.readouterr().out
-    assert "12 cells (0 of them are in the store already)" in said
+    assert "12 cells, 0 of them are in the store already; left: 12 cells, 28 min of computing" in " ".join(said.split())
     assert "measured at desk, times the ratio of the declared costs" in said
     assert "≥0.29 GiB" in said
+
+
+def test_what_is_stored_costs_nothing_more(store, paper, monkeypatch, capsys):
+    monkeypatch.setattr(papers, "paper_ids", lambda: ["toy"])
+    monkeypatch.setattr(papers, "paper", lambda _: paper)
+    monkeypatch.setenv("COLUMNS", "60")
+    measure(store, paper, "desk", 60.0, arms=("ours", "theirs"))
+    measure(store, paper, "smoke", 6.0)
+    found = only(store, paper, "desk")
+    assert (found.kept, len(found.left)) == (4, 2)
+    cli.main(["plan", "toy"], standalone_mode=False)
+    said = capsys.readouterr().out
+    assert "6 cells, 4 of them are in the store already; left: 2 cells" in " ".join(said.split())
+    assert all(len(line) <= 60 for line in said.splitlines())
+    measure(store, paper, "desk", 60.0)
+    cli.main(["plan", "toy"], standalone_mode=False)
+    assert "computes nothing" in capsys.readouterr().out

@@ -54,7 +54,7 @@ def store(tmp_path):
 
 
 def cells(seeds: int | None = None):
-    return plan(select(["pes/unbiased"], ["pes"], paper), "smoke", seeds)
+    return plan(select(["pes/unbiased", "pes/unbiased-truncated"], ["pes"], paper), "smoke", seeds)
 
 
 def test_its_cells_count(then, store):

@@ -153,8 +153,10 @@ def test_a_users_problem(store, tmp_path):
     assert own.problem == "mine.py:ready"
     assert run_observations(store, own.run)["toy", "toy"]["ours"]["loss"].mean() > 2.0
     assert run(store, problem=f"{tmp_path / 'mine.py'}:Hill").claims[0].verdict == "supported"
-    lacking = run(store, problem=f"{tmp_path / 'mine.py'}:Flat")
-    assert lacking.failures[0]["error"] == "mine.py:Flat lacks offset. toy/toy needs a problem with: offset."
+    before = store.counts()
+    with pytest.raises(UserError, match=r"mine.py:Flat \(line 4\) lacks offset. toy/toy needs a problem with: offset."):
+        run(store, problem=f"{tmp_path / 'mine.py'}:Flat")
+    assert store.counts() == before, "nothing is stored of a problem that cannot be used"
     assert {row.problem for row in board_results(store, [toys.paper()])} == {"default"}, "yours are not the paper's"
     assert {row.problem for row in own_results(store, [toys.paper()])} == {"mine.py:ready", "mine.py:Hill"}
 

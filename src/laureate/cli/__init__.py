@@ -24,6 +24,7 @@ COMMANDS = {
     "bench": "bench:bench",
     "board": "board:board",
     "show": "show:show",
+    "runs": "runs:runs",
     "compare": "compare:compare",
     "web": "web:web",
     "report": "report:report",
@@ -49,6 +50,16 @@ class LazyGroup(click.Group):
             return None
         module, _, function = COMMANDS[cmd_name].partition(":")
         return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Every summary whole: click would cut them to a line."""
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None:
+                rows.append((name, command.get_short_help_str(limit=1000)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,22 +1,25 @@
 """What the commands share: the store, the papers by id, output as JSON, numbers and verdicts for people."""
 
 import json
+import shutil
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.pages.wording import MARKS, busy, duration, interval, looks, means, number, plural
+from laureate.pages.wording import MARKS, busy, duration, interval, looks, means, number, origin, plural, unit_of
 
 if TYPE_CHECKING:
     from laureate.catalogue import Entry
     from laureate.lab.claim import Paper
-    from laureate.lab.judging.results import ClaimResult
+    from laureate.lab.judging.results import ClaimResult, Result
     from laureate.lab.storing.store import Store
 
 __all__ = [
-    "MARKS", "STYLES", "context_line", "duration", "effect", "emit", "find_entry", "find_paper", "find_run",
-    "json_option", "number", "open_store", "plural", "run_number", "verdict_line",
+    "MARKS", "STYLES", "claim_name", "columns", "context_line", "duration", "effect", "emit", "filled", "find_entry",
+    "find_paper", "find_run", "json_option", "number", "open_store", "plural", "run_number", "say", "unit_of",
+    "verdict_line",
 ]  # fmt: skip
 
 STYLES = {"supported": "green", "refuted": "red", "inconclusive": "yellow", "not run": "bright_black"}
@@ -84,17 +87,50 @@ def find_run(store: "Store", run: int | None) -> dict[str, Any]:
 
 def effect(claim: "ClaimResult") -> str:
     """An effect with its unit and interval; empty where there is none."""
-    return " ".join(filter(None, (number(claim.effect), claim.unit, interval(claim)))) if claim.has_effect else ""
+    return " ".join(filter(None, (number(claim.effect), unit_of(claim), interval(claim)))) if claim.has_effect else ""
+
+
+def columns() -> int:
+    """How wide a text may be: the terminal, up to what the eye follows."""
+    return max(30, min(100, shutil.get_terminal_size((100, 24)).columns - 1))
+
+
+def filled(text: str, indent: int = 0, hang: int | None = None) -> str:
+    """A text in lines of the terminal's width; words are never broken."""
+    first, rest = " " * indent, " " * (indent if hang is None else hang)
+    return textwrap.fill(
+        " ".join(text.split()),
+        columns(),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def say(text: str, indent: int = 0, dim: bool = True) -> None:
+    """Print a text in lines of the terminal's width."""
+    if text:
+        click.echo(click.style(filled(text, indent), dim=True) if dim else filled(text, indent))
+
+
+def claim_name(result: "Result") -> str:
+    """A claim by its id, and on which problem where that is not the paper's."""
+    return f"{result.id} on {result.problem}" if result.on_own_problem else str(result.id)
 
 
 def verdict_line(claim: "ClaimResult", width: int) -> str:
-    """One claim on one line: word and sign, so that colour is never alone."""
+    """One claim: word and sign, so that colour is never alone. On one line where the terminal has room for it."""
     word = claim.verdict
-    verdict = click.style(f"{MARKS[word]} {word:<13}", fg=STYLES[word], bold=word != "not run")
-    detail = effect(claim)
+    verdict = click.style(f"{MARKS[word]} {word}", fg=STYLES[word], bold=word != "not run")
+    detail, name = effect(claim), claim_name(claim)
     if detail:
         detail += f"{' median' * (claim.centre == 'median')} over {claim.over}  p {number(claim.p, 2)}"
-    return f"  {claim.id!s:<{width}}  {verdict} {detail}".rstrip()
+    if claim.reference:
+        detail = f"{detail}  (our reference)".strip()
+    if width + len(detail) + 20 <= columns():
+        return f"  {name:<{width}}  {verdict}{' ' * (13 - len(word))} {detail}".rstrip()
+    return f"  {name}\n    {verdict}" + (f"\n{filled(detail, 4)}" if detail else "")
 
 
 def context_line(claim: "ClaimResult") -> str:
@@ -104,7 +140,7 @@ def context_line(claim: "ClaimResult") -> str:
         means(claim),
         claim.reported and f"the paper: {claim.reported}",
         claim.data and f"data: {', '.join(claim.data)}",
-        claim.seeds and f"{claim.scale}, {seeds}, run {claim.run}",
+        claim.seeds and f"{claim.scale}, {seeds}, {origin(claim)}",
         looks(claim),
         busy(claim),
     ]

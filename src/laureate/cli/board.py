@@ -2,7 +2,8 @@
 
 import click
 
-from laureate.cli._common import context_line, emit, json_option, open_store, plural, verdict_line
+from laureate.cli._common import context_line, emit, json_option, open_store, plural, say, verdict_line
+from laureate.pages.wording import best_here, in_words, origin
 
 
 @click.command()
@@ -11,11 +12,12 @@ from laureate.cli._common import context_line, emit, json_option, open_store, pl
 def board(checks: bool, as_json: bool) -> None:
     """All claims with their verdicts on this machine: the largest scale, then the most seeds, then the newest.
 
-    Headlines come first; checks of our own code are only counted. Runs on your own problems stand apart.
+    What was not measured here is shown as we measured it, and marked as our reference. Headlines come first; checks of
+    our own code are only counted. Runs on your own problems stand apart.
     """
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role, tally
-    from laureate.lab.records import board_results, own_results
+    from laureate.lab.records import board_results, own_results, run_standings
     from laureate.papers import all_papers
 
     store, papers = open_store(), all_papers()
@@ -27,28 +29,38 @@ def board(checks: bool, as_json: bool) -> None:
         emit({"counts": counts, "claims": rows, "own_problems": yours})
         return
     width = max(len(str(result.id)) for result in results)
+    if shipped := [result for result in results if result.reference]:
+        say(
+            f"{len(shipped)} of {len(results)} verdicts were not measured here but are {origin(shipped[0])}. "
+            "`laureate run ID` puts yours in their place."
+        )
     for paper in papers:
         click.echo(click.style(f"\n{paper.title}", bold=True))
         if paper.meaning:
-            click.echo(f"  {paper.meaning}")
+            say(paper.meaning, 2, dim=False)
         for role, mine in by_role(result for result in results if result.paper == paper.id).items():
             words = ", ".join(f"{count} {word}" for word, count in tally(mine).items())
-            click.echo(click.style(f" {plural(role, len(mine))} ({ROLES[role]}): {words}", dim=True))
+            say(f"{plural(role, len(mine))} ({ROLES[role]}): {words}", 1)
             for result in mine if role != "check" or checks else ():
                 _line(result, width)
     if own:
         click.echo(click.style("\nOn your own problems", bold=True))
         for problem in dict.fromkeys(result.problem for result in own):
             click.echo(f" {problem}")
-            for result in own:
-                if result.problem == problem:
-                    _line(result, width)
-    waiting = sorted({result.paper for result in results if result.verdict == "not run"})
+            mine = [result for result in own if result.problem == problem]
+            for run in sorted({result.run for result in mine if result.run is not None}):
+                for standing in run_standings(store, papers, run):
+                    say(
+                        f"{standing.paper}/{standing.experiment}, {in_words(standing.metric)}: {best_here(standing)}", 2
+                    )
+            for result in mine:
+                _line(result, width)
+    waiting = sorted({result.paper for result in results if result.verdict == "not run" or result.reference})
     if waiting:
-        click.echo(f"\nNot run yet; to measure: laureate run {' '.join(waiting)}")
+        click.echo()
+        say(f"Not measured here yet: laureate run {' '.join(waiting)}", dim=False)
 
 
 def _line(result, width: int) -> None:
     click.echo(verdict_line(result, width))
-    if context := context_line(result):
-        click.echo(click.style(f"    {context}", dim=True))
+    say(context_line(result), 4)

@@ -2,7 +2,19 @@
 
 import click
 
-from laureate.cli._common import MARKS, STYLES, effect, emit, find_run, json_option, number, open_store
+from laureate.cli._common import (
+    MARKS,
+    STYLES,
+    effect,
+    emit,
+    filled,
+    find_run,
+    json_option,
+    number,
+    open_store,
+    say,
+    unit_of,
+)
 
 
 @click.command()
@@ -11,20 +23,23 @@ from laureate.cli._common import MARKS, STYLES, effect, emit, find_run, json_opt
 @json_option
 def compare(first: int, second: int, as_json: bool) -> None:
     """Two runs side by side: verdicts, effects, and the change of each effect with its interval."""
-    from laureate.lab.records import compare_runs
+    from laureate.lab.records import compare_runs, differing
     from laureate.papers import all_papers
 
     store = open_store()
     runs = [find_run(store, number) for number in (first, second)]
     rows = compare_runs(store, all_papers(), first, second)
+    unlike = differing(*runs)
     if as_json:
-        emit({"runs": runs, "claims": [row.to_json() for row in rows]})
+        emit({"runs": runs, "unlike": unlike, "claims": [row.to_json() for row in rows]})
         return
     for run in runs:
         commit = run["environment"]["commit"] or "-"
         click.echo(
             f"run {run['id']}: {run['command']} · {run['started']} · commit {commit} · {run['environment']['machine']}"
         )
+    if unlike:
+        say(f"Unlike runs: {'; '.join(unlike)}. A change says nothing about the methods then.", dim=False)
     click.echo()
     width = max((len(str(row.id)) for row in rows), default=0)
     for row in rows:
@@ -38,4 +53,6 @@ def compare(first: int, second: int, as_json: bool) -> None:
             click.echo(f"    run {claim.run:<5} {shown} {effect(claim)}")
         if row.change is not None:
             sure = "  ← differs" if row.differs else ""
-            click.echo(f"    change    {'':<15} {number(row.change)}  [{number(row.low)}, {number(row.high)}]{sure}")
+            unit = unit_of(row.second) if row.second else ""
+            shown = f"{number(row.change)} {unit} [{number(row.low)}, {number(row.high)}]{sure}"
+            click.echo(filled(f"change {shown}", 4, 8))

@@ -91,19 +91,20 @@ def _record(question: str, result: "Result") -> dict[str, Any]:
 def _claims(result: "Result") -> "dict[str, list[ClaimResult]]":
     """The claims of those papers found that run here, each with what is shown of it."""
     from laureate.lab.judging.results import claims_of
+    from laureate.lab.reference import with_reference
     from laureate.lab.storing.home import store_path
     from laureate.lab.storing.shown import read_shown
     from laureate.papers import paper, paper_ids
 
     found = [hit.entry.id for hit in result.hits if hit.entry.id in paper_ids()]
     results = read_shown(store_path()) if found else {}
-    return {paper_id: claims_of(paper(paper_id), results) for paper_id in found}
+    return {paper_id: claims_of(paper(paper_id), with_reference(paper(paper_id), results)) for paper_id in found}
 
 
 def _short(claim: "ClaimResult") -> dict[str, Any]:
     names = ("id", "statement", "role", "verdict", "effect", "low", "high", "unit", "scale", "seeds", "run")
     record = claim.to_json()
-    return {name: record[name] for name in names}
+    return {name: record[name] for name in (*names, "reference")}
 
 
 def _show(result: "Result") -> None:
@@ -143,7 +144,9 @@ def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
     from laureate.lab.judging.results import tally
 
     counts = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(claims).items())
-    what = f"runs here, {len(claims)} claims ({counts})" if claims else "runs here"
+    shipped = sum(claim.reference for claim in claims)
+    whose = f"; {shipped} of them our reference" if shipped else ""
+    what = f"runs here, {len(claims)} claims ({counts}{whose})" if claims else "runs here"
     click.echo("    " + click.style(what, fg="green") + f": laureate run {paper_id}")
 
 

@@ -14,20 +14,29 @@ from laureate.cli._common import emit, json_option
 def import_papers(files: tuple[Path, ...], venue: str, as_json: bool) -> None:
     """Add papers to your catalogue: OpenReview notes (JSON), BibTeX, a conference's virtual site (HTML), Markdown.
 
-    Papers that are already there gain what was missing and are not listed twice. If one file cannot be read, nothing is
-    imported.
+    Papers that are already there gain what was missing and are not listed twice; what is left out is counted, and why.
+    If one file cannot be read, nothing is imported.
     """
     from laureate.catalogue import library
     from laureate.catalogue.importers import clean, read_file
     from laureate.catalogue.index import opened
 
-    papers = [paper for path in files for paper in read_file(path)]
+    lists = [read_file(path) for path in files]
+    papers = [paper for found in lists for paper in found]
+    left_out: dict[str, int] = {}
+    for what, count in ((what, count) for found in lists for what, count in found.left_out.items()):
+        left_out[what] = left_out.get(what, 0) + count
     done = library.add(papers, clean(venue, 120))
     # Built now, so that the next search does not wait for it.
     opened().close()
+    if twice := len(papers) - done.new - done.enriched - done.known:
+        left_out["listings of a paper that these files list more than once"] = twice
     if as_json:
-        emit({"read": len(papers), "new": done.new, "enriched": done.enriched, "known": done.known})
+        told = {"read": len(papers), "new": done.new, "enriched": done.enriched, "known": done.known}
+        emit(told | {"left_out": left_out})
         return
     click.echo(f"{len(papers)} read: {done.new} new, {done.enriched} gained something, {done.known} already there.")
+    for what, count in left_out.items():
+        click.echo(f"Left out: {count} {what}.")
     if done.new and not venue and not all(paper.venue for paper in papers):
         click.echo("Some have no venue: give it with --venue, for example --venue 'ICLR 2022'.")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from laureate.cli._common import duration, emit, json_option, open_store
+from laureate.cli._common import columns, duration, emit, json_option, open_store, say
 
 if TYPE_CHECKING:
     from laureate.lab.running.cost import Estimate
@@ -25,7 +25,7 @@ BASES = {
 )
 @json_option
 def plan(ids: tuple[str, ...], everything: bool, scale: str, as_json: bool) -> None:
-    """Cells, core-hours and memory of a run before you start it, and how long on 1, 16 and 256 machines.
+    """What a run would still take: cells that are not in the store, minutes, memory, and on 1, 16 and 256 machines.
 
     From cells that this store has measured: at the same scale where it can be, else extrapolated by the ratio of the
     declared costs, else the declaration's own guess; each line says which.
@@ -41,38 +41,42 @@ def plan(ids: tuple[str, ...], everything: bool, scale: str, as_json: bool) -> N
         raise UserError(f"None of these has a scale {scale}.", "laureate show ID lists the scales of a paper.")
     here = cores()
     cells = [seconds for each in found for seconds in each.seconds]
-    hours = {str(n): makespan(cells, n * here) / 3600 for n in MACHINES}
+    left = [seconds for each in found for seconds in each.left]
+    hours = {str(n): makespan(left, n * here) / 3600 for n in MACHINES}
     total = {"cells": len(cells), "kept": sum(each.kept for each in found), "core_hours": sum(cells) / 3600}
     memory = max((each.memory or 0 for each in found), default=0)
-    total |= {"memory_gib": round(memory / 2**30, 3) or None, "cores_a_machine": here, "hours_on_machines": hours}
+    total |= {"left_core_hours": sum(left) / 3600, "memory_gib": round(memory / 2**30, 3) or None}
+    total |= {"cores_a_machine": here, "hours_on_machines": hours}
     if as_json:
         emit({"scale": scale, "experiments": [each.to_json() for each in found], "total": total})
         return
-    _print(found, total)
+    _print(found, total, max(left, default=0.0))
 
 
-def _print(found: "list[Estimate]", total: dict) -> None:
+def _print(found: "list[Estimate]", total: dict, longest: float) -> None:
     width = max(len(each.id) for each in found)
-    click.echo(f"{'':<{width}}  {'cells':>6} {'core-hours':>11} {'a worker':>10}   {found[0].scale}, from")
+    wide = columns() >= width + 75
+    click.echo(f"{'':<{width}}  {'cells':>6} {'left':>6} {'computing':>10} {'a worker':>11}   {found[0].scale}")
     for each in found:
-        record = each.to_json()
         at_least = "≥" if each.basis == "extrapolated" else " "
-        gib = f"{at_least}{record['memory_gib']:.2f} GiB" if each.memory else "?"
+        gib = f"{at_least}{(each.memory or 0) / 2**30:.2f} GiB" if each.memory else "?"
         basis = BASES[each.basis].format(each.basis_scale)
-        click.echo(
-            f"{each.id:<{width}}  {record['cells']:>6} {_hours(each.core_hours):>11} {gib:>10}   "
-            + click.style(basis, dim=True)
-        )
-    click.echo(
-        f"\n{total['cells']} cells ({total['kept']} of them are in the store already),"
-        f" {_hours(total['core_hours'])} core-hours"
+        left = sum(each.left)
+        numbers = f"{len(each.seconds):>6} {len(each.left):>6} {duration(left) if left else '–':>10} {gib:>11}"
+        click.echo(f"{each.id:<{width}}  {numbers}" + (click.style(f"   {basis}", dim=True) if wide else ""))
+        if not wide:
+            say(basis, 4)
+    click.echo()
+    left_cells = total["cells"] - total["kept"]
+    say(
+        f"{total['cells']} cells, {total['kept']} of them are in the store already; left: {left_cells} cells,"
+        f" {duration(3600 * total['left_core_hours'])} of computing on one core",
+        dim=False,
     )
+    if not left_cells:
+        click.echo("  a run takes what is there and computes nothing")
+        return
     for machines, hours in total["hours_on_machines"].items():
         what = "machine like this" if machines == "1" else "machines"
         click.echo(f"  on {machines:>3} {what} ({total['cores_a_machine']} cores each): {duration(3600 * hours)}")
-    longest = max(max(each.seconds) for each in found)
-    click.echo(f"  the longest cell alone: {duration(longest)}; no number of machines is faster than that")
-
-
-def _hours(hours: float) -> str:
-    return f"{hours:.0f}" if hours >= 100 else f"{hours:.3g}"
+    say(f"the longest cell alone: {duration(longest)}; no number of machines is faster than that", 2, dim=False)

@@ -5,7 +5,20 @@ import sys
 
 import click
 
-from laureate.cli._common import context_line, duration, emit, json_option, number, open_store, plural, verdict_line
+from laureate.cli._common import (
+    claim_name,
+    context_line,
+    duration,
+    emit,
+    filled,
+    json_option,
+    number,
+    open_store,
+    plural,
+    say,
+    verdict_line,
+)
+from laureate.pages.wording import best_here, in_words
 
 
 def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -31,7 +44,9 @@ def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int 
 @click.option(
     "--on", default="", metavar="ray | ray://HOST:PORT | HOST:PORT", help="On a Ray cluster; ray: one that starts here."
 )
-@click.option("--problem", metavar="FILE.py:NAME", help="Compare on your own problem.")
+@click.option(
+    "--problem", metavar="FILE.py:NAME | new", help="Compare on your own problem; new: write a file to fill in."
+)
 @click.option("--fresh", is_flag=True, help="Compute again what the store already has.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.option("--gate", is_flag=True, help="Exit with 3 unless every selected claim is supported.")
@@ -51,11 +66,15 @@ def run(
 ) -> int:
     """Measure a paper's claims on this machine, against its baselines.
 
-    Finished work is kept: repeating a command resumes it. Exit codes: 0 done, 1 some cells failed, 2 wrong words,
-    3 the gate did not hold, 130 stopped.
+    ID/CLAIM decides that claim, ID/EXPERIMENT all claims of an experiment. With --problem the answer is a table of all
+    arms on your problem, the best first; it is traced once before anything starts.
+
+    Finished work is kept: repeating a command resumes it, and a finished one adds no run. Exit codes: 0 done, 1 some
+    cells failed, 2 wrong words or a problem that cannot be used, 3 the gate did not hold, 130 stopped.
     """
     from laureate.cli._progress import make_progress
     from laureate.lab.cell import DEFAULT_PROBLEM
+    from laureate.lab.records import run_standings
     from laureate.lab.running.plan import select
     from laureate.lab.running.references import check_file
     from laureate.lab.running.run import run_claims
@@ -64,6 +83,9 @@ def run(
     from laureate.papers import paper, paper_ids
 
     selections = select(ids, paper_ids(), paper, everything)
+    if problem == "new":
+        _write_skeleton(selections, as_json)
+        return 0
     chosen_problem = check_file(problem) if problem else DEFAULT_PROBLEM
     store = open_store()
     summary = run_claims(
@@ -80,45 +102,100 @@ def run(
     )
     page = reports() / f"run-{summary.run}.html"
     write_report(store, summary.run, page)
+    own = summary.problem != DEFAULT_PROBLEM
+    ranked = run_standings(store, [selection.paper for selection in selections], summary.run) if own else []
     if as_json:
-        emit(summary.to_json())
+        emit(summary.to_json() | {"standings": [standing.to_json() for standing in ranked]})
     else:
-        _print(summary, page)
+        _print(summary, ranked, page)
     if summary.failures:
         return 1
     return 3 if gate and any(claim.verdict != "supported" for claim in summary.claims) else 0
 
 
-def _print(summary, page) -> None:
+def _write_skeleton(selections, as_json: bool) -> None:
+    """A commented file for a problem of one's own; one that is there is never written over."""
+    from pathlib import Path
+
+    from laureate.lab.errors import UserError
+    from laureate.lab.running.skeleton import skeleton
+    from laureate.lab.storing.files import written_whole
+
+    if len({selection.paper.id for selection in selections}) > 1:
+        raise UserError("--problem new is for one paper at a time.", "For example: laureate run pes --problem new")
+    paper, taking = selections[0].paper, [s.experiment for s in selections if s.experiment.accepts]
+    if not taking:
+        raise UserError(f"{paper.id} takes no problem of yours there.", f"laureate show {paper.id} says what does.")
+    path = Path(f"my_{paper.id.replace('-', '_')}.py")
+    if path.exists():
+        raise UserError(f"{path} is there already.", "Move it away, or run it: --problem FILE.py:NAME")
+    with written_whole(path) as file:
+        file.write(skeleton(paper, taking, path.name))
+    if as_json:
+        emit({"file": str(path), "experiments": [f"{paper.id}/{experiment.name}" for experiment in taking]})
+        return
+    click.echo(f"{path}: fill it in, then")
+    click.echo(f"  laureate run {paper.id} --scale smoke --problem {path}:Mine")
+
+
+def _print(summary, standings, page) -> None:
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role
 
-    width = max((len(str(result.id)) for result in (*summary.claims, *summary.questions)), default=0)
+    width = max((len(claim_name(result)) for result in (*summary.claims, *summary.questions)), default=0)
     click.echo()
+    for standing in standings:
+        _print_standing(standing, summary.problem)
+    if standings and summary.claims:
+        click.echo(click.style(f" What the paper claims, on {summary.problem}", bold=True))
+        say("The margins are the paper's; these verdicts are about your problem and count for no paper.", 1)
     for role, mine in by_role(summary.claims).items():
         click.echo(f" {plural(role, len(mine))}: {ROLES[role]}")
         for claim in mine:
             click.echo(verdict_line(claim, width))
-            click.echo(click.style(f"    {claim.statement}", dim=True))
-            if context := context_line(claim):
-                click.echo(click.style(f"    {context}", dim=True))
+            say(claim.statement, 4)
+            say(context_line(claim), 4)
             if claim.verdict != "supported" and claim.reason:
-                click.echo(click.style(f"    ({claim.reason})", dim=True))
+                say(f"({claim.reason})", 4)
     for question in summary.questions:
-        click.echo(f"  {question.id!s:<{width}}  {question.statement}")
+        click.echo(filled(f"{claim_name(question):<{width}}  {question.statement}", 2, 4))
         for row in question.answers:
             shown = f"{number(row.mean)}  [{number(row.low)}, {number(row.high)}]" if row.is_number else row.reason
             click.echo(f"    {row.arm:<24} {shown or 'a curve: see the page'}")
     for reason in summary.skipped:
-        click.echo(f"  skipped: {reason}", err=True)
+        click.echo(filled(f"skipped: {reason}", 2, 4), err=True)
     for failure in summary.failures:
         click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
         click.echo("    " + failure["error"].splitlines()[0], err=True)
     cells = summary.cells
     click.echo()
+    where = "this machine" if summary.problem == "default" else f"on {summary.problem}, this machine"
     click.echo(
-        f"  scale {summary.scale}, {summary.seeds} seeds, this machine · {cells['total']} cells:"
-        f" {cells['computed']} computed, {cells['cached']} kept, {cells['failed']} failed"
-        f" · {duration(summary.seconds)} of computing"
+        filled(
+            f"run {summary.run}: scale {summary.scale}, {summary.seeds} seeds, {where} · {cells['total']} cells:"
+            f" {cells['computed']} computed, {cells['cached']} kept, {cells['failed']} failed"
+            f" · {duration(summary.seconds)} of computing",
+            2,
+            4,
+        )
     )
+    if summary.repeated:
+        say("Nothing is new since that run, so none was added.", 2)
     click.echo(f"  the page: {page}")
+
+
+def _print_standing(standing, problem: str) -> None:
+    """What the person asked: all arms on their problem, the best first."""
+    title = f"{standing.paper}/{standing.experiment} on {problem}: {in_words(standing.metric)}"
+    unit = f", {standing.unit}" if standing.unit else ""
+    click.echo(click.style(filled(title, 1, 3), bold=True))
+    say(f"mean over {standing.seeds} seeds with its 95 % interval{unit}; {standing.better} is better", 1)
+    width = max(len(place.arm) for place in standing.places)
+    for place in standing.places:
+        shown = f"{number(place.mean):>9}  [{number(place.low)}, {number(place.high)}]"
+        if place not in standing.ranked:
+            shown = ""
+        click.echo(f"    {place.arm:<{width}} {shown}".rstrip())
+        say(place.note, 8)
+    say(best_here(standing), 2, dim=False)
+    click.echo()

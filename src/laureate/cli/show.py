@@ -1,6 +1,7 @@
 """``laureate show``: what a paper solves, how, and what was measured of it."""
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,13 +9,18 @@ from laureate.cli._common import (
     context_line,
     duration,
     emit,
+    filled,
     find_entry,
     find_paper,
     json_option,
     open_store,
     plural,
+    say,
     verdict_line,
 )
+
+if TYPE_CHECKING:
+    from laureate.lab.claim import Experiment
 
 # What runs is named beside a paper that does not if it scores so much of what that paper does for its own problem.
 NEAR = 0.2
@@ -40,14 +46,17 @@ def show(id: str, as_json: bool) -> None:
         _show_entry(paper_id, as_json)
         return
     paper = find_paper(paper_id)
-    wanted = {
-        f"{paper_id}/{c.name}"
-        for s in select([paper_id + slash + claim], [paper_id], lambda _: paper)
-        for c in s.claims
-    }
+    selections = select([paper_id + slash + claim], [paper_id], lambda _: paper)
+    wanted = {f"{paper_id}/{c.name}" for selection in selections for c in selection.claims}
+    experiments = [selection.experiment for selection in selections]
     rows = [row for row in board_results(open_store(), [paper]) if str(row.id) in wanted]
     if as_json:
-        emit(paper_record(paper) | {"claims": [row.to_json() for row in rows]})
+        record = paper_record(paper)
+        names = {experiment.name for experiment in experiments}
+        deviations = {name: told for name, told in record["deviations"].items() if name in names}
+        accepts = {e.name: list(e.accepts) for e in experiments if e.accepts}
+        rows_told = [row.to_json() for row in rows]
+        emit(record | {"deviations": deviations, "own_problem": accepts, "claims": rows_told})
         return
     click.echo(click.style(paper.title, bold=True))
     click.echo(
@@ -67,17 +76,37 @@ def show(id: str, as_json: bool) -> None:
         click.echo(f" {plural(role, len(mine))}: {ROLES[role]}")
         for row in mine:
             click.echo(verdict_line(row, width))
-            for text in filter(None, (row.statement, context_line(row))):
-                filled = textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    ")
-                click.echo(click.style(filled, dim=True))
-    deviations = list(dict.fromkeys(text for experiment in paper.experiments for text in experiment.deviations))
+            say(row.statement, 4)
+            say(context_line(row), 4)
+    deviations = list(dict.fromkeys(text for experiment in experiments for text in experiment.deviations))
     if deviations:
         click.echo(click.style("\nWhat differs from the paper", bold=True))
         for text in deviations:
-            click.echo(textwrap.fill(text, 96, initial_indent="  - ", subsequent_indent="    "))
+            click.echo(filled(f"- {text}", 2, 4))
+    _own_problem(paper_id, experiments)
     click.echo(click.style("\nThe cost", bold=True) + " (expected, on two cores)")
     for scale, seconds in paper_record(paper)["cost"].items():
         click.echo(f"  {scale:<6} {duration(seconds)}   laureate run {paper_id} --scale {scale}")
+
+
+def _own_problem(paper_id: str, experiments: "list[Experiment]") -> None:
+    """Which experiments take a problem of the reader's, and what it must offer."""
+    from laureate.lab.running.skeleton import wanted
+
+    click.echo(click.style("\nOn your own problem", bold=True))
+    kinds: dict[tuple[str, ...], list[Experiment]] = {}
+    for experiment in experiments:
+        if experiment.accepts:
+            kinds.setdefault(experiment.accepts, []).append(experiment)
+    if not kinds:
+        say("None of these takes another problem than the paper's.", 2, dim=False)
+        return
+    for mine in kinds.values():
+        names = ", ".join(f"{paper_id}/{experiment.name}" for experiment in mine)
+        say(f"{names} take{'s' * (len(mine) == 1)} any problem that offers", 2, dim=False)
+        for want in wanted(mine[0]):
+            click.echo(filled(f"{want.signature}: {want.meaning}" if want.meaning else want.signature, 4, 8))
+    click.echo(f"  a file to fill in: laureate run {paper_id} --problem new")
 
 
 def _show_entry(paper_id: str, as_json: bool) -> None:
@@ -108,7 +137,7 @@ def _show_entry(paper_id: str, as_json: bool) -> None:
 
 def _paragraph(title: str, text: str) -> None:
     click.echo(click.style(f"\n{title}", bold=True))
-    click.echo(textwrap.fill(" ".join(text.split()), 96, initial_indent="  ", subsequent_indent="  "))
+    click.echo(filled(text, 2))
 
 
 def _block(title: str, text: str) -> None:

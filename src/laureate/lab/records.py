@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from laureate.lab.claim import Paper
 from laureate.lab.judging import statistics
 from laureate.lab.judging.evidence import measure
 from laureate.lab.judging.results import ClaimId, ClaimResult, Result, claims_of, results_of
+from laureate.lab.judging.standing import Standing, standings
+from laureate.lab.reference import with_reference
 from laureate.lab.storing.store import Store
 
 __all__ = [
@@ -20,11 +22,13 @@ __all__ = [
     "Comparison",
     "board_results",
     "compare_runs",
+    "differing",
     "observation_rows",
     "own_results",
     "paper_record",
     "paper_results",
     "run_observations",
+    "run_standings",
 ]
 
 OBSERVATION_COLUMNS: tuple[str, ...] = (
@@ -42,9 +46,12 @@ OBSERVATION_COLUMNS: tuple[str, ...] = (
 
 
 def board_results(store: Store, papers: Iterable[Paper]) -> list[ClaimResult]:
-    """Every claim of these papers with the result that is shown of it, on the paper's own problem."""
+    """Every claim of these papers with the result that is shown of it, on the paper's own problem.
+
+    Where nothing was measured here it is the one that ships, marked as ``reference``.
+    """
     found = {claim: result for (claim, problem), result in store.shown().items() if problem == DEFAULT_PROBLEM}
-    return [result for paper in papers for result in claims_of(paper, found)]
+    return [result for paper in papers for result in claims_of(paper, with_reference(paper, found))]
 
 
 def own_results(store: Store, papers: Iterable[Paper]) -> list[ClaimResult]:
@@ -66,7 +73,7 @@ def paper_results(store: Store, paper: Paper, run: int | None = None) -> list[Re
         ids = [f"{paper.id}/{claim.name}" for claim in paper.claims]
         shown = store.shown(ids)
         found = {claim: result for (claim, problem), result in shown.items() if problem == DEFAULT_PROBLEM}
-        results = results_of(paper, found)
+        results = results_of(paper, with_reference(paper, found))
     return _with_numbers(store, paper, results)
 
 
@@ -130,6 +137,20 @@ def run_observations(
     return found
 
 
+def run_standings(store: Store, papers: Iterable[Paper], run: int) -> list[Standing]:
+    """The arms of every experiment of a run, ranked by what its claims are decided by."""
+    known = {paper.id: paper for paper in papers}
+    record, judged = store.run(run) or {}, {str(result.id) for result in store.results(run)}
+    found = []
+    for (paper_id, name), arms in run_observations(store, run).items():
+        experiments = known[paper_id].experiments if paper_id in known else ()
+        for experiment in experiments:
+            if experiment.name == name:
+                claims = [claim for claim in experiment.claims if f"{paper_id}/{claim.name}" in judged]
+                found += standings(paper_id, experiment, claims, arms, experiment.scales.get(record["scale"]))
+    return found
+
+
 def observation_rows(store: Store, run: int) -> Iterator[dict[str, Any]]:
     """Every number a run rests on, in long form."""
     record = store.run(run) or {}
@@ -163,6 +184,17 @@ class Comparison:
         sides = {"first": self.first, "second": self.second}
         results = {name: side.to_json() if side else None for name, side in sides.items()}
         return {"id": str(self.id), **results, "change": self.change, "low": self.low, "high": self.high}
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Why the effects of two runs are not of the same thing: another problem, another scale; empty where they are."""
+    found = []
+    for what in ("problem", "scale"):
+        sides = [str(run[what]).rpartition("/")[2] for run in (first, second)]
+        if first[what] != second[what]:
+            words = ["the paper's own" if side == DEFAULT_PROBLEM else side for side in sides]
+            found.append(f"the {what} of run {first['id']} is {words[0]}, that of run {second['id']} is {words[1]}")
+    return found
 
 
 def compare_runs(store: Store, papers: Iterable[Paper], first: int, second: int) -> list[Comparison]:

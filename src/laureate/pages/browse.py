@@ -8,6 +8,7 @@ from laureate.catalogue import AREAS, KINDS, Catalogue, Entry
 from laureate.catalogue.citation import bibtex
 from laureate.catalogue.entry import DECISIONS
 from laureate.lab.judging.results import Result, claims_of
+from laureate.lab.reference import with_reference
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.shown import read_shown
 
@@ -91,7 +92,9 @@ def search(catalogue: Catalogue, query: Query, as_typed: bool = False) -> dict[s
 
 def _brief(found: Entry, results: dict[str, Result], running: list[str]) -> dict[str, Any]:
     runs = found.id in running
-    return found.record() | {"runs": runs, "claims": claims_of(papers.paper(found.id), results) if runs else []}
+    paper = papers.paper(found.id) if runs else None
+    claims = claims_of(paper, with_reference(paper, results)) if paper else []
+    return found.record() | {"runs": runs, "claims": claims}
 
 
 def entry(catalogue: Catalogue, paper_id: str) -> dict[str, Any] | None:

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Series", "Tile", "area_map", "curve_chart", "interval_chart", "strip", "treemap"]
+__all__ = ["PALETTE", "Series", "Tile", "area_map", "curve_chart", "interval_chart", "strip", "treemap"]
+
+# The colours s0 to s7 of the light theme, for pictures that leave the page.
+PALETTE = ("#17569a", "#b84e14", "#17713a", "#8e3b9c", "#b3261e", "#6b6200", "#007a7a", "#5c666e")
 
 Numbers = Sequence[float]
 # Where a claim holds: from, to; infinite where there is no limit.
@@ -18,13 +21,19 @@ Region = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """A line with its band; the four sequences have one length."""
+    """A line with its band; the four sequences have one length. colour: its number, the same in every picture."""
 
     label: str
     x: Numbers
     middle: Numbers
     low: Numbers
     high: Numbers
+    colour: int = 0
+
+    @property
+    def look(self) -> str:
+        """Its classes: one of eight colours; from the ninth on the lines are dashed."""
+        return f"s{self.colour % 8}" + " dashed" * (self.colour >= 8)
 
 
 class Axis:
@@ -235,13 +244,13 @@ def curve_chart(
         y = y_axis(tick)
         parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{label(tick)}</text>')
-    for i, one in enumerate(series):
+    for one in series:
         upper = [f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in zip(one.x, one.high, strict=True)]
         lower = [f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in zip(one.x, one.low, strict=True)]
         line = [f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in zip(one.x, one.middle, strict=True)]
-        parts.append(f'<polygon class="band s{i % 8}" points="{" ".join([*upper, *reversed(lower)])}"/>')
+        parts.append(f'<polygon class="band {one.look}" points="{" ".join([*upper, *reversed(lower)])}"/>')
         parts.append(
-            f'<polyline class="line s{i % 8}" points="{" ".join(line)}"><title>{escape(one.label)}</title></polyline>'
+            f'<polyline class="line {one.look}" points="{" ".join(line)}"><title>{escape(one.label)}</title></polyline>'
         )
     parts.append(_x_axis(x_axis, bottom, left, right))
     parts.append(
@@ -250,7 +259,7 @@ def curve_chart(
     turned = f'text-anchor="middle" transform="translate(12 {(top + bottom) / 2}) rotate(-90)"'
     parts.append(f'<text class="note" {turned}>{escape(y_label)}</text>')
     parts.append("</svg>")
-    legend = "".join(f'<li class="s{i % 8}">{escape(one.label)}</li>' for i, one in enumerate(series))
+    legend = "".join(f'<li class="{one.look}">{escape(one.label)}</li>' for one in series)
     return f'{"".join(parts)}<ul class="legend">{legend}</ul>'
 
 

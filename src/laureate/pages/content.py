@@ -3,6 +3,7 @@
 The rendering functions (:mod:`laureate.pages.render`) take what these return and touch nothing else.
 """
 
+import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +23,21 @@ from laureate.lab.judging.results import (
     claims_of,
     tally,
 )
-from laureate.lab.records import board_results, compare_runs, own_results, paper_record, paper_results, run_observations
+from laureate.lab.records import (
+    board_results,
+    compare_runs,
+    differing,
+    own_results,
+    paper_record,
+    paper_results,
+    run_observations,
+    run_standings,
+)
+from laureate.lab.reference import reference
 from laureate.lab.running.bench import latest_rows
 from laureate.lab.storing.store import Store
-from laureate.pages.figures import CurveFigure, Figure, IntervalFigure, claim_figure, curve_figures
+from laureate.pages.figures import CurveFigure, Figure, IntervalFigure, arm_colours, claim_figure, curve_figures
+from laureate.pages.wording import origin
 
 __all__ = ["Section", "ShownClaim", "board", "compare", "figure", "method", "run", "runs"]
 
@@ -33,6 +45,8 @@ CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
 # How many earlier results of a claim its page lists.
 HISTORY = 10
+# How many claims a method's page answers before anything else.
+ANSWERS = 5
 
 
 def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
@@ -45,6 +59,7 @@ def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
         # Checks of our own code are counted apart, where they fold away; a paper of nothing else counts them here.
         findings = [result for result in mine if result.role != "check"] or mine
         facts = ("id", "title", "authors", "venue", "year", "award", "area", "problem", "meaning")
+        lead = _lead(mine)
         groups.setdefault(paper.area, []).append(
             {name: getattr(paper, name) for name in facts}
             | {
@@ -52,6 +67,10 @@ def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
                 "roles": by_role(mine),
                 "tally": tally(findings),
                 "claims": len(mine),
+                "first": next(iter(by_role(mine).items()), ("", [])),
+                "lead": lead,
+                "figure": claim_figure(lead) if lead else None,
+                "reference": sum(result.reference for result in mine),
             }
         )
     # What was measured comes first.
@@ -60,14 +79,32 @@ def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
     own: dict[str, list[ClaimResult]] = {}
     for result in own_results(store, shown):
         own.setdefault(result.problem, []).append(result)
+    standings = {
+        problem: [
+            ranked
+            for number in sorted({row.run for row in rows if row.run is not None}, reverse=True)
+            for ranked in run_standings(store, shown, number)
+        ]
+        for problem, rows in own.items()
+    }
+    shipped = [result for result in results if result.reference]
     return {
+        "standings": standings,
+        "reference": len(shipped),
+        "reference_words": origin(shipped[0]).removeprefix("our reference, ") if shipped else "",
         "areas": groups,
         "tallies": _tallies(results),
         "claims": len(results),
         "papers": len(shown),
-        "machines": sorted({result.machine for result in results if result.machine}),
+        "machines": sorted({result.machine for result in results if result.machine and not result.reference}),
         "own": own,
     }
+
+
+def _lead(results: Sequence[ClaimResult]) -> ClaimResult | None:
+    """The claim whose picture stands for the paper: the first with a number, headlines before the others."""
+    in_order = [result for mine in by_role(results).values() for result in mine]
+    return next((result for result in in_order if claim_figure(result)), None)
 
 
 def _idle(paper: dict[str, Any]) -> bool:
@@ -91,7 +128,7 @@ class ShownClaim:
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment on its method's page. run: the newest of those whose curves are drawn."""
+    """An experiment on its method's page. run: the newest of those whose curves are drawn. accepts: of a problem."""
 
     name: str
     title: str
@@ -100,6 +137,12 @@ class Section:
     curves: tuple[CurveFigure, ...]
     run: int | None
     deviations: tuple[str, ...]
+    accepts: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> dict[str, int]:
+        """How many claims have each verdict."""
+        return tally(shown.result for shown in self.claims)
 
     @property
     def findings(self) -> tuple[ShownClaim, ...]:
@@ -123,11 +166,14 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         if (mine := [result for result in results if result.name in {claim.name for claim in experiment.claims}])
     ]
     claims = [result for result in results if isinstance(result, ClaimResult)]
+    roles = by_role(claims)
     entry = by_id(paper.id)
     return paper_record(paper) | {
         "bibtex": bibtex(entry) if entry else "",
         "sections": sections,
-        "roles": by_role(claims),
+        "roles": roles,
+        "answers": next(iter(roles.values()), [])[:ANSWERS],
+        "reference": sum(result.reference for result in results),
         "tallies": _tallies(claims),
         "measured": {record["scale"]: record for record in _measured(store, paper, used)},
         "speed": speed_rows(store, paper.id),
@@ -160,9 +206,10 @@ def _section(
             for result in claims
         ),
         questions=tuple(result for result in results if isinstance(result, QuestionResult)),
-        curves=tuple(curve_figures(paper.id, experiment, arms)),
+        curves=tuple(curve_figures(paper.id, experiment, arms, arm_colours(paper.experiments))),
         run=newest,
         deviations=experiment.deviations,
+        accepts=experiment.accepts,
     )
 
 
@@ -174,11 +221,13 @@ def _declaration(lines: Sequence[ledger.Entry]) -> str:
 def _earlier(store: Store, result: ClaimResult) -> tuple[ClaimResult, ...]:
     """Other results of a claim, newest first; repetitions that say the same are listed once."""
     found: dict[tuple, ClaimResult] = {}
-    for other in store.history(str(result.id), DEFAULT_PROBLEM, HISTORY) if result.run is not None else ():
+    for other in store.history(str(result.id), DEFAULT_PROBLEM, HISTORY):
         if isinstance(other, ClaimResult):
             found.setdefault((other.scale, other.seeds, other.verdict, other.effect, other.reason), other)
     same = (result.scale, result.seeds, result.verdict, result.effect, result.reason)
-    return tuple(other for key, other in found.items() if key != same)
+    earlier = tuple(other for key, other in found.items() if key != same)
+    ours = reference(papers.paper(result.paper)).get(str(result.id)) if result.run is not None else None
+    return (*earlier, ours) if isinstance(ours, ClaimResult) else earlier
 
 
 def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[dict[str, Any]]:
@@ -231,7 +280,14 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
     failed = [cell for cell in cells if cell["status"] == "failed"]
     results = [result for result in store.results(number) if isinstance(result, ClaimResult)]
     first = CELLS_A_PAGE * (page - 1)
+    running = record["status"] == "running"
+    known = [papers.paper(paper_id) for paper_id in papers.paper_ids() if any(c["paper"] == paper_id for c in cells)]
+    own = record["problem"] != DEFAULT_PROBLEM
     return {
+        "standings": run_standings(store, known, number) if own and not running else [],
+        "curves": [] if running else [section for paper in known for section in _drawn(store, paper, number)],
+        "wall": _wall_seconds(record),
+        "live": _live(store, record, cells) if running else None,
         "run": record,
         "roles": by_role(_declared(results)),
         "tallies": _tallies(_declared(results)),
@@ -249,6 +305,34 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
     }
 
 
+def _drawn(store: Store, paper: Paper, number: int) -> list[Section]:
+    """The experiments of a run that have curves."""
+    return [section for section in method(store, paper, number)["sections"] if section.curves]
+
+
+def _wall_seconds(record: dict[str, Any]) -> float | None:
+    """From start to end by the clock on the wall; to now while it runs, None where nobody wrote down the end."""
+    end = record["finished"]
+    if end is None and record["status"] != "running":
+        return None
+    now = datetime.datetime.now(datetime.UTC)
+    ended = datetime.datetime.fromisoformat(end) if end else now
+    return max(0.0, (ended - datetime.datetime.fromisoformat(record["started"])).total_seconds())
+
+
+def _live(store: Store, record: dict[str, Any], cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How far a run is: cells done and ahead, the experiment under way, seconds left as soon as one cell is done."""
+    computed = [cell for cell in cells if not cell["cached"]]
+    ahead, wall = store.cells_ahead(record["id"]), _wall_seconds(record)
+    last = max(computed, key=lambda cell: cell["id"], default=None)
+    return {
+        "done": len(computed),
+        "total": len(computed) + ahead,
+        "experiment": f"{last['paper']}/{last['experiment']}" if last else "",
+        "seconds_left": wall / len(computed) * ahead if computed and wall is not None else None,
+    }
+
+
 def _declared(results: Sequence[ClaimResult]) -> list[ClaimResult]:
     """With what today's declarations say of them; those that are not declared any more stay as they are."""
     found = {str(result.id): result for result in results}
@@ -261,13 +345,20 @@ def _declared(results: Sequence[ClaimResult]) -> list[ClaimResult]:
 def compare(store: Store, first: int | None, second: int | None) -> dict[str, Any]:
     """Two runs side by side; without both numbers, only the choice."""
     sides = [store.run(number) if number is not None else None for number in (first, second)]
-    page: dict[str, Any] = {"choice": store.runs(200), "first": sides[0], "second": sides[1], "rows": None}
+    page: dict[str, Any] = {
+        "choice": store.runs(200),
+        "first": sides[0],
+        "second": sides[1],
+        "rows": None,
+        "unlike": [],
+    }
     if first is None or second is None or sides[0] is None or sides[1] is None:
         return page
     rows = compare_runs(store, papers.all_papers(), first, second)
     facts = [_environment(side) for side in sides]
     differences = [(name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in {**facts[0], **facts[1]}]
-    return page | {"rows": rows, "differences": [row for row in differences if row[1] != row[2]]}
+    unlike = differing(sides[0], sides[1])
+    return page | {"rows": rows, "unlike": unlike, "differences": [row for row in differences if row[1] != row[2]]}
 
 
 def _environment(record: Any) -> dict[str, str]:
@@ -277,16 +368,16 @@ def _environment(record: Any) -> dict[str, str]:
     return {"scale": record["scale"], "seeds": str(record["seeds"]), "problem": record["problem"]} | facts
 
 
-def figure(store: Store, number: int, name: str) -> Figure | None:
-    """One picture of a run by its name: ``paper/claim`` or ``paper/experiment/number``."""
+def figure(store: Store, number: int | None, name: str) -> Figure | None:
+    """One picture of a run by its name: ``paper/claim`` or ``paper/experiment/number``; without a run, as shown."""
     paper_id = name.partition("/")[0]
     if paper_id not in papers.paper_ids():
         return None
     return next((one for one in figures(store, number, [paper_id]) if one.name == name), None)
 
 
-def figures(store: Store, number: int, paper_ids: Iterable[str]) -> list[Figure]:
-    """Every picture of these papers in a run."""
+def figures(store: Store, number: int | None, paper_ids: Iterable[str]) -> list[Figure]:
+    """Every picture of these papers in a run; without one, those that are shown."""
     found: list[Figure] = []
     for paper_id in paper_ids:
         for section in method(store, papers.paper(paper_id), number)["sections"]:

@@ -1,6 +1,8 @@
 """The pictures of an experiment as values: what is drawn, what it says in words, and the table behind it."""
 
+import itertools
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +11,18 @@ import numpy as np
 from laureate.lab.claim import Curve, Experiment
 from laureate.lab.judging.results import ClaimResult
 from laureate.pages.charts import Region, Series, curve_chart, interval_chart, label, strip
-from laureate.pages.wording import csv_text, number
+from laureate.pages.wording import csv_text, in_words, number, unit_of
 
-__all__ = ["CurveFigure", "Figure", "IntervalFigure", "claim_figure", "csv_of", "curve_figures", "row_strip"]
+__all__ = [
+    "CurveFigure",
+    "Figure",
+    "IntervalFigure",
+    "arm_colours",
+    "claim_figure",
+    "csv_of",
+    "curve_figures",
+    "row_strip",
+]
 
 Arms = dict[str, dict[str, np.ndarray]]
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -96,10 +107,10 @@ def claim_figure(result: ClaimResult) -> IntervalFigure | None:
     return IntervalFigure(
         name=str(result.id),
         title=str(result.id),
-        caption=measured.axis,
-        description=f"{result.id}: effect {number(result.effect)}, 95 % interval {number(result.low)} to "
-        f"{number(result.high)} over {result.over}, {result.seeds} seeds; {result.verdict}",
-        axis=measured.axis,
+        caption=in_words(measured.axis),
+        description=f"{result.id}: effect {number(result.effect)} {unit_of(result)}, 95 % interval "
+        f"{number(result.low)} to {number(result.high)} over {result.over}, {result.seeds} seeds; {result.verdict}",
+        axis=in_words(measured.axis),
         seeds=measured.effects,
         effect=result.effect,
         low=ends[0],
@@ -119,17 +130,38 @@ def row_strip(result: ClaimResult) -> str:
         return ""
     holds = result.measured.holds if result.measured else None
     lines = [value for value in holds or () if math.isfinite(value)]
-    words = f"effect {number(result.effect)}, interval {number(result.low)} to {number(result.high)}"
+    words = f"effect {number(result.effect)} {unit_of(result)}, interval {number(result.low)} to {number(result.high)}"
     return strip(result.effect, result.low, result.high, lines or [0.0], holds, words)
 
 
-def curve_figures(paper_id: str, experiment: Experiment, arms: Arms) -> list[CurveFigure]:
-    """The declared curves of which there are observations."""
-    found = (_curve(f"{paper_id}/{experiment.name}/{i}", experiment, c, arms) for i, c in enumerate(experiment.curves))
+def arm_colours(experiments: Iterable[Experiment]) -> dict[str, int]:
+    """Arm -> the number of its colour: one for every picture of a paper, and in one experiment no two alike.
+
+    The first arms take the first colours; an arm that joins later takes the first that nobody beside it has.
+    """
+    colours: dict[str, int] = {}
+    for experiment in experiments:
+        taken = {colours[arm.name] for arm in experiment.arms if arm.name in colours}
+        for arm in experiment.arms:
+            if arm.name not in colours:
+                colours[arm.name] = next(number for number in itertools.count() if number not in taken)
+                taken.add(colours[arm.name])
+    return colours
+
+
+def curve_figures(
+    paper_id: str, experiment: Experiment, arms: Arms, colours: Mapping[str, int] | None = None
+) -> list[CurveFigure]:
+    """The declared curves of which there are observations. colours: as ``arm_colours`` gives them for the paper."""
+    colours = arm_colours([experiment]) if colours is None else colours
+    names = [f"{paper_id}/{experiment.name}/{i}" for i in range(len(experiment.curves))]
+    found = (_curve(name, experiment, c, arms, colours) for name, c in zip(names, experiment.curves, strict=True))
     return [figure for figure in found if figure is not None]
 
 
-def _curve(name: str, experiment: Experiment, curve: Curve, arms: Arms) -> CurveFigure | None:
+def _curve(
+    name: str, experiment: Experiment, curve: Curve, arms: Arms, colours: Mapping[str, int]
+) -> CurveFigure | None:
     series = []
     for arm in experiment.arms:
         metrics = arms.get(arm.name, {})
@@ -138,10 +170,11 @@ def _curve(name: str, experiment: Experiment, curve: Curve, arms: Arms) -> Curve
         y = np.asarray(metrics[curve.y], np.float64)
         low, middle, high = np.nanquantile(y, (0.1, 0.5, 0.9), axis=0)
         x = np.median(np.asarray(metrics[curve.x], np.float64), axis=0)
-        series.append(Series(arm.label, x.tolist(), middle.tolist(), low.tolist(), high.tolist()))
+        lines = (x.tolist(), middle.tolist(), low.tolist(), high.tolist())
+        series.append(Series(arm.label, *lines, colours[arm.name]))
     if not series:
         return None
-    x_label, y_label = curve.x_label or curve.x, curve.y_label or curve.y
+    x_label, y_label = curve.x_label or in_words(curve.x), curve.y_label or in_words(curve.y)
     ends = "; ".join(f"{one.label} ends at {number(one.middle[-1])}" for one in series)
     return CurveFigure(
         name=name,

@@ -38,6 +38,9 @@ class _Job:
     lines: deque[str]
     total: int | None = None
     done: int = 0
+    experiment: str = ""
+    left: str = ""
+    run: int | None = None
     ended: float | None = None
     stopping: bool = False
 
@@ -79,6 +82,12 @@ class Jobs:
                     job.total = int(found[1])
                 elif found := re.match(r"\[(\d+)/(\d+)\]", text):
                     job.done, job.total = int(found[1]), int(found[2])
+                    told = re.search(r"(?:done|failed) (\S+) ·", text)
+                    job.experiment = told[1] if told else job.experiment
+                    left = re.search(r"(about \S+ \w+ left)$", text)
+                    job.left = left[1] if left else ""
+                elif found := re.match(r"  run (\d+): scale ", text):
+                    job.run = int(found[1])
         job.process.wait()
         job.ended = time.monotonic()
 
@@ -127,6 +136,9 @@ class Jobs:
             "total": job.total,
             "done": job.done,
             "newest_before": job.newest_before,
+            "experiment": job.experiment,
+            "left": job.left,
+            "told_run": job.run,
         }
 
 

@@ -61,14 +61,15 @@ class Site:
         """The id of a place on a page: short on the web, the whole path in a file that holds many pages."""
         return str(parts[-1]) if self.live else "/" + "/".join(map(str, parts))
 
-    def data(self, run: int, figure: Figure) -> list[tuple[str, str, str]]:
+    def data(self, run: int | None, figure: Figure) -> list[tuple[str, str, str]]:
         """What is behind a chart: (words, address, file name)."""
-        name = f"run-{run}-{figure.name.replace('/', '-')}"
+        name = f"{f'run-{run}' if run else 'reference'}-{figure.name.replace('/', '-')}"
+        where = run or "reference"
         if not self.live:
             return [("CSV", "data:text/csv;charset=utf-8," + quote(csv_of(figure, 7), safe=","), f"{name}.csv")]
         forms = ("csv", "svg", "png", "vl.json") if self.explore else ("csv", "svg")
         words = {"csv": "CSV", "svg": "SVG", "png": "PNG", "vl.json": "Vega-Lite"}
-        return [(words[form], self.url("figure", run, f"{figure.name}.{form}"), f"{name}.{form}") for form in forms]
+        return [(words[form], self.url("figure", where, f"{figure.name}.{form}"), f"{name}.{form}") for form in forms]
 
 
 @functools.cache
@@ -86,6 +87,10 @@ def _environment() -> jinja2.Environment:
         "looks": wording.looks,
         "busy": wording.busy,
         "plural": wording.plural,
+        "origin": wording.origin,
+        "unit": wording.unit_of,
+        "in_words": wording.in_words,
+        "best_here": wording.best_here,
         "count_words": tally,
         "without": lambda roles, role: {name: rows for name, rows in roles.items() if name != role},
         "strip": lambda result: markupsafe.Markup(row_strip(result)),

@@ -78,7 +78,9 @@ def render_everything(store: Store, explore: bool = False) -> str:
     bodies |= {f"method/{name}": render.body("method", site, **method) for name, method in methods.items()}
     for number in runs:
         shown_run: dict[str, Any] = content.run(store, number) or {}
-        bodies[f"run/{number}"] = render.body("run", site, **shown_run | {"cells": store.run_cells(number), "pages": 1})
+        # The curves stand on the methods' pages.
+        shown_run |= {"cells": store.run_cells(number), "pages": 1, "curves": []}
+        bodies[f"run/{number}"] = render.body("run", site, **shown_run)
     bodies["catalogue"] = render.body("catalogue", site, **listing, query=None, results="")
     bodies["paper"] = ""
     return render.file_page(site, "The board", bodies, entries, _library(explore))
@@ -107,9 +109,9 @@ def _specs(methods: list[tuple[dict[str, Any], int | None]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method, _ in methods:
         for section in method["sections"]:
-            drawn: list[tuple[int, Figure]] = [(c.result.run, c.figure) for c in section.claims if c.figure]
+            drawn: list[tuple[int | None, Figure]] = [(c.result.run, c.figure) for c in section.claims if c.figure]
             drawn += [(section.run, curve) for curve in section.curves]
-            found |= {f"{run}/{figure.name}": vega.spec(figure) for run, figure in drawn}
+            found |= {f"{run or 'reference'}/{figure.name}": vega.spec(figure) for run, figure in drawn}
     return found
 
 

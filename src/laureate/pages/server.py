@@ -29,6 +29,7 @@ from laureate.pages.wording import csv_text
 __all__ = ["Server", "make_server"]
 
 STATIC = {"style.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
+SUGGESTIONS = 6
 POLL_MS = {"job": 700, "run": 1500, "board": 3000}
 
 
@@ -132,15 +133,17 @@ class Handler(RequestHandler):
 
     def post(self, parts: list[str], form: dict[str, str]) -> Answer:
         """Start or stop a run."""
+        where = "/job"
         if parts == ["start"]:
-            self._start(form)
+            where = self._start(form)
         elif parts == ["stop"]:
             self.server.jobs.stop()
         else:
             raise RefusedError(HTTPStatus.NOT_FOUND, "Only a run can be started or stopped here.")
-        return Answer("", status=HTTPStatus.SEE_OTHER, headers={"Location": "/job"})
+        return Answer("", status=HTTPStatus.SEE_OTHER, headers={"Location": where})
 
-    def _start(self, form: dict[str, str]) -> None:
+    def _start(self, form: dict[str, str]) -> str:
+        """Begin a run; where to look then. While one is under way, that is where it leads."""
         claim_id, scale = form.get("id", ""), form.get("scale", "")
         paper_id, _, name = claim_id.partition("/")
         if paper_id not in papers.paper_ids() or scale not in ("smoke", "desk"):
@@ -151,8 +154,9 @@ class Handler(RequestHandler):
             newest = store.last_run() or 0
         try:
             self.server.jobs.start(claim_id, scale, newest)
-        except BusyError as busy:
-            raise RefusedError(HTTPStatus.CONFLICT, f"Already running: {busy}. Stop it first, or wait.") from None
+        except BusyError:
+            return "/job?busy=1"
+        return "/job"
 
     def problem(self, status: HTTPStatus, text: str) -> Answer:
         """A refusal as a page."""
@@ -212,9 +216,12 @@ class Handler(RequestHandler):
 
     def _catalogue(self, rest: list[str], query: dict[str, str]) -> Answer:
         asked = browse.Query.of(query)
-        fragment = self.headers.get("X-Fragment") == "results"
+        part = self.headers.get("X-Fragment")
+        fragment = part in ("results", "suggestions")
         with self.server.catalogue.opened() as (catalogue, listing):
             found = browse.search(catalogue, asked, as_typed=fragment)
+        if part == "suggestions":
+            return Answer(render.body("suggestions", self._site(), query=asked, papers=found["papers"][:SUGGESTIONS]))
         results = render.body("results", self._site(), **found)
         if fragment:
             return Answer(results)
@@ -233,21 +240,25 @@ class Handler(RequestHandler):
         rows: list[ClaimResult] = []
         if job:
             with _store() as store:
-                job["run"] = store.run_after(job["newest_before"], job["command"])
+                job["run"] = store.run_after(job["newest_before"], job["command"]) or job["told_run"]
                 if job["run"] is not None and not job["active"]:
                     rows = [row for row in store.results(job["run"]) if isinstance(row, ClaimResult)]
-        return self._page("job", "Run", poll=POLL_MS["job"] if job and job["active"] else 0, job=job, rows=rows)
+        poll = POLL_MS["job"] if job and job["active"] else 0
+        busy = bool(query.get("busy")) and poll > 0
+        return self._page("job", "Run", poll=poll, job=job, rows=rows, busy=busy)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def _figure(self, rest: list[str], query: dict[str, str]) -> Answer:
         run, name = _number(rest[0]) if rest else None, "/".join(rest[1:])
+        shipped = rest[:1] == ["reference"]
         name, form = next(
             ((name.removesuffix(f".{form}"), form) for form in ("csv", "svg", "png", "vl.json") if name.endswith(form)),
             (name, ""),
         )
         with _store() as store:
-            found = content.figure(store, run, name) if run is not None and form and store.run(run) else None
+            there = shipped or (run is not None and store.run(run) is not None)
+            found = content.figure(store, run, name) if form and there else None
         if found is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "There is no such picture.")
         if form == "csv":

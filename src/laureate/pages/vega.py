@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from laureate.lab.errors import UserError
+from laureate.pages.charts import PALETTE
 from laureate.pages.figures import CurveFigure, Figure, IntervalFigure
 
 __all__ = ["available", "image", "library", "spec"]
@@ -63,7 +64,11 @@ def _curves(figure: CurveFigure) -> Any:
     base = alt.Chart(alt.Data(values=values))
     across = alt.X("x:Q", title=figure.x_label, scale=alt.Scale(type="log" if figure.log_x else "linear", nice=False))
     height = alt.Scale(type="log" if figure.log_y else "linear", zero=False)
-    arm = alt.Color("arm:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2, symbolOpacity=1))
+    colours = alt.Scale(
+        domain=[one.label for one in figure.series], range=[PALETTE[one.colour % 8] for one in figure.series]
+    )
+    legend = alt.Legend(orient="bottom", columns=2, symbolOpacity=1)
+    arm = alt.Color("arm:N", title=None, sort=None, scale=colours, legend=legend)
     band = base.mark_area(opacity=0.16).encode(across, alt.Y("low:Q", scale=height), alt.Y2("high:Q"), arm)
     line = base.mark_line().encode(across, alt.Y("middle:Q", title=figure.y_label, scale=height), arm)
     dots = base.mark_circle(opacity=0, size=90).encode(

@@ -5,9 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from laureate.lab.judging.results import ClaimResult
+    from laureate.lab.judging.results import ClaimResult, Result
+    from laureate.lab.judging.standing import Standing
 
-__all__ = ["MARKS", "busy", "csv_text", "duration", "interval", "looks", "means", "moment", "number", "plural"]
+__all__ = [
+    "MARKS", "best_here", "busy", "csv_text", "duration", "in_words", "interval", "looks", "means", "moment", "number",
+    "origin", "plural", "unit_of",
+]  # fmt: skip
 
 BUSY = 1.25  # wall over CPU seconds from which on a machine counts as busy
 # A verdict is a sign and a word; its colour comes on top and is never alone.
@@ -66,6 +70,45 @@ def busy(result: "ClaimResult") -> str:
     if not result.busy > BUSY:
         return ""
     return f"the machine was busy: the wall's clock ran {number(result.busy, 2)} times as long as the CPU's"
+
+
+def origin(result: "Result") -> str:
+    """Which run found a result, or that it ships with the package, and what it was measured with."""
+    if not result.reference:
+        return f"run {result.run}"
+    return ", ".join(filter(None, ("our reference", result.machine, result.versions, result.started[:10])))
+
+
+def in_words(name: str) -> str:
+    """The name of a metric as words.
+
+    >>> in_words("log_ess_per_step")
+    'log ess per step'
+    """
+    return name.replace("_", " ")
+
+
+def unit_of(result: "Result") -> str:
+    """What an effect is counted in: its declared unit, else the metric itself, in words."""
+    return result.unit or in_words(result.metric)
+
+
+def best_here(standing: "Standing") -> str:
+    """Which arm is best on a problem, by how much, and how sure that is, in one sentence."""
+    best, others = standing.best, standing.ranked[1:]
+    if best is None:
+        return "No arm gave finite numbers here."
+    if not others:
+        return f"{best.arm} alone gave finite numbers here: {number(best.mean)}."
+    second = others[0]
+    unit = f" {standing.unit}" if standing.unit else ""
+    gap = f"{number(second.behind)}{unit} [{number(second.behind_low)}, {number(second.behind_high)}]"
+    open_ones = [place.arm for place in others if not place.beaten]
+    sure = "surely better than every other arm"
+    if open_ones:
+        sure = f"but not surely better than {' and '.join(open_ones)}: the interval includes 0"
+    words = f"Best here: {best.arm}, by {gap} over {second.arm}, {sure}."
+    return words if not best.note else f"{words} Read it with care: {best.note}."
 
 
 def plural(word: str, count: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from laureate.catalogue.entry import Entry
 from laureate.catalogue.importers import bibtex, listing, openreview, virtual_site
-from laureate.catalogue.importers._clean import Malformed, clean
+from laureate.catalogue.importers._clean import Found, Malformed, clean
 from laureate.lab.errors import UserError
 
 __all__ = ["FORMS", "clean", "read_file"]
@@ -24,7 +24,7 @@ FORMS: dict[str, Callable[[str], list[Entry]]] = {
 }
 
 
-def read_file(path: Path) -> list[Entry]:
+def read_file(path: Path) -> Found:
     """The papers of a file, its form seen from its content; their ids are still empty.
 
     Raises:
@@ -49,7 +49,7 @@ def read_file(path: Path) -> list[Entry]:
         raise UserError(f"{path}:{error.line}: {error}.") from error
     if not papers:
         raise UserError(f"{path}: no paper found in it.", f"It may be: {'; '.join(FORMS)}.")
-    return papers
+    return papers if isinstance(papers, Found) else Found(papers)
 
 
 def _reader(text: str) -> Callable[[str], list[Entry]]:

@@ -4,7 +4,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["Malformed", "clean", "clean_authors", "split_venue", "without_tex"]
+from laureate.catalogue.entry import Entry
+
+__all__ = ["Found", "Malformed", "clean", "clean_authors", "split_venue", "without_tex"]
 
 MOST_TITLE, MOST_ABSTRACT, MOST_AUTHORS = 500, 20_000, 3_000
 
@@ -22,6 +24,14 @@ class Malformed(Exception):  # noqa: N818 -- it reads as a sentence where it is 
     def __init__(self, line: int, what: str):
         super().__init__(what)
         self.line = line
+
+
+class Found(list[Entry]):
+    """The papers of a list. ``left_out``: what else stood there and is no paper, by kind, with how many."""
+
+    def __init__(self, papers: Iterable[Entry], left_out: dict[str, int] | None = None):
+        super().__init__(papers)
+        self.left_out = {what: count for what, count in (left_out or {}).items() if count}
 
 
 def clean(text: str, most: int = MOST_ABSTRACT) -> str:

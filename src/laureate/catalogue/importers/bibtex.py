@@ -5,6 +5,7 @@ import re
 from laureate.catalogue.entry import Entry
 from laureate.catalogue.importers._clean import (
     MOST_TITLE,
+    Found,
     Malformed,
     clean,
     clean_authors,
@@ -19,9 +20,11 @@ MOST_VALUE = 1 << 20
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-def read(text: str) -> list[Entry]:
-    """The papers of a bibliography; entries without a title are left out."""
-    return [paper for fields in fields_of(text) if (paper := _paper(fields)).title]
+def read(text: str) -> Found:
+    """The papers of a bibliography; entries without a title are left out, and counted."""
+    papers = [_paper(fields) for fields in fields_of(text)]
+    titled = [paper for paper in papers if paper.title]
+    return Found(titled, {"entries without a title": len(papers) - len(titled)})
 
 
 def fields_of(text: str) -> list[dict[str, str]]:

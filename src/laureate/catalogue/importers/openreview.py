@@ -8,6 +8,7 @@ from typing import Any
 from laureate.catalogue.entry import Entry
 from laureate.catalogue.importers._clean import (
     MOST_TITLE,
+    Found,
     Malformed,
     clean,
     clean_authors,
@@ -18,7 +19,7 @@ from laureate.catalogue.importers._clean import (
 __all__ = ["read"]
 
 
-def read(text: str) -> list[Entry]:
+def read(text: str) -> Found:
     """The papers among the notes; reviews, comments and decisions are no papers, but a decision tells of its paper."""
     notes = list(_notes(text))
     decisions: dict[str, str] = {}
@@ -29,7 +30,8 @@ def read(text: str) -> list[Entry]:
     for where, note in notes:
         if _is_paper(note):
             papers.append(_paper(where, note, decisions.get(str(note.get("forum") or note.get("id")), "")))
-    return papers
+    others = len(notes) - len(papers)
+    return Found(papers, {"notes that are no papers (reviews, comments, decisions)": others})
 
 
 def _notes(text: str) -> Iterator[tuple[int, dict[str, Any]]]:

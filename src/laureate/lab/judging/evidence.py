@@ -228,10 +228,10 @@ def _terms(claim: Claim, arms: Arms) -> _Terms:
             return _compared(claim, arms)
         name = f"{claim.metric} of {claim.method}"
         if claim.kind == "bound":
-            axis = f"{claim.metric}{_unit(claim)}, {claim.method}"
+            axis = f"{_words(claim.metric)}{_unit(claim)}, {claim.method}"
             return _bounded(claim, _scalar(claim, arms, claim.method), name, axis)
         x, name = _slopes(claim, arms), f"slope of {name} against {claim.against}"
-        axis = f"slope of {claim.metric} against {claim.against}, {claim.method}"
+        axis = f"slope of {_words(claim.metric)} against {_words(claim.against)}{_unit(claim)}, {claim.method}"
         if claim.at_least is not None or claim.at_most is not None:
             return _bounded(claim, x, name, axis)
         if claim.better == "lower":
@@ -257,7 +257,7 @@ def _compared(claim: Claim, arms: Arms) -> _Terms:
         # known though it is measured on the same seeds, and the claim supported too often.
         margin = claim.margin * np.copysign(1.0, baseline.mean()) * baseline
     mean_margin = float(margin.mean())
-    axis = f"{claim.metric}{_unit(claim)}: {first} − {second}"
+    axis = f"{_words(claim.metric)}{_unit(claim)}: {first} − {second}"
     if claim.kind == "equal":
         edges, shown = [f"the margin -{_size(claim)}", _beyond(claim)], f"|{shown}| < {_size(claim)}"
         holds = (-mean_margin, mean_margin)
@@ -287,6 +287,10 @@ def _bounded(claim: Claim, x: Floats, name: str, axis: str) -> _Terms:
         lines.append((high, "at most"))
         shown = f"{shown} < {high:.3g}"
     return _Terms(x, sides, edges, shown, axis, lines, (low, high))
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
 
 
 def _unit(claim: Claim) -> str:

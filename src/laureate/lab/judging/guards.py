@@ -18,7 +18,7 @@ import numpy as np
 from laureate.lab.claim import Claim, Guard
 from laureate.lab.judging import statistics
 
-__all__ = ["Finding", "applies", "held_back"]
+__all__ = ["Finding", "applies", "at_limit", "held_back"]
 
 Arms = Mapping[str, Mapping[str, Any]]
 
@@ -64,6 +64,13 @@ def applies(guard: Guard, claim: Claim) -> bool:
     if guard.claims:
         return claim.name in guard.claims
     return guard.kind != "limit" or guard.metric in (claim.metric, claim.against)
+
+
+def at_limit(guard: Guard, arm: str, arms: Arms) -> str:
+    """That an arm lies at the limit of a guard, in words; empty where it does not, or is not the guard's."""
+    if (guard.arms and arm not in guard.arms) or guard.metric not in arms.get(arm, {}):
+        return ""
+    return _broken(guard, arm, _values(guard, arms, arm))[0]
 
 
 def _values(guard: Guard, arms: Arms, arm: str) -> Any:

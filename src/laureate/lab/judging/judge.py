@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from laureate.lab.cell import DEFAULT_PROBLEM
 from laureate.lab.claim import Claim, Experiment, Paper
 from laureate.lab.judging.evidence import Arms, Draft, answers, draft, measure
 from laureate.lab.judging.results import ClaimResult, QuestionResult, Result, not_run
@@ -36,6 +37,8 @@ class Observed:
 def judge(paper: Paper, observed: Sequence[Observed], **circumstances: Any) -> list[Result]:
     """The result of every claim, with Holm over all the claims of the paper, and the tables that answer questions.
 
+    On a user's own problem the family is what was run: most of a paper's claims are about problems of its own.
+
     circumstances: ``scale``, ``problem``, ``machine`` and ``run``, as in ``Result``.
     """
     drafts: dict[str, Draft] = {}
@@ -55,9 +58,12 @@ def judge(paper: Paper, observed: Sequence[Observed], **circumstances: Any) -> l
             if not undecided and claim.kind != "question":
                 guards = [guard.at(scale) for guard in one.experiment.guards] if scale else ()
                 drafts[claim.name] = draft(claim, one.arms, guards, one.looks.get(claim.name, ()))
-    family = sum(claim.kind != "question" for claim in paper.claims)
+    own = circumstances.get("problem", DEFAULT_PROBLEM) != DEFAULT_PROBLEM
+    tested = [claim for one in observed for claim in one.claims] if own else paper.claims
+    family = sum(claim.kind != "question" for claim in tested)
+    whose = "of this run" if own else "in the paper"
     shared = {field.name for field in fields(ClaimResult)}
-    for name, verdict in zip(drafts, decide(list(drafts.values()), family), strict=True):
+    for name, verdict in zip(drafts, decide(list(drafts.values()), family, whose), strict=True):
         found = {field.name: getattr(verdict, field.name) for field in fields(verdict) if field.name in shared}
         results[name] = replace(results[name], **found)
     return list(results.values())

@@ -99,6 +99,8 @@ class Result:
     over: what the intervals are over, ``"seeds"`` or ``"data sets"``.
     declared_seeds: how many the scale declares; 0 where that is not known.
     run: the run that found it; None where none did. started: when that run began.
+    reference: it was not measured here but ships with the package (``laureate.lab.reference``).
+    versions: with which libraries a reference was measured; empty for what was measured here, whose run knows.
     reason: why the verdict is what it is, or why there is none.
     """
 
@@ -121,6 +123,8 @@ class Result:
     started: str = ""
     seconds: float = 0.0
     reason: str = ""
+    reference: bool = False
+    versions: str = ""
 
     @property
     def paper(self) -> str:

@@ -72,8 +72,11 @@ class Verdict:
             raise ValueError(f"Verdict.verdict must be one of {WORDS}; got {self.verdict!r}.")
 
 
-def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
-    """The verdicts, with Holm in each direction over the ``family`` claims of the paper; those not given are p = 1."""
+def decide(drafts: Sequence[Draft], family: int, whose: str = "in the paper") -> list[Verdict]:
+    """The verdicts, with Holm in each direction over the ``family`` claims of the paper; those not given are p = 1.
+
+    whose: where these claims are, in words.
+    """
     prices = [price_of(1 + len(d.looks)) for d in drafts]
     supports, refutes = (
         statistics.holm([min(1.0, m * p) for m, p in zip(prices, side, strict=True)], family).tolist()
@@ -81,7 +84,7 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
     )
     verdicts = []
     for d, p, opposite in zip(drafts, supports, refutes, strict=True):
-        word, reason = _decide(d, p, opposite, family)
+        word, reason = _decide(d, p, opposite, family, whose)
         verdicts.append(
             _verdict(
                 d.claim,
@@ -105,8 +108,8 @@ def decide(drafts: Sequence[Draft], family: int) -> list[Verdict]:
     return verdicts
 
 
-def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str]:
-    after = f"after Holm over {family} claims" if family > 1 else "with one claim in the paper"
+def _decide(d: Draft, p: float, opposite: float, family: int, whose: str) -> tuple[Word, str]:
+    after = f"after Holm over {family} claims" if family > 1 else f"with one claim {whose}"
     price = price_of(1 + len(d.looks))
     if price > 1:
         after += f", times {price} for look {1 + len(d.looks)}"
@@ -124,7 +127,7 @@ def _decide(d: Draft, p: float, opposite: float, family: int) -> tuple[Word, str
     least = 0.5**d.seeds if d.centre == "median" else statistics.smallest_p(d.seeds)
     if least * family * price >= ALPHA:
         enough = math.floor(math.log2(family * price / ALPHA)) + 1
-        needed = f"it takes at least {enough} with {family} claim{'s' * (family > 1)} in the paper"
+        needed = f"it takes at least {enough} with {family} claim{'s' * (family > 1)} {whose}"
         if d.seeds >= enough:  # above 30 seeds patterns are drawn, and their p cannot be smaller
             needed = f"ask for {statistics.EXACT}, of which all sign patterns are counted"
         reasons.append(

@@ -1,6 +1,8 @@
 """Cost on paper: what a run would take, from cells that were measured here, before anybody pays for it."""
 
 import heapq
+import itertools
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,7 @@ DECLARED_CORES = 2
 class Estimate:
     """One experiment at one scale.
 
-    seconds: of each cell, on one core. kept: cells that the store already has.
+    seconds: of each cell, on one core. kept: cells that the store already has. left: the seconds of those it lacks.
     memory: bytes that a worker holds at most; None where no cell was measured. At another scale it is a lower bound.
     basis: ``measured`` (all arms, at this scale), ``extrapolated`` (measured at ``basis_scale``, times the ratio of the
         declared costs) or ``declared`` (the declaration's own guess, never measured here).
@@ -33,6 +35,7 @@ class Estimate:
     memory: int | None
     basis: str
     basis_scale: str
+    left: tuple[float, ...] = ()
 
     @property
     def core_hours(self) -> float:
@@ -43,6 +46,7 @@ class Estimate:
         """The object that ``laureate plan --json`` prints for it."""
         gib = None if self.memory is None else round(self.memory / 2**30, 3)
         told = {"id": self.id, "scale": self.scale, "cells": len(self.seconds), "kept": self.kept}
+        told |= {"left_core_hours": sum(self.left) / 3600}
         told |= {"core_hours": self.core_hours, "longest_cell_hours": max(self.seconds) / 3600, "memory_gib": gib}
         return told | {"basis": self.basis, "basis_scale": self.basis_scale}
 
@@ -61,7 +65,8 @@ def estimate(store: Store, selections: Iterable[Selection], scale: str) -> list[
 def _estimate(store: Store, selection: Selection, scale: str, measured: dict) -> Estimate:
     experiment = selection.experiment
     cells = plan([selection], scale)
-    kept = sum(store.finished_cell(cell) is not None for cell in cells)
+    there = [store.finished_cell(cell) is not None for cell in cells]
+    kept = sum(there)
     declared = scale_of(experiment, scale).cost
     # At this scale if it can be; else from the largest below, whose small cells are least of what it extrapolates.
     larger_first = [name for name in reversed(SCALES) if name in experiment.scales and name != scale]
@@ -74,10 +79,12 @@ def _estimate(store: Store, selection: Selection, scale: str, measured: dict) ->
         seconds = _seconds(cells, arms, ratio, scale_of(experiment, basis).seeds, scale_of(experiment, scale).seeds)
         memory = max((row["memory"] for row in rows if row["memory"]), default=None)
         word = "measured" if basis == scale else "extrapolated"
-        return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, memory, word, basis)
+        left = tuple(itertools.compress(seconds, map(operator.not_, there)))
+        return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, memory, word, basis, left)
     each = declared * DECLARED_CORES / len(cells)
     seconds = (each,) * len(cells)
-    return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, None, "declared", scale)
+    left = (each,) * (len(cells) - kept)
+    return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, None, "declared", scale, left)
 
 
 def _ratio(declared: float, other: float) -> float | None:

@@ -51,11 +51,10 @@ def select(
         if paper_id not in paper_ids:
             raise unknown(word, paper_ids)
         paper = load_paper(paper_id)
-        matches = [
-            (experiment, claim)
-            for experiment in paper.experiments
-            for claim in experiment.claims
-            if name in ("", experiment.name, claim.name)
+        everyone = [(experiment, claim) for experiment in paper.experiments for claim in experiment.claims]
+        # A claim and its experiment may share a name: it is the claim that is asked for.
+        matches = [(experiment, claim) for experiment, claim in everyone if name == claim.name] or [
+            (experiment, claim) for experiment, claim in everyone if name in ("", experiment.name)
         ]
         if not matches:
             raise unknown(name, [claim.name for claim in paper.claims], within=f"{paper_id}/")

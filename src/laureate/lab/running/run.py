@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -16,8 +17,9 @@ from laureate.lab.errors import UserError
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.results import ClaimResult, QuestionResult, Result
 from laureate.lab.running.environment import environment
-from laureate.lab.running.executors import cores, make_executor
+from laureate.lab.running.executors import Executor, cores, make_executor
 from laureate.lab.running.plan import Selection, plan, scale_of
+from laureate.lab.running.trying import try_problem
 from laureate.lab.storing.home import compilation_cache, mend_compilation_cache
 from laureate.lab.storing.store import Store
 
@@ -49,7 +51,10 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run found: verdicts, answers to questions, what became of its cells, and their seconds of computing."""
+    """What a run found: verdicts, answers to questions, what became of its cells, and their seconds of computing.
+
+    repeated: nothing was new, so no run was added; ``run`` is the one that found the same before.
+    """
 
     run: int
     scale: str
@@ -61,6 +66,7 @@ class Summary:
     seconds: float = 0.0
     failures: list[dict[str, str]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    repeated: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``laureate run --json`` prints."""
@@ -93,10 +99,19 @@ def run_claims(
     to_compute = _longest_first([cell for cell in planned if cell.key not in found], selections, scale)
     shown_seeds = seeds or max(scale_of(selection.experiment, scale).seeds for selection in selections)
 
+    if not to_compute and (before := _repeated(store, selections, planned, found, seeds, scale, problem)):
+        run, results = before
+        return _summary(
+            store, run, scale, shown_seeds, problem, results, planned, found, skipped=skipped, repeated=True
+        )
+
     # First of all, for a cluster may not be there.
     at_once = max(1, min(workers or cores(), len(to_compute)))
     executor = make_executor(workers if on else at_once, compilation_cache(), on) if to_compute else None
     at_once = executor.workers if executor and on else at_once
+    if problem != DEFAULT_PROBLEM and executor:
+        with _closing_on_error(executor):
+            try_problem(problem, to_compute)
     facts = environment()
     if executor and on:
         facts["machine"] = f"a Ray cluster of {at_once} cores, from {facts['machine']}"
@@ -135,21 +150,75 @@ def run_claims(
         if executor:
             executor.close()
         store.end_run(run, status)
-    cached = len(planned) - computed
-    counts = {"total": len(planned), "computed": computed, "cached": cached, "failed": len(failures)}
-    seconds = round(sum(store.cell_seconds(found.values()).values()), 3)
+    became = {"computed": computed, "failures": failures, "skipped": skipped}
+    return _summary(store, run, scale, shown_seeds, problem, results, planned, found, **became)
+
+
+@contextmanager
+def _closing_on_error(executor: Executor) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        executor.close()
+        raise
+
+
+def _summary(
+    store: Store,
+    run: int,
+    scale: str,
+    seeds: int,
+    problem: str,
+    results: list[Result],
+    planned: list[Cell],
+    found: Mapping[tuple[str, int], int],
+    *,
+    computed: int = 0,
+    failures: Iterable[dict[str, str]] = (),
+    skipped: Iterable[str] = (),
+    repeated: bool = False,
+) -> Summary:
+    failures = list(failures)
+    total = len(planned)
+    counts = {"total": total, "computed": computed, "cached": total - computed, "failed": len(failures)}
     return Summary(
         run,
         scale,
-        shown_seeds,
+        seeds,
         problem_label(problem),
         [result for result in results if isinstance(result, ClaimResult)],
         [result for result in results if isinstance(result, QuestionResult)],
         counts,
-        seconds,
+        round(sum(store.cell_seconds(found.values()).values()), 3),
         failures,
-        skipped,
+        list(skipped),
+        repeated,
     )
+
+
+def _repeated(
+    store: Store,
+    selections: list[Selection],
+    planned: list[Cell],
+    found: Mapping[tuple[str, int], int],
+    seeds: int | None,
+    scale: str,
+    problem: str,
+) -> tuple[int, list[Result]] | None:
+    """The newest finished run of just these cells that says just what would be said now, with its results.
+
+    Judged anew and compared: a claim that is declared or decided otherwise since is a new run.
+    """
+    for run in store.runs_of(found.values(), scale):
+        machine = (store.run(run) or {})["environment"]["machine"]
+        facts = {"scale": scale, "problem": problem_label(problem), "machine": machine, "run": run}
+        now = [
+            _with_history(store, result, scale) for result in _judge(store, selections, planned, found, seeds, facts)
+        ]
+        then = store.results(run)
+        if [result.to_json() for result in now] == [result.to_json() for result in then]:
+            return run, then
+    return None
 
 
 def _with_history(store: Store, result: Result, scale: str) -> Result:

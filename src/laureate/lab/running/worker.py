@@ -19,7 +19,7 @@ from laureate.lab.errors import UserError
 from laureate.lab.running.memory import forget_peak, peak
 from laureate.lab.running.references import is_file, load
 
-__all__ = ["compiler_options", "compute", "prepare"]
+__all__ = ["attempt", "compiler_options", "compute", "prepare"]
 
 # A program of minutes is compiled for as long as it runs. "light", XLA takes a third of the time to compile it and the
 # program a tenth more to run (benchmarks/lab.py). "lightest", a fifth is saved again, but loops may run thrice as long:
@@ -71,10 +71,31 @@ def compute(cell: Cell) -> Outcome:
         return Outcome(error=f"{told}\n\n{traceback.format_exc()}", seconds=time.perf_counter() - started)
 
 
+def attempt(cell: Cell) -> tuple[Any, BaseException | None]:
+    """Make the problem of a cell and trace its trial once, computing nothing: the problem, and what went wrong.
+
+    A trial that is called once a seed reads a clock or starts processes: of it only the problem is made.
+    """
+    import jax
+
+    _make_problem.cache_clear()  # the file may have been changed since
+    made = None
+    try:
+        with jax.enable_x64(cell.x64), jax.threefry_partitionable(False):
+            made = _made(cell)
+            whole = all(getattr(made, name, ...) is not ... for name in cell.accepts)
+            if whole and cell.over_seeds == "vmap":
+                block, arguments = _block(cell, load(cell.trial), made)
+                jax.eval_shape(block, *arguments)
+    except (Exception, SystemExit) as error:  # a user's file may call exit()
+        return made, error
+    return made, None
+
+
 def _problem(cell: Cell) -> Any:
     if not cell.problem_reference:
         return None
-    problem = _make_problem(cell.problem_reference, json.dumps(dict(cell.problem_settings)), cell.accepts)
+    problem = _made(cell)
     if missing := [name for name in cell.accepts if not hasattr(problem, name)]:
         what = cell.problem_reference.rpartition("/")[2] if is_file(cell.problem_reference) else cell.problem_reference
         raise UserError(
@@ -82,6 +103,10 @@ def _problem(cell: Cell) -> Any:
             f"{cell.paper}/{cell.experiment} needs a problem with: {', '.join(cell.accepts)}.",
         )
     return problem
+
+
+def _made(cell: Cell) -> Any:
+    return _make_problem(cell.problem_reference, json.dumps(dict(cell.problem_settings)), cell.accepts)
 
 
 @cache
@@ -111,8 +136,8 @@ def compiler_options(compilation: Compilation) -> dict[str, Any]:
 _programs: dict[str, Callable] = {}
 
 
-def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.ndarray], float]:
-    """One compiled program for the whole block of seeds; floats and the problem's arrays are its arguments."""
+def _block(cell: Cell, trial: Callable, problem: Any) -> tuple[Callable, tuple]:
+    """The trial over a block of seeds, and its arguments: the seeds, floats and the problem's arrays."""
     import equinox as eqx
     import jax
     import jax.numpy as jnp
@@ -126,7 +151,14 @@ def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.nd
         problem = eqx.combine(arrays, frozen_problem)
         return jax.vmap(lambda seed: _checked(cell, trial(jax.random.key(seed), arm, problem, scale)))(seeds)
 
-    arguments = (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
+    return block, (jnp.arange(cell.start, cell.start + cell.count, dtype=jnp.uint32), arrays, arm_floats, scale_floats)
+
+
+def _vmapped(cell: Cell, trial: Callable, problem: Any) -> tuple[dict[str, np.ndarray], float]:
+    """One compiled program for the whole block of seeds."""
+    import jax
+
+    block, arguments = _block(cell, trial, problem)
     started = time.perf_counter()
     if cell.program not in _programs:
         options = compiler_options(cell.compilation)

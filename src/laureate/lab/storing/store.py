@@ -19,6 +19,7 @@ import numpy as np
 from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
 from laureate.lab.judging.results import Result
+from laureate.lab.storing import housekeeping
 from laureate.lab.storing.alive import Alive, lives
 from laureate.lab.storing.arrays import label_of, pack, readable, unpack
 from laureate.lab.storing.database import readable_errors
@@ -199,6 +200,16 @@ class Store:
                 (run, name, media_type, data),
             )
 
+    def describe(self, run: int, name: str | None = None, note: str | None = None) -> None:
+        """Give a run a name or a note; an empty one takes it away."""
+        with self._transaction():
+            housekeeping.describe(self._db, run, {"name": name, "note": note})
+
+    def delete_run(self, run: int) -> int:
+        """Forget a run with its verdicts, and the cells that no other run uses; how many cells those were."""
+        with self._transaction():
+            return housekeeping.delete(self._db, run)
+
     def add_benchmark(self, row: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
         """Keep one comparison with a peer: a JSON object with the method's id under ``id``."""
         with self._transaction():
@@ -259,6 +270,17 @@ class Store:
         """The number of the first run by that command after ``run``."""
         return self._value("SELECT min(id) FROM runs WHERE id > ? AND command = ?", (run, command))
 
+    def runs_of(self, cell_ids: Iterable[int], scale: str) -> list[int]:
+        """The finished runs of a scale that used just these cells, newest first."""
+        wanted = json.dumps(sorted(set(cell_ids)))
+        rows = self._rows(
+            "SELECT run, count(*) AS used, sum(cell IN (SELECT value FROM json_each(?1))) AS wanted"
+            " FROM run_cells JOIN runs ON runs.id = run WHERE runs.status = 'finished' AND runs.scale = ?2"
+            " GROUP BY run HAVING used = wanted AND used = json_array_length(?1) ORDER BY run DESC",
+            (wanted, scale),
+        )
+        return [row["run"] for row in rows]
+
     def _runs(self, clause: str, values: tuple) -> list[dict[str, Any]]:
         rows = self._rows(
             "SELECT runs.*, environments.data AS environment_data FROM runs"
@@ -266,8 +288,10 @@ class Store:
             values,
         )
         found = []
+        with self._readable_errors():
+            texts = housekeeping.texts(self._db, [row["id"] for row in rows])
         for row in rows:
-            record = dict(row)
+            record: dict[str, Any] = dict(row) | {"name": "", "note": ""} | texts.get(row["id"], {})
             record["environment"] = self._loads(record.pop("environment_data"))
             if record["status"] == "running" and not lives(self._sign(record["id"])):
                 record["status"] = "interrupted"
@@ -282,6 +306,10 @@ class Store:
             (run, paper, paper),
         )
         return [dict(row) for row in rows]
+
+    def cells_ahead(self, run: int) -> int:
+        """How many cells a run has set out to compute and not finished."""
+        return self._value("SELECT count(*) FROM leases WHERE run = ?", (run,))
 
     def results(self, run: int) -> list[Result]:
         """The results of one run, in the order in which they were declared."""

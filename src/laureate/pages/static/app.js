@@ -58,8 +58,9 @@
 
   /* the board: filter and sort */
   function board(form) {
-    const rows = all("tr[data-claim]"), homes = new Map(rows.map((row) => [row, row.parentNode]));
-    const flat = one(".flat"), groups = all("section.area");
+    const page = form.parentNode, rows = all("tr[data-claim]", page), homes = new Map(rows.map((row) => [row, row.parentNode]));
+    const flat = one(".flat", page), groups = all("section.area", page), cards = all("[data-card]", page);
+    const words = new Map(cards.map((card) => [card, `${card.textContent} ${rows.filter((row) => row.dataset.claim.startsWith(`${card.dataset.card}/`)).map((row) => row.textContent).join(" ")}`.toLowerCase()]));
     const order = { refuted: 0, inconclusive: 1, supported: 2, "not run": 3 };
     const keys = {
       verdict: (row) => order[row.dataset.verdict],
@@ -69,27 +70,40 @@
     };
     const update = () => {
       const { text, verdict, area, sort } = form.elements;
-      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let shown = 0;
+      const asked = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0, papers = 0;
+      for (const card of cards) {
+        card.hidden = !(asked.every((word) => words.get(card).includes(word)) && (!verdict.value || card.dataset.verdicts.split("|").includes(verdict.value)) && (!area.value || card.dataset.area === area.value));
+        if (!card.hidden) papers += 1;
+      }
       for (const row of rows) {
         const said = `${row.textContent} ${row.dataset.area}`.toLowerCase();
-        row.hidden = !(words.every((word) => said.includes(word)) && (!verdict.value || row.dataset.verdict === verdict.value) && (!area.value || row.dataset.area === area.value));
+        row.hidden = !(asked.every((word) => said.includes(word)) && (!verdict.value || row.dataset.verdict === verdict.value) && (!area.value || row.dataset.area === area.value));
         if (!row.hidden) shown += 1;
       }
       flat.hidden = !sort.value;
-      const key = keys[sort.value];
-      if (key) one("tbody", flat).append(...[...rows].sort((a, b) => key(a) - key(b)));
+      const key = keys[sort.value], body = one("tbody", flat);
+      all("tr.unit-of", flat).forEach((heading) => heading.remove());
+      if (sort.value === "effect") {
+        // Numbers of different units are not compared: each unit has its own order, under its own heading.
+        const units = Map.groupBy ? Map.groupBy(rows, (row) => row.dataset.unit) : rows.reduce((found, row) => found.set(row.dataset.unit, [...(found.get(row.dataset.unit) ?? []), row]), new Map());
+        for (const [unit, mine] of [...units].sort((a, b) => b[1].length - a[1].length)) {
+          const heading = make("tr", { class: "role unit-of" }, make("th", { scope: "rowgroup", colspan: "6" }, unit));
+          heading.hidden = mine.every((row) => row.hidden);
+          body.append(heading, ...mine.sort((a, b) => key(a) - key(b)));
+        }
+      } else if (key) body.append(...[...rows].sort((a, b) => key(a) - key(b)));
       else for (const row of rows) homes.get(row).append(row);
       for (const group of groups) {
         group.hidden = Boolean(sort.value) || !all("tr[data-claim]", group).some((row) => !row.hidden);
         all("article", group).forEach((card) => { card.hidden = !all("tr[data-claim]", card).some((row) => !row.hidden); });
       }
-      for (const heading of all("tr.role")) heading.hidden = !all("tr[data-claim]", heading.parentNode).some((row) => !row.hidden);
+      for (const heading of all("tr.role:not(.unit-of)", page)) heading.hidden = !all("tr[data-claim]", heading.parentNode).some((row) => !row.hidden);
       // What was asked for is shown, also among the checks and inside a paper that nobody ran yet.
-      if (words.length || verdict.value) all("article details").forEach((element) => { element.open = true; });
-      one("output", form).textContent = shown === rows.length ? "" : `${shown} of ${rows.length} claims`;
+      if (asked.length || verdict.value) all("article details", one(".all-claims", page)).forEach((element) => { element.open = true; });
+      one("output", form).textContent = shown === rows.length ? "" : `${papers} of ${cards.length} papers, ${shown} of ${rows.length} claims`;
     };
-    form.addEventListener("input", update);
+    for (const field of form.elements) field.addEventListener("input", update);
     form.addEventListener("submit", (event) => event.preventDefault());
     update();
   }
@@ -123,6 +137,9 @@
     const results = one("[data-results]");
     let wanted = 0, timer = 0;
     const ask = async (push) => {
+      // The answer stands right under the question: the map makes room for it.
+      const map = one("details.atlas"), asked = form.elements.q.value;
+      if (map && asked) map.open = false;
       const fields = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
       const address = `${form.getAttribute("action")}${fields.size ? "?" + fields : ""}`, mine = ++wanted;
       const answer = await fetch(address, { headers: { "X-Fragment": "results" } });
@@ -133,6 +150,41 @@
     form.addEventListener("input", (event) => { clearTimeout(timer); timer = setTimeout(() => ask(false), event.target.type === "search" ? 120 : 0); });
     form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(true); });
   }
+  /* what the header's search suggests while one types */
+  function suggest(form, found) {
+    const field = form.elements.q, place = one(".suggestions", form);
+    let wanted = 0, timer = 0;
+    const close = () => { place.hidden = true; field.setAttribute("aria-expanded", "false"); };
+    const ask = async () => {
+      const mine = ++wanted, question = field.value.trim();
+      if (!question) { close(); return; }
+      const nodes = await found(question);
+      if (mine !== wanted || !nodes) return;
+      if (typeof nodes === "string") place.innerHTML = nodes; else place.replaceChildren(...nodes);
+      place.hidden = false; field.setAttribute("aria-expanded", "true");
+    };
+    field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 120); });
+    form.addEventListener("keydown", (event) => {
+      const links = all("a", place), here = links.indexOf(document.activeElement);
+      if (event.key === "Escape") { wanted += 1; close(); }
+      else if (!place.hidden && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+        event.preventDefault();
+        const next = here + (event.key === "ArrowDown" ? 1 : -1);
+        (links[next] ?? field).focus();
+      }
+    });
+    document.addEventListener("click", (event) => { if (!form.contains(event.target)) close(); });
+    place.addEventListener("click", close);
+  }
+  async function suggestionsOf(question) {
+    const answer = await fetch(`/catalogue?q=${encodeURIComponent(question)}`, { headers: { "X-Fragment": "suggestions" } });
+    return answer.ok ? answer.text() : null;
+  }
+  /* what an address points at is unfolded */
+  function unfold(target) {
+    for (let element = target; element; element = element.parentElement?.closest("details")) if (element.tagName === "DETAILS") element.open = true;
+  }
+  const unfoldHash = () => { const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1))); if (target) { unfold(target); target.scrollIntoView(); } };
   function follow() {
     const main = one("main"), source = one("[data-poll]");
     if (!source) return;
@@ -212,13 +264,18 @@
         if (query) one("details.atlas", page).open = false;
         show(form, one("[data-results]", page), 0);
       }
-      if (target && target !== page) { target.classList.add("target"); target.scrollIntoView(); } else scrollTo(0, 0);
+      if (target && target !== page) { unfold(target); target.classList.add("target"); target.scrollIntoView(); } else scrollTo(0, 0);
     };
     all("form.search").forEach((form) => {
-      form.addEventListener("input", () => show(form, one("[data-results]"), 0));
+      form.addEventListener("input", () => { if (form.elements.q.value) one("details.atlas").open = false; show(form, one("[data-results]"), 0); });
       form.addEventListener("submit", (event) => event.preventDefault());
     });
     all("[data-quick]").forEach((form) => form.addEventListener("submit", (event) => { event.preventDefault(); location.hash = `#/catalogue?q=${encodeURIComponent(form.elements.q.value)}`; }));
+    all("[data-quick]").forEach((form) => suggest(form, async (question) => {
+      const hits = find(question, {}).slice(0, 6);
+      return [...hits.map((paper) => make("a", { href: `#/${paper.runs ? "method" : "paper"}/${encodeURIComponent(paper.id)}` }, paper.title, make("span", { class: "said" }, `${paper.venue}${paper.runs ? " · runs here" : ""}`))),
+        make("a", { class: "all", href: `#/catalogue?q=${encodeURIComponent(question)}` }, hits.length ? "All results" : "Nothing found yet")];
+    }));
     addEventListener("hashchange", route);
     route();
   }
@@ -235,6 +292,13 @@
   document.addEventListener("DOMContentLoaded", () => {
     all("form[data-board]").forEach(board);
     if (inFile()) openFile(JSON.parse(inFile().textContent));
-    else { all("form[data-live-search]").forEach(liveSearch); follow(); }
+    else {
+      all("form[data-live-search]").forEach(liveSearch);
+      all("[data-quick]").forEach((form) => suggest(form, suggestionsOf));
+      addEventListener("hashchange", unfoldHash); unfoldHash();
+      follow();
+    }
+    // A phone has no room for filters that nobody uses; one that is set stays in sight.
+    all("details.filters").forEach((element) => { element.open = matchMedia("(min-width: 46rem)").matches || all("select, input[type=checkbox]", element).some((field) => field.checked || (field.tagName === "SELECT" && field.value)); });
   });
 })();

@@ -1,0 +1,220 @@
+"""The pages of the documentation that come from the code: mkdocs calls this while it builds (``make docs``).
+
+- ``areas/<area>.md``: which method when, from the verdicts that ship; a worked example for every paper, executed now;
+  the reference from docstrings.
+- ``own_problem.md``: what a problem of one's own must offer, by kind.
+- ``contributing.md``: CONTRIBUTING.md, with its links as they are from here.
+
+LAUREATE_DOCS_EXAMPLES=skip leaves the examples unexecuted, for a quick look; the page says so then.
+"""
+
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files  # pyright: ignore[reportMissingImports]
+
+from laureate.lab.claim import ROLES, Paper
+from laureate.lab.judging.results import ClaimResult, by_role, claims_of, tally
+from laureate.lab.reference import reference
+from laureate.lab.running.skeleton import wanted
+from laureate.pages.figures import claim_figure
+from laureate.pages.render import static
+from laureate.pages.wording import MARKS, duration, number, origin, unit_of
+from laureate.papers import all_papers
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+from docstrings import as_markdown  # noqa: E402
+
+SECONDS = 300
+# Run after an example: what it made, in a line each.
+TELL = """
+for _name, _value in list(globals().items()):
+    if _name.startswith("_") or _name in _before or callable(_value) or type(_value).__name__ == "module":
+        continue
+    _text = " ".join(repr(_value).split())
+    print(f"{_name} = {_text if len(_text) <= 100 else _text[:97] + '...'}")
+"""
+
+
+def on_config(config: Any) -> Any:
+    """The areas that there are, into the navigation."""
+    pages = [{"Overview": "areas.md"}]
+    pages += [{area: f"areas/{area}.md"} for area in sorted({paper.area for paper in all_papers()})]
+    config.nav = [{"Areas": pages} if "Areas" in entry else entry for entry in config.nav]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are made."""
+    papers = all_papers()
+    areas: dict[str, list[Paper]] = {}
+    for paper in papers:
+        areas.setdefault(paper.area, []).append(paper)
+    made = {f"areas/{area}.md": area_page(area, mine) for area, mine in sorted(areas.items())}
+    made |= {"areas.md": areas_page(areas), "own_problem.md": own_problem_page(papers)}
+    made["contributing.md"] = contributing_page()
+    made["stylesheets/charts.css"] = charts_css()
+    for path, text in made.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links that lead out of docs/ in the repository become names: the site has no such page."""
+    return re.sub(r"\[([^\]]+)\]\(\.\./(?:examples|src|tests)[^)]*\)", r"\1", markdown)
+
+
+def areas_page(areas: dict[str, list[Paper]]) -> str:
+    """A line an area."""
+    lines = ["# Areas", "", "One package an area; who has read one method can read them all.", ""]
+    lines += ["| area | the problem | papers |", "|---|---|---|"]
+    for area, mine in sorted(areas.items()):
+        problem = mine[0].problem.partition(". ")[0].rstrip(".")
+        names = ", ".join(f"`{paper.id}`" for paper in mine)
+        lines.append(f"| [`laureate.{area}`](areas/{area}.md) | {problem}. | {names} |")
+    return "\n".join(lines) + "\n"
+
+
+def area_page(area: str, papers: list[Paper]) -> str:
+    """Which method when, worked examples, the reference."""
+    parts = [f"# laureate.{area}", ""]
+    module = importlib.import_module(f"laureate.{area}")
+    parts += [as_markdown(inspect.cleandoc(module.__doc__ or "")), ""]
+    parts += ["## Which method when", "", *which_when(papers), ""]
+    for paper in papers:
+        parts += [*paper_section(paper), ""]
+    parts += ["## Reference", ""]
+    for name in module.__all__:
+        parts += [f"::: laureate.{area}.{name}", ""]
+    return "\n".join(parts)
+
+
+def which_when(papers: list[Paper]) -> list[str]:
+    """A table fed by the verdicts that ship, headlines first; empty cells where nothing was measured."""
+    lines = ["| it is claimed that | verdict | by how much | the paper |", "|---|---|---|---|"]
+    words = ""
+    for paper in papers:
+        claims = claims_of(paper, reference(paper))
+        for role in ("headline", "stand-in"):
+            for claim in by_role(claims).get(role, []):
+                lines.append(
+                    f"| {_cell(claim.statement)} | {_verdict(claim)} | {_effect(claim)} | {_cell(claim.reported)} |"
+                )
+                words = words or (origin(claim) if claim.reference else "")
+    told = f"Measured: {words}." if words else "Not measured yet: `laureate run ID` does it on your machine."
+    note = f"{told} A verdict is about this re-measurement, at its scale; see [how verdicts are made](../verdicts.md)."
+    return [*lines, "", note]
+
+
+def _verdict(claim: ClaimResult) -> str:
+    return f"{MARKS[claim.verdict]} {claim.verdict}"
+
+
+def _effect(claim: ClaimResult) -> str:
+    if not claim.has_effect:
+        return ""
+    return _cell(f"{number(claim.effect)} {unit_of(claim)} [{number(claim.low)}, {number(claim.high)}]")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def paper_section(paper: Paper) -> list[str]:
+    """The problem, the idea, the equation, the example with what came out, a picture, the cost."""
+    claims = claims_of(paper, reference(paper))
+    lines = [f"## {paper.title}", "", f"*{', '.join(paper.authors)}, {paper.venue} {paper.year}*", ""]
+    if paper.meaning:
+        lines += ['!!! note "What it means for you"', "", f"    {paper.meaning}", ""]
+    lines += [f"**The problem.** {paper.problem}", "", f"**The idea.** {paper.idea}", ""]
+    lines += ["```text", paper.equation.strip("\n"), "```", "", "**In your code**", ""]
+    lines += ["```python", paper.example.strip("\n"), "```", "", *executed(paper), ""]
+    figures = [
+        (claim, figure) for mine in by_role(claims).values() for claim in mine if (figure := claim_figure(claim))
+    ]
+    for claim, figure in figures[:2]:
+        drawing = figure.drawing().replace("\n", "")
+        lines += [
+            f'<figure class="measured">{drawing}<figcaption>{claim.statement} ({figure.caption})</figcaption></figure>',
+            "",
+        ]
+    for role, mine in by_role(claims).items():
+        counts = ", ".join(f"{count} {word}" for word, count in tally(mine).items())
+        lines.append(f"- {len(mine)} × {role} ({ROLES[role]}): {counts}")
+    costs = {
+        name: sum(e.scales[name].cost for e in paper.experiments if name in e.scales) for name in ("smoke", "desk")
+    }
+    told = ", ".join(f"{name} about {duration(seconds)}" for name, seconds in costs.items())
+    lines += ["", f"To measure it: `laureate run {paper.id}` ({told} on two cores)."]
+    return lines
+
+
+def executed(paper: Paper) -> list[str]:
+    """The example run in a process of its own, and what it made; one that fails stops the build."""
+    if os.environ.get("LAUREATE_DOCS_EXAMPLES") == "skip":
+        return ["*Not executed in this build.*"]
+    code = f"_before = set(globals()) | {{'_before'}}\n{paper.example}\n{TELL}"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=SECONDS, cwd=ROOT
+    )
+    if done.returncode:
+        raise RuntimeError(f"The example of {paper.id} fails:\n{done.stderr[-2000:]}")
+    return ["Executed when this page was built; it made:", "", "```text", done.stdout.strip("\n"), "```"]
+
+
+def own_problem_page(papers: list[Paper]) -> str:
+    """What each kind of problem must offer."""
+    lines = ["# Find, run, use: with your own problem", "", OWN_PROBLEM]
+    for paper in papers:
+        kinds: dict[tuple[str, ...], list[str]] = {}
+        first: dict[tuple[str, ...], Any] = {}
+        for experiment in paper.experiments:
+            if experiment.accepts:
+                kinds.setdefault(experiment.accepts, []).append(f"`{paper.id}/{experiment.name}`")
+                first.setdefault(experiment.accepts, experiment)
+        if not kinds:
+            continue
+        lines += ["", f"## {paper.id}", "", paper.problem, ""]
+        for accepts, names in kinds.items():
+            lines += [f"{', '.join(names)} take{'s' * (len(names) == 1)} a problem that offers", ""]
+            for want in wanted(first[accepts]):
+                lines.append(f"- `{want.signature}`" + (f": the paper's own: {want.meaning}" if want.meaning else ""))
+            lines += [""]
+    return "\n".join(lines) + "\n"
+
+
+OWN_PROBLEM = """
+1. `laureate find "what you see, in your own words"` names papers; those that run here say so.
+2. `laureate show ID` says what was measured, and which experiments take a problem of yours.
+3. `laureate run ID --problem new` writes a commented file to fill in.
+4. `laureate run ID --scale smoke --problem my_file.py:Mine` traces it once before anything starts (what is missing is
+   told with its line), then compares all arms on it: which is best here, by how much, and how sure that is.
+5. `from laureate.<area> import ...` in your own code.
+
+Nothing leaves your machine, and results lie in one folder (`laureate doctor` says which).
+"""
+
+
+def contributing_page() -> str:
+    """CONTRIBUTING.md with its links as they are from docs/."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    return text.replace("](docs/", "](")
+
+
+def charts_css() -> str:
+    """The part of the pages' style that pictures need, with the colours of both schemes."""
+    style = static("style.css")
+    light = style[style.index(":root {") : style.index("}") + 1]
+    dark = re.search(r':root\[data-theme="dark"\] \{(.*?)\n\}', style, re.S)
+    rules = style[style.index("/* charts */") : style.index("/* the catalogue */")]
+    rules = "\n".join(line for line in rules.splitlines() if not line.startswith(("figure", "figcaption")))
+    slate = dark[1].replace("color-scheme: dark;", "") if dark else ""
+    light = light.replace("color-scheme: light dark;", "")
+    return f"{light}\n[data-md-color-scheme=slate] {{{slate}\n}}\n{rules}\n.measured svg {{ max-width: 30rem; }}\n"

@@ -1,0 +1,65 @@
+"""A user's problem before anything starts: made and traced once, so that what is wrong with it is told in one line.
+
+Nothing is computed and nothing is stored; the line of their file stands in the message.
+"""
+
+import ast
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+from laureate.lab.cell import Cell
+from laureate.lab.errors import UserError
+from laureate.lab.running.references import parsed
+from laureate.lab.running.worker import attempt
+
+__all__ = ["try_problem"]
+
+LONGEST = 300
+
+
+def try_problem(problem: str, cells: Iterable[Cell]) -> None:
+    """``UserError`` where one of the experiments cannot use the problem; each is traced with its first cell."""
+    firsts: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        firsts.setdefault((cell.paper, cell.experiment), cell)
+    for cell in firsts.values():
+        made, error = attempt(cell)
+        if error is not None:
+            raise UserError(_told(cell, problem, error), "Nothing was run.")
+        if missing := [name for name in cell.accepts if getattr(made, name, ...) is ...]:
+            raise UserError(
+                f"{_label(problem)}{_defined(problem)} lacks {', '.join(missing)}.",
+                f"{cell.paper}/{cell.experiment} needs a problem with: {', '.join(cell.accepts)}. Nothing was run.",
+            )
+
+
+def _label(problem: str) -> str:
+    file, _, name = problem.rpartition(":")
+    return f"{Path(file).name}:{name}"
+
+
+def _defined(problem: str) -> str:
+    """Where the file defines the problem: `` (line 4)``; empty where that cannot be seen."""
+    file, _, name = problem.rpartition(":")
+    for node in parsed(Path(file)).body:
+        named = getattr(node, "name", "") == name
+        if named or any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)):
+            return f" (line {node.lineno})"
+    return ""
+
+
+def _told(cell: Cell, problem: str, error: BaseException) -> str:
+    """What went wrong, at the last line of the user's file that it passed through, else where in ours it ended."""
+    if isinstance(error, UserError):
+        return error.message
+    words = " ".join(str(error).splitlines()[:1])[:LONGEST].rstrip(".")
+    what = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    file = problem.rpartition(":")[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    if mine := [frame for frame in frames if frame.filename == file]:
+        inside = f" in {mine[-1].name}" if mine[-1].name != "<module>" else ""
+        return f"{Path(file).name}, line {mine[-1].lineno}{inside}: {what}."
+    ours = next((frame for frame in reversed(frames) if "laureate" in Path(frame.filename).parts), None)
+    where = f" ({Path(ours.filename).name}, line {ours.lineno}, in {ours.name})" if ours else ""
+    return f"{cell.paper}/{cell.experiment} cannot use {_label(problem)}: {what}{where}."

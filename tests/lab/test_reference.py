@@ -1,0 +1,73 @@
+"""Verdicts that ship: shown where nothing was measured here, marked, and never about another claim."""
+
+import dataclasses
+import json
+
+import pytest
+
+import toys
+from laureate.lab import ledger, reference
+from laureate.lab.judging.results import ClaimId, ClaimResult, Measured
+from laureate.lab.records import board_results, paper_results
+from laureate.lab.running.run import run_claims
+from laureate.papers import all_papers, paper_ids
+
+SHIPPED = ClaimResult(
+    id=ClaimId("toy", "better"), experiment="toy", statement="s", kind="better", verdict="refuted", effect=-0.123456789,
+    low=-1.0, high=1.0, p=0.9, scale="desk", seeds=20, machine="an abacus", started="2026-11-17T10:00:00+00:00",
+    measured=Measured(effects=(-0.123456789, 0.2), holds=(0.5, float("inf"))), run=7,
+)  # fmt: skip
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """A paper's folder with a reference of one claim."""
+    (experiment,) = toys.paper().experiments
+    digest = ledger.digest(experiment, toys.BETTER)
+    file = tmp_path / "reference.jsonl"
+    file.write_text(reference.line_of(SHIPPED, digest, "jax 1.0") + "\n")
+    line = ledger.Entry("2026-11-17", "better", digest, "why", "before", "x").line()
+    (tmp_path / "ledger.jsonl").write_text(line + "\n")
+    monkeypatch.setattr(reference, "path_of", lambda _: file)
+    reference._lines.cache_clear()
+    yield file
+    reference._lines.cache_clear()
+
+
+def test_a_fresh_board_shows_it_and_a_run_takes_its_place(store, shipped):
+    better, worse = board_results(store, [toys.paper()])
+    assert (better.verdict, better.reference, better.run) == ("refuted", True, None)
+    assert (better.machine, better.versions, better.started[:10]) == ("an abacus", "jax 1.0", "2026-11-17")
+    assert (better.scale, better.seeds, better.statement) == ("desk", 20, toys.BETTER.statement)
+    assert better.effect == pytest.approx(-0.12346)
+    assert better.measured is not None
+    assert better.measured.holds[0] == 0.5
+    assert (worse.verdict, worse.reference) == ("not run", False)
+    run_claims(store, toys.selections(toys.paper()), scale="smoke", workers=1)
+    better, _ = board_results(store, [toys.paper()])
+    assert (better.verdict, better.reference, better.run) == ("supported", False, 1)
+
+
+def test_a_failed_attempt_does_not_hide_it(store, shipped):
+    run = store.start_run("x", "smoke", 10, "default", {"machine": ""})
+    store.add_results(run, [dataclasses.replace(SHIPPED, verdict="not run", reason="failed: ours")])
+    assert [row.reference for row in board_results(store, [toys.paper()])] == [True, False]
+    assert any(row.reference for row in paper_results(store, toys.paper()))
+
+
+def test_a_claim_that_is_declared_anew_has_none(store, shipped):
+    line = json.loads(shipped.read_text()) | {"digest": "000000000000"}
+    shipped.write_text(json.dumps(line) + "\n")
+    reference._lines.cache_clear()
+    assert [row.verdict for row in board_results(store, [toys.paper()])] == ["not run", "not run"]
+
+
+def test_what_ships_is_about_claims_of_today():
+    """Every line is a verdict or an answer of a declared claim, with machine, versions, scale and day."""
+    for paper in all_papers():
+        names = {claim.name for claim in paper.claims}
+        for line in reference._lines(reference.path_of(paper.id)):
+            assert line["id"].partition("/")[2] in names, line["id"]
+            assert all(line.get(fact) for fact in ("machine", "versions", "scale", "started", "digest")), line["id"]
+        assert all(result.reference for result in reference.reference(paper).values())
+    assert paper_ids()

@@ -1,0 +1,66 @@
+"""Which arm is best on a problem, by how much, and how sure that is."""
+
+import numpy as np
+import pytest
+
+import toys
+from laureate.lab.claim import Claim, Guard
+from laureate.lab.judging.standing import standings
+from laureate.pages.wording import best_here
+
+SEEDS = np.arange(10)
+NOISE = np.random.default_rng(0).normal(size=(3, 10))
+
+
+def stand(arms, claims=(toys.BETTER,), **changes):
+    arms = {name: {"loss": values} for name, values in arms.items()}
+    return standings("toy", toys.experiment(claims=claims, **changes), claims, arms)
+
+
+def test_all_arms_are_ranked_and_the_gap_is_paired_by_seed():
+    (found,) = stand({"theirs": 5.0 + NOISE[0], "ours": 3.0 + NOISE[0] + 0.01 * NOISE[1], "third": 9.0 + NOISE[2]})
+    assert [place.arm for place in found.places] == ["ours", "theirs", "third"]
+    second = found.places[1]
+    assert second.behind == pytest.approx(2.0, abs=0.02)
+    assert second.behind_high - second.behind_low < 0.1, "the seeds' common noise is taken out"
+    assert second.beaten
+    assert "Best here: ours, by 2 [" in best_here(found)
+    assert "surely better than every other arm" in best_here(found)
+    assert found.level == pytest.approx(97.5), "the best was chosen among three: each of two intervals pays"
+
+
+def test_a_gap_within_the_noise_is_said_so():
+    (found,) = stand({"ours": NOISE[0], "theirs": NOISE[1] + 0.05})
+    assert "not surely better" in best_here(found)
+
+
+def test_higher_may_be_better_and_a_bound_says_which_side():
+    claim = Claim("high", "s", "loss", "ours", kind="bound", at_least=0.0, role="extension")
+    (found,) = stand({"ours": NOISE[0], "theirs": 5.0 + NOISE[0]}, (claim,))
+    assert found.best is not None
+    assert (found.better, found.best.arm) == ("higher", "theirs")
+
+
+def test_what_is_not_finite_has_no_place_and_a_limit_is_told():
+    broken = NOISE[0].copy()
+    broken[3] = np.nan
+    (found,) = stand(
+        {"ours": np.full(10, 7.0), "theirs": broken, "third": 8.0 + NOISE[0]},
+        guards=(Guard("limit", "loss", low=7.0),),
+    )
+    assert [place.arm for place in found.places] == ["ours", "third", "theirs"]
+    assert found.places[-1].note == "1 of 10 seeds not finite"
+    assert "lies at its limit 7 in 10 of 10 seeds" in best_here(found)
+    (none,) = stand({"ours": broken, "theirs": broken})
+    assert best_here(none) == "No arm gave finite numbers here."
+
+
+def test_the_best_of_equals_is_rarely_called_sure():
+    """Chosen among five by the same numbers: the level holds all the same."""
+    rng = np.random.default_rng(1)
+    sure = 0
+    for _ in range(200):
+        arms = {name: rng.normal(size=10) for name in "abcde"}
+        (found,) = stand(arms)
+        sure += all(place.beaten for place in found.places[1:])
+    assert sure <= 10

@@ -1,0 +1,38 @@
+"""README: short, and what it shows runs as pasted."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from laureate.cli import COMMANDS
+from laureate.papers import paper_ids
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+
+
+def test_it_is_short_and_names_every_paper_and_command():
+    assert len(README.splitlines()) <= 150
+    assert all(f"| `{paper_id}` |" in README for paper_id in paper_ids())
+    assert all(name in README for name in COMMANDS)
+    for word in ("**Time**", "**Disk**", "**Systems**", "**GPU**", "**Privacy**", "**Where results lie**"):
+        assert word in README
+
+
+def test_the_snippet_runs_as_pasted(tmp_path):
+    (snippet,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "nan" not in done.stdout
+
+
+def test_its_verdicts_are_those_that_ship():
+    from board import with_verdicts
+
+    assert with_verdicts(README) == README, "python scripts/board.py --reference STORE writes both"
+
+
+def test_every_link_leads_somewhere():
+    root = Path(__file__).parents[1]
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (root / target).exists(), target
