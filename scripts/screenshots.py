@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, page, width, height, theme
 SHOTS: tuple[tuple[str, str, int, int, Literal["light", "dark"]], ...] = (
     ("board-light", "/", 1280, 1100, "light"),
-    ("method-dark", "/method/pes#influence-balancing", 1280, 1150, "dark"),
+    ("method-dark", "/method/pes", 1280, 1150, "dark"),
     ("catalogue-light", "/catalogue", 1280, 1100, "light"),
     ("search-light", "/catalogue?q=gradients+explode+in+a+long+unroll", 1280, 900, "light"),
-    ("phone-dark", "/method/pes", 360, 800, "dark"),
+    ("phone-dark", "/method/pes", 390, 844, "dark"),
 )
 
 

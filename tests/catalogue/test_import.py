@@ -240,9 +240,7 @@ def test_damaged_files_are_read_or_refused_never_worse(data):
         assert all(paper.title == clean(paper.title, 500) for paper in papers)
 
 
-def test_what_is_left_out_is_counted_with_the_reason(tmp_path, capsys):
-    import json
-
+def test_what_is_left_out_is_counted_with_the_reason(home, tmp_path, capsys):
     from laureate.cli import cli
 
     text = "@misc{a, title = {Left or Right}}\n@misc{b, author = {Nobody}}\n@misc{c, title = {Left or Right}}\n"

@@ -19,7 +19,7 @@ def page_of(output: str) -> str:
 def test_run_prints_the_verdicts_and_where_the_page_is(laureate):
     done = laureate("run", "toy", *SMOKE)
     assert done.code == 0
-    assert re.search(r"toy/better\s+✔ supported\s+2 \[2, 2\] over seeds", done.out)
+    assert re.search(r"toy/better\s+✔ supported\s+2 loss \[2, 2\] over seeds", done.out)
     assert "✘ refuted" in done.out
     assert "6 cells: 6 computed, 0 kept, 0 failed" in done.out
     assert "[6/6] done toy/toy · third · seeds 5–9" in done.err

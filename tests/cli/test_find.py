@@ -43,7 +43,9 @@ def test_find_with_filters(laureate):
 
 def test_import_then_find(laureate, tmp_path):
     said = laureate("import", str(DATA / "api1.json"), str(DATA / "papers.bib"))
-    assert said.out == "4 read: 3 new, 0 gained something, 1 already there.\n"
+    read, *left_out = said.out.splitlines()
+    assert read == "4 read: 3 new, 0 gained something, 1 already there."
+    assert all(line.startswith("Left out: ") for line in left_out)
     assert "A Toy Paper on Widgets" in laureate("find", "gyroscopic").out
     bad = tmp_path / "bad.bib"
     bad.write_text("@article{a, title = {T}, junk")
@@ -53,7 +55,9 @@ def test_import_then_find(laureate, tmp_path):
     assert "bad.bib:1: " in said.err
     assert "Gyroscopes" not in laureate("find", "spinning tops").out
     again = json.loads(laureate("import", str(DATA / "api1.json"), "--json").out)
+    left_out = again.pop("left_out")
     assert again == {"read": 2, "new": 0, "enriched": 0, "known": 2}
+    assert sum(left_out.values()) == len(json.loads((DATA / "api1.json").read_text())["notes"]) - 2
     assert "ICLR 2030" in _import_and_find(laureate, tmp_path)
 
 

@@ -5,6 +5,7 @@
 ``experiments*.py``   the experiments with their claims; data only
 ``trials*.py``        the pure functions that compute, loaded in the worker alone
 ``ledger.jsonl``      when each claim was declared and changed, and why; lines are only added
+``reference.jsonl``   what we measured of it, shown where nothing was measured yet (``laureate.lab.reference``)
 ``speed.py``          ``COMPARISONS``: what ``laureate bench`` times beside peers
 ====================  =================================================================================
 
