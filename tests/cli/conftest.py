@@ -28,7 +28,8 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def laureate(toy, monkeypatch, capsys):
-    """``laureate("run", "toy")`` -> exit code, standard output, standard error, as at a shell."""
+    """``laureate("run", "toy")`` -> exit code, standard output, standard error, as at a shell of 100 columns."""
+    monkeypatch.setenv("COLUMNS", "100")
 
     def call(*words: str) -> SimpleNamespace:
         monkeypatch.setattr(sys, "argv", ["laureate", *words])
