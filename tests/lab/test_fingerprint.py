@@ -199,7 +199,8 @@ def test_cells_of_one_fingerprint_are_the_same_work():
     for paper in all_papers():
         for experiment in paper.experiments:
             chosen = [Selection(paper, experiment, experiment.claims)]
-            cells += [cell for scale in experiment.scales for cell in plan(chosen, scale, seeds=1)]
+            ends = [scale for scale in ("tiny", "full") if scale in experiment.scales]
+            cells += [cell for scale in ends for cell in plan(chosen, scale, seeds=1)]
     work: dict[str, dict] = {}
     for cell in cells:
         fields = {name: value for name, value in dataclasses.asdict(cell).items() if name not in FREE}
