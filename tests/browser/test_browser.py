@@ -9,6 +9,7 @@ import pytest
 
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
+from toy_site import LONG_UNIT
 
 PAGES = ("/", "/method/toy", "/runs", "/run/1", "/compare?first=1&second=2", "/catalogue", "/paper/rnd", "/job")
 
@@ -59,7 +60,7 @@ def test_filter_and_sort_the_board(open_page):
     assert shown.first.get_attribute("data-claim") == "toy/worse"
     page.locator("main [name='sort']").select_option("effect")
     headings = page.locator("tr.unit-of:visible")
-    assert [heading.inner_text() for heading in headings.all()] == ["loss"]
+    assert [heading.inner_text() for heading in headings.all()] == ["loss", LONG_UNIT]
     page.locator("main [name='text']").fill("small")
     assert shown.count() == 1
     page.locator("main [name='sort']").select_option("")

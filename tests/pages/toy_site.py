@@ -14,11 +14,12 @@ import toys
 from laureate.lab.claim import Claim, Paper, Scale
 
 PAYLOAD = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+LONG_UNIT = "decades of squared distance, what the others reach less what ours does, a round"
 CLAIMS = (
     toys.BETTER,
     toys.WORSE,
     Claim("close", "the third is near theirs", "loss", "third", "theirs", kind="equal", margin=5.0, role="extension"),
-    Claim("small", "ours is small", "loss", "ours", kind="bound", at_most=100.0, role="extension"),
+    Claim("small", "ours is small", "loss", "ours", kind="bound", at_most=100.0, role="extension", unit=LONG_UNIT),
     toys.QUESTION,
 )
 
