@@ -39,7 +39,7 @@ class Families(eqx.Module):
 
 def network():
     """Eleven wines a family."""
-    table, labels = load_wine(return_X_y=True)
+    table, labels = map(np.asarray, load_wine(return_X_y=True))
     table = np.c_[(table - table.mean(0)) / table.std(0), np.ones(len(labels))]
     kept = np.sort(np.random.default_rng(0).permutation(len(labels))[: 15 * 11])  # sorted by cultivar, as they come
     shares = jnp.asarray(table[kept].reshape(15, 11, 14), jnp.float32), jnp.asarray(labels[kept].reshape(15, 11))

@@ -30,4 +30,4 @@ class BlockModel(eqx.Module):
         return jax.random.bernoulli(key, 0.5, self.adjacency.shape[:1])
 
 
-energy = BlockModel(jnp.asarray(nx.to_numpy_array(nx.karate_club_graph(), weight=None), jnp.float32))
+energy = BlockModel(jnp.asarray(nx.to_numpy_array(nx.karate_club_graph()) > 0, jnp.float32))

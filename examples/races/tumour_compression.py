@@ -26,7 +26,7 @@ class Trained(eqx.Module):
 
 def trained():
     """Trained on 300 patients; 269 others judge."""
-    table, labels = load_breast_cancer(return_X_y=True)
+    table, labels = map(np.asarray, load_breast_cancer(return_X_y=True))
     table = (table - table.mean(0)) / table.std(0)
     order = np.random.default_rng(0).permutation(len(labels))
     x, y = jnp.asarray(table[order], jnp.float32), jnp.asarray(labels[order])

@@ -43,7 +43,7 @@ class Tumours(eqx.Module):
 
 def views():
     """369 tumours to learn from, 200 to be judged by."""
-    table, labels = load_breast_cancer(return_X_y=True)
+    table, labels = map(np.asarray, load_breast_cancer(return_X_y=True))
     table = (table - table.mean(0)) / table.std(0)
     order = np.random.default_rng(0).permutation(len(labels))
     x, y = jnp.asarray(table[order], jnp.float32), jnp.asarray(labels[order])

@@ -38,7 +38,7 @@ class Training(eqx.Module):
 
 def unroll():
     """Two thirds of the patients train, a third judges."""
-    table, labels = load_breast_cancer(return_X_y=True)
+    table, labels = map(np.asarray, load_breast_cancer(return_X_y=True))
     table = (table - table.mean(0)) / table.std(0)
     order = np.random.default_rng(0).permutation(len(labels))
     x, y = jnp.asarray(table[order], jnp.float32), jnp.asarray(2.0 * labels[order] - 1.0, jnp.float32)

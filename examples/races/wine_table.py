@@ -9,7 +9,7 @@ from sklearn.datasets import load_wine
 
 def table():
     """178 wines; colour intensity, from the other twelve measurements and their pairwise products."""
-    measured = load_wine().data
+    measured = np.asarray(load_wine(return_X_y=True)[0])
     colour = np.log(measured[:, 9])
     others = np.delete(measured, 9, axis=1)
     others = (others - others.mean(0)) / others.std(0)

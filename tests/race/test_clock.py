@@ -14,7 +14,7 @@ def scale(**more):
 
 @pytest.mark.parametrize("price", [1, 3, 7])
 def test_a_step_that_would_exceed_the_budget_is_not_made(price):
-    step = jax.jit(lambda state, target: spend(lambda s, i: (s + 1, price), *state, target))
+    step = jax.jit(lambda state, target: spend(lambda s, i: (s + 1, price), state[0], state[1], state[2], target))
     state = (jnp.asarray(0), jnp.asarray(0, jnp.int32), jnp.asarray(0, jnp.int32))
     for target in (10, 20, 50):
         state = step(state, target)

@@ -126,7 +126,7 @@ def test_a_race_ends_and_its_code_runs(kind, store, monkeypatch, capsys):
     """Two entrants of each discipline, very small, in this process."""
     found = raced(kind, store, QUICK[kind])
     assert len(found.standing.order) == 2, [row.words for row in found.rows]
-    assert all(row.cost <= 1.05 * found.budget for row in found.rows)
+    assert all((row.cost or 0) <= 1.05 * found.budget for row in found.rows)
     assert found.code
     pasted(found, kind)
     assert capsys.readouterr().out.strip()

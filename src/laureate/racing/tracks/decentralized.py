@@ -68,7 +68,8 @@ def _advance(settings: dict, network: Any, key: Any, carry: Any, target: Any) ->
         updates, memory = optimiser.update(gradients, memory, params)
         return (optax.apply_updates(params, updates), memory), jnp.asarray(round(optimiser.sent(params)), jnp.int32)
 
-    return spend(update, *carry, target)
+    state, count, cost = carry
+    return spend(update, state, count, cost, target)
 
 
 def _judge(network: Any, params: Any) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def _advance(settings: dict, unroll: Any, key: Any, carry: Any, target: Any) -> 
         updates, memory = adam.update(gradient, memory, theta)
         return (optax.apply_updates(theta, updates), carried, memory), info.cost
 
-    return spend(update, *carry, target)
+    state, count, cost = carry
+    return spend(update, state, count, cost, target)
 
 
 def _judge(unroll: Any, key: Any, theta: Any, episodes: int) -> Any:
