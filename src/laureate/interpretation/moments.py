@@ -42,12 +42,22 @@ class Moments(NamedTuple):
         """How many models were compared."""
         return len(self.means)
 
+    def subset(self, models: Sequence[int]) -> "Moments":
+        """Those of some models, in the order given."""
+        known = lambda chosen: all(0 <= model < self.num_models for model in chosen)  # noqa: E731
+        require("Moments", "models", f"in 0..{self.num_models - 1}", tuple(models), known)
+        require("Moments", "models", "each once", tuple(models), lambda chosen: len(set(chosen)) == len(chosen) > 0)
+        pairs = [(a, b) for place, a in enumerate(models) for b in models[place:]]
+        products = tuple(self._product(a, b) for a, b in pairs)
+        return Moments(self.count, tuple(self.means[model] for model in models), products)
+
     def covariance(self, first: int, second: int) -> Float[Array, "d e"]:
         """Cov(x_i of model ``first``, x_j of model ``second``), divided by the number of tokens."""
-        low, high = min(first, second), max(first, second)
-        product = self.products[place_of(low, high, self.num_models)]
-        found = product / jnp.maximum(self.count, 1)
-        return found if first <= second else found.T
+        return self._product(first, second) / jnp.maximum(self.count, 1)
+
+    def _product(self, first: int, second: int) -> Float[Array, "d e"]:
+        product = self.products[place_of(min(first, second), max(first, second), self.num_models)]
+        return product if first <= second else product.T
 
     def deviation(self, model: int) -> Float[Array, "d"]:
         """Each unit's standard deviation; 0 where it is constant but for rounding."""

@@ -1,0 +1,354 @@
+"""Important neurons: small translators, ranked by the agreement of models, erased and looked at."""
+
+from typing import Any
+
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
+from laureate.papers.important_neurons.experiments import PILOTS
+
+__all__ = [
+    "DESK",
+    "ERASURE",
+    "FULL",
+    "GRAMMARS",
+    "HOW_MANY",
+    "INTERPRETABLE",
+    "LEARNED",
+    "PROBLEM",
+    "SETTING",
+    "SMOKE",
+    "TINY",
+    "TRANSFORMER",
+    "TRIALS",
+]
+
+TRIALS = "laureate.papers.important_neurons.trials"
+PROBLEM = "laureate.problems.grammar:Translation"
+GRAMMARS = {
+    "tiny": {"train": 60, "test": 60, "nouns": 2, "adjectives": 2, "verbs": 2, "length": 8},
+    "smoke": {"train": 7000, "test": 400, "nouns": 6, "adjectives": 4, "verbs": 4, "length": 12},
+    "desk": {"train": 18000, "test": 600, "nouns": 10, "adjectives": 6, "verbs": 6, "length": 16},
+    "full": {"train": 900000, "test": 4000, "nouns": 100, "adjectives": 50, "verbs": 50, "length": 30},
+}
+TINY: dict[str, Any] = {"kind": "recurrent", "models": 5, "units": 6, "steps": 3, "batch": 4, "rate": 0.01}
+SMOKE: dict[str, Any] = TINY | {"models": 7, "units": 24, "steps": 300, "batch": 16}
+DESK: dict[str, Any] = TINY | {"models": 9, "units": 40, "steps": 600, "batch": 32}
+FULL: dict[str, Any] = TINY | {"models": 18, "units": 500, "steps": 20000, "batch": 64, "rate": 0.001}
+LEARNED = Guard("effective", "learned", low=0.5)
+
+SETTING = (
+    "Recurrent encoders of 24 (smoke) or 40 units (desk) with a perceptron that says one target word for each source "
+    "word, on an artificial language, instead of two-layer LSTMs of 500 units with attention on the UN corpus; losses "
+    "in nats a word instead of BLEU. Each model is trained on sentences of its own, as the authors have; all translate "
+    "into the same language. Every model of a seed is ranked against all others, and a seed counts as one observation, "
+    "the mean over its models. Models that learned less than half of the words' entropy decide nothing. Sizes were set "
+    "by the seconds of seeds that decide nothing (1000 and 1001); of one of them the accuracy before any erasure was "
+    "seen too, at 28 units (above 0.99). The sentences are the same in every seed."
+)
+
+RANKINGS = {
+    "max-corr": "MaxCorr",
+    "min-corr": "MinCorr",
+    "linear-regression": "LinReg",
+    "svcca": "SVCCA, directions",
+    "standard-deviation": "standard deviation",
+    "output-norm": "output weights",
+    "product": "deviation × weights",
+    "ablation": "each unit's own effect",
+    "random": "random order",
+}
+ARMS = tuple(Arm(name, label, ranking=name) for name, label in RANKINGS.items())
+CURVED = {"fractions": (0.0, 0.1, 0.25, 0.5, 0.75, 1.0), "judged": 0.25}
+NATS = "nats a word, top less bottom"
+REPORTED = "En–Es: the top 10 % cost 15–20 BLEU, the bottom 10 % cost 2–3"
+
+
+def _gap(name: str, arm: str, what: str, **more: Any) -> Claim:
+    usual: dict[str, Any] = {
+        "metric": "gap",
+        "kind": "bound",
+        "at_least": 0.0,
+        "trivial": "random",
+        "unit": NATS,
+        "role": "stand-in",
+        "source": "section 5.1, figure 2",
+    }
+    return Claim(name, what, method=arm, **usual | more)
+
+
+ERASURE = Experiment(
+    "erasure",
+    title="Does erasing units that models agree on cost more than erasing the others?",
+    trial=f"{TRIALS}:erased",
+    problem=PROBLEM,
+    accepts=("sources", "targets", "test_sources", "test_targets"),
+    arms=ARMS,
+    scales={
+        "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY, **CURVED),
+        "smoke": Scale(10, block=10, cost=8.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
+        "desk": Scale(10, block=10, cost=120.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
+        "full": Scale(
+            10, block=1, cost=4e6, problem=GRAMMARS["full"], **FULL, fractions=CURVED["fractions"], judged=0.1
+        ),
+    },
+    claims=(
+        _gap(
+            "erasure",
+            "max-corr",
+            "setting the top quarter of units by MaxCorr to zero costs more than the bottom quarter.",
+            reported=REPORTED,
+        ),
+        _gap(
+            "erasure-min-corr",
+            "min-corr",
+            "setting the top quarter of units by MinCorr to zero costs more than the bottom quarter.",
+            reported=REPORTED,
+        ),
+        _gap(
+            "erasure-regression",
+            "linear-regression",
+            "setting the top quarter of units by LinReg to zero costs more than the bottom quarter.",
+            reported=REPORTED,
+        ),
+        _gap(
+            "erasure-directions",
+            "svcca",
+            "projecting out the top directions by SVCCA, a quarter of the number of units, costs more than the bottom "
+            "ones.",
+            reported="En–Es: 15 BLEU after 1 % of the directions",
+        ),
+        _gap(
+            "erasure-mean",
+            "max-corr",
+            "setting the top quarter by MaxCorr to their means, which spares units that are merely large, costs more "
+            "than the bottom quarter.",
+            metric="gap_mean",
+            role="extension",
+            source="our own control: the paper erases by zero alone",
+        ),
+        Claim(
+            "against-simple-scores",
+            "MaxCorr tells top from bottom better than the standard deviation of a unit does, erased by zero.",
+            metric="gap",
+            method="max-corr",
+            baseline="standard-deviation",
+            better="higher",
+            trivial="random",
+            unit=NATS,
+            role="extension",
+            source="our own question: the paper compares with no simple score",
+        ),
+        Claim(
+            "against-simple-scores-weights",
+            "MaxCorr tells top from bottom better than the weights that read a unit do, erased by zero.",
+            metric="gap",
+            method="max-corr",
+            baseline="output-norm",
+            better="higher",
+            trivial="random",
+            unit=NATS,
+            role="extension",
+            source="our own question, as above",
+        ),
+        Claim(
+            "against-simple-scores-mean",
+            "MaxCorr tells top from bottom better than the standard deviation does, erased by the mean.",
+            metric="gap_mean",
+            method="max-corr",
+            baseline="standard-deviation",
+            better="higher",
+            trivial="random",
+            unit=NATS,
+            role="extension",
+            source="our own question: zero hits large units hardest",
+        ),
+        Claim(
+            "causal-ranking",
+            "MaxCorr orders units as their exact single effects do, each set to its mean: rank correlation above 0.3.",
+            metric="causal",
+            method="max-corr",
+            kind="bound",
+            at_least=0.3,
+            trivial="random",
+            unit="Spearman's correlation",
+            role="extension",
+            source="a reviewer's point: the choice of methods; what users want to know",
+        ),
+        Claim(
+            "causal-ranking-simple",
+            "standard deviation times output weights orders units more as their exact single effects do than MaxCorr.",
+            metric="causal",
+            method="product",
+            baseline="max-corr",
+            better="higher",
+            trivial="random",
+            unit="Spearman's correlation",
+            role="extension",
+            source="our own question",
+        ),
+    ),
+    curves=(
+        Curve("top", "fraction", "Loss, erased from the top", "share of units erased", "nats a word"),
+        Curve("bottom", "fraction", "Loss, erased from the bottom", "share of units erased", "nats a word"),
+        Curve("top_mean", "fraction", "Loss, top set to their means", "share of units erased", "nats a word"),
+    ),
+    deviations=(
+        SETTING,
+        "A quarter of the units instead of a tenth, as in the pilot: a tenth of 24 is two. SVCCA compares each model "
+        "with the next one and erases as many directions as units; what lies outside the directions kept for 99 % of "
+        "the variance is lost in both. LinReg is the mean of R² over the others, which the paper leaves open. "
+        "Rankings and losses are from the same test sentences. " + PILOTS,
+    ),
+    guards=(LEARNED,),
+    over_seeds="loop",
+)
+
+INTERPRETABLE = Experiment(
+    "interpretable",
+    title="Do the units at the top say something that people have a word for?",
+    trial=f"{TRIALS}:interpreted",
+    problem=PROBLEM,
+    arms=(
+        *(Arm(name, RANKINGS[name], ranking=name, task="translate") for name in RANKINGS if name != "svcca"),
+        Arm("copying", "models that copy", ranking="max-corr", task="copy"),
+    ),
+    scales={
+        "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], first=2, **TINY),
+        "smoke": Scale(10, block=10, cost=5.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
+        "desk": Scale(10, block=10, cost=50.0, problem=GRAMMARS["desk"], first=4, **DESK),
+        "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], first=10, **FULL),
+    },
+    claims=(
+        Claim(
+            "interpretable-units",
+            "the unit of a model that tells best whether a word stands in brackets is among the first tenth by MaxCorr.",
+            metric="bracket_percentile",
+            method="max-corr",
+            kind="bound",
+            at_most=0.1,
+            trivial="random",
+            unit="place in the ranking, 0 first, 1 last",
+            role="stand-in",
+            source="section 5.3, table 2: the parentheses unit",
+            reported="rank at most 40 of 500 in 13 of 15 models",
+        ),
+        Claim(
+            "interpretable-units-tense",
+            "the best unit for the tense of a verb tells it better in models that translate than in models that copy.",
+            metric="tense_f1",
+            method="max-corr",
+            baseline="copying",
+            better="higher",
+            unit="F1 of the past tense",
+            role="stand-in",
+            source="section 5.3: auto-encoders have no tense unit",
+            reported="F1 of 0.56 in a translator",
+        ),
+        Claim(
+            "interpretable-units-token",
+            "the top units by LinReg are explained by the word itself more than those by MaxCorr.",
+            metric="token_variance",
+            method="linear-regression",
+            baseline="max-corr",
+            better="higher",
+            unit="share of variance explained",
+            role="stand-in",
+            source="section 5.2, table 1",
+            reported="LinReg and SVCCA 90–96 % by the word; MaxCorr's top units 88–92 % by the position",
+        ),
+    ),
+    deviations=(
+        SETTING,
+        "The unit that tells brackets is the one whose variance they explain most; it is chosen without the ranking. "
+        "Tense: Gaussians fitted to the first half of the test sentences, judged on the second, at verbs. Position "
+        "matters to nobody in this language, so the paper's position units are not asked for. " + PILOTS,
+    ),
+    guards=(LEARNED,),
+    over_seeds="loop",
+)
+
+HOW_MANY = Experiment(
+    "how-many-models",
+    title="With how many models does a ranking stop depending on which they are?",
+    trial=f"{TRIALS}:how_many",
+    problem=PROBLEM,
+    arms=tuple(Arm(name, RANKINGS[name], ranking=name) for name in ("max-corr", "min-corr", "linear-regression")),
+    scales={
+        "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], counts=(1, 2), **TINY),
+        "smoke": Scale(10, block=10, cost=3.0, problem=GRAMMARS["smoke"], counts=(1, 2, 3), **SMOKE),
+        "desk": Scale(10, block=10, cost=15.0, problem=GRAMMARS["desk"], counts=(1, 2, 4), **DESK),
+        "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], counts=(1, 2, 4, 8), **FULL),
+    },
+    claims=(
+        Claim(
+            "how-many-models",
+            "the rankings of a model by two disjoint sets of others, by MaxCorr, are the more alike the more models "
+            "are in a set.",
+            metric="tau",
+            method="max-corr",
+            kind="trend",
+            better="higher",
+            against="log2_models",
+            unit="Kendall's τ a doubling of models",
+            role="extension",
+            source="our own question: the paper has 18 models and does not ask",
+        ),
+    ),
+    curves=(
+        Curve("tau", "log2_models", "Agreement of two rankings", "log₂ of the models compared with", "Kendall's τ"),
+    ),
+    deviations=(SETTING, PILOTS),
+    guards=(LEARNED,),
+    over_seeds="loop",
+)
+
+_ATTENTION: dict[str, Any] = {"kind": "attention"}
+TRANSFORMER = Experiment(
+    "transformer",
+    title="And in a transformer?",
+    trial=f"{TRIALS}:erased",
+    problem=PROBLEM,
+    arms=tuple(arm for arm in ARMS if arm.name not in ("ablation", "product")),
+    scales={
+        "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY | _ATTENTION | {"models": 3}, **CURVED),
+        "smoke": Scale(
+            3,
+            block=3,
+            cost=4.0,
+            problem=GRAMMARS["smoke"],
+            **SMOKE | _ATTENTION | {"models": 3, "steps": 200},
+            **CURVED,
+        ),
+        "desk": Scale(
+            5, block=5, cost=50.0, problem=GRAMMARS["desk"], **DESK | _ATTENTION | {"models": 4, "steps": 400}, **CURVED
+        ),
+        "full": Scale(
+            10,
+            block=1,
+            cost=4e6,
+            problem=GRAMMARS["full"],
+            **FULL | _ATTENTION,
+            fractions=CURVED["fractions"],
+            judged=0.1,
+        ),
+    },
+    claims=(
+        Claim(
+            "transformer",
+            "how do the rankings separate units of a transformer's last layer?",
+            metric="gap",
+            method="max-corr",
+            kind="question",
+            better="higher",
+            unit=NATS,
+            role="extension",
+            source="conclusion: other architectures are left for later",
+        ),
+    ),
+    curves=(Curve("top", "fraction", "Loss, erased from the top", "share of units erased", "nats a word"),),
+    deviations=(
+        "Two layers of causal attention with learned places; the units are those of the normed residual stream before "
+        "the decoder, which has no preferred basis but what training gives it. " + SETTING,
+    ),
+    guards=(LEARNED,),
+    over_seeds="loop",
+)
