@@ -18,8 +18,8 @@ PAPER = Paper(
         "Train the same network a few times. What is needed for the task will be learned every time, what is chance "
         "will not: so rank a unit by how well its activations correlate with those of some unit of another model "
         "(MaxCorr), of every other model (MinCorr), or can be predicted from all units of another (LinReg); SVCCA "
-        "ranks directions instead. No labels are used. Then erase units from the top and from the bottom, look at what the "
-        "top ones say, and set them to change tense, number or gender of a translation."
+        "ranks directions instead. No labels are used. Then erase units from the top and from the bottom, look at what "
+        "the top ones say, and set them to change tense, number or gender of a translation."
     ),
     equation=(
         "MaxCorr(i, m) = max_{j, m' ≠ m} |ρ(x_i^m, x_j^m')|\n"

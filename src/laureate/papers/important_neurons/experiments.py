@@ -46,7 +46,7 @@ PLANTED = Experiment(
             trivial="random",
             unit="share of the planted units found",
             role="check",
-            source="section 3: the idea of the rankings",
+            source="the idea of the rankings",
         ),
         Claim(
             "planted-units-chance",
@@ -184,7 +184,7 @@ LOCALISED = Experiment(
             trivial="random-one",
             unit="share of carriers found",
             role="extension",
-            source="section 3: MaxCorr is meant for localised, LinReg and SVCCA for distributed information",
+            source="the rankings' motivation: MaxCorr for localised, LinReg and SVCCA for distributed information",
         ),
         Claim(
             "localised-regression",
@@ -196,7 +196,7 @@ LOCALISED = Experiment(
             trivial="random-many",
             unit="share of carriers found",
             role="extension",
-            source="section 3, as above",
+            source="the rankings' motivation, as above",
         ),
         Claim(
             "localised-direction",
@@ -209,7 +209,7 @@ LOCALISED = Experiment(
             trivial="random-many",
             unit="R² of the property",
             role="extension",
-            source="section 3, as above",
+            source="the rankings' motivation, as above",
         ),
     ),
     deviations=(

@@ -32,7 +32,7 @@ def _claim(name: str, what: str, method: str, baseline: str, **more: Any) -> Cla
         "trivial": "nothing",
         "unit": SHARE,
         "role": "stand-in",
-        "source": "section 6, figure 4",
+        "source": "the paper's control of tense, number and gender, En–Es",
     }
     return Claim(name, what, method=method, baseline=baseline, **usual | more)
 
@@ -60,8 +60,8 @@ CONTROL = Experiment(
     claims=(
         _claim(
             "control",
-            "setting the one unit that tells tense best changes a verb's tense more often, by 20 points, than setting a "
-            "random unit.",
+            "setting the one unit that tells tense best changes a verb's tense more often, by 20 points, than setting "
+            "a random unit.",
             "one",
             "random-one",
             margin=0.2,

@@ -70,7 +70,7 @@ def _gap(name: str, arm: str, what: str, **more: Any) -> Claim:
         "trivial": "random",
         "unit": NATS,
         "role": "stand-in",
-        "source": "section 5.1, figure 2",
+        "source": "the paper's erasure curves",
     }
     return Claim(name, what, method=arm, **usual | more)
 
@@ -220,7 +220,7 @@ INTERPRETABLE = Experiment(
     claims=(
         Claim(
             "interpretable-units",
-            "the unit of a model that tells best whether a word stands in brackets is among the first tenth by MaxCorr.",
+            "a model's unit that tells best whether a word stands in brackets is among the first tenth by MaxCorr.",
             metric="bracket_percentile",
             method="max-corr",
             kind="bound",
@@ -228,7 +228,7 @@ INTERPRETABLE = Experiment(
             trivial="random",
             unit="place in the ranking, 0 first, 1 last",
             role="stand-in",
-            source="section 5.3, table 2: the parentheses unit",
+            source="table 2: the parentheses unit",
             reported="rank at most 40 of 500 in 13 of 15 models",
         ),
         Claim(
@@ -240,7 +240,7 @@ INTERPRETABLE = Experiment(
             better="higher",
             unit="F1 of the past tense",
             role="stand-in",
-            source="section 5.3: auto-encoders have no tense unit",
+            source="the paper's tense unit, which auto-encoders lack",
             reported="F1 of 0.56 in a translator",
         ),
         Claim(
@@ -252,7 +252,7 @@ INTERPRETABLE = Experiment(
             better="higher",
             unit="share of variance explained",
             role="stand-in",
-            source="section 5.2, table 1",
+            source="the paper's table of the top units by variance explained",
             reported="LinReg and SVCCA 90–96 % by the word; MaxCorr's top units 88–92 % by the position",
         ),
     ),
