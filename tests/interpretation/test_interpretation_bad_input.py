@@ -153,7 +153,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match=r"must be .npz, .npy or .safetensors"):
         i.open_activations(tmp_path / "a.txt")
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(ValueError, match="pickle|Python objects"):
+    with pytest.raises(ValueError, match=r"pickle|Python objects"):
         i.open_activations(tmp_path / "objects.npy")
 
 
