@@ -126,11 +126,11 @@ def _by_class(owner: str, activations: Array, labels: Array, num_classes: int, m
         require(owner, "mask", f"one entry a token, [{len(x)}]", mask.shape, lambda shape: shape == (len(x),))
         x = jnp.where(mask[:, None], x, 0.0)
         labels = jnp.where(mask, labels, -1)
-    seen = labels if mask is None or isinstance(labels, Tracer) else labels[mask]
-    known = lambda y: bool(np.all((y >= 0) & (y < num_classes)))  # noqa: E731
-    require(owner, "labels", f"in 0..{num_classes - 1}", seen, known)
-    if every:
+    if not isinstance(labels, Tracer):  # under jit their worth is not known
+        seen = np.unique(np.asarray(labels if mask is None else labels[mask])).tolist()
+        known = lambda found: all(0 <= label < num_classes for label in found)  # noqa: E731
+        require(owner, "labels", f"in 0..{num_classes - 1}", seen, known)
         remedy = "A probe needs tokens of every class."
-        present = lambda y: len(np.unique(y)) == num_classes  # noqa: E731
+        present = lambda found: not every or len(found) == num_classes  # noqa: E731
         require(owner, "labels", f"of all {num_classes} classes", seen, present, remedy)
     return x, (labels == jnp.arange(num_classes)[:, None]).astype(x.dtype)
