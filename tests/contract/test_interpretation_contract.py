@@ -51,7 +51,10 @@ class Faulty(eqx.Module):
         return self.inner.finish(state)
 
 
-@pytest.mark.parametrize("fault", ["mask", "report", "divergence", "order of chunks", "state shapes", "merging"])
+SLOW = [pytest.param(fault, marks=pytest.mark.slow) for fault in ("divergence", "order of chunks", "mask")]
+
+
+@pytest.mark.parametrize("fault", ["state shapes", "report", "merging", *SLOW])
 def test_a_fault_is_reported_by_its_property(fault):
     with pytest.raises(ContractError) as caught:
         check_running_statistics(Faulty(RunningMoments((3, 2, 3)), fault), ACTIVATIONS)

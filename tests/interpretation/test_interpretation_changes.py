@@ -100,7 +100,8 @@ def test_steering_lands_on_the_class_wanted_and_beyond():
 def test_control_flips_a_decision_and_only_where_it_is_asked_for():
     """The answer is the sign of the first unit; the probe knows its means."""
     labels = np.tile([0, 1], 50)
-    x = np.column_stack([2.0 * labels - 1, RNG.normal(size=100)]) + 0.3 * RNG.normal(size=(100, 2))
+    rng = np.random.default_rng(5)
+    x = np.column_stack([2.0 * labels - 1, rng.normal(size=100)]) + 0.2 * rng.normal(size=(100, 2))
     probe = i.fit_probe(x, labels)
     best = i.property_units(i.score_probe(probe, x, labels).accuracy, 1)
     assert best.tolist() == [0]
@@ -111,7 +112,7 @@ def test_control_flips_a_decision_and_only_where_it_is_asked_for():
     np.testing.assert_array_equal(changed, (labels == 1) | np.asarray(places))
     assert plan.units.tolist() == [True, False]
     assert float(plan.values[0]) == pytest.approx(x[labels == 1, 0].mean(), rel=1e-4)
-    assert float(plan.distance[0]) == pytest.approx(2 / 0.3, rel=0.3)
+    assert float(plan.distance[0]) == pytest.approx(2 / 0.2, rel=0.3)
 
 
 def test_the_difference_of_means():
@@ -131,7 +132,7 @@ def test_hooks_see_and_change_a_part_by_its_path():
     changed = i.insert(MLP, "layers.1", i.SetUnits(units, 3.0))
     expected = jax.vmap(MLP.layers[2])(jax.nn.relu(jnp.where(units, 3.0, states)))
     np.testing.assert_allclose(jax.vmap(changed)(inputs), expected, rtol=1e-5)
-    np.testing.assert_allclose(eqx.filter_jit(jax.vmap(changed))(inputs), expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda x: jax.vmap(changed)(x))(inputs), expected, rtol=1e-5)
     np.testing.assert_allclose(jax.vmap(MLP)(inputs), outputs, rtol=1e-6)  # the model itself is as it was
 
 

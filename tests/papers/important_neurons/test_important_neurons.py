@@ -84,7 +84,7 @@ def test_scores_and_effects_are_each_models_own():
             assert float(effects[row, model, 2]) == pytest.approx(expected, abs=1e-5)
         assert float(losses[model]) == pytest.approx(lost(model, STATES[model]), rel=1e-5)
         said = np.asarray(decoder_of(model)(STATES[model]).argmax(-1))
-        assert float(accuracies[model]) == pytest.approx((said == TARGETS)[shown].mean(), abs=1e-5)
+        assert float(accuracies[model]) == pytest.approx((said == np.asarray(TARGETS))[shown].mean(), abs=1e-5)
 
 
 def test_words_take_the_form_of_the_unit_that_is_set():
