@@ -13,26 +13,26 @@ PILOTS = (
     "weights with larger ones; the best bracket unit among the first four in seven of eight models)."
 )
 
-_SMALL: dict[str, Any] = {"models": 3, "tokens": 2000, "units": 48, "planted": 8, "repeats": 40}
+_SMALL: dict[str, Any] = {"models": 3, "tokens": 500, "units": 48, "planted": 8, "repeats": 20}
 
 PLANTED = Experiment(
     "planted",
     title="Are units found that several models share?",
     trial=f"{TRIALS}:planted",
     arms=(
-        Arm("max-corr", "MaxCorr", ranking="max-corr", snr=1.0),
-        Arm("min-corr", "MinCorr", ranking="min-corr", snr=1.0),
-        Arm("linear-regression", "LinReg", ranking="linear-regression", snr=1.0),
-        Arm("standard-deviation", "standard deviation", ranking="standard-deviation", snr=1.0),
-        Arm("unrelated", "MaxCorr, nothing shared", ranking="max-corr", snr=0.0),
-        Arm("random", "random order", ranking="random", snr=1.0),
+        Arm("max-corr", "MaxCorr", place=0.0, snr=1.0),
+        Arm("min-corr", "MinCorr", place=1.0, snr=1.0),
+        Arm("linear-regression", "LinReg", place=2.0, snr=1.0),
+        Arm("standard-deviation", "standard deviation", place=3.0, snr=1.0),
+        Arm("unrelated", "MaxCorr, nothing shared", place=0.0, snr=0.0),
+        Arm("random", "random order", place=4.0, snr=1.0),
     ),
     scales={
         "tiny": Scale(
             2, block=2, compilation="lightest", **_SMALL | {"tokens": 60, "units": 6, "planted": 2, "repeats": 2}
         ),
         "smoke": Scale(10, cost=2.0, **_SMALL),
-        "desk": Scale(20, cost=10.0, **_SMALL | {"models": 4, "tokens": 4000, "units": 64}),
+        "desk": Scale(20, cost=10.0, **_SMALL | {"models": 4, "tokens": 1000, "units": 64, "repeats": 40}),
         "full": Scale(20, cost=600.0, **_SMALL | {"models": 18, "tokens": 20000, "units": 500, "planted": 50}),
     },
     claims=(
@@ -55,7 +55,7 @@ PLANTED = Experiment(
             method="unrelated",
             baseline="random",
             kind="equal",
-            margin=0.05,
+            margin=0.08,
             unit="share of the planted units found",
             role="check",
             source="our own question",
@@ -90,8 +90,8 @@ NULL = Experiment(
             compilation="lightest",
             **_LEVEL | {"tokens": 40, "length": 5, "units": 4, "permutations": 5, "repeats": 2},
         ),
-        "smoke": Scale(10, cost=5.0, **_LEVEL | {"repeats": 30}),
-        "desk": Scale(20, cost=30.0, **_LEVEL | {"tokens": 2000}),
+        "smoke": Scale(10, cost=4.0, **_LEVEL | {"tokens": 400, "units": 12, "repeats": 30}),
+        "desk": Scale(20, cost=30.0, **_LEVEL),
         "full": Scale(20, cost=3600.0, **_LEVEL | {"models": 4, "tokens": 20000, "units": 200, "permutations": 999}),
     },
     claims=(
@@ -140,21 +140,23 @@ NULL = Experiment(
 
 
 def _localised_arms() -> tuple[Arm, ...]:
-    rankings = {"max-corr": "MaxCorr", "linear-regression": "LinReg", "svcca": "SVCCA", "random": "random order"}
+    # Places as in the trial's list of rankings; directions have none.
+    rankings = {"max-corr": ("MaxCorr", 0.0), "linear-regression": ("LinReg", 2.0), "svcca": ("SVCCA", -1.0)}
+    rankings["random"] = ("random order", 4.0)
     return tuple(
-        Arm(f"{name}-{where}", f"{label}, {words}", ranking=name, spread=where == "many")
-        for name, label in rankings.items()
+        Arm(f"{name}-{where}", f"{label}, {words}", place=place, directions=name == "svcca", spread=where == "many")
+        for name, (label, place) in rankings.items()
         for where, words in (("one", "one unit"), ("many", "spread"))
     )
 
 
 _PROPERTY: dict[str, Any] = {
     "models": 3,
-    "tokens": 2000,
+    "tokens": 1000,
     "units": 48,
     "carriers": 8,
     "share": 0.8,
-    "repeats": 20,
+    "repeats": 10,
 }
 
 LOCALISED = Experiment(
@@ -166,7 +168,7 @@ LOCALISED = Experiment(
         "tiny": Scale(
             2, block=2, compilation="lightest", **_PROPERTY | {"tokens": 60, "units": 6, "carriers": 3, "repeats": 2}
         ),
-        "smoke": Scale(10, cost=3.0, **_PROPERTY),
+        "smoke": Scale(10, cost=2.0, **_PROPERTY),
         "desk": Scale(20, cost=15.0, **_PROPERTY | {"models": 4, "tokens": 4000}),
         "full": Scale(
             20, cost=1800.0, **_PROPERTY | {"models": 18, "tokens": 20000, "units": 500, "carriers": 16, "repeats": 5}

@@ -213,7 +213,7 @@ INTERPRETABLE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], first=2, **TINY),
-        "smoke": Scale(10, block=10, cost=5.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
+        "smoke": Scale(10, block=10, cost=4.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
         "desk": Scale(10, block=10, cost=50.0, problem=GRAMMARS["desk"], first=4, **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], first=10, **FULL),
     },
@@ -275,7 +275,7 @@ HOW_MANY = Experiment(
     arms=tuple(Arm(name, RANKINGS[name], ranking=name) for name in ("max-corr", "min-corr", "linear-regression")),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], counts=(1, 2), **TINY),
-        "smoke": Scale(10, block=10, cost=3.0, problem=GRAMMARS["smoke"], counts=(1, 2, 3), **SMOKE),
+        "smoke": Scale(10, block=10, cost=2.0, problem=GRAMMARS["smoke"], counts=(1, 2, 3), **SMOKE),
         "desk": Scale(10, block=10, cost=15.0, problem=GRAMMARS["desk"], counts=(1, 2, 4), **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], counts=(1, 2, 4, 8), **FULL),
     },
@@ -314,7 +314,7 @@ TRANSFORMER = Experiment(
         "smoke": Scale(
             3,
             block=3,
-            cost=4.0,
+            cost=3.0,
             problem=GRAMMARS["smoke"],
             **SMOKE | _ATTENTION | {"models": 3, "steps": 200},
             **CURVED,

@@ -12,15 +12,15 @@ from laureate.lab.claim import Settings
 __all__ = ["localised", "null_level", "planted"]
 
 
-def ranked_by(ranking: str, moments: i.Moments) -> i.RankingResult:
-    """The first model's units by a ranking of that name."""
-    rules = {
-        "max-corr": i.max_corr,
-        "min-corr": i.min_corr,
-        "linear-regression": i.linear_regression,
-        "standard-deviation": i.standard_deviation,
-    }
-    return rules[ranking](moments, 0)
+# An arm names its ranking by its place here, as a float: floats are traced, so that all arms share one program.
+PLACES = ("max-corr", "min-corr", "linear-regression", "standard-deviation", "random")
+
+
+def order_by(key: Array, place: Array, moments: i.Moments) -> Array:
+    """The first model's units, the most important first, by the ranking at that place of ``PLACES``."""
+    rules = i.max_corr, i.min_corr, i.linear_regression, i.standard_deviation
+    orders = [rule(moments, 0).order for rule in rules] + [i.random_order(key, len(moments.means[0])).order]
+    return jnp.stack(orders)[jnp.asarray(place).astype(int)]
 
 
 def moments_of(activations: list[Array]) -> i.Moments:
@@ -50,10 +50,7 @@ def planted(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
             return units, order < scale.planted
 
         activations, truth = jax.vmap(one)(noise, signs, jax.random.split(place_key, scale.models))
-        if arm.ranking == "random":
-            order = i.random_order(random_key, scale.units).order
-        else:
-            order = ranked_by(arm.ranking, moments_of(list(activations))).order
+        order = order_by(random_key, arm.place, moments_of(list(activations)))
         return truth[0][order[: scale.planted]].mean()
 
     precision = jax.lax.map(once, jax.random.split(key, scale.repeats)).mean()
@@ -110,16 +107,13 @@ def localised(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
 
         activations = jax.vmap(one)(noise, turns)
         moments = moments_of(list(activations))
-        if arm.ranking == "svcca":
+        if arm.directions:
             first = activations[0] @ i.svcca(moments, 0, 1, variance=1.0).directions[:, 0]
             return jnp.corrcoef(first, told)[0, 1] ** 2, jnp.asarray(0.0)
-        if arm.ranking == "random":
-            order = i.random_order(random_key, scale.units).order
-        else:
-            order = ranked_by(arm.ranking, moments).order
+        order = order_by(random_key, arm.place, moments)
         recall = jnp.mean(order[:carriers] < carriers)
         return jnp.corrcoef(activations[0][:, order[0]], told)[0, 1] ** 2, recall
 
     told, recall = jax.lax.map(once, jax.random.split(key, scale.repeats))
     metrics = {"told": told.mean()}
-    return metrics if arm.ranking == "svcca" else metrics | {"recall": recall.mean()}
+    return metrics if arm.directions else metrics | {"recall": recall.mean()}
