@@ -91,7 +91,7 @@ NULL = Experiment(
             **_LEVEL | {"tokens": 40, "length": 5, "units": 4, "permutations": 5, "repeats": 2},
         ),
         "smoke": Scale(10, cost=4.0, **_LEVEL | {"tokens": 400, "units": 12, "repeats": 30}),
-        "desk": Scale(20, cost=30.0, **_LEVEL),
+        "desk": Scale(20, cost=25.0, **_LEVEL),
         "full": Scale(20, cost=3600.0, **_LEVEL | {"models": 4, "tokens": 20000, "units": 200, "permutations": 999}),
     },
     claims=(
@@ -169,7 +169,7 @@ LOCALISED = Experiment(
             2, block=2, compilation="lightest", **_PROPERTY | {"tokens": 60, "units": 6, "carriers": 3, "repeats": 2}
         ),
         "smoke": Scale(10, cost=2.0, **_PROPERTY),
-        "desk": Scale(20, cost=15.0, **_PROPERTY | {"models": 4, "tokens": 4000}),
+        "desk": Scale(20, cost=10.0, **_PROPERTY | {"models": 4, "tokens": 4000}),
         "full": Scale(
             20, cost=1800.0, **_PROPERTY | {"models": 18, "tokens": 20000, "units": 500, "carriers": 16, "repeats": 5}
         ),

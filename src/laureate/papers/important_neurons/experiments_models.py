@@ -85,7 +85,7 @@ ERASURE = Experiment(
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY, **CURVED),
         "smoke": Scale(10, block=10, cost=8.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
-        "desk": Scale(10, block=10, cost=120.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
+        "desk": Scale(10, block=10, cost=115.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
         "full": Scale(
             10, block=1, cost=4e6, problem=GRAMMARS["full"], **FULL, fractions=CURVED["fractions"], judged=0.1
         ),
