@@ -141,6 +141,6 @@ def test_rank_agreement_is_scipys():
 
     first = RNG.normal(size=30).round(1)
     second = first + RNG.normal(size=30).round(1)
-    assert i.rank_agreement(first, second) == pytest.approx(spearmanr(first, second).statistic)
-    assert i.rank_agreement(first, second, "kendall") == pytest.approx(kendalltau(first, second).statistic)
+    assert i.rank_agreement(first, second) == pytest.approx(spearmanr(first, second)[0])
+    assert i.rank_agreement(first, second, "kendall") == pytest.approx(kendalltau(first, second)[0])
     assert i.rank_agreement(np.ones(5), np.arange(5)) == 0.0

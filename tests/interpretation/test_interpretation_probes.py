@@ -65,7 +65,7 @@ def test_explained_variance_is_the_law_of_total_variance():
         [np.sqrt(condition), RNG.normal(size=300) + condition, np.full(300, 2.0), 5 + RNG.normal(size=300)]
     )
     found = np.asarray(i.explained_variance(x, condition, 4))
-    within = sum((condition == c).mean() * x[condition == c].var(0) for c in range(4))
+    within = np.sum([(condition == c).mean() * x[condition == c].var(0) for c in range(4)], axis=0)
     expected = 1 - within[[0, 1, 3]] / x[:, [0, 1, 3]].var(0)
     np.testing.assert_allclose(found[[0, 1, 3]], expected, atol=1e-4)
     assert found[0] == pytest.approx(1.0, abs=1e-5)  # a function of the condition

@@ -4,7 +4,7 @@ from typing import Any
 
 from laureate.lab.claim import Arm, Claim, Experiment, Scale
 
-__all__ = ["LOCALISED", "NULL", "PILOTS", "PLANTED"]
+__all__ = ["LOCALISED", "NULL", "PILOTS", "PLANTED", "changed"]
 
 TRIALS = "laureate.papers.important_neurons.trials_planted"
 PILOTS = (
@@ -12,6 +12,12 @@ PILOTS = (
     "without a consistent gap between top and bottom, MinCorr with one in four of four, standard deviation and output "
     "weights with larger ones; the best bracket unit among the first four in seven of eight models)."
 )
+
+
+def changed(settings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Settings, but for those named."""
+    return settings | more
+
 
 _SMALL: dict[str, Any] = {"models": 3, "tokens": 500, "units": 48, "planted": 8, "repeats": 20}
 
@@ -28,12 +34,10 @@ PLANTED = Experiment(
         Arm("random", "random order", place=4.0, snr=1.0),
     ),
     scales={
-        "tiny": Scale(
-            2, block=2, compilation="lightest", **_SMALL | {"tokens": 60, "units": 6, "planted": 2, "repeats": 2}
-        ),
+        "tiny": Scale(2, block=2, compilation="lightest", **changed(_SMALL, tokens=60, units=6, planted=2, repeats=2)),
         "smoke": Scale(10, cost=2.0, **_SMALL),
-        "desk": Scale(20, cost=10.0, **_SMALL | {"models": 4, "tokens": 1000, "units": 64, "repeats": 40}),
-        "full": Scale(20, cost=600.0, **_SMALL | {"models": 18, "tokens": 20000, "units": 500, "planted": 50}),
+        "desk": Scale(20, cost=10.0, **changed(_SMALL, models=4, tokens=1000, units=64, repeats=40)),
+        "full": Scale(20, cost=600.0, **changed(_SMALL, models=18, tokens=20000, units=500, planted=50)),
     },
     claims=(
         Claim(
@@ -88,11 +92,11 @@ NULL = Experiment(
             2,
             block=2,
             compilation="lightest",
-            **_LEVEL | {"tokens": 40, "length": 5, "units": 4, "permutations": 5, "repeats": 2},
+            **changed(_LEVEL, tokens=40, length=5, units=4, permutations=5, repeats=2),
         ),
-        "smoke": Scale(10, cost=4.0, **_LEVEL | {"tokens": 400, "units": 12, "repeats": 30}),
+        "smoke": Scale(10, cost=4.0, **changed(_LEVEL, tokens=400, units=12, repeats=30)),
         "desk": Scale(20, cost=25.0, **_LEVEL),
-        "full": Scale(20, cost=3600.0, **_LEVEL | {"models": 4, "tokens": 20000, "units": 200, "permutations": 999}),
+        "full": Scale(20, cost=3600.0, **changed(_LEVEL, models=4, tokens=20000, units=200, permutations=999)),
     },
     claims=(
         Claim(
@@ -166,12 +170,12 @@ LOCALISED = Experiment(
     arms=_localised_arms(),
     scales={
         "tiny": Scale(
-            2, block=2, compilation="lightest", **_PROPERTY | {"tokens": 60, "units": 6, "carriers": 3, "repeats": 2}
+            2, block=2, compilation="lightest", **changed(_PROPERTY, tokens=60, units=6, carriers=3, repeats=2)
         ),
         "smoke": Scale(10, cost=2.0, **_PROPERTY),
-        "desk": Scale(20, cost=10.0, **_PROPERTY | {"models": 4, "tokens": 4000}),
+        "desk": Scale(20, cost=10.0, **changed(_PROPERTY, models=4, tokens=4000)),
         "full": Scale(
-            20, cost=1800.0, **_PROPERTY | {"models": 18, "tokens": 20000, "units": 500, "carriers": 16, "repeats": 5}
+            20, cost=1800.0, **changed(_PROPERTY, models=18, tokens=20000, units=500, carriers=16, repeats=5)
         ),
     },
     claims=(

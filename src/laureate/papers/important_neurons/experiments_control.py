@@ -17,7 +17,7 @@ from laureate.papers.important_neurons.experiments_models import (
 
 __all__ = ["CONTROL"]
 
-STRENGTHS = {"strengths": (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), "strength": 1.0}
+STRENGTHS: dict[str, Any] = {"strengths": (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), "strength": 1.0}
 SHARE = "share of words that took the other form"
 
 

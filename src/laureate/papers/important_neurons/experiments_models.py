@@ -3,7 +3,7 @@
 from typing import Any
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
-from laureate.papers.important_neurons.experiments import PILOTS
+from laureate.papers.important_neurons.experiments import PILOTS, changed
 
 __all__ = [
     "DESK",
@@ -23,7 +23,7 @@ __all__ = [
 
 TRIALS = "laureate.papers.important_neurons.trials"
 PROBLEM = "laureate.problems.grammar:Translation"
-GRAMMARS = {
+GRAMMARS: dict[str, dict[str, Any]] = {
     "tiny": {"train": 60, "test": 60, "nouns": 2, "adjectives": 2, "verbs": 2, "length": 8},
     "smoke": {"train": 7000, "test": 400, "nouns": 6, "adjectives": 4, "verbs": 4, "length": 12},
     "desk": {"train": 18000, "test": 600, "nouns": 10, "adjectives": 6, "verbs": 6, "length": 16},
@@ -57,7 +57,7 @@ RANKINGS = {
     "random": "random order",
 }
 ARMS = tuple(Arm(name, label, ranking=name) for name, label in RANKINGS.items())
-CURVED = {"fractions": (0.0, 0.1, 0.25, 0.5, 0.75, 1.0), "judged": 0.25}
+CURVED: dict[str, Any] = {"fractions": (0.0, 0.1, 0.25, 0.5, 0.75, 1.0), "judged": 0.25}
 NATS = "nats a word, top less bottom"
 REPORTED = "En–Es: the top 10 % cost 15–20 BLEU, the bottom 10 % cost 2–3"
 
@@ -310,17 +310,17 @@ TRANSFORMER = Experiment(
     problem=PROBLEM,
     arms=tuple(arm for arm in ARMS if arm.name not in ("ablation", "product")),
     scales={
-        "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY | _ATTENTION | {"models": 3}, **CURVED),
+        "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **changed(TINY | _ATTENTION, models=3), **CURVED),
         "smoke": Scale(
             3,
             block=3,
             cost=3.0,
             problem=GRAMMARS["smoke"],
-            **SMOKE | _ATTENTION | {"models": 3, "steps": 200},
+            **changed(SMOKE | _ATTENTION, models=3, steps=200),
             **CURVED,
         ),
         "desk": Scale(
-            5, block=5, cost=50.0, problem=GRAMMARS["desk"], **DESK | _ATTENTION | {"models": 4, "steps": 400}, **CURVED
+            5, block=5, cost=50.0, problem=GRAMMARS["desk"], **changed(DESK | _ATTENTION, models=4, steps=400), **CURVED
         ),
         "full": Scale(
             10,

@@ -51,9 +51,8 @@ def prepared(key: Array, problem: Any, scale: Settings, task: str = "translate")
         targets = problem.targets if task == "translate" else problem.sources
         test_targets = problem.test_targets if task == "translate" else problem.test_sources
         counts = int(problem.sources.max()) + 1, int(targets.max()) + 1
-        sentences = problem.sources, targets, problem.test_sources, test_targets
-        models = _train(key, sentences[0], targets, counts, sizes, jnp.asarray(scale.rate))
-        states, means, scores, effects, losses, accuracies = _looked_at(models, *sentences[2:])
+        models = _train(key, problem.sources, targets, counts, sizes, jnp.asarray(scale.rate))
+        states, means, scores, effects, losses, accuracies = _looked_at(models, problem.test_sources, test_targets)
         learned = 1 - jnp.max(losses) / entropy(test_targets)
         _prepared[name] = problem, Prepared(models, states, means, scores, effects, accuracies.min(), learned)
     return _prepared[name][1]
@@ -135,6 +134,7 @@ def erased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     """The loss with the top and with the bottom of a ranking erased, and how well the ranking tells single effects."""
     found = prepared(key, problem, scale)
     fractions, targets = jnp.asarray(scale.fractions), problem.test_targets
+    scores = None
     if arm.ranking == "svcca":
         top, bottom = _erase_directions(found.models.decoder, found.states, found.means, targets, fractions)
     else:
@@ -154,7 +154,7 @@ def erased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         "accuracy": found.accuracy,
         "learned": found.learned,
     }
-    if arm.ranking != "svcca":
+    if scores is not None:  # directions have no score a unit
         pairs = [
             [i.rank_agreement(one, effect) for one, effect in zip(scores, effects, strict=True)]
             for effects in np.asarray(found.effects)
@@ -200,7 +200,7 @@ def how_many(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     found = prepared(key, problem, scale)
     shown = (problem.test_targets >= 0).ravel()
     pairs = np.asarray(_by_halves(found.states, shown, arm.ranking, scale.counts))
-    taus = [[i.rank_agreement(*pair, "kendall") for pair in of_count] for of_count in pairs]
+    taus = [[i.rank_agreement(pair[0], pair[1], "kendall") for pair in of_count] for of_count in pairs]
     return {
         "tau": jnp.asarray(np.mean(taus, axis=1)),
         "log2_models": jnp.log2(jnp.asarray(scale.counts, float)),
@@ -333,7 +333,7 @@ def _control(decoders, states, units, words, strengths):
             end, chosen = 1 - start, ~early & (has == start)
             if units is None:
                 along = [probe.means[value] @ direction / (direction @ direction) for value in (start, end)]
-                intervention = i.SetDirection(direction, i.steer(*along, strength), chosen)
+                intervention = i.SetDirection(direction, i.steer(along[0], along[1], strength), chosen)
             else:
                 intervention = i.SetUnits(units, i.steer(probe.means[start], probe.means[end], strength), chosen)
             said = jnp.argmax(decoder(intervention(states)), axis=-1)
