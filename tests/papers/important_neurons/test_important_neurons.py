@@ -32,8 +32,8 @@ def decoder_of(model):
     return jax.tree.map(lambda leaf: leaf[model], DECODERS)
 
 
-def lost(model, states):
-    return float(nats(decoder_of(model)(states), TARGETS))
+def lost(model, states, first=0, last=None):
+    return float(nats(decoder_of(model)(states[first:last]), TARGETS[first:last]))
 
 
 def test_top_and_bottom_are_erased_in_each_model_by_zero_and_by_its_mean():
@@ -65,9 +65,11 @@ def test_scores_and_effects_are_each_models_own():
     models = Model(Encoder(STATES), DECODERS)
     states, means, scores, effects, losses, accuracies = trials._looked_at(models, sources, TARGETS)
     np.testing.assert_array_equal(states, STATES)
-    np.testing.assert_allclose(means, MEANS, atol=1e-5)
-    shown = np.asarray(TARGETS >= 0)
-    flat = [np.asarray(x)[shown] for x in STATES]
+    # Ranked on the first half of the sentences, judged on the second.
+    half = len(TARGETS) // 2
+    early, late = (np.asarray(TARGETS >= 0)[part] for part in (slice(half), slice(half, None)))
+    flat = [np.asarray(x)[:half][early] for x in STATES]
+    np.testing.assert_allclose(means, [x.mean(0) for x in flat], atol=1e-5)
     for model in range(MODELS):
         rho = [
             np.abs(np.corrcoef(flat[model].T, flat[o].T)[:UNITS, UNITS:]).max(1) for o in range(MODELS) if o != model
@@ -78,13 +80,16 @@ def test_scores_and_effects_are_each_models_own():
         np.testing.assert_allclose(
             scores["output-norm"][model], np.linalg.norm(decoder_of(model).first, axis=1), rtol=1e-5
         )
-        for row, value in enumerate((MEANS[model], jnp.zeros(UNITS))):
+        for row, value in enumerate((means[model], jnp.zeros(UNITS))):
             changed = STATES[model].at[..., 2].set(value[2])
-            expected = lost(model, changed) - lost(model, STATES[model])
+            expected = lost(model, changed, half) - lost(model, STATES[model], half)
             assert float(effects[row, model, 2]) == pytest.approx(expected, abs=1e-5)
-        assert float(losses[model]) == pytest.approx(lost(model, STATES[model]), rel=1e-5)
-        said = np.asarray(decoder_of(model)(STATES[model]).argmax(-1))
-        assert float(accuracies[model]) == pytest.approx((said == np.asarray(TARGETS))[shown].mean(), abs=1e-5)
+        changed = STATES[model].at[..., 2].set(means[model, 2])
+        expected = lost(model, changed, 0, half) - lost(model, STATES[model], 0, half)
+        assert float(scores["ablation"][model, 2]) == pytest.approx(expected, abs=1e-5)
+        assert float(losses[model]) == pytest.approx(lost(model, STATES[model], half), rel=1e-5)
+        said = np.asarray(decoder_of(model)(STATES[model]).argmax(-1))[half:]
+        assert float(accuracies[model]) == pytest.approx((said == np.asarray(TARGETS)[half:])[late].mean(), abs=1e-5)
 
 
 def test_words_take_the_form_of_the_unit_that_is_set():
@@ -107,12 +112,23 @@ def test_words_take_the_form_of_the_unit_that_is_set():
     assert int(jnp.argmax(accuracies[0])) == PROBLEM.num_targets
     table = form, other, TARGETS
     best = trials.top_units(np.asarray(accuracies), 1)
-    success, exact = trials._control(decoders, states, best, table, strengths)
-    np.testing.assert_allclose(success, 1.0)
-    np.testing.assert_allclose(exact, 1.0)
-    success, exact = trials._control(decoders, states, trials.top_units(np.asarray(accuracies), 0), table, strengths)
-    np.testing.assert_allclose(success, 0.0)
-    np.testing.assert_allclose(exact, 0.0)
+    found = trials._control(decoders, states, best, table, strengths)
+    assert found.shape == (2, 2, 2)  # halves of the sentences, form or word, strengths
+    np.testing.assert_allclose(found, 1.0)
+    none = trials._control(decoders, states, trials.top_units(np.asarray(accuracies), 0), table, strengths)
+    np.testing.assert_allclose(none, 0.0)
+    # In the second half the reader says another verb of the tense wanted: the form is right, the word is not.
+    half, verbs = len(TARGETS) // 2, np.flatnonzero(np.asarray(form) >= 0)
+    pair = (
+        words[0, 0] * 0
+        + 30 * (jnp.arange(PROBLEM.num_targets) == verbs[0])
+        + 30 * (jnp.arange(PROBLEM.num_targets) == other[verbs[0]])
+    )
+    odd = states.at[0, half:, :, :-1].set(pair)
+    changed = np.asarray(trials._control(decoders, odd, best, table, strengths))
+    np.testing.assert_allclose(changed[0], 1.0)
+    np.testing.assert_allclose(changed[1, 0], 1.0)
+    assert (changed[1, 1] < 1).all()
 
 
 def test_units_are_chosen_by_their_worth():
@@ -170,18 +186,22 @@ def test_arms_and_scales_are_what_they_say():
 
 
 def test_a_random_order_is_of_the_seed_and_of_each_model():
-    found = trials.Prepared(None, STATES, MEANS, {}, jnp.zeros((2, MODELS, UNITS)), jnp.ones(()), jnp.ones(()))
-    one = trials.scores_of(KEY, "random", found)
+    scores = {"max-corr": MEANS}
+    found = trials.Prepared(None, STATES, MEANS, scores, jnp.zeros((2, MODELS, UNITS)), jnp.ones(()), jnp.ones(()))
+    one = np.asarray(trials.scores_of(KEY, "random", found))
+    assert one.shape == (trials.RANDOM_ORDERS, MODELS, UNITS)
     np.testing.assert_array_equal(one, trials.scores_of(KEY, "random", found))
-    assert not np.array_equal(one[0], one[1])
+    assert len({tuple(row) for row in one.reshape(-1, UNITS).tolist()}) == trials.RANDOM_ORDERS * MODELS
     assert not np.array_equal(one, trials.scores_of(jax.random.key(9), "random", found))
+    np.testing.assert_array_equal(trials.scores_of(KEY, "max-corr", found), MEANS[None])
 
 
 def test_directions_are_those_shared_with_the_next_model():
     """A model and its own rotation share everything; with all directions but one kept, one unit of rank is lost."""
     states = STATES[:2].at[1].set(STATES[0] @ jnp.linalg.qr(jax.random.normal(KEY, (UNITS, UNITS)))[0])
     decoders = jax.tree.map(lambda leaf: leaf[:2], DECODERS)
-    top, bottom = trials._erase_directions(decoders, states, MEANS[:2], TARGETS, jnp.array([0.0, 1.0]))
+    shown = (TARGETS >= 0).ravel()
+    top, bottom = trials._erase_directions(decoders, states, shown, states, MEANS[:2], TARGETS, jnp.array([0.0, 1.0]))
     assert top.shape == bottom.shape == (2, 2, 2)
     np.testing.assert_allclose(top[0, :, 0], lost(0, STATES[0]), rtol=1e-3)  # nothing erased
     nothing = jnp.zeros_like(STATES[0])

@@ -25,24 +25,25 @@ TRIALS = "laureate.papers.important_neurons.trials"
 PROBLEM = "laureate.problems.grammar:Translation"
 GRAMMARS: dict[str, dict[str, Any]] = {
     "tiny": {"train": 60, "test": 60, "nouns": 2, "adjectives": 2, "verbs": 2, "length": 8},
-    "smoke": {"train": 7000, "test": 400, "nouns": 6, "adjectives": 4, "verbs": 4, "length": 12},
-    "desk": {"train": 18000, "test": 600, "nouns": 10, "adjectives": 6, "verbs": 6, "length": 16},
+    "smoke": {"train": 5000, "test": 300, "nouns": 4, "adjectives": 3, "verbs": 3, "length": 10},
+    "desk": {"train": 14000, "test": 600, "nouns": 8, "adjectives": 5, "verbs": 5, "length": 12},
     "full": {"train": 900000, "test": 4000, "nouns": 100, "adjectives": 50, "verbs": 50, "length": 30},
 }
 TINY: dict[str, Any] = {"kind": "recurrent", "models": 5, "units": 6, "steps": 3, "batch": 4, "rate": 0.01}
-SMOKE: dict[str, Any] = TINY | {"models": 7, "units": 24, "steps": 300, "batch": 16}
-DESK: dict[str, Any] = TINY | {"models": 9, "units": 40, "steps": 600, "batch": 32}
+SMOKE: dict[str, Any] = TINY | {"models": 5, "units": 16, "steps": 250, "batch": 16}
+DESK: dict[str, Any] = TINY | {"models": 7, "units": 32, "steps": 500, "batch": 24}
 FULL: dict[str, Any] = TINY | {"models": 18, "units": 500, "steps": 20000, "batch": 64, "rate": 0.001}
-LEARNED = Guard("effective", "learned", low=0.5)
+LEARNED = Guard("effective", "learned", low=0.2)
 
 SETTING = (
-    "Recurrent encoders of 24 (smoke) or 40 units (desk) with a perceptron that says one target word for each source "
+    "Recurrent encoders of 16 (smoke) or 32 units (desk) with a perceptron that says one target word for each source "
     "word, on an artificial language, instead of two-layer LSTMs of 500 units with attention on the UN corpus; losses "
     "in nats a word instead of BLEU. Each model is trained on sentences of its own, as the authors have; all translate "
     "into the same language. Every model of a seed is ranked against all others, and a seed counts as one observation, "
-    "the mean over its models. Models that learned less than half of the words' entropy decide nothing. Sizes were set "
-    "by the seconds of seeds that decide nothing (1000 and 1001); of one of them the accuracy before any erasure was "
-    "seen too, at 28 units (above 0.99). The sentences are the same in every seed."
+    "the mean over its models. Models that learned less than a fifth of the words' entropy decide nothing. Units are "
+    "ranked on the first half of the test sentences, all else is measured on the second. Sizes were set by the seconds "
+    "of seeds that decide nothing (1000 and 1001); of one of them the accuracy before any erasure was seen too, at 28 "
+    "units (above 0.99), and the losses of four models (0.006 to 0.028 nats). The sentences are the same in every seed."
 )
 
 RANKINGS = {
@@ -84,8 +85,8 @@ ERASURE = Experiment(
     arms=ARMS,
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY, **CURVED),
-        "smoke": Scale(10, block=10, cost=8.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
-        "desk": Scale(10, block=10, cost=115.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
+        "smoke": Scale(10, block=5, cost=8.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
+        "desk": Scale(10, block=5, cost=115.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
         "full": Scale(
             10, block=1, cost=4e6, problem=GRAMMARS["full"], **FULL, fractions=CURVED["fractions"], judged=0.1
         ),
@@ -193,10 +194,11 @@ ERASURE = Experiment(
     ),
     deviations=(
         SETTING,
-        "A quarter of the units instead of a tenth, as in the pilot: a tenth of 24 is two. SVCCA compares each model "
+        "A quarter of the units instead of a tenth, as in the pilot: a tenth of 32 is three. SVCCA compares each model "
         "with the next one and erases as many directions as units; what lies outside the directions kept for 99 % of "
         "the variance is lost in both. LinReg is the mean of R² over the others, which the paper leaves open. "
-        "Rankings and losses are from the same test sentences. " + PILOTS,
+        "The random order is the mean of eight. Claims that MaxCorr is better than a simple score are worded as its "
+        "friends would; the pilots spoke against them. " + PILOTS,
     ),
     guards=(LEARNED,),
     over_seeds="loop",
@@ -213,14 +215,15 @@ INTERPRETABLE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], first=2, **TINY),
-        "smoke": Scale(10, block=10, cost=4.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
-        "desk": Scale(10, block=10, cost=50.0, problem=GRAMMARS["desk"], first=4, **DESK),
+        "smoke": Scale(10, block=5, cost=4.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
+        "desk": Scale(10, block=5, cost=50.0, problem=GRAMMARS["desk"], first=4, **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], first=10, **FULL),
     },
     claims=(
         Claim(
             "interpretable-units",
-            "a model's unit that tells best whether a word stands in brackets is among the first tenth by MaxCorr.",
+            "the unit that tells best whether a word stands in brackets is, in the mean over models, among the first "
+            "tenth by MaxCorr.",
             metric="bracket_percentile",
             method="max-corr",
             kind="bound",
@@ -275,8 +278,8 @@ HOW_MANY = Experiment(
     arms=tuple(Arm(name, RANKINGS[name], ranking=name) for name in ("max-corr", "min-corr", "linear-regression")),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], counts=(1, 2), **TINY),
-        "smoke": Scale(10, block=10, cost=2.0, problem=GRAMMARS["smoke"], counts=(1, 2, 3), **SMOKE),
-        "desk": Scale(10, block=10, cost=15.0, problem=GRAMMARS["desk"], counts=(1, 2, 4), **DESK),
+        "smoke": Scale(10, block=5, cost=2.0, problem=GRAMMARS["smoke"], counts=(1, 2), **SMOKE),
+        "desk": Scale(10, block=5, cost=15.0, problem=GRAMMARS["desk"], counts=(1, 2, 3), **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], counts=(1, 2, 4, 8), **FULL),
     },
     claims=(
@@ -311,16 +314,8 @@ TRANSFORMER = Experiment(
     arms=tuple(arm for arm in ARMS if arm.name not in ("ablation", "product")),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **changed(TINY | _ATTENTION, models=3), **CURVED),
-        "smoke": Scale(
-            3,
-            block=3,
-            cost=3.0,
-            problem=GRAMMARS["smoke"],
-            **changed(SMOKE | _ATTENTION, models=3, steps=200),
-            **CURVED,
-        ),
         "desk": Scale(
-            5, block=5, cost=50.0, problem=GRAMMARS["desk"], **changed(DESK | _ATTENTION, models=4, steps=400), **CURVED
+            5, block=5, cost=50.0, problem=GRAMMARS["desk"], **changed(DESK | _ATTENTION, models=4), **CURVED
         ),
         "full": Scale(
             10,

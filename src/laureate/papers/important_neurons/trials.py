@@ -2,9 +2,11 @@
 
 Trials are called once a seed. A seed's models are trained once for all arms and experiments that a worker computes, and
 each function that computes is compiled once for all seeds. Every model of a seed is ranked in turn against the others,
-and what is reported is the mean over them: models of a seed share data, so that a seed is one observation.
+and what is reported is the mean over them: models of a seed share data, so that a seed is one observation. Units are
+ranked on the first half of the test sentences; what erasing them costs is measured on the second.
 """
 
+import hashlib
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -22,7 +24,11 @@ __all__ = ["controlled", "erased", "how_many", "interpreted"]
 
 # Compiling is most of the time at small scales, and these programs run for seconds.
 LIGHT: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 1}}
-_prepared: dict[tuple, tuple[Any, "Prepared"]] = {}
+# One random order is noisy: the arm is the mean of several.
+RANDOM_ORDERS = 8
+# Numbers of keys that no model of a seed is trained with.
+ORDER_KEY, UNIT_KEY = 1_000_003, 2_000_003
+_prepared: dict[tuple, "Prepared"] = {}
 
 
 class Prepared(NamedTuple):
@@ -31,6 +37,7 @@ class Prepared(NamedTuple):
     states: ``[models, sentences, length, units]``. means: of each model's units. scores: by name, ``[models, units]``.
     effects: what the loss gains when a unit alone is set to its mean, and to 0, ``[2, models, units]``.
     accuracy: share of words rightly translated, of the worst model. learned: 1 − loss/entropy of its words.
+    Means and scores are of the first half of the sentences, effects, accuracy and what was learned of the second.
     """
 
     models: Any
@@ -45,17 +52,24 @@ class Prepared(NamedTuple):
 def prepared(key: Array, problem: Any, scale: Settings, task: str = "translate") -> Prepared:
     """The models of a seed; ``copy`` learns to repeat the source instead."""
     sizes = (scale.kind, scale.models, scale.units, scale.steps, scale.batch)
-    # The problem is kept beside them: as long as it lives its id is no other's.
-    name = (np.asarray(jax.random.key_data(key)).tobytes(), *sizes, float(scale.rate), task, id(problem))
+    arrays = problem.sources, problem.targets, problem.test_sources, problem.test_targets
+    told = hashlib.sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()
+    name = (np.asarray(jax.random.key_data(key)).tobytes(), *sizes, float(scale.rate), task, told)
     if name not in _prepared:
         targets = problem.targets if task == "translate" else problem.sources
         test_targets = problem.test_targets if task == "translate" else problem.test_sources
-        counts = int(problem.sources.max()) + 1, int(targets.max()) + 1
+        # Who copies has as many words to choose from as who translates: one program serves both.
+        counts = int(problem.sources.max()) + 1, int(max(problem.sources.max(), problem.targets.max())) + 1
         models = _train(key, problem.sources, targets, counts, sizes, jnp.asarray(scale.rate))
         states, means, scores, effects, losses, accuracies = _looked_at(models, problem.test_sources, test_targets)
-        learned = 1 - jnp.max(losses) / entropy(test_targets)
-        _prepared[name] = problem, Prepared(models, states, means, scores, effects, accuracies.min(), learned)
-    return _prepared[name][1]
+        learned = 1 - jnp.max(losses) / entropy(test_targets[half_of(test_targets) :])
+        _prepared[name] = Prepared(models, states, means, scores, effects, accuracies.min(), learned)
+    return _prepared[name]
+
+
+def half_of(sentences: Array) -> int:
+    """How many of the sentences units are ranked on."""
+    return len(sentences) // 2
 
 
 def entropy(words: Array) -> float:
@@ -83,10 +97,11 @@ def _train(key, sources, targets, counts, sizes, rate):
 @eqx.filter_jit(**LIGHT)
 def _looked_at(models, sources, targets):
     states = eqx.filter_vmap(lambda model: jax.vmap(model.encoder)(sources))(models)
-    shown = (targets >= 0).ravel()
+    half = half_of(targets)
+    early, late = targets[:half], targets[half:]
 
     def ranks(place, decoder):
-        moments = _moments(jnp.roll(states, -place, axis=0), shown)
+        moments = _moments(jnp.roll(states[:, :half], -place, axis=0), (early >= 0).ravel())
         worth = i.output_norm(decoder.first).scores
         spread = i.standard_deviation(moments, 0).scores
         return moments.means[0], {
@@ -101,13 +116,15 @@ def _looked_at(models, sources, targets):
     means, scores = eqx.filter_vmap(ranks)(jnp.arange(len(states)), models.decoder)
 
     def alone(decoder, states, mean):
-        loss = _loss(decoder, states, targets)
-        effects = [i.ablation_effects(loss, len(mean), values=value).effects for value in (mean, jnp.zeros_like(mean))]
-        right = (jnp.argmax(decoder(states), axis=-1) == targets) & (targets >= 0)
-        return jnp.stack(effects), loss(i.Identity()), jnp.sum(right) / jnp.sum(targets >= 0)
+        # The effects that rank are those of the first half, the effects that are to be foretold those of the second.
+        first, loss = _loss(decoder, states[:half], early), _loss(decoder, states[half:], late)
+        ways = (first, mean), (loss, mean), (loss, jnp.zeros_like(mean))
+        ranking, *effects = [i.ablation_effects(one, len(mean), values=value).effects for one, value in ways]
+        right = (jnp.argmax(decoder(states[half:]), axis=-1) == late) & (late >= 0)
+        return ranking, jnp.stack(effects), loss(i.Identity()), jnp.sum(right) / jnp.sum(late >= 0)
 
-    effects, losses, accuracies = eqx.filter_vmap(alone, out_axes=(1, 0, 0))(models.decoder, states, means)
-    return states, means, scores, effects, losses, accuracies
+    ranking, effects, losses, accuracies = eqx.filter_vmap(alone, out_axes=(0, 1, 0, 0))(models.decoder, states, means)
+    return states, means, scores | {"ablation": ranking}, effects, losses, accuracies
 
 
 def _moments(states: Array, shown: Array) -> i.Moments:
@@ -123,23 +140,27 @@ def _loss(decoder, states, targets):
 
 
 def scores_of(key: Array, ranking: str, found: Prepared) -> Array:
-    """The scores of an arm, ``[models, units]``."""
-    if ranking == "random":
-        keys = jax.random.split(jax.random.fold_in(key, 1), len(found.states))
-        return jnp.stack([i.random_order(one, found.states.shape[-1]).scores for one in keys])
-    return found.effects[0] if ranking == "ablation" else found.scores[ranking]
+    """The scores of an arm, ``[orders, models, units]``; several orders where they are random."""
+    if ranking != "random":
+        return found.scores[ranking][None]
+    shape = RANDOM_ORDERS, len(found.states), found.states.shape[-1]
+    return jax.random.uniform(jax.random.fold_in(key, ORDER_KEY), shape)
 
 
 def erased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """The loss with the top and with the bottom of a ranking erased, and how well the ranking tells single effects."""
-    found = prepared(key, problem, scale)
-    fractions, targets = jnp.asarray(scale.fractions), problem.test_targets
+    found, half = prepared(key, problem, scale), half_of(problem.test_targets)
+    early, fractions = problem.test_targets[:half], jnp.asarray(scale.fractions)
+    judged = found.means, problem.test_targets[half:]
     scores = None
     if arm.ranking == "svcca":
-        top, bottom = _erase_directions(found.models.decoder, found.states, found.means, targets, fractions)
+        seen = found.states[:, :half], (early >= 0).ravel()
+        top, bottom = _erase_directions(found.models.decoder, *seen, found.states[:, half:], *judged, fractions)
     else:
         scores = scores_of(key, arm.ranking, found)
-        top, bottom = _erase_units(found.models.decoder, found.states, found.means, targets, scores, fractions)
+        states = found.states[:, half:]
+        curves = [_erase_units(found.models.decoder, states, *judged, order, fractions) for order in scores]
+        top, bottom = (sum(parts) / len(curves) for parts in zip(*curves, strict=True))
     # [models, zero or mean, fractions]; the paper compares at a tenth of 500 units, we at the fraction declared.
     at = scale.fractions.index(scale.judged)
     metrics = {
@@ -155,11 +176,11 @@ def erased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         "learned": found.learned,
     }
     if scores is not None:  # directions have no score a unit
-        pairs = [
-            [i.rank_agreement(one, effect) for one, effect in zip(scores, effects, strict=True)]
+        agreement = [
+            np.mean([i.rank_agreement(mine, one) for order in scores for mine, one in zip(order, effects, strict=True)])
             for effects in np.asarray(found.effects)
         ]
-        metrics |= {"causal": np.mean(pairs[0]), "causal_zero": np.mean(pairs[1])}
+        metrics |= {"causal": agreement[0], "causal_zero": agreement[1]}
     return {name: jnp.asarray(value) for name, value in metrics.items()}
 
 
@@ -175,12 +196,15 @@ def _erase_units(decoders, states, means, targets, scores, fractions):
 
 
 @eqx.filter_jit(**LIGHT)
-def _erase_directions(decoders, states, means, targets, fractions):
-    """The same for the directions that a model shares with the next one; as many directions as units before."""
-    shown, units = (targets >= 0).ravel(), states.shape[-1]
+def _erase_directions(decoders, seen, shown, states, means, targets, fractions):
+    """The same for the directions that a model shares with the next one; as many directions as units before.
+
+    seen, shown: the states that directions are found in, and which of their tokens count. states: those changed.
+    """
+    units = states.shape[-1]
 
     def one(place, decoder, mine, mean):
-        moments = _moments(jnp.roll(states, -place, axis=0)[:2], shown)
+        moments = _moments(jnp.roll(seen, -place, axis=0)[:2], shown)
         found, loss = i.svcca(moments, 0, 1), _loss(decoder, mine, targets)
         rank = jnp.arange(units)
 
@@ -227,9 +251,10 @@ def _by_halves(states, shown, ranking, counts):
 def interpreted(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Where in a ranking the unit stands that tells brackets, what its top units say, and the best unit for tense."""
     found = prepared(key, problem, scale, arm.task)
-    scores = scores_of(key, arm.ranking, found)
     labels = problem.test_inside, problem.test_tense, problem.test_kind, problem.test_sources
-    place, bracket, position, token, tense = _say(found.states, scores, labels, problem.num_sources, scale.first)
+    orders = scores_of(key, arm.ranking, found)
+    said = [_say(found.states, scores, labels, problem.num_sources, scale.first) for scores in orders]
+    place, bracket, position, token, tense = (jnp.stack(values) for values in zip(*said, strict=True))
     return {
         "bracket_percentile": place.mean(),
         "bracket_variance": bracket.mean(),
@@ -270,6 +295,7 @@ def controlled(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
 
     Units are chosen and their values measured on the first half of the test sentences, words are changed in the second.
     ``success``: of the changed words, those said in the form wanted; ``exact``: those that are the right word in it.
+    ``best``: ``exact`` at the strength that gives most of them in the first half, ``chosen`` that strength.
     """
     found = prepared(key, problem, scale)
     metrics = {"accuracy": found.accuracy, "learned": found.learned}
@@ -281,13 +307,16 @@ def controlled(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
         else:
             worth = _accuracies(found.states, form, problem.test_targets)
             if arm.how == "random":
-                worth = jax.random.uniform(jax.random.fold_in(key, 2 + number), worth.shape)
+                worth = jax.random.uniform(jax.random.fold_in(key, UNIT_KEY + number), worth.shape)
             units = top_units(np.asarray(worth), arm.count)
-        success, exact = _control(found.models.decoder, found.states, units, words, jnp.asarray(scale.strengths))
+        strengths = jnp.asarray(scale.strengths)
+        (_, tried), (success, exact) = _control(found.models.decoder, found.states, units, words, strengths)
         at = scale.strengths.index(scale.strength)
         metrics |= {f"success_{name}": success[at], f"exact_{name}": exact[at]}
         if name == "tense":
-            metrics |= {"success": success, "exact": exact, "strength": jnp.asarray(scale.strengths)}
+            best = jnp.argmax(tried)
+            metrics |= {"success": success, "exact": exact, "strength": strengths}
+            metrics |= {"best": exact[best], "chosen": strengths[best]}
     return metrics
 
 
@@ -320,7 +349,10 @@ def _accuracies(states, form, targets):
 
 @eqx.filter_jit(**LIGHT)
 def _control(decoders, states, units, words, strengths):
-    """Shares of success and of exactly the right word, ``[strengths]`` each; without units along the direction."""
+    """Shares of success and of exactly the right word in the first half of the sentences, and in the second.
+
+    Each ``[strengths]``, the mean over models; without units along the direction.
+    """
     form, other, targets = words
     has, early = _forms(form, targets)
 
@@ -330,18 +362,18 @@ def _control(decoders, states, units, words, strengths):
         direction = probe.means[1] - probe.means[0]
 
         def changed(start, strength):
-            end, chosen = 1 - start, ~early & (has == start)
+            end, chosen = 1 - start, has == start
             if units is None:
                 along = [probe.means[value] @ direction / (direction @ direction) for value in (start, end)]
                 intervention = i.SetDirection(direction, i.steer(along[0], along[1], strength), chosen)
             else:
                 intervention = i.SetUnits(units, i.steer(probe.means[start], probe.means[end], strength), chosen)
             said = jnp.argmax(decoder(intervention(states)), axis=-1)
-            wanted = jnp.sum(chosen & (form[said] == end)), jnp.sum(chosen & (said == other[targets]))
-            return jnp.stack(wanted) / jnp.maximum(chosen.sum(), 1)
+            wanted = jnp.stack([form[said] == end, said == other[targets]])
+            halves = [chosen & early, chosen & ~early]
+            return jnp.stack([jnp.sum(wanted & mine, axis=(1, 2)) / jnp.maximum(mine.sum(), 1) for mine in halves])
 
         return jax.lax.map(lambda strength: (changed(0, strength) + changed(1, strength)) / 2, strengths)
 
-    axes = eqx.if_array(0)
-    shares = eqx.filter_vmap(one, in_axes=axes)(decoders, states, units)
-    return shares[..., 0].mean(0), shares[..., 1].mean(0)
+    shares = eqx.filter_vmap(one, in_axes=eqx.if_array(0))(decoders, states, units)  # [models, strengths, halves, 2]
+    return shares.mean(0).transpose(1, 2, 0)

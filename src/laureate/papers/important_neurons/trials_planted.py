@@ -88,8 +88,8 @@ def null_level(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
 def localised(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """A property that all models have, in one unit or turned into several: how well the first of a ranking tells it.
 
-    ``told`` is R² of the property from the unit, or from the direction, that a ranking puts first; ``recall`` the share
-    of the units that carry it among as many at the top.
+    ``told`` is R² of the property from the unit, or from the direction, that a ranking puts first; ``found`` the share
+    of the units that carry it among as many at the top, 0 for what chance finds and 1 for all.
     """
     carriers = scale.carriers if arm.spread else 1
 
@@ -111,9 +111,9 @@ def localised(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
             first = activations[0] @ i.svcca(moments, 0, 1, variance=1.0).directions[:, 0]
             return jnp.corrcoef(first, told)[0, 1] ** 2, jnp.asarray(0.0)
         order = order_by(random_key, arm.place, moments)
-        recall = jnp.mean(order[:carriers] < carriers)
-        return jnp.corrcoef(activations[0][:, order[0]], told)[0, 1] ** 2, recall
+        recall, chance = jnp.mean(order[:carriers] < carriers), carriers / scale.units
+        return jnp.corrcoef(activations[0][:, order[0]], told)[0, 1] ** 2, (recall - chance) / (1 - chance)
 
-    told, recall = jax.lax.map(once, jax.random.split(key, scale.repeats))
+    told, found = jax.lax.map(once, jax.random.split(key, scale.repeats))
     metrics = {"told": told.mean()}
-    return metrics if arm.directions else metrics | {"recall": recall.mean()}
+    return metrics if arm.directions else metrics | {"found": found.mean()}
