@@ -69,6 +69,8 @@ WRONG = {
     "variance": (lambda: i.svcca(two(), 0, 1, variance=1.5), r"variance must be in \(0, 1\]; got 1.5"),
     "keep": (lambda: i.keep_directions(jnp.eye(3), [True]), r"one entry a direction, \[3\]; got \(1,\)"),
     "fraction": (lambda: i.erasure_masks(jnp.arange(3), [1.5]), r"fractions must be in \[0, 1\]; got \[1.5\]"),
+    "order": (lambda: i.erasure_masks(jnp.array([0, 2, 2]), [0.5]), r"order must be each of the 3 units once; got"),
+    "nothing shown": (lambda: i.collect([X], mask=np.zeros(100, bool)), "True for at least one token; got 0"),
     "end": (lambda: i.erasure_masks(jnp.arange(3), [0.5], "left"), "from_ must be 'top' or 'bottom'; got 'left'"),
     "too many units": (lambda: i.property_units(jnp.zeros(3), 4), r"num_units must be in 1..3; got 4"),
     "width": (lambda: i.SetUnits(jnp.ones(2, bool))(jnp.ones((4, 3))), "units must be 3 wide"),

@@ -144,3 +144,20 @@ def test_rank_agreement_is_scipys():
     assert i.rank_agreement(first, second) == pytest.approx(spearmanr(first, second)[0])
     assert i.rank_agreement(first, second, "kendall") == pytest.approx(kendalltau(first, second)[0])
     assert i.rank_agreement(np.ones(5), np.arange(5)) == 0.0
+    for kind in ("spearman", "kendall"):
+        assert np.isnan(i.rank_agreement([1.0, np.nan, 2.0], [1.0, 2.0, 3.0], kind))
+
+
+def test_half_precision_is_summed_in_single():
+    """3000 ones are more than half precision counts, and a direction's squared length more than it can hold."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(3000) % 2
+    x = (rng.normal(size=(3000, 2)) + labels[:, None]).astype(np.float16)
+    probe, wide = i.fit_probe(x, labels), i.fit_probe(x.astype(np.float32), labels)
+    np.testing.assert_allclose(probe.means, wide.means, rtol=1e-5)
+    np.testing.assert_allclose(i.mean_difference(x, labels), wide.means[1] - wide.means[0], rtol=1e-5)
+    np.testing.assert_allclose(i.output_norm(np.full((2, 2), 300, np.float16)).scores, 300 * np.sqrt(2), rtol=1e-5)
+    long = jnp.full(6, 200.0, jnp.float16)
+    moved = i.SetDirection(long, 0.01)(H.astype(jnp.float16))
+    assert moved.dtype == jnp.float16
+    np.testing.assert_allclose(moved.astype(float).sum(-1), 12.0, atol=0.05)

@@ -116,7 +116,16 @@ def test_partners_are_whom_they_agree_with():
     first = np.stack([noise[:, 0], SHARED[:, 0], SHARED[:, 1]], axis=1)
     second = np.stack([noise[:, 1], -SHARED[:, 1]], axis=1)
     third = np.stack([SHARED[:, 0] + 0.1 * noise[:, 3], noise[:, 2]], axis=1)
-    found = i.max_corr(moments_of([first, second, third]), 0)
+    moments = moments_of([first, second, third])
+    # MinCorr names the model that agrees least with the unit, and that model's unit which agrees most.
+    least = i.min_corr(moments, 0)
+    assert [int(least.partner_model[unit]) for unit in (1, 2)] == [1, 2]
+    rho = np.abs(np.corrcoef(first.T, second.T)[:3, 3:])
+    assert int(least.partner_unit[1]) == rho[1].argmax()
+    # Seen from the last model, the same pair.
+    back = i.max_corr(moments, 2)
+    assert (int(back.partner_model[0]), int(back.partner_unit[0])) == (0, 1)
+    found = i.max_corr(moments, 0)
     assert set(found.order[:2].tolist()) == {1, 2}
     assert found.order[2] == 0
     assert (int(found.partner_model[1]), int(found.partner_unit[1])) == (2, 0)
@@ -129,8 +138,22 @@ def test_ridge_shrinks_and_aggregates_are_ordered():
         low, mean, high = (i.linear_regression(moments, 0, aggregate=a).scores for a in ("min", "mean", "max"))
         assert (low <= mean).all()
         assert (mean <= high).all()
-        shrunk = i.linear_regression(moments, 0, ridge=0.5).scores
-        assert (shrunk < mean).all()
+        shrunk = i.linear_regression(moments.subset((0, 1)), 0, ridge=0.5).scores
+        plain = i.linear_regression(moments.subset((0, 1)), 0).scores
+        assert (shrunk < plain).all()
+    # 1 − MSE of the ridge regression of standardised units, from its definition.
+    target, given = ((x - x.mean(0)) / x.std(0) for x in MODELS[:2])
+    weights = np.linalg.solve(given.T @ given / N + 0.5 * np.eye(6), given.T @ target / N)
+    np.testing.assert_allclose(shrunk, 1 - ((target - given @ weights) ** 2).mean(0), atol=1e-9)
+    # Which model is the best and which the worst is known: one is a copy, the other is noise.
+    copy, noise = MODELS[0] @ RNG.normal(size=(6, 6)), RNG.normal(size=(N, 6))
+    with jax.enable_x64(True):
+        moments = moments_of([MODELS[0], copy, noise])
+        found = {a: i.linear_regression(moments, 0, aggregate=a) for a in ("min", "mean", "max")}
+    np.testing.assert_allclose(found["max"].scores, 1.0, atol=1e-9)
+    assert (np.asarray(found["min"].scores) < 0.1).all()
+    np.testing.assert_allclose(found["mean"].scores, (found["min"].scores + found["max"].scores) / 2, atol=1e-9)
+    assert (np.asarray(found["min"].partner_model) == 1).all()
 
 
 def test_units_that_say_the_same_do_no_harm_to_a_regression():
@@ -182,6 +205,19 @@ def test_svcca_against_the_definition():
     np.testing.assert_allclose(made.T @ made / N, np.eye(len(expected)), atol=1e-8)
     explained = np.linalg.norm(two.T @ made / np.sqrt(N), axis=0)
     np.testing.assert_allclose(explained, expected, atol=1e-8)
+
+
+def test_svcca_of_models_with_different_ranks_keeps_the_smaller():
+    """The other has two directions alone: no more can be shared, and only these correlate."""
+    with jax.enable_x64(True):
+        flat = MODELS[0][:, :2] @ np.random.default_rng(2).normal(size=(2, 6))
+        moments = moments_of([MODELS[0], flat])
+        found, back = i.svcca(moments, 0, 1, variance=1.0), i.svcca(moments, 1, 0, variance=1.0)
+    assert (int(found.num_kept), found.components.tolist()) == (2, [6, 2])
+    assert (int(back.num_kept), back.components.tolist()) == (2, [2, 6])
+    np.testing.assert_allclose(found.correlations, [1, 1, 0, 0, 0, 0], atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(found.directions)[:, 2:], 0)
+    np.testing.assert_allclose(np.asarray(found.directions)[2:], 0, atol=1e-6)  # of the first model's first two units
 
 
 def test_projections_on_directions():

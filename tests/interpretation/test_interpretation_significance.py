@@ -56,6 +56,13 @@ def test_other_models_are_exchanged_and_not_with_one_order(null):
     assert sum(np.abs(value).max() > 1e-3 for value in seen) == 3  # the three permutations; the observed one is 0
 
 
+def test_what_is_not_a_number_is_never_beyond_chance():
+    x = jax.random.normal(jax.random.key(1), (50, 2))
+    found = i.permutation_null(jax.random.key(2), [x.at[3, 0].set(jnp.nan), x], 0, num_permutations=9)
+    assert float(found.p[0]) == float(found.adjusted[0]) == 1.0
+    assert float(found.p[1]) == pytest.approx(0.1)
+
+
 def test_blocks_stay_together():
     """One unit counts up inside every block, the other counts the blocks: only the second can be exchanged."""
     blocks = jnp.repeat(jnp.arange(8.0), 5)

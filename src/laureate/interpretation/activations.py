@@ -111,6 +111,8 @@ def collect(
         state, info = _update(stats, state, values, part)
         if int(info.status) != Status.OK:
             _report_not_finite(dict(zip(named, values, strict=True)), part, start)
+    if shown is not None:
+        require("collect", "mask", "True for at least one token", int(shown.sum()), lambda n: n >= 1)
     return stats, stats.finish(state)
 
 

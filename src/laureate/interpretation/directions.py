@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from laureate._core import require
-from laureate.interpretation.moments import Moments
+from laureate.interpretation.moments import Moments, at_least_single
 
 __all__ = ["DirectionsResult", "keep_directions", "mean_difference", "svcca"]
 
@@ -102,6 +102,7 @@ def keep_directions(directions: Float[Array, "d k"], keep: Array) -> Float[Array
 def mean_difference(activations: Float[Array, "n d"], labels: Array) -> Float[Array, "d"]:
     """From the mean of those labelled 0 to the mean of those labelled 1: the direction of a property, as steered by."""
     activations, labels = jnp.asarray(activations), jnp.asarray(labels)
+    activations = activations.astype(at_least_single(activations))
     rule = f"one entry a token, [{len(activations)}]"
     require("mean_difference", "labels", rule, labels.shape, lambda shape: shape == (len(activations),))
     means = []

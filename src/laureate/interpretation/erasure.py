@@ -94,7 +94,9 @@ def ablation_effects(
 
 
 def rank_agreement(first: Any, second: Any, kind: Literal["spearman", "kendall"] = "spearman") -> float:
-    """Spearman's rank correlation or Kendall's τ (b: equals count for nobody) of two lists of scores; 0 for constants.
+    """Spearman's rank correlation or Kendall's τ (b: equals count for nobody) of two lists of scores.
+
+    0 where one is constant; not a number where a score is not finite.
 
     >>> rank_agreement([1, 2, 3], [10, 20, 30]), rank_agreement([1, 2, 3], [3, 2, 1], "kendall")
     (1.0, -1.0)
@@ -103,6 +105,8 @@ def rank_agreement(first: Any, second: Any, kind: Literal["spearman", "kendall"]
     fine = lambda shapes: shapes[0] == shapes[1] and len(shapes[0]) == 1 and shapes[0][0] >= 2  # noqa: E731
     require("rank_agreement", "scores", "two lists of one length >= 2", (first.shape, second.shape), fine)
     require("rank_agreement", "kind", "'spearman' or 'kendall'", kind, lambda name: name in ("spearman", "kendall"))
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return float("nan")
     if kind == "kendall":
         one, two = (np.sign(x[:, None] - x) for x in (first, second))
     else:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from laureate._core import require
+from laureate.interpretation.moments import at_least_single
 
 __all__ = ["Identity", "Project", "Resample", "SetDirection", "SetUnits", "erasure_masks", "steer"]
 
@@ -88,11 +89,11 @@ class SetDirection(eqx.Module):
     def __call__(self, h: Float[Array, "... d"]) -> Float[Array, "... d"]:
         """h with this component."""
         _check_width("SetDirection", "direction", len(self.direction), h)
-        v = self.direction.astype(h.dtype)
-        change = (self.value - (h @ v) / (v @ v))[..., None] * v
-        if self.positions is None:
-            return h + change
-        return jnp.where(jnp.asarray(self.positions, bool)[..., None], h + change, h)
+        wide = at_least_single(h)
+        x, v = h.astype(wide), self.direction.astype(wide)
+        change = (self.value - (x @ v) / (v @ v))[..., None] * v
+        moved = (x + change).astype(h.dtype)
+        return moved if self.positions is None else jnp.where(jnp.asarray(self.positions, bool)[..., None], moved, h)
 
 
 class Project(eqx.Module):
@@ -130,6 +131,8 @@ def erasure_masks(order: Array, fractions: Array, from_: Literal["top", "bottom"
     inside = lambda shares: bool(np.all((shares >= 0) & (shares <= 1)))  # noqa: E731
     require("erasure_masks", "fractions", "in [0, 1]", fractions, inside)
     size = len(order)
+    every = lambda units: np.array_equal(np.sort(units), np.arange(size))  # noqa: E731
+    require("erasure_masks", "order", f"each of the {size} units once", order, every, "Give the order of a ranking.")
     rank = jnp.zeros(size, int).at[order].set(jnp.arange(size))
     counts = jnp.round(fractions * size)[:, None]
     return rank < counts if from_ == "top" else rank >= size - counts

@@ -175,6 +175,11 @@ class RunningMoments(eqx.Module):
         return [x.astype(state.means[0].dtype) for x in values]
 
 
+def at_least_single(x: Array) -> jnp.dtype:
+    """The type to sum in: single precision at least, whatever the activations come in."""
+    return jnp.promote_types(x.dtype, jnp.float32)
+
+
 def place_of(first: int, second: int, num_models: int) -> int:
     """Where the pair first ≤ second stands among the pairs of models, row by row.
 

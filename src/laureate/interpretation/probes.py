@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from laureate._core import require
+from laureate.interpretation.moments import at_least_single
 
 __all__ = ["GaussianProbe", "ProbeResult", "explained_variance", "fit_probe", "score_probe"]
 
@@ -115,6 +116,7 @@ def explained_variance(
 def _by_class(owner: str, activations: Array, labels: Array, num_classes: int, mask: Array | None, every: bool = True):
     """Activations, and 1 where a token counts and is of a class, ``[classes, tokens]``."""
     x, labels = jnp.asarray(activations), jnp.asarray(labels)
+    x = x.astype(at_least_single(x))
     require(owner, "activations", "[tokens, units]", x.shape, lambda shape: len(shape) == 2, "Use flatten_tokens.")
     rule = f"whole numbers, one a token, [{len(x)}]"
     integer = lambda y: y[0] == (len(x),) and np.issubdtype(y[1], np.integer)  # noqa: E731

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.interpretation.moments import Moments
+from laureate.interpretation.moments import Moments, at_least_single
 
 __all__ = [
     "RankingResult",
@@ -102,11 +102,15 @@ def linear_regression(
 
 
 def _explained(moments: Moments, model: int, other: int, ridge: float | Array) -> Float[Array, "d"]:
-    """R² = cᵀ (R + ridge)⁻¹ c, with c the correlations with the other's units and R those among them."""
+    """R² = 2 cᵀb − bᵀR b of b = (R + ridge)⁻¹ c, c the correlations with the other's units and R those among them.
+
+    Along the eigenvectors of R, with eigenvalues λ: Σ c² (λ + 2 ridge)/(λ + ridge)²; without a ridge Σ c²/λ.
+    """
     among, across = moments.correlation(other, other), moments.correlation(model, other)
     values, vectors = jnp.linalg.eigh(among)
     kept = values > len(values) * jnp.finfo(values.dtype).eps * jnp.max(values)
-    inverse = jnp.where(kept, 1 / jnp.where(kept, values + ridge, 1.0), 0.0)
+    shrunk = jnp.where(kept, values + ridge, 1.0)
+    inverse = jnp.where(kept, (values + 2 * ridge) / shrunk**2, 0.0)
     return jnp.clip(jnp.sum((across @ vectors) ** 2 * inverse, axis=1), 0.0, 1.0)
 
 
@@ -118,7 +122,8 @@ def standard_deviation(moments: Moments, model: int) -> RankingResult:
 def output_norm(weights: Float[Array, "d o"]) -> RankingResult:
     """How much is made of a unit: the norm of the weights that read it, ``[units, outputs]``."""
     require("output_norm", "weights", "[units, outputs]", jnp.shape(weights), lambda shape: len(shape) == 2)
-    return ranked(jnp.linalg.norm(jnp.asarray(weights), axis=1))
+    weights = jnp.asarray(weights)
+    return ranked(jnp.linalg.norm(weights.astype(at_least_single(weights)), axis=1))
 
 
 def random_order(key: Key[Array, ""], num_units: int) -> RankingResult:

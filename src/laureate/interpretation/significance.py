@@ -90,8 +90,9 @@ def permutation_null(
 
     observed = ranking(whole, model).scores
     null = jax.lax.map(shuffled, jax.random.split(key, num_permutations))
-    above = jnp.sum(null >= observed, axis=0)
-    above_all = jnp.sum(jnp.max(null, axis=1)[:, None] >= observed, axis=0)
+    # Not below, instead of at least: a score that is not a number is then never beyond chance.
+    above = jnp.sum(~(null < observed), axis=0)
+    above_all = jnp.sum(~(jnp.max(null, axis=1)[:, None] < observed), axis=0)
     return NullResult(
         observed,
         null,

@@ -26,6 +26,7 @@ STATES = jax.random.normal(jax.random.key(1), (MODELS, *PROBLEM.test_sources.sha
 DECODERS = eqx.filter_vmap(lambda key: Decoder(key, UNITS, 7, PROBLEM.num_targets))(jax.random.split(KEY, MODELS))
 MEANS = jnp.stack([x[PROBLEM.test_targets >= 0].mean(0) for x in STATES])
 TARGETS = PROBLEM.test_targets
+LOSSES = jnp.array([1.0, 2.0])
 
 
 def decoder_of(model):
@@ -164,6 +165,85 @@ def test_brackets_and_tense_are_told_by_the_units_that_have_them():
     assert float(tense[0]) > 0.95
 
 
+def split_tense(early_noise, late_noise):
+    """States of two units that tell tense: how well, in the first half of the sentences and in the second."""
+    half = len(TARGETS) // 2
+    noise = np.random.default_rng(0).normal(size=(*TARGETS.shape, 2))
+    noise[:half] *= early_noise
+    noise[half:] *= late_noise
+    return jnp.asarray(np.asarray(PROBLEM.test_tense)[..., None] + noise, jnp.float32)[None]
+
+
+def test_a_unit_is_chosen_where_the_probe_was_fitted_and_judged_elsewhere():
+    """The first unit is the better one at first and says nothing later; the second is never bad."""
+    states = split_tense((0.01, 0.5), (30.0, 0.01))
+    labels = PROBLEM.test_inside, PROBLEM.test_tense, PROBLEM.test_kind, PROBLEM.test_sources
+    *_, tense = trials._say(states, jnp.array([[1.0, 0.0]]), labels, PROBLEM.num_sources, 1)
+    assert float(tense[0]) < 0.8
+    form = jnp.asarray(PROBLEM.form["tense"])
+    worth = np.asarray(trials._accuracies(states, form, TARGETS))[0]
+    assert worth[0] == 1.0
+    assert worth[1] < 1.0
+
+
+def prepared_as(monkeypatch, **more):
+    found = trials.Prepared(
+        Settings(decoder=DECODERS), STATES, MEANS, {}, jnp.zeros((2, MODELS, UNITS)), jnp.ones(()), jnp.ones(())
+    )
+    monkeypatch.setattr(trials, "prepared", lambda *_: found._replace(**more))
+
+
+def test_a_strength_is_chosen_in_the_first_half_and_judged_in_the_second(monkeypatch):
+    prepared_as(monkeypatch)
+    monkeypatch.setattr(trials, "_accuracies", lambda *_: np.ones((MODELS, UNITS)))
+    table = jnp.array([[[0.9, 0.1, 0.2], [0.2, 0.3, 0.1]], [[0.5, 0.6, 0.7], [0.4, 0.15, 0.05]]])
+    monkeypatch.setattr(trials, "_control", lambda *_: table)
+    scale = Settings(strengths=(0.0, 1.0, 2.0), strength=2.0)
+    found = trials.controlled(KEY, Settings(how="top", count=1), PROBLEM, scale)
+    assert float(found["chosen"]) == 1.0
+    assert float(found["best"]) == pytest.approx(0.15)
+    assert float(found["success_tense"]) == pytest.approx(0.7)
+    assert float(found["exact_gender"]) == pytest.approx(0.05)
+    np.testing.assert_allclose(found["success"], [0.5, 0.6, 0.7])
+
+
+def test_a_gap_is_top_less_bottom_at_the_fraction_declared_on_sentences_not_ranked(monkeypatch):
+    scores = jnp.asarray(np.random.default_rng(0).normal(size=(MODELS, UNITS)))
+    effects = jnp.stack([scores, -scores])
+    prepared_as(monkeypatch, scores={"max-corr": scores}, effects=effects)
+    seen = []
+
+    def erase(decoders, states, means, targets, order, fractions):
+        seen.append((states, targets))
+        top = jnp.broadcast_to(jnp.array([[1.0, 5.0], [2.0, 9.0]]), (MODELS, 2, 2))  # zero, mean; fractions
+        return [top, jnp.broadcast_to(jnp.array([[1.0, 2.0], [2.0, 3.0]]), (MODELS, 2, 2))]
+
+    monkeypatch.setattr(trials, "_erase_units", erase)
+    scale = Settings(fractions=(0.0, 0.5), judged=0.5)
+    found = trials.erased(KEY, Settings(ranking="max-corr"), PROBLEM, scale)
+    told = {
+        name: float(found[name]) for name in ("gap", "gap_mean", "top_loss", "bottom_loss", "causal", "causal_zero")
+    }
+    expected = {"gap": 3, "gap_mean": 6, "top_loss": 5, "bottom_loss": 2, "causal": 1, "causal_zero": -1}
+    assert told == pytest.approx(expected)
+    half = len(TARGETS) // 2
+    np.testing.assert_array_equal(seen[0][0], STATES[:, half:])
+    np.testing.assert_array_equal(seen[0][1], TARGETS[half:])
+    random = trials.erased(KEY, Settings(ranking="random"), PROBLEM, scale)
+    assert len(seen) == 1 + trials.RANDOM_ORDERS
+    assert abs(float(random["causal"])) < 0.5
+
+
+def test_each_model_is_trained_on_sentences_and_with_a_key_of_its_own(monkeypatch):
+    monkeypatch.setattr(trials, "make_translator", lambda key, *_: jax.random.key_data(key))
+    monkeypatch.setattr(trials, "train_translator", lambda key, model, sources, targets, *_: (model, sources, targets))
+    words = jnp.arange(21).reshape(7, 3)
+    keys, sources, targets = trials._train(KEY, words, 100 + words, (5, 5), ("any", 3, 1, 1, 1), jnp.asarray(0.1))
+    np.testing.assert_array_equal(sources.reshape(6, 3), words[:6])
+    np.testing.assert_array_equal(targets, 100 + sources)
+    assert len({tuple(key) for key in np.asarray(keys).tolist()}) == 3
+
+
 def test_entropy_of_words():
     assert trials.entropy(jnp.array([[0, 1, -1], [0, 1, -1]])) == pytest.approx(np.log(2))
 
@@ -228,7 +308,7 @@ def test_a_problem_of_ones_own(tmp_path, monkeypatch):
 def test_a_scale_of_another_size_is_another_set_of_models(monkeypatch):
     made = []
     monkeypatch.setattr(trials, "_train", lambda *arguments: made.append(arguments))
-    monkeypatch.setattr(trials, "_looked_at", lambda *_: (STATES, MEANS, {}, jnp.zeros(1), jnp.ones(2), jnp.ones(2)))
+    monkeypatch.setattr(trials, "_looked_at", lambda *_: (STATES, MEANS, {}, jnp.zeros(1), LOSSES, jnp.array([1, 0.5])))
     scale = Settings(kind="recurrent", models=3, units=5, steps=1, batch=1, rate=0.01)
     first = trials.prepared(KEY, PROBLEM, scale)
     assert trials.prepared(KEY, PROBLEM, scale) is first
@@ -241,4 +321,7 @@ def test_a_scale_of_another_size_is_another_set_of_models(monkeypatch):
         assert trials.prepared(key, PROBLEM, changed, task) is not first
     assert len(made) == 4
     assert made[-1][2] is PROBLEM.sources  # who copies is taught the source
-    assert isinstance(first.learned, jax.Array)
+    # What was learned is that of the worst model, on the sentences that are judged.
+    half = len(TARGETS) // 2
+    assert float(first.learned) == pytest.approx(1 - 2.0 / trials.entropy(TARGETS[half:]), rel=1e-5)
+    assert float(first.accuracy) == 0.5
