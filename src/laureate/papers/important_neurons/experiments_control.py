@@ -7,6 +7,7 @@ from laureate.papers.important_neurons.experiments_models import (
     DESK,
     FULL,
     GRAMMARS,
+    KNOWN,
     LEARNED,
     PROBLEM,
     SETTING,
@@ -130,6 +131,6 @@ CONTROL = Experiment(
         "are chosen by the accuracy of a Gaussian on the first half of the test sentences, words are changed in the "
         "second. Nothing of it had been run when it was declared. " + SETTING,
     ),
-    guards=(LEARNED, Guard("grid", "chosen", grid="strengths", arms=("one",), claims=("control-best",))),
+    guards=(LEARNED, KNOWN, Guard("grid", "chosen", grid="strengths", arms=("one",), claims=("control-best",))),
     over_seeds="loop",
 )

@@ -12,6 +12,7 @@ __all__ = [
     "GRAMMARS",
     "HOW_MANY",
     "INTERPRETABLE",
+    "KNOWN",
     "LEARNED",
     "PROBLEM",
     "SETTING",
@@ -30,10 +31,12 @@ GRAMMARS: dict[str, dict[str, Any]] = {
     "full": {"train": 900000, "test": 4000, "nouns": 100, "adjectives": 50, "verbs": 50, "length": 30},
 }
 TINY: dict[str, Any] = {"kind": "recurrent", "models": 5, "units": 6, "steps": 3, "batch": 4, "rate": 0.01}
-SMOKE: dict[str, Any] = TINY | {"models": 5, "units": 16, "steps": 250, "batch": 16}
+SMOKE: dict[str, Any] = TINY | {"models": 5, "units": 16, "steps": 500, "batch": 16}
 DESK: dict[str, Any] = TINY | {"models": 7, "units": 32, "steps": 500, "batch": 24}
 FULL: dict[str, Any] = TINY | {"models": 18, "units": 500, "steps": 20000, "batch": 64, "rate": 0.001}
 LEARNED = Guard("effective", "learned", low=0.2)
+# Where the language is ours, all of it can be learned, and who has not learned a property cannot show it.
+KNOWN = Guard("effective", "accuracy", low=0.9)
 
 SETTING = (
     "Recurrent encoders of 16 (smoke) or 32 units (desk) with a perceptron that says one target word for each source "
@@ -43,7 +46,9 @@ SETTING = (
     "the mean over its models. Models that learned less than a fifth of the words' entropy decide nothing. Units are "
     "ranked on the first half of the test sentences, all else is measured on the second. Sizes were set by the seconds "
     "of seeds that decide nothing (1000 and 1001); of one of them the accuracy before any erasure was seen too, at 28 "
-    "units (above 0.99), and the losses of four models (0.006 to 0.028 nats). The sentences are the same in every seed."
+    "units (above 0.99), and the losses of four models (0.006 to 0.028 nats). The sentences are the same in every seed. A first run "
+    "at smoke had 250 steps, after which a verb in three had the wrong tense; since then it has 500, and what is read "
+    "from our own language asks for an accuracy of 0.9."
 )
 
 RANKINGS = {
@@ -266,7 +271,7 @@ INTERPRETABLE = Experiment(
         "the second, at verbs; the mean of both tenses' F1, so that chance has not 2/3 but less than a half. Position "
         "matters to nobody in this language, so the paper's position units are not asked for. " + PILOTS,
     ),
-    guards=(LEARNED,),
+    guards=(LEARNED, KNOWN),
     over_seeds="loop",
 )
 
@@ -278,7 +283,6 @@ HOW_MANY = Experiment(
     arms=tuple(Arm(name, RANKINGS[name], ranking=name) for name in ("max-corr", "min-corr", "linear-regression")),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], counts=(1, 2), **TINY),
-        "smoke": Scale(10, block=5, cost=2.0, problem=GRAMMARS["smoke"], counts=(1, 2), **SMOKE),
         "desk": Scale(10, block=5, cost=15.0, problem=GRAMMARS["desk"], counts=(1, 2, 3), **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], counts=(1, 2, 4, 8), **FULL),
     },
@@ -301,7 +305,7 @@ HOW_MANY = Experiment(
         Curve("tau", "log2_models", "Agreement of two rankings", "log₂ of the models compared with", "Kendall's τ"),
     ),
     deviations=(SETTING, PILOTS),
-    guards=(LEARNED,),
+    guards=(LEARNED, KNOWN),
     over_seeds="loop",
 )
 
