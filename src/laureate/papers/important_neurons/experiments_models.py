@@ -46,7 +46,7 @@ SETTING = (
     "the mean over its models. Models that learned less than a fifth of the words' entropy decide nothing. Units are "
     "ranked on the first half of the test sentences, all else is measured on the second. Sizes were set by the seconds "
     "of seeds that decide nothing (1000 and 1001); of one of them the accuracy before any erasure was seen too, at 28 "
-    "units (above 0.99), and the losses of four models (0.006 to 0.028 nats). The sentences are the same in every seed. "
+    "units (above 0.99), and the losses of four models (0.006 to 0.028 nats). All seeds have the same sentences. "
     "A first run at smoke had 250 steps, after which a verb in three had the wrong tense; since then it has 500, and "
     "what is read from our own language asks for an accuracy of 0.9."
 )
