@@ -56,15 +56,15 @@ class Sentences(NamedTuple):
     gender: np.ndarray
 
 
-def draw(rng: np.random.Generator, grammar: Grammar, count: int) -> Sentences:
+def draw(generator: np.random.Generator, grammar: Grammar, count: int) -> Sentences:
     """Sentences by chance, all at once from word to word."""
     length = grammar.length
     columns = {name: np.full((count, length), PADDING, np.int32) for name in Sentences._fields}
-    tense, gender, number = rng.integers(2, size=count), np.full(count, -1), np.full(count, -1)
+    tense, gender, number = generator.integers(2, size=count), np.full(count, -1), np.full(count, -1)
     inside, phase, after_bracket = np.zeros(count, int), np.zeros(count, int), np.zeros(count, bool)
-    last = rng.integers(length // 2, length + 1, size=count)
+    last = generator.integers(length // 2, length + 1, size=count)
     for place in range(length):
-        chance, lemma = rng.uniform(size=count), rng.integers(1 << 30, size=count)
+        chance, lemma = generator.uniform(size=count), generator.integers(1 << 30, size=count)
         if place == 0:
             kind = np.full(count, ADVERB)
         else:
@@ -135,8 +135,8 @@ class Translation(eqx.Module):
     ):
         for name, value in (("nouns", nouns), ("adjectives", adjectives), ("verbs", verbs), ("length", length)):
             require("Translation", name, ">= 2", value, lambda n: n >= 2)
-        grammar, rng = Grammar(nouns, adjectives, verbs, length), np.random.default_rng(0)
-        found, held = draw(rng, grammar, train), draw(rng, grammar, test)
+        grammar, generator = Grammar(nouns, adjectives, verbs, length), np.random.default_rng(0)
+        found, held = draw(generator, grammar, train), draw(generator, grammar, test)
         self.sources, self.test_sources = jnp.asarray(found.sources), jnp.asarray(held.sources)
         self.targets, self.test_targets = jnp.asarray(found.targets), jnp.asarray(held.targets)
         self.test_kind, self.test_inside = jnp.asarray(held.kind), jnp.asarray(held.inside)
