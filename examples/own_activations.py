@@ -8,6 +8,7 @@ as another framework would, and read back. Also a problem for the lab:
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -80,13 +81,14 @@ if __name__ == "__main__":
     rng = np.random.default_rng(0)
     inputs, labels = weather(rng, 2000)
     held, held_labels = weather(rng, 2000)
-    networks = [fit(jax.random.key(seed), inputs, labels) for seed in range(3)]
+    networks: list[Any] = [fit(jax.random.key(seed), inputs, labels) for seed in range(3)]
 
     # Any framework's activations will do: arrays [tokens, units], on the same tokens in the same order.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hidden.npz"
         found = [record(lambda network, x: network(x), one, "layers.0", held)[0] for one in networks]
-        np.savez(path, **{f"model{seed}": np.asarray(jax.nn.relu(h)) for seed, h in enumerate(found)})
+        hidden: dict[str, Any] = {f"model{seed}": np.asarray(jax.nn.relu(h)) for seed, h in enumerate(found)}
+        np.savez(path, **hidden)
         activations = open_activations(path)
 
     ranking = rank_neurons(activations, model="model0", method="max-corr")

@@ -50,7 +50,7 @@ def changed(*models):
 
 
 def test_streams_as_numpy_does_and_merges(plain):
-    whole = np.corrcoef(np.hstack(MODELS).T)
+    whole = np.asarray(np.corrcoef(np.hstack(MODELS).T))
     with jax.enable_x64(True):
         stats = i.RunningMoments((6, 6, 6))
         update, merge = jax.jit(stats.update), jax.jit(stats.merge)

@@ -173,8 +173,8 @@ def rank_neurons(
         return random_order(jnp.asarray(key), named[known[place]].shape[1])
     if method == "output-norm":
         units = named[known[place]].shape[1]
-        rule = f"[{units}, outputs] for method 'output-norm'"
-        require("rank_neurons", "weights", rule, np.shape(weights), lambda s: len(s) == 2 and s[0] == units)
+        rule, shape = f"[{units}, outputs] for method 'output-norm'", () if weights is None else np.shape(weights)
+        require("rank_neurons", "weights", rule, shape, lambda s: len(s) == 2 and s[0] == units)
         return output_norm(jnp.asarray(weights))
     if method in AGREEMENT:
         remedy = "Cross-model ranking needs another model; use method 'standard-deviation', or ablation_effects."
@@ -194,10 +194,10 @@ def rank_neurons(
 
 
 def _is_place(model: Any, count: int) -> bool:
-    return isinstance(model, int | np.integer) and 0 <= model < count
+    return isinstance(model, int | np.integer) and bool(0 <= model < count)
 
 
-def _named(activations: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+def _named(activations: Mapping[str, Any] | Sequence[Any]) -> dict[Any, Any]:
     """Arrays by name; checked but for their numbers, which are read chunk by chunk."""
     pairs: Iterator[tuple[Any, Any]]
     pairs = iter(activations.items()) if isinstance(activations, Mapping) else enumerate(activations)

@@ -18,7 +18,7 @@ class MomentsState(NamedTuple):
     count: tokens. means: of each model's units. products: Σ (x − mean)(y − mean)ᵀ of the models a ≤ b, row by row.
     """
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]
     means: tuple[Float[Array, "d"], ...]
     products: tuple[Float[Array, "d e"], ...]
 
@@ -33,7 +33,7 @@ class MomentsInfo(NamedTuple):
 class Moments(NamedTuple):
     """Means, covariances and correlations of the units of several models; what rankings are made from."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]
     means: tuple[Float[Array, "d"], ...]
     products: tuple[Float[Array, "d e"], ...]
 

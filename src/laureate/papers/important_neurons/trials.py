@@ -82,13 +82,13 @@ def entropy(words: Array) -> float:
 @eqx.filter_jit(**LIGHT)
 def _train(key, sources, targets, counts, sizes, rate):
     """Each model on sentences of its own, as the authors have."""
-    kind, models, units, steps, batch = sizes
+    (num_sources, num_targets), (kind, models, units, steps, batch) = counts, sizes
     part = len(sources) // models
     dealt = [x[: part * models].reshape(models, part, -1) for x in (sources, targets)]
 
     def one(key, sources, targets):
         first, then = jax.random.split(key)
-        model = make_translator(first, kind, *counts, units, sources.shape[1])
+        model = make_translator(first, kind, num_sources, num_targets, units, sources.shape[1])
         return train_translator(then, model, sources, targets, steps, batch, rate)
 
     return jax.vmap(one)(jax.random.split(key, models), *dealt)
@@ -160,7 +160,7 @@ def erased(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         scores = scores_of(key, arm.ranking, found)
         states = found.states[:, half:]
         curves = [_erase_units(found.models.decoder, states, *judged, order, fractions) for order in scores]
-        top, bottom = (sum(parts) / len(curves) for parts in zip(*curves, strict=True))
+        top, bottom = (jnp.mean(jnp.stack(parts), axis=0) for parts in zip(*curves, strict=True))
     # [models, zero or mean, fractions]; the paper compares at a tenth of 500 units, we at the fraction declared.
     at = scale.fractions.index(scale.judged)
     metrics = {
