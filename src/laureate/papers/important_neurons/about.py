@@ -38,6 +38,12 @@ PAPER = Paper(
         "null = permutation_null(jax.random.key(0), list(models.values()), 0, num_permutations=50)\n"
         "print(found.order[:3], found.partner_unit[:3], null.adjusted)\n"
     ),
-    meaning="The verdicts show where, on small translators, agreement between models finds the units that matter.",
+    meaning=(
+        "On small translators, erasing the quarter of the units that models agree on most costs more than erasing the "
+        "quarter they agree on least (MaxCorr and MinCorr; for LinReg ten seeds cannot tell), and setting the five "
+        "units that tell tense, number or gender best changes the form of most words, a single unit that of a quarter "
+        "of the verbs. But a unit's standard deviation, or the weights that read it, tell top from bottom better than "
+        "MaxCorr, and their product, which needs one model alone, orders units far more as their single effects do."
+    ),
     experiments=(PLANTED, NULL, LOCALISED, ERASURE, INTERPRETABLE, CONTROL, HOW_MANY, TRANSFORMER),
 )

@@ -36,7 +36,7 @@ PLANTED = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", **changed(_SMALL, tokens=60, units=6, planted=2, repeats=2)),
         "smoke": Scale(10, cost=2.0, **changed(_SMALL, repeats=10)),
-        "desk": Scale(10, cost=10.0, **changed(_SMALL, models=4, tokens=1000)),
+        "desk": Scale(10, cost=6.0, **changed(_SMALL, models=4, tokens=1000)),
         "full": Scale(20, cost=600.0, **changed(_SMALL, models=18, tokens=20000, units=500, planted=50)),
     },
     claims=(
@@ -98,7 +98,7 @@ NULL = Experiment(
             **changed(_LEVEL, tokens=40, length=5, units=4, permutations=5, repeats=2),
         ),
         "smoke": Scale(10, cost=4.0, **changed(_LEVEL, tokens=400, units=12, permutations=59)),
-        "desk": Scale(10, cost=25.0, **_LEVEL),
+        "desk": Scale(10, cost=12.0, **_LEVEL),
         "full": Scale(20, cost=3600.0, **changed(_LEVEL, models=4, tokens=20000, units=200, permutations=999)),
     },
     claims=(
@@ -176,7 +176,7 @@ LOCALISED = Experiment(
             2, block=2, compilation="lightest", **changed(_PROPERTY, tokens=60, units=6, carriers=3, repeats=2)
         ),
         "smoke": Scale(10, cost=2.0, **changed(_PROPERTY, repeats=5)),
-        "desk": Scale(10, cost=10.0, **changed(_PROPERTY, models=4, tokens=2000)),
+        "desk": Scale(10, cost=8.0, **changed(_PROPERTY, models=4, tokens=2000)),
         "full": Scale(
             20, cost=1800.0, **changed(_PROPERTY, models=18, tokens=20000, units=500, carriers=16, repeats=5)
         ),

@@ -91,7 +91,7 @@ ERASURE = Experiment(
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY, **CURVED),
         "smoke": Scale(10, block=5, cost=8.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
-        "desk": Scale(10, block=5, cost=115.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
+        "desk": Scale(10, block=5, cost=80.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
         "full": Scale(
             10, block=1, cost=4e6, problem=GRAMMARS["full"], **FULL, fractions=CURVED["fractions"], judged=0.1
         ),
@@ -221,7 +221,7 @@ INTERPRETABLE = Experiment(
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], first=2, **TINY),
         "smoke": Scale(10, block=5, cost=4.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
-        "desk": Scale(10, block=5, cost=50.0, problem=GRAMMARS["desk"], first=4, **DESK),
+        "desk": Scale(10, block=5, cost=35.0, problem=GRAMMARS["desk"], first=4, **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], first=10, **FULL),
     },
     claims=(
@@ -283,7 +283,7 @@ HOW_MANY = Experiment(
     arms=tuple(Arm(name, RANKINGS[name], ranking=name) for name in ("max-corr", "min-corr", "linear-regression")),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], counts=(1, 2), **TINY),
-        "desk": Scale(10, block=5, cost=15.0, problem=GRAMMARS["desk"], counts=(1, 2, 3), **DESK),
+        "desk": Scale(10, block=5, cost=8.0, problem=GRAMMARS["desk"], counts=(1, 2, 3), **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], counts=(1, 2, 4, 8), **FULL),
     },
     claims=(
@@ -319,7 +319,7 @@ TRANSFORMER = Experiment(
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **changed(TINY | _ATTENTION, models=3), **CURVED),
         "desk": Scale(
-            5, block=5, cost=50.0, problem=GRAMMARS["desk"], **changed(DESK | _ATTENTION, models=4), **CURVED
+            5, block=5, cost=45.0, problem=GRAMMARS["desk"], **changed(DESK | _ATTENTION, models=4), **CURVED
         ),
         "full": Scale(
             10,
