@@ -57,6 +57,20 @@ REASONS = {
         "the protocol of a user's problem": {"Unroll"},
         "wraps an estimator over devices, bit by bit the same: tests/gradients/test_sharding.py": {"Sharded"},
     },
+    "interpretation": {
+        "what rankings are made from: tests/interpretation/test_interpretation_rankings.py": {"Moments"},
+        "interventions and hooks: tests/interpretation/test_interpretation_changes.py": {
+            "ControlPlan",
+            "Hooked",
+            "Identity",
+            "Project",
+            "Resample",
+            "SetDirection",
+            "SetUnits",
+        },
+        "Gaussians of a probe: tests/interpretation/test_interpretation_probes.py": {"GaussianProbe"},
+        "warnings": {"FewTokensWarning", "OffDistributionWarning"},
+    },
     "memory": {
         "models and their features: tests/memory": {"BoltzmannMachine", "HopfieldFeatures", "HopfieldNetwork"},
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},

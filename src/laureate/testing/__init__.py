@@ -11,6 +11,7 @@ from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._errors import check_standard_error
 from laureate.testing._gradients import check_gradient_estimator
+from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
@@ -37,6 +38,7 @@ __all__ = [
     "check_recovery_solver",
     "check_representation_loss",
     "check_representation_trainer",
+    "check_running_statistics",
     "check_sampler",
     "check_standard_error",
     "pairwise",

@@ -1,0 +1,1 @@
+"""Important neurons: units that independently trained models agree on, erased and set."""
