@@ -1,4 +1,4 @@
-"""A protein backbone as a graph of residues: angles, directions and neighbours (Ingraham et al. 2019, Jing et al. 2021).
+"""A protein backbone as a graph of residues: angles, directions and neighbours (Jing et al. 2021).
 
 The graph turns with the molecule. It is no mirror image of itself: angles and the direction of Cβ know left from right.
 """
@@ -141,12 +141,11 @@ def _dihedral(xp, a, b, c, d):
 def _beta(xp, n, ca, c):
     """The direction of Cβ from three atoms, as in the authors' code; their paper swaps the two weights.
 
-    With code's weights it lies 3° (median) from the real one in 6,435 residues, with the printed ones 17°.
+    With the code's weights it lies 3° (median) from the real one, with the printed ones 17°.
     """
     to_n, to_c = _unit(xp, n - ca), _unit(xp, c - ca)
-    return float(np.sqrt(2 / 3)) * _unit(xp, xp.cross(to_n, to_c)) * -1.0 - float(np.sqrt(1 / 3)) * _unit(
-        xp, to_n + to_c
-    )
+    across, between = _unit(xp, xp.cross(to_n, to_c)), _unit(xp, to_n + to_c)
+    return float(np.sqrt(2 / 3)) * across - float(np.sqrt(1 / 3)) * between
 
 
 def _radial(xp, distance):

@@ -96,7 +96,7 @@ def _gemmi() -> Any:
         import gemmi
     except ImportError:
         raise ImportError(
-            "Reading structures needs gemmi, which is not installed. Install it with: pip install 'laureate[structures]'"
+            "Reading structures needs gemmi, which is not there. Install it with: pip install 'laureate[structures]'"
             " (or pip install gemmi). Arrays of coordinates go to featurize_backbone without it."
         ) from None
     return gemmi

@@ -1,5 +1,6 @@
 """Graphs from and to NumPy, networkx and jraph; the last two only where they are installed."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,13 +86,13 @@ def from_jraph(graphs: Any) -> Graph:
             np.asarray(graphs.receivers)[slice(*edges)] - nodes[0],
             num_nodes=int(nodes[1] - nodes[0]),
         )
-        for nodes, edges in zip(zip(node, node[1:], strict=False), zip(edge, edge[1:], strict=False), strict=True)
+        for nodes, edges in zip(itertools.pairwise(node), itertools.pairwise(edge), strict=True)
     ]
     return batch_graphs(parts)
 
 
 def to_jraph(graph: Graph) -> Any:
-    """A ``jraph.GraphsTuple`` without padding; the graphs must stand one after the other, as `batch_graphs` puts them."""
+    """A ``jraph.GraphsTuple`` without padding; its graphs must stand one after the other, as in a batch."""
     jraph = _library("jraph")
     found = to_numpy(graph)
     of_edge = found["graph_of"][found["receivers"]]

@@ -1,5 +1,6 @@
 """Messages between nodes that carry scalars and vectors, on graphs of static shapes."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,7 +61,7 @@ class GVPConv(eqx.Module):
         self.message, self.aggregate = stacked_gvps(key, dims, **settings), aggregate
 
     def messages(self, graph: Graph, sources: Features | None = None, use: Bool[Array, " e"] | None = None) -> Features:
-        """One an edge. Where ``use`` is True an edge reads both its nodes from ``sources`` instead of ``graph.nodes``."""
+        """One an edge. Where ``use`` is True an edge reads both its nodes from ``sources``, not ``graph.nodes``."""
         first, *rest = self.message
         nodes, senders, receivers = graph.nodes, graph.senders, graph.receivers
         check_features("GVPConv.nodes", nodes, self.node_dims)
@@ -151,7 +152,7 @@ class GVPConvLayer(eqx.Module):
 def stacked_gvps(key: Key[Array, ""], dims: tuple[Dims, ...], **settings: Any) -> tuple[GVP, ...]:
     """GVPs through these dimensions, the last without activations (its gate, if any, stays)."""
     keys = jax.random.split(key, len(dims) - 1)
-    pairs = list(zip(dims[:-1], dims[1:], strict=True))
+    pairs = list(itertools.pairwise(dims))
     made = [GVP(k, *pair, **settings) for k, pair in zip(keys[:-1], pairs[:-1], strict=True)]
     return (*made, GVP(keys[-1], *pairs[-1], **settings | {"activations": (None, None)}))
 

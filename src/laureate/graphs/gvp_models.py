@@ -284,7 +284,7 @@ class DesignModel(eqx.Module):
 def quality_loss(predicted: Float[Array, "*b 2"], actual: Float[Array, "*b 2"], delta: float = 1.0) -> Float[Array, ""]:
     """The authors' loss for two models of the same target: Huber's of both scores and of their difference, the mean.
 
-    >>> float(quality_loss(jnp.array([[0.5, 0.7]]), jnp.array([[0.5, 0.5]])).round(4))
+    >>> round(float(quality_loss(jnp.array([[0.5, 0.7]]), jnp.array([[0.5, 0.5]]))), 4)
     0.04
     """
     error = predicted - actual
