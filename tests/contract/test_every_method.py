@@ -57,6 +57,10 @@ REASONS = {
         "the protocol of a user's problem": {"Unroll"},
         "wraps an estimator over devices, bit by bit the same: tests/gradients/test_sharding.py": {"Sharded"},
     },
+    "graphs": {
+        "the padded graph: tests/layers/test_graphs.py": {"Graph"},
+        "drops nothing without a key: tests/graphs/test_gvp_exact.py": {"VectorDropout"},
+    },
     "memory": {
         "models and their features: tests/memory": {"BoltzmannMachine", "HopfieldFeatures", "HopfieldNetwork"},
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},

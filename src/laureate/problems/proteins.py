@@ -15,6 +15,7 @@ from laureate._core import require
 
 __all__ = [
     "AMINO_ACIDS",
+    "Backbones",
     "Chain",
     "build_backbone",
     "gdt_ts",
@@ -219,3 +220,22 @@ def _turns(axis: np.ndarray, origin: np.ndarray, angle: np.ndarray) -> np.ndarra
 
 def _moved(transforms: np.ndarray, points: np.ndarray) -> np.ndarray:
     return (transforms[..., :3, :3] @ points[..., None])[..., 0] + transforms[..., :3, 3]
+
+
+class Backbones:
+    """Chains with what is asked of each residue, for `laureate run gvp --problem`: yours offers the same three fields.
+
+    data: "protein-chains" (real ones, see `protein_chains`) or "made" (`synthetic_chains`).
+    num_chains: at most so many. length: of each at most the first so many residues.
+
+    chains: coordinates [length, 4, 3] each. labels: integers [length] each, here the secondary structure.
+    residues: integers [length] each, places in ``AMINO_ACIDS``.
+    """
+
+    def __init__(self, data: str = "protein-chains", num_chains: int = 50, length: int = 200):
+        require("Backbones", "data", "'protein-chains' or 'made'", data, lambda d: d in ("protein-chains", "made"))
+        found = protein_chains() if data == "protein-chains" else synthetic_chains(num_chains, length)
+        self.chains = [chain.coords[:length] for chain in found[:num_chains]]
+        # Of the whole chain: what a residue is bonded to may be cut off.
+        self.labels = [secondary_structure(chain.coords)[:length] for chain in found[:num_chains]]
+        self.residues = [chain.residues[:length] for chain in found[:num_chains]]

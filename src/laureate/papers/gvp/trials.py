@@ -1,0 +1,266 @@
+"""Vectors and point sets: what does a pose change, what can be learned, what does a gate add?"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from laureate.graphs import GVP, Graph, GVPNetwork, QualityModel
+from laureate.lab.claim import Settings
+from laureate.loops import repeat
+from laureate.problems.points import PointClouds, off_centre, to_marked
+
+__all__ = ["gate", "invariants", "pose", "trend"]
+
+RADIAL = 16
+GATED: dict[str, Any] = {"gated": True, "activations": (jax.nn.relu, None)}
+
+
+def trained(key: Array, model: Any, loss: Callable, count: int, steps: int, batch: int, rate: Any) -> Any:
+    """Adam, its rate falling to 0 as a cosine. ``loss(model, rows, key)``; rows are drawn anew in every pass."""
+    optimiser = optax.adam(lambda step: rate * 0.5 * (1 + jnp.cos(jnp.pi * step / steps)))
+    draw, drop = jax.random.split(key)
+    rows = jax.random.randint(draw, (steps, batch), 0, count)
+    arrays, rest = eqx.partition(model, eqx.is_array)
+
+    def step(state, index):
+        arrays, moments = state
+        value = lambda arrays: loss(eqx.combine(arrays, rest), rows[index], jax.random.fold_in(drop, index))  # noqa: E731
+        updates, moments = optimiser.update(jax.grad(value)(arrays), moments)
+        return (optax.apply_updates(arrays, updates), moments), None
+
+    (arrays, _), _ = repeat(step, (arrays, optimiser.init(arrays)), 0, steps)
+    return eqx.combine(arrays, rest)
+
+
+def orthogonal(key: Array, count: int) -> Array:
+    """[count, 3, 3]: rotations and, every second, a reflection, uniform."""
+    q, r = jnp.linalg.qr(jax.random.normal(key, (count, 3, 3)))
+    q = q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None, :]
+    wanted = jnp.where(jnp.arange(count) % 2 == 0, 1.0, -1.0)
+    return q.at[:, :, 0].multiply((wanted * jnp.linalg.det(q))[:, None])
+
+
+def cloud_graph(points: Array, marked: Array, neighbors: Array, directions: Array | None, vectors: bool) -> Graph:
+    """Clouds side by side: [n, p, ...] as one graph. Without vectors the directions are told as products with edges."""
+    n, p, k = neighbors.shape
+    shift = (jnp.arange(n) * p)[:, None, None]
+    senders, receivers = (neighbors + shift).reshape(-1), jnp.repeat(jnp.arange(n * p), k)
+    flat = points.reshape(-1, 3)
+    between = flat[senders] - flat[receivers]
+    length = jnp.sqrt(jnp.maximum((between**2).sum(-1, keepdims=True), 1e-8))
+    unit = between / length
+    edge = jnp.exp(-(((length - jnp.linspace(0.0, 10.0, RADIAL)) / (10.0 / RADIAL)) ** 2))
+    edge = jnp.concatenate([edge, length / 10], -1)
+    node = jnp.stack([marked.reshape(-1), 1 - marked.reshape(-1)], -1)  # two, for a layer norm of one number is 0
+    own = jnp.zeros((n * p, 0, 3)) if directions is None else directions.reshape(-1, 1, 3)
+    if not vectors:
+        if directions is not None:
+            there, here = own[senders, 0], own[receivers, 0]
+            products = [(there * unit).sum(-1), (here * unit).sum(-1), (there * here).sum(-1)]
+            edge = jnp.concatenate([edge, jnp.stack(products, -1)], -1)
+        own, unit = own[:, :0], unit[:, None][:, :0]
+    else:
+        unit = unit[:, None]
+    ones = jnp.ones(n * p, bool), jnp.ones(n * p * k, bool)
+    return Graph((node, own), (edge, unit), senders, receivers, jnp.repeat(jnp.arange(n), p), *ones, n)
+
+
+def in_dims(graph: Graph) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Numbers of scalars and vectors of nodes and of edges."""
+    return tuple((part[0].shape[-1], part[1].shape[-2]) for part in (graph.nodes, graph.edges))  # type: ignore[return-value]
+
+
+class DeepSets(eqx.Module):
+    """A perceptron on the raw coordinates of each point, and one on their mean; vectors for each point if wanted."""
+
+    first: eqx.nn.MLP
+    last: eqx.nn.MLP
+
+    def __init__(self, key: Array, width: int, outputs: int):
+        one, two = jax.random.split(key)
+        self.first = eqx.nn.MLP(4, width, width, 2, key=one)
+        self.last = eqx.nn.MLP(width + (4 if outputs > 1 else 0), outputs, width, 2, key=two)
+
+    def __call__(self, points: Array, marked: Array) -> Array:
+        """[n, outputs], or [n, p, outputs] where there are several."""
+        given = jnp.concatenate([points / 5, marked[..., None]], -1)
+        pooled = jax.vmap(jax.vmap(self.first))(given).mean(1)
+        if self.last.out_size == 1:
+            return jax.vmap(self.last)(pooled)[:, 0]
+        spread = jnp.broadcast_to(pooled[:, None], (*given.shape[:2], pooled.shape[-1]))
+        return jax.vmap(jax.vmap(self.last))(jnp.concatenate([spread, given], -1))
+
+
+def pose(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> dict[str, Array]:
+    """Trained on clouds that all stand in one pose, tested in it and turned or mirrored at random."""
+    split, make, train, move = jax.random.split(key, 4)
+    order = jax.random.permutation(split, len(problem.points))
+    known, new = order[scale.test :], order[: scale.test]
+    answer = off_centre(problem.points, problem.marked)
+    mean, spread = answer[known].mean(), answer[known].std()
+    if arm.model == "gvp":
+        graph = cloud_graph(problem.points[:1], problem.marked[:1], problem.neighbors[:1], None, True)
+        model = QualityModel(make, *in_dims(graph), node_dims=scale.dims, with_residues=False, **_small(scale))
+    else:
+        model = DeepSets(make, scale.width, 1)
+
+    def predicted(model, rows, turns):
+        points = problem.points[rows] if turns is None else problem.points[rows] @ turns
+        marked = problem.marked[rows]
+        if arm.model == "gvp":
+            return model(cloud_graph(points, marked, problem.neighbors[rows], None, True))
+        return model(points, marked)
+
+    def loss(model, rows, key):
+        turns = orthogonal(key, len(rows)) if arm.augmented else None
+        rows = known[rows]
+        return jnp.mean((predicted(model, rows, turns) - (answer[rows] - mean) / spread) ** 2)
+
+    wanted = (answer[new] - mean) / spread
+    if arm.model == "mean":
+        still = moved = jnp.mean(wanted**2)
+    else:
+        model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+        still = jnp.mean((predicted(model, new, None) - wanted) ** 2)
+        moved = jnp.mean((predicted(model, new, orthogonal(move, scale.test)) - wanted) ** 2)
+    ratio = jnp.log10(moved / still)
+    return {"error": still, "moved_error": moved, "log10_ratio": ratio, "pose_gap": jnp.abs(ratio)}
+
+
+def _small(scale: Settings) -> dict[str, Any]:
+    return {"edge_dims": scale.edge_dims, "num_layers": scale.layers, "dropout": 0.0}
+
+
+def gate(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> dict[str, Array]:
+    """From each point to the centre of the marked ones, as a vector: lengths are scalars, directions are vectors."""
+    split, make, train, move = jax.random.split(key, 4)
+    order = jax.random.permutation(split, len(problem.points))
+    known, new = order[scale.test :], order[: scale.test]
+    answer = to_marked(problem.points, problem.marked)
+    size = jnp.sqrt(jnp.mean(jnp.sum(answer[known] ** 2, -1)))
+    if arm.model == "raw":
+        model = DeepSets(make, scale.width, 3)
+    else:
+        graph = cloud_graph(problem.points[:1], problem.marked[:1], problem.neighbors[:1], None, True)
+        settings = GATED if arm.model == "gated" else {}
+        model = GVPNetwork(make, *in_dims(graph), (0, 1), node_dims=scale.dims, **_small(scale), **settings)
+
+    def predicted(model, rows, turns=None):
+        points = problem.points[rows] if turns is None else problem.points[rows] @ turns
+        marked = problem.marked[rows]
+        if arm.model == "raw":
+            return model(points, marked)
+        found = model(cloud_graph(points, marked, problem.neighbors[rows], None, True))[1]
+        return found[:, 0].reshape(points.shape)
+
+    def error(found, rows, turns=None):
+        wanted = answer[rows] if turns is None else answer[rows] @ turns
+        return jnp.mean(jnp.sum((found - wanted / size) ** 2, -1))
+
+    turns = orthogonal(move, scale.test)
+    if arm.model == "zero":
+        still = moved = error(jnp.zeros_like(answer[new]), new)
+    else:
+        loss = lambda model, rows, key: error(predicted(model, known[rows]), known[rows])  # noqa: E731
+        model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+        still = error(predicted(model, new), new)
+        moved = error(predicted(model, new, turns), new, turns)
+    return {"error": still, "log10_error": jnp.log10(still), "moved_log10_error": jnp.log10(moved)}
+
+
+def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
+    """Areas and volumes of four vectors from one GVP and a perceptron: R² on new vectors."""
+    make, deep, train, test = jax.random.split(key, 4)
+
+    class Fitted(eqx.Module):
+        first: GVP
+        rest: eqx.nn.MLP
+
+    outputs = 2 if arm.target == "squares" else 1
+    count = 4 + arm.cross
+    model = Fitted(
+        GVP(make, (0, count), (scale.width, 0), num_hidden=arm.hidden),
+        eqx.nn.MLP(scale.width, outputs, scale.width, 2, key=deep),
+    )
+
+    def drawn(key, number):
+        vectors = jax.random.ball(key, 3, shape=(number, 4))
+        a, b, c = vectors[:, 0], vectors[:, 1], vectors[:, 2]
+        cross = jnp.cross(a, b)
+        signed = (cross * c).sum(-1)
+        squares = jnp.stack([(cross**2).sum(-1), signed**2], -1)
+        given = jnp.concatenate([vectors, cross[:, None]], 1) if arm.cross else vectors
+        return given, squares if arm.target == "squares" else signed[:, None]
+
+    inputs, answers = drawn(test, scale.test)
+    mean, spread = answers.mean(0), answers.std(0)
+
+    def predicted(model, inputs):
+        scalars, _ = model.first(jnp.zeros((len(inputs), 0)), inputs)
+        return jax.vmap(model.rest)(scalars)
+
+    def loss(model, rows, key):
+        inputs, wanted = drawn(key, scale.batch)
+        return jnp.mean((predicted(model, inputs) - (wanted - mean) / spread) ** 2)
+
+    if arm.target == "mean":
+        missed = jnp.ones(())
+    else:
+        model = trained(train, model, loss, 1, scale.steps, 1, scale.rate)
+        missed = jnp.mean((predicted(model, inputs) - (answers - mean) / spread) ** 2)
+    return {"r2": 1 - missed, "log10_missed": jnp.log10(missed)}
+
+
+def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
+    """The off-centre task for sets of several sizes: errors with vectors and without, and the gap between them."""
+    with_vectors, without = [], []
+    for number in scale.points:
+        clouds = _clouds(scale.clouds, number, scale.neighbors)
+        with_vectors.append(_off_centre_error(key, clouds, scale, True))
+        without.append(_off_centre_error(key, clouds, scale, False))
+    errors, scalar_errors = jnp.stack(with_vectors), jnp.stack(without)
+    sizes = jnp.log2(jnp.asarray(scale.points, jnp.float32))
+    return {
+        "gap": scalar_errors - errors,
+        "doublings": sizes,
+        "error": errors,
+        "scalar_error": scalar_errors,
+        "largest_gap": scalar_errors[-1] - errors[-1],
+        "largest_error": errors[-1],
+    }
+
+
+_kept: dict[tuple[int, int, int], PointClouds] = {}
+
+
+def _clouds(count: int, number: int, neighbors: int) -> PointClouds:
+    name = count, number, neighbors
+    if name not in _kept:
+        _kept[name] = PointClouds(*name)
+    return _kept[name]
+
+
+@eqx.filter_jit
+def _off_centre_error(key, clouds, scale, vectors):
+    split, make, train = jax.random.split(key, 3)
+    order = jax.random.permutation(split, len(clouds.points))
+    known, new = order[scale.test :], order[: scale.test]
+    answer = off_centre(clouds.points, clouds.marked)
+    mean, spread = answer[known].mean(), answer[known].std()
+    graph_of = lambda rows: cloud_graph(  # noqa: E731
+        clouds.points[rows], clouds.marked[rows], clouds.neighbors[rows], clouds.directions[rows], vectors
+    )
+    dims = scale.dims if vectors else scale.scalar_dims
+    edges = scale.edge_dims if vectors else (scale.edge_dims[0] + 3 * scale.edge_dims[1], 0)
+    settings = {"edge_dims": edges, "num_layers": scale.layers, "dropout": 0.0, "with_residues": False}
+    model = QualityModel(make, *in_dims(graph_of(np.arange(1))), node_dims=dims, **settings)
+    wanted = (answer - mean) / spread
+    loss = lambda model, rows, key: jnp.mean((model(graph_of(known[rows])) - wanted[known[rows]]) ** 2)  # noqa: E731
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+    return jnp.mean((model(graph_of(new)) - wanted[new]) ** 2)

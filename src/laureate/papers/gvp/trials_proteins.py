@@ -1,0 +1,352 @@
+"""Real backbones: secondary structure, the quality of decoys, the design of sequences.
+
+Trials are called once a seed: what computes is compiled once for all seeds of an arm, graphs are made once a process.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from laureate.graphs import GVP, DesignModel, Graph, GVPNetwork, QualityModel, featurize_backbone, quality_loss
+from laureate.lab.claim import Settings
+from laureate.papers.gvp.trials import GATED, trained
+from laureate.problems.proteins import AMINO_ACIDS, gdt_ts, hinge_decoys
+
+__all__ = ["decoys", "design", "residue_labels"]
+
+
+class Stacked(NamedTuple):
+    """Chains padded to one length, features with a leading axis of chains; NumPy arrays.
+
+    nodes, edges: features [c, n, ...], [c, e, ...]. senders, receivers: [c, e]. mask: [c, n], what is no padding.
+    kept: which residues of each chain have a node.
+    """
+
+    nodes: tuple[np.ndarray, np.ndarray]
+    edges: tuple[np.ndarray, np.ndarray]
+    senders: np.ndarray
+    receivers: np.ndarray
+    node_mask: np.ndarray
+    edge_mask: np.ndarray
+    kept: tuple[np.ndarray, ...]
+
+
+def stack(chains: Any, neighbors: int) -> Stacked:
+    """Graphs of backbones, each padded to the longest and by one node at least, to which the padding's edges lead."""
+    found = [featurize_backbone(coords, num_neighbors=neighbors) for coords in chains]
+    graphs = [graph for graph, _ in found]
+    nodes, edges = max(graph.num_nodes for graph in graphs) + 1, max(graph.num_edges for graph in graphs)
+
+    def padded(leaves, size, value=0):
+        made = np.full((len(leaves), size, *np.shape(leaves[0])[1:]), value, np.asarray(leaves[0]).dtype)
+        for row, leaf in zip(made, leaves, strict=True):
+            row[: len(leaf)] = leaf
+        return made
+
+    each = lambda get, size, value=0: padded([get(graph) for graph in graphs], size, value)  # noqa: E731
+    return Stacked(
+        (each(lambda g: g.nodes[0], nodes), each(lambda g: g.nodes[1], nodes)),
+        (each(lambda g: g.edges[0], edges), each(lambda g: g.edges[1], edges)),
+        each(lambda g: g.senders, edges, nodes - 1),
+        each(lambda g: g.receivers, edges, nodes - 1),
+        each(lambda g: g.node_mask, nodes),
+        each(lambda g: g.edge_mask, edges),
+        tuple(report.residues for _, report in found),
+    )
+
+
+def joined(data: Stacked, rows: Array, arm: Settings) -> Graph:
+    """The graph of some chains side by side, as the arm sees it: all of it, no vectors, or no scalars."""
+    take = lambda leaf: leaf[rows]  # noqa: E731
+    flat = lambda leaf: leaf[rows].reshape(-1, *leaf.shape[2:])  # noqa: E731
+    size, number = data.node_mask.shape[1], len(rows)
+    shift = (jnp.arange(number) * size)[:, None]
+    own = jnp.broadcast_to(jnp.arange(number)[:, None], (number, size))
+    (s, v), (es, ev) = (jax.tree.map(flat, part) for part in (data.nodes, data.edges))
+    if arm.sees == "scalars":
+        v, ev = jnp.zeros_like(v), jnp.zeros_like(ev)
+    if arm.sees == "vectors":
+        s, es = jnp.zeros_like(s), jnp.zeros_like(es)
+    mask = flat(data.node_mask)
+    return Graph(
+        (s, v),
+        (es, ev),
+        (take(data.senders) + shift).reshape(-1),
+        (take(data.receivers) + shift).reshape(-1),
+        jnp.where(mask, own.reshape(-1), number),
+        mask,
+        flat(data.edge_mask),
+        number,
+    )
+
+
+class DenseLayer(eqx.Module):
+    """The ablation "MLP layer": in a GVP's place a dense layer on scalars and all components of vectors."""
+
+    weights: Array
+    bias: Array
+    vectors: int = eqx.field(static=True)
+    in_dims: tuple[int, int] = eqx.field(static=True)
+    active: bool = eqx.field(static=True)
+
+    def __init__(self, key: Array, gvp: GVP):
+        (s, v), (t, u) = gvp.in_dims, gvp.out_dims
+        inputs = s + 3 * v
+        self.weights = jax.random.uniform(key, (t + 3 * u, inputs), minval=-1.0) / np.sqrt(inputs)
+        self.bias = jnp.zeros(t + 3 * u)
+        self.vectors, self.in_dims, self.active = u, (s, v), gvp.activation is not None
+
+    def __call__(self, scalars: Array, vectors: Array) -> tuple[Array, Array]:
+        """As a GVP's."""
+        flat = jnp.concatenate([scalars, vectors.reshape(*vectors.shape[:-2], -1)], -1)
+        out = flat @ self.weights.T + self.bias
+        out = jax.nn.relu(out) if self.active else out
+        cut = out.shape[-1] - 3 * self.vectors
+        return out[..., :cut], out[..., cut:].reshape(*out.shape[:-1], self.vectors, 3)
+
+    def of_parts(self, parts: Any) -> tuple[Array, Array]:
+        """As a GVP's."""
+        taken = [(s, v) if index is None else (s[index], v[index]) for (s, v), index in parts]
+        return self(jnp.concatenate([s for s, _ in taken], -1), jnp.concatenate([v for _, v in taken], -2))
+
+
+def changed(key: Array, model: Any, arm: Settings) -> Any:
+    """The model with every GVP replaced where the arm says so."""
+    if arm.layer != "dense":
+        return model
+    is_gvp = lambda node: isinstance(node, GVP)  # noqa: E731
+    leaves, structure = jax.tree.flatten(model, is_leaf=is_gvp)
+    keys = jax.random.split(key, len(leaves))
+    made = [DenseLayer(k, leaf) if is_gvp(leaf) else leaf for k, leaf in zip(keys, leaves, strict=True)]
+    return jax.tree.unflatten(structure, made)
+
+
+def sizes(arm: Settings, scale: Settings) -> dict[str, Any]:
+    """Settings of a network."""
+    how: dict[str, Any] = {"node_dims": scale.dims, "edge_dims": scale.edge_dims, "num_layers": scale.layers}
+    how |= GATED if arm.layer == "gated" else {}
+    return how | ({"map_vectors": False} if arm.layer == "no-map" else {})
+
+
+def divided(key: Array, count: int, test: int) -> tuple[np.ndarray, np.ndarray]:
+    """Chains to learn from and chains to be tested on."""
+    order = np.asarray(jax.random.permutation(key, count))
+    return order[test:], order[:test]
+
+
+class _Held:
+    """Something kept by what it is, not by what it equals."""
+
+    def __init__(self, thing: Any):
+        self.thing = thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self.thing is other.thing
+
+
+@cache
+def _graphs(held: _Held, neighbors: int) -> Stacked:
+    return stack(held.thing.chains, neighbors)
+
+
+def _per_residue(data: Stacked, values: Any) -> np.ndarray:
+    """[c, n], integers: of the residues that have a node; 0 for padding."""
+    made = np.zeros(data.node_mask.shape, np.int32)
+    for row, kept, given in zip(made, data.kept, values, strict=True):
+        row[: len(kept)] = np.asarray(given)[kept]
+    return made
+
+
+# --- secondary structure ----------------------------------------------------------------------------------------------
+
+
+def residue_labels(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """The share of residues of new chains whose label is found."""
+    split, learn = jax.random.split(key)
+    data = _graphs(_Held(problem), scale.neighbors)
+    labels = _per_residue(data, problem.labels)
+    known, new = divided(split, len(labels), scale.test)
+    mask = data.node_mask
+    if arm.model == "majority":
+        found = np.full(labels[new].shape, np.bincount(labels[known][mask[known]]).argmax())
+    elif arm.model == "trees":
+        found = _trees(data, labels, known, new, scale.window)
+    else:
+        classes = int(labels.max()) + 1
+        arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
+        found = np.asarray(_labelled(learn, arm, scale, classes, arrays, jnp.asarray(labels), known, new))
+    right = (found == labels[new]) & mask[new]
+    by_chain = right.sum(1) / mask[new].sum(1)
+    return {"accuracy": jnp.asarray(right.sum() / mask[new].sum()), "accuracy_by_chain": jnp.asarray(by_chain.mean())}
+
+
+def _trees(data: Stacked, labels: np.ndarray, known: np.ndarray, new: np.ndarray, window: int) -> np.ndarray:
+    """Boosted trees on the angles of a residue and of ``window`` residues on either side."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    angles, mask = data.nodes[0], data.node_mask
+    wide = np.pad(angles, ((0, 0), (window, window), (0, 0)))
+    length = angles.shape[1]
+    inputs = np.concatenate([wide[:, shift : shift + length] for shift in range(2 * window + 1)], -1)
+    trees = HistGradientBoostingClassifier(random_state=0)
+    trees.fit(inputs[known][mask[known]], labels[known][mask[known]])
+    found = np.zeros(labels[new].shape, np.int32)
+    found[mask[new]] = trees.predict(inputs[new][mask[new]])
+    return found
+
+
+@eqx.filter_jit
+def _labelled(key, arm, scale, classes, data, labels, known, new):
+    make, other, train = jax.random.split(key, 3)
+    graph = joined(data, known[:1], arm)
+    dims = tuple((part[0].shape[-1], part[1].shape[-2]) for part in (graph.nodes, graph.edges))
+    model = changed(other, GVPNetwork(make, *dims, (classes, 0), dropout=scale.dropout, **sizes(arm, scale)), arm)
+
+    def loss(model, rows, key):
+        rows = jnp.asarray(known)[rows]
+        graph = joined(data, rows, arm)
+        logits = jax.nn.log_softmax(model(graph, key)[0])
+        missed = -jnp.take_along_axis(logits, labels[rows].reshape(-1, 1), 1)[:, 0]
+        return jnp.sum(jnp.where(graph.node_mask, missed, 0.0)) / jnp.sum(graph.node_mask)
+
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+    answers = jax.lax.map(lambda row: model(joined(data, row[None], arm))[0].argmax(-1), jnp.asarray(new))
+    return answers
+
+
+# --- the quality of decoys --------------------------------------------------------------------------------------------
+
+
+@cache
+def _decoys(held: _Held, number: int, neighbors: int) -> tuple[Stacked, np.ndarray, np.ndarray]:
+    """Graphs of [chain × decoy], their quality [c, d], and contacts a residue [c, d]; the same for all seeds."""
+    rng = np.random.default_rng(0)
+    models, quality, contacts = [], [], []
+    for coords in held.thing.chains:
+        made = hinge_decoys(rng, coords, number)
+        alpha = made[:, :, 1]
+        models.extend(made)
+        quality.append(gdt_ts(alpha, coords[:, 1]))
+        apart = np.linalg.norm(alpha[:, :, None] - alpha[:, None], axis=-1)
+        far = np.abs(np.subtract.outer(np.arange(len(coords)), np.arange(len(coords)))) > 3
+        contacts.append(((apart < 8.0) & far).sum((1, 2)) / len(coords))
+    return stack(models, neighbors), np.asarray(quality), np.asarray(contacts)
+
+
+def decoys(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """Correlation of predicted and actual quality of decoys of new chains: within each chain, and over all."""
+    split, learn = jax.random.split(key)
+    data, quality, contacts = _decoys(_Held(problem), scale.decoys, scale.neighbors)
+    known, new = divided(split, len(quality), scale.test)
+    if arm.model == "mean":
+        found = np.full(quality[new].shape, quality[known].mean())
+    elif arm.model == "contacts":
+        slope, start = np.polyfit(contacts[known].reshape(-1), quality[known].reshape(-1), 1)
+        found = start + slope * contacts[new]
+    else:
+        residues = _per_residue(data, [chain for chain in problem.residues for _ in range(scale.decoys)])
+        arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
+        found = np.asarray(
+            _scored(learn, arm, scale, arrays, jnp.asarray(residues), jnp.asarray(quality, jnp.float32), known, new)
+        )
+    each = [_pearson(one, two) for one, two in zip(found, quality[new], strict=True)]
+    return {
+        "per_target": jnp.asarray(np.mean(each)),
+        "overall": jnp.asarray(_pearson(found.reshape(-1), quality[new].reshape(-1))),
+        "error": jnp.asarray(np.sqrt(np.mean((found - quality[new]) ** 2))),
+    }
+
+
+def _pearson(one: np.ndarray, two: np.ndarray) -> float:
+    """0 where one of them is constant."""
+    a, b = one - one.mean(), two - two.mean()
+    size = np.sqrt((a**2).sum() * (b**2).sum())
+    return float((a * b).sum() / size) if size > 1e-9 else 0.0
+
+
+@eqx.filter_jit
+def _scored(key, arm, scale, data, residues, quality, known, new):
+    make, other, train = jax.random.split(key, 3)
+    model = changed(other, QualityModel(make, dropout=scale.dropout, **sizes(arm, scale)), arm)
+    each = quality.shape[1]
+
+    def predicted(model, rows, key=None):
+        return model(joined(data, rows, arm), residues[rows].reshape(-1), key)
+
+    def loss(model, targets, key):
+        targets = jnp.asarray(known)[targets]
+        draw, drop = jax.random.split(key)
+        # Two different decoys of each target.
+        first = jax.random.randint(draw, targets.shape, 0, each)
+        second = (first + 1 + jax.random.randint(jax.random.fold_in(draw, 1), targets.shape, 0, each - 1)) % each
+        pair = jnp.stack([first, second], -1)
+        rows = (targets[:, None] * each + pair).reshape(-1)
+        return quality_loss(predicted(model, rows, drop).reshape(-1, 2), quality[targets[:, None], pair])
+
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+    rows = jnp.asarray(new)[:, None] * each + jnp.arange(each)
+    return jax.lax.map(lambda of_target: predicted(model, of_target), rows)
+
+
+# --- the design of sequences ------------------------------------------------------------------------------------------
+
+
+def design(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """How likely the real residues of new chains are given those before, and how often the likeliest is right."""
+    split, learn = jax.random.split(key)
+    data = _graphs(_Held(problem), scale.neighbors)
+    residues = _per_residue(data, problem.residues)
+    known, new = divided(split, len(residues), scale.test)
+    mask = data.node_mask
+    if arm.model == "unigram":
+        counts = 1.0 + np.bincount(residues[known][mask[known]], minlength=len(AMINO_ACIDS))
+        logits = np.broadcast_to(np.log(counts / counts.sum()), (*residues[new].shape, len(AMINO_ACIDS)))
+    else:
+        arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
+        logits = np.asarray(_designed(learn, arm, scale, arrays, jnp.asarray(residues), known, new))
+    chosen = np.take_along_axis(logits, residues[new][..., None], -1)[..., 0]
+    recovered = ((logits.argmax(-1) == residues[new]) & mask[new]).sum(1) / mask[new].sum(1)
+    missed = -chosen[mask[new]].mean()
+    return {
+        "nats": jnp.asarray(missed),
+        "perplexity": jnp.asarray(np.exp(missed)),
+        "recovery": jnp.asarray(np.median(recovered)),
+    }
+
+
+class Local(eqx.Module):
+    """Residues from the angles of their own place alone: no neighbours, no sequence."""
+
+    inner: eqx.nn.MLP
+
+    def __call__(self, graph: Graph, residues: Array, key: Array | None = None) -> Array:
+        """Logits."""
+        return jax.vmap(self.inner)(graph.nodes[0])
+
+
+@eqx.filter_jit
+def _designed(key, arm, scale, data, residues, known, new):
+    make, train = jax.random.split(key)
+    if arm.model == "local":
+        model = Local(eqx.nn.MLP(6, len(AMINO_ACIDS), 64, 2, key=make))
+    else:
+        model = DesignModel(make, dropout=scale.dropout, **sizes(arm, scale))
+
+    def loss(model, rows, key):
+        rows = jnp.asarray(known)[rows]
+        graph = joined(data, rows, arm)
+        found = residues[rows].reshape(-1)
+        missed = -jnp.take_along_axis(jax.nn.log_softmax(model(graph, found, key)), found[:, None], 1)[:, 0]
+        return jnp.sum(jnp.where(graph.node_mask, missed, 0.0)) / jnp.sum(graph.node_mask)
+
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+    of = lambda row: jax.nn.log_softmax(model(joined(data, row[None], arm), residues[row]))  # noqa: E731
+    return jax.lax.map(of, jnp.asarray(new))
