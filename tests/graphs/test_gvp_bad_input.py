@@ -34,7 +34,7 @@ REFUSED = {
         r"GVP.features must be of 4 scalars and 2 vectors; got \(3, 2\)",
     ),
     "no vectors": (
-        lambda: called(lambda: g.VectorLayerNorm(4), NODES[0], NODES[0]),
+        lambda: called(lambda: g.VectorLayerNorm(4), NODES[0], NODES[0][:2]),
         r"VectorLayerNorm.features.*shape is \[..., 0, 3\]",
     ),
     "dims": (lambda: g.GVP(KEY, 4, (3, 1)), r"GVP.in_dims must be two integers >= 0: scalars, vectors; got 4"),

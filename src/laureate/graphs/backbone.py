@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from laureate._core import require
 from laureate.layers import Graph, make_graph
@@ -56,7 +57,9 @@ def featurize_backbone(
     ([(12, 6), (12, 3, 3), (48, 32), (48, 1, 3)], 0)
     """
     owner = "featurize_backbone"
-    require(owner, "coords", "known numbers", coords, lambda c: not isinstance(c, jax.core.Tracer), "Not inside jit.")
+    traced = isinstance(coords, Tracer)
+    remedy = "Not inside jit: neighbours are looked for; `backbone_features` may be traced."
+    require(owner, "coords", "known numbers", type(coords).__name__, lambda _: not traced, remedy)
     coords = np.asarray(coords)
     remedy = f"Atoms in the order {ATOMS}, axes residue, atom, x-y-z; CA alone are not enough."
     fits = coords.ndim == 3 and coords.shape[1] in (3, 4) and coords.shape[2] == 3 and coords.dtype.kind in "fiu"

@@ -1,7 +1,9 @@
 """Vectors and point sets: what does a pose change, what can be learned, what does a gate add?"""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -190,7 +192,7 @@ def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dic
     )
 
     def drawn(key, number):
-        vectors = jax.random.ball(key, 3, shape=(number, 4))
+        vectors = jax.random.uniform(key, (number, 4, 3), minval=-1.0)
         a, b, c = vectors[:, 0], vectors[:, 1], vectors[:, 2]
         cross = jnp.cross(a, b)
         signed = (cross * c).sum(-1)
@@ -219,16 +221,11 @@ def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dic
 
 def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
     """The off-centre task for sets of several sizes: errors with vectors and without, and the gap between them."""
-    with_vectors, without = [], []
-    for number in scale.points:
-        clouds = _clouds(scale.clouds, number, scale.neighbors)
-        with_vectors.append(_off_centre_error(key, clouds, scale, True))
-        without.append(_off_centre_error(key, clouds, scale, False))
-    errors, scalar_errors = jnp.stack(with_vectors), jnp.stack(without)
-    sizes = jnp.log2(jnp.asarray(scale.points, jnp.float32))
+    data = _padded(scale.clouds, scale.points, scale.neighbors)
+    errors, scalar_errors = (_off_centre_errors(key, data, scale, vectors) for vectors in (True, False))
     return {
         "gap": scalar_errors - errors,
-        "doublings": sizes,
+        "doublings": jnp.log2(jnp.asarray(scale.points, jnp.float32)),
         "error": errors,
         "scalar_error": scalar_errors,
         "largest_gap": scalar_errors[-1] - errors[-1],
@@ -236,31 +233,61 @@ def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
     }
 
 
-_kept: dict[tuple[int, int, int], PointClouds] = {}
+class Padded(NamedTuple):
+    """Clouds of several sizes, padded to the largest, with a leading axis of sizes; ``real`` is no padding."""
+
+    points: Array
+    directions: Array
+    marked: Array
+    neighbors: Array
+    real: Array
+    answer: Array
 
 
-def _clouds(count: int, number: int, neighbors: int) -> PointClouds:
-    name = count, number, neighbors
-    if name not in _kept:
-        _kept[name] = PointClouds(*name)
-    return _kept[name]
+@cache
+def _padded(count: int, sizes: tuple[int, ...], neighbors: int) -> Padded:
+    """One program for all sizes: padding's edges lead from padding to itself."""
+    made, most = [PointClouds(count, number, neighbors) for number in sizes], max(sizes)
+    own = np.broadcast_to(np.arange(most)[:, None], (count, most, neighbors))
+
+    def wide(part, clouds):
+        values = np.asarray(getattr(clouds, part))
+        found = own.copy() if part == "neighbors" else np.zeros((count, most, *values.shape[2:]), values.dtype)
+        found[:, : values.shape[1]] = values
+        return found
+
+    parts = ("points", "directions", "marked", "neighbors")
+    stacked = [jnp.asarray(np.stack([wide(part, clouds) for clouds in made])) for part in parts]
+    real = jnp.asarray(np.stack([np.arange(most) < number for number in sizes]))
+    answers = np.stack([np.asarray(off_centre(clouds.points, clouds.marked)) for clouds in made])
+    standard = (answers - answers.mean(1, keepdims=True)) / answers.std(1, keepdims=True)
+    return Padded(*stacked, real, jnp.asarray(standard))
 
 
 @eqx.filter_jit
-def _off_centre_error(key, clouds, scale, vectors):
+def _off_centre_errors(key, data, scale, vectors):
     split, make, train = jax.random.split(key, 3)
-    order = jax.random.permutation(split, len(clouds.points))
+    order = jax.random.permutation(split, data.points.shape[1])
     known, new = order[scale.test :], order[: scale.test]
-    answer = off_centre(clouds.points, clouds.marked)
-    mean, spread = answer[known].mean(), answer[known].std()
-    graph_of = lambda rows: cloud_graph(  # noqa: E731
-        clouds.points[rows], clouds.marked[rows], clouds.neighbors[rows], clouds.directions[rows], vectors
-    )
     dims = scale.dims if vectors else scale.scalar_dims
     edges = scale.edge_dims if vectors else (scale.edge_dims[0] + 3 * scale.edge_dims[1], 0)
     settings = {"edge_dims": edges, "num_layers": scale.layers, "dropout": 0.0, "with_residues": False}
-    model = QualityModel(make, *in_dims(graph_of(np.arange(1))), node_dims=dims, **settings)
-    wanted = (answer - mean) / spread
-    loss = lambda model, rows, key: jnp.mean((model(graph_of(known[rows])) - wanted[known[rows]]) ** 2)  # noqa: E731
-    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-    return jnp.mean((model(graph_of(new)) - wanted[new]) ** 2)
+
+    def of_size(data):
+        def graph_of(rows):
+            given = (part[rows] for part in (data.points, data.marked, data.neighbors, data.directions))
+            graph = cloud_graph(*given, vectors)
+            real = jnp.tile(data.real, len(rows))
+            return replace(
+                graph,
+                graph_of=jnp.where(real, graph.graph_of, graph.num_graphs),
+                node_mask=real,
+                edge_mask=real[graph.receivers],
+            )
+
+        model = QualityModel(make, *in_dims(graph_of(np.arange(1))), node_dims=dims, **settings)
+        loss = lambda model, rows, key: jnp.mean((model(graph_of(known[rows])) - data.answer[known[rows]]) ** 2)  # noqa: E731
+        model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
+        return jnp.mean((model(graph_of(new)) - data.answer[new]) ** 2)
+
+    return jax.lax.map(of_size, data)
