@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
 __all__ = ["GATE", "INVARIANTS", "PILOTS", "POSE", "TREND"]
 
@@ -389,6 +389,7 @@ TREND = Experiment(
             reported="0.665 at 100 points",
         ),
     ),
+    guards=(Guard("effective", "learned", low=0.1, claims=("points-trend",)),),
     curves=(
         Curve(
             "error",
@@ -402,7 +403,7 @@ TREND = Experiment(
     deviations=(
         "12 to 48 points and 700 sets instead of 100 and 20,000, a few seconds of training, a scalar network with the "
         "products of directions on its edges and 24 channels for 16 + 4 × 3. Both may be far from trained: 1 is the "
-        "error of the mean, and a gap between two networks that have learned nothing is no gap.",
+        "error of the mean. Where neither explains a tenth of the variance at the most points, the claim is held back.",
         TRAINING,
         PILOTS,
         "Not at smoke: it takes too long.",

@@ -230,6 +230,7 @@ def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
         "scalar_error": scalar_errors,
         "largest_gap": scalar_errors[-1] - errors[-1],
         "largest_error": errors[-1],
+        "learned": 1 - jnp.minimum(errors[-1], scalar_errors[-1]),
     }
 
 
