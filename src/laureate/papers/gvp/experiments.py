@@ -62,7 +62,7 @@ POSE = Experiment(
         "desk": Scale(
             10,
             block=5,
-            cost=30.0,
+            cost=20.0,
             problem={"num_clouds": 1200, "num_points": 12, "num_neighbors": 11, "stretch": 1.6},
             test=200,
             steps=400,
@@ -177,7 +177,7 @@ GATE = Experiment(
         "desk": Scale(
             10,
             block=5,
-            cost=35.0,
+            cost=25.0,
             problem={"num_clouds": 1200, "num_points": 12, "num_neighbors": 11},
             test=200,
             steps=400,
@@ -336,7 +336,7 @@ TREND = Experiment(
         "desk": Scale(
             10,
             block=5,
-            cost=55.0,
+            cost=45.0,
             points=(12, 24, 48),
             clouds=800,
             neighbors=6,

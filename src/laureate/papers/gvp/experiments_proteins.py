@@ -57,7 +57,7 @@ SECONDARY = Experiment(
         other_arm("trees", "boosted trees on angles of ±3 residues"),
         other_arm("majority", "the most frequent state"),
     ),
-    scales=scales({"window": 3}, {"window": 3, "steps": 150, "neighbors": 8}, {"window": 3, "steps": 4000}, 10, 60.0),
+    scales=scales({"window": 3}, {"window": 3, "steps": 150, "neighbors": 8}, {"window": 3, "steps": 4000}, 10, 55.0),
     claims=(
         Claim(
             "secondary-structure",
@@ -110,7 +110,7 @@ DECOYS = Experiment(
         other_arm("mean", "the mean"),
     ),
     scales=scales(
-        {"decoys": 4}, {"decoys": 10, "steps": 150, "neighbors": 8}, {"decoys": 40, "steps": 15000}, 10, 50.0, SHORT
+        {"decoys": 4}, {"decoys": 10, "steps": 150, "neighbors": 8}, {"decoys": 40, "steps": 15000}, 10, 45.0, SHORT
     ),
     claims=(
         Claim(
@@ -163,7 +163,7 @@ DESIGN = Experiment(
         other_arm("local", "a perceptron on a residue's own angles"),
         other_arm("unigram", "frequencies of amino acids"),
     ),
-    scales=scales({}, {"steps": 150, "neighbors": 8}, {"steps": 4000}, 10, 40.0),
+    scales=scales({}, {"steps": 150, "neighbors": 8}, {"steps": 4000}, 10, 35.0),
     claims=(
         Claim(
             "design",
@@ -206,7 +206,7 @@ ABLATIONS = Experiment(
         other_arm("mean", "the mean"),
     ),
     scales=scales(
-        {"decoys": 4}, {"decoys": 10, "steps": 150, "neighbors": 8}, {"decoys": 40, "steps": 15000}, 3, 45.0, SHORT
+        {"decoys": 4}, {"decoys": 10, "steps": 150, "neighbors": 8}, {"decoys": 40, "steps": 15000}, 3, 40.0, SHORT
     ),
     claims=(
         Claim(
