@@ -32,12 +32,12 @@ def test_points_keep_their_distance_and_have_formulas():
 
 def test_the_pose_changes_the_raw_network_alone():
     problem = PointClouds(30, 6, 3, stretch=1.6)
-    scale = {"test": 10, "steps": 5, "batch": 4, "width": 8, "rate": 0.01} | SMALL
+    scale = {"test": 10, "steps": 60, "batch": 8, "width": 8, "rate": 0.03} | SMALL
     found = {
         name: run(trials.pose, {"model": name, "augmented": False}, problem, scale) for name in ("gvp", "raw", "mean")
     }
     assert found["gvp"]["pose_gap"].max() < 1e-3
-    assert found["raw"]["pose_gap"].min() > 1e-3
+    assert found["raw"]["pose_gap"].min() > 30 * found["gvp"]["pose_gap"].max()
     np.testing.assert_allclose(found["mean"]["error"], found["mean"]["moved_error"])
     assert (found["gvp"]["error"] != found["mean"]["error"]).all()
 
