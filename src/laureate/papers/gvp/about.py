@@ -1,8 +1,9 @@
 """Jing et al. (ICLR 2021): vectors beside scalars in graph networks for protein structure."""
 
 from laureate.lab.claim import Paper
-from laureate.papers.gvp.experiments import GATE, INVARIANTS, POSE, TREND
+from laureate.papers.gvp.experiments import GATE, INVARIANTS, POSE
 from laureate.papers.gvp.experiments_proteins import ABLATIONS, DECOYS, DESIGN, SECONDARY
+from laureate.papers.gvp.experiments_trend import TREND
 
 __all__ = ["PAPER"]
 
