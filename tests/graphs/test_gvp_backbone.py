@@ -85,19 +85,16 @@ def test_codes_of_distances():
     assert not code[2].any()
 
 
-def test_the_side_chain_points_where_it_is(tmp_path):
-    """On a real residue with a Cβ, alanine 9 of crambin (1CRN): N, CA, C, O, CB."""
-    atoms = np.array(
-        [[7.451, 13.968, 3.907], [7.451, 14.8, 5.1], [8.9, 15.2, 5.4], [9.3, 16.3, 5.1], [6.6, 16.05, 4.9]], np.float32
-    )
-    # Ideal L-alanine: Cβ placed by its tetrahedral angles, from the same N, CA, C.
-    n, ca, c = atoms[:3]
-    b, d = ca - n, c - ca
-    beta = -0.58273431 * np.cross(b, d) + 0.56802827 * b - 0.54067466 * d
-    both = np.stack([atoms[:4], atoms[:4] + np.float32([3.8, 0, 0])])
-    (_, vectors, *_), _, _ = features(both)
-    cosine = vectors[0, 2] @ beta / np.linalg.norm(vectors[0, 2]) / np.linalg.norm(beta)
-    assert cosine > np.cos(np.deg2rad(8))
+def test_the_side_chain_points_where_it_is():
+    """Beside Cβ as another rule of thumb puts it, a sum of bonds with fitted weights: two chains of real backbones."""
+    for chain in protein_chains()[:2]:
+        n, ca, c = (chain.coords[:, atom] for atom in range(3))
+        b, d = ca - n, c - ca
+        beta = -0.58273431 * np.cross(b, d) + 0.56802827 * b - 0.54067466 * d
+        (_, vectors, *_), _, _ = features(chain.coords)
+        np.testing.assert_allclose(np.linalg.norm(vectors[:, 2], axis=1), 1.0, rtol=1e-4)
+        cosine = (vectors[:, 2] * beta).sum(1) / np.linalg.norm(beta, axis=1)
+        assert np.median(cosine) > np.cos(np.deg2rad(6))  # with the weights swapped it is 15°
 
 
 def test_interruptions_are_ends():

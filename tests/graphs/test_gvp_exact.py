@@ -143,6 +143,22 @@ def test_special_cases():
     assert np.isfinite(slope).all()
 
 
+def test_half_precision_has_finite_gradients_at_zero_vectors():
+    """1e-8 is 0 in float16: lengths are summed in float32."""
+    half = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float16) if eqx.is_array(leaf) else leaf, tree)  # noqa: E731
+
+    @jax.jit
+    def found(scalars, vectors):
+        gvp, norm = half((GVP(KEY, (3, 2), (3, 2)), VectorLayerNorm(3)))
+        out = gvp(*norm(scalars, vectors))
+        slope = jax.grad(lambda v: sum(jnp.sum(part) for part in gvp(*norm(scalars, v))))(vectors)
+        return (*out, slope)
+
+    for zero in (1.0, 0.0):
+        parts = found(jnp.ones((2, 3), jnp.float16), zero * jnp.ones((2, 2, 3), jnp.float16))
+        assert all(part.dtype == jnp.float16 and np.isfinite(part).all() for part in parts)
+
+
 def test_dropout_drops_whole_vectors_and_keeps_the_mean():
     drop = VectorDropout(0.25)
     scalars, vectors = jax.jit(lambda: drop(KEY, jnp.ones((2000, 4)), jnp.ones((2000, 4, 3))))()
@@ -191,6 +207,8 @@ def test_samples_have_the_probability_that_the_model_gives_them(design):
     assert len(np.unique(drawn[:, :9])) > 3
     greedy = [np.asarray(sampled(model, jax.random.key(seed), jnp.asarray(1e-6))[0][:, :9]) for seed in (0, 1)]
     assert (greedy[0] == greedy[1]).all()  # at no temperature chance has no say
+    short = eqx.filter_eval_shape(lambda model: model.sample(KEY, padded, 3, 1.0, num_incoming=2), model)
+    assert short[1].shape == told.shape
     with pytest.raises(ValueError, match=r"DesignModel.num_incoming must be >= 4, the largest in-degree; got 2"):
         model.sample(KEY, graph, num_incoming=2)
 

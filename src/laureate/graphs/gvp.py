@@ -161,12 +161,14 @@ class VectorLayerNorm(eqx.Module):
         """The same shapes."""
         check_features("VectorLayerNorm", (scalars, vectors), (len(self.scale), vectors.shape[-2]))
         if scalars.shape[-1]:
-            centred = scalars - scalars.mean(-1, keepdims=True)
+            wide = _wide(scalars)
+            centred = wide - wide.mean(-1, keepdims=True)
             variance = jnp.mean(centred**2, -1, keepdims=True)
-            scalars = centred * jax.lax.rsqrt(variance + 1e-5) * self.scale + self.shift
+            normed = centred * jax.lax.rsqrt(variance + 1e-5) * self.scale + self.shift
+            scalars = normed.astype(jnp.result_type(scalars, self.scale))
         if vectors.shape[-2]:
-            square = jnp.mean(jnp.maximum(jnp.sum(vectors**2, -1), SMALLEST), -1)
-            vectors = vectors * jax.lax.rsqrt(square)[..., None, None]
+            square = jnp.mean(jnp.maximum(jnp.sum(_wide(vectors) ** 2, -1), SMALLEST), -1)
+            vectors = (vectors * jax.lax.rsqrt(square)[..., None, None]).astype(vectors.dtype)
         return scalars, vectors
 
 
@@ -210,7 +212,13 @@ def rotate(features: Features, matrix: Any) -> Features:
 
 def safe_norm(vectors: Float[Array, "*b 3"]) -> Float[Array, "*b"]:
     """√max(Σ v², 1e-8): finite, and of gradient 0 at the zero vector."""
-    return jnp.sqrt(jnp.maximum(jnp.sum(vectors**2, -1), SMALLEST))
+    squares = jnp.sum(_wide(vectors) ** 2, -1)
+    return jnp.sqrt(jnp.maximum(squares, SMALLEST)).astype(vectors.dtype)
+
+
+def _wide(values: Array) -> Array:
+    """In float32 at least: half precision has no 1e-8."""
+    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
 
 
 def check_features(owner: str, features: Any, dims: Dims) -> None:

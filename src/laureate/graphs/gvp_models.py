@@ -155,7 +155,7 @@ class DesignModel(eqx.Module):
     node_in, edge_in: those of `featurize_backbone` unless named.
     node_dims, edge_dims: numbers of scalars and vectors inside.
     num_layers: of the encoder and of the decoder, >= 1. dropout: rate, in [0, 1).
-    Further settings are those of `GVPConvLayer` and `GVP`.
+    num_message, num_feedforward: as for `GVPConvLayer`. Further settings are those of `GVP`.
 
     >>> from laureate.graphs import featurize_backbone
     >>> coords = np.random.default_rng(0).normal(size=(9, 4, 3)) + 3 * np.arange(9)[:, None, None]
@@ -237,7 +237,8 @@ class DesignModel(eqx.Module):
         """Residues, and their log-probabilities given those before (at temperature 1, whatever they were drawn at).
 
         num_samples: >= 1. temperature: > 0; the logits are divided by it.
-        num_incoming: the largest number of edges that lead to a node; needed only inside jit.
+        num_incoming: the largest number of edges that lead to a node; needed only inside jit. Where it is too small
+            the log-probabilities are nan.
 
         Each residue costs the messages of its own edges, for what the layers made of earlier nodes is kept.
         """
@@ -246,7 +247,8 @@ class DesignModel(eqx.Module):
         edges_to, there = _incoming(graph, num_incoming)
         encoded = self.encode(graph)
         one = lambda key: self._sample_one(key, encoded, edges_to, there, temperature)  # noqa: E731
-        return jax.vmap(one)(jax.random.split(key, num_samples))
+        residues, told = jax.vmap(one)(jax.random.split(key, num_samples))
+        return residues, jnp.where(there.sum() == graph.edge_mask.sum(), told, jnp.nan)
 
     def _sample_one(self, key, encoded, edges_to, there, temperature):
         noise = jax.random.gumbel(key, (encoded.num_nodes, RESIDUES))
@@ -313,7 +315,8 @@ def _checked_residues(owner: str, residues: Any, graph: Graph) -> Int[Array, " n
     if not isinstance(residues, Tracer):
         found = np.asarray(residues)
         outside = found if found.dtype.kind not in "iu" else found[(found < 0) | (found >= RESIDUES)]
-        require(owner, "residues", rule, outside[:5].tolist(), lambda bad: not bad)
+        remedy = "Leave out residues without a letter (-1), or say which they resemble."
+        require(owner, "residues", rule, outside[:5].tolist(), lambda bad: not bad, remedy)
     return jnp.asarray(residues)
 
 

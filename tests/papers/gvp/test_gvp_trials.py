@@ -11,8 +11,9 @@ from laureate.problems.points import PointClouds, off_centre, perimeter, to_mark
 from laureate.problems.proteins import Backbones
 
 SMALL = {"dims": (4, 2), "edge_dims": (4, 1), "layers": 1}
-FEW = Backbones("made", 5, 12)
-PLAIN = {"sees": "all", "layer": "gvp"}
+FEW = Backbones("made", 6, 12)
+PLAIN = {"layer": "gvp", "scalars": 1.0, "vectors": 1.0}
+RATES = (0.001, 0.03)
 
 
 def test_points_keep_their_distance_and_have_formulas():
@@ -32,7 +33,7 @@ def test_points_keep_their_distance_and_have_formulas():
 
 def test_the_pose_changes_the_raw_network_alone():
     problem = PointClouds(30, 6, 3, stretch=1.6)
-    scale = {"test": 10, "steps": 60, "batch": 8, "width": 8, "rate": 0.03} | SMALL
+    scale = {"test": 10, "steps": 60, "batch": 8, "width": 8, "rates": RATES} | SMALL
     found = {
         name: run(trials.pose, {"model": name, "augmented": False}, problem, scale) for name in ("gvp", "raw", "mean")
     }
@@ -53,7 +54,7 @@ def test_half_of_the_turns_are_reflections(seed):
 
 def test_a_graph_of_chains_is_that_of_each():
     data = trials_proteins.stack(FEW.chains, 4)
-    graph = trials_proteins.joined(data, np.array([3, 1]), Settings(sees="all"))
+    graph = trials_proteins.joined(data, np.array([3, 1]), np.ones(2))
     assert graph.num_graphs == 2
     size = data.node_mask.shape[1]
     for place, chain in enumerate((3, 1)):
@@ -64,7 +65,7 @@ def test_a_graph_of_chains_is_that_of_each():
         np.testing.assert_allclose(graph.edges[1][edges], alone.edges[1])
         assert (np.asarray(graph.senders[edges]) == np.asarray(alone.senders) + place * size).all()
     assert int(graph.node_mask.sum()) == 24
-    blind = trials_proteins.joined(data, np.array([3, 1]), Settings(sees="scalars"))
+    blind = trials_proteins.joined(data, np.array([3, 1]), np.array([1.0, 0.0]))
     assert not np.any(blind.nodes[1])
     assert np.any(blind.nodes[0])
 
@@ -72,11 +73,11 @@ def test_a_graph_of_chains_is_that_of_each():
 def test_trivial_arms_and_baselines():
     import jax
 
-    scale = Settings(neighbors=4, test=2, window=1, decoys=5, steps=1, batch=2)
+    scale = Settings(neighbors=4, test=2, window=1, decoys=5, steps=1, batch=2, tree_rates=(0.1, 0.3))
     key = jax.random.key(0)
     most = trials_proteins.residue_labels(key, Settings(model="majority", **PLAIN), FEW, scale)
-    known, new = trials_proteins.divided(jax.random.split(key)[0], 5, 2)
-    assert sorted([*known, *new]) == [0, 1, 2, 3, 4]
+    known, valid, new = (np.asarray(part) for part in trials.divided(jax.random.split(key)[0], 6, 2))
+    assert sorted([*known, *valid, *new]) == [0, 1, 2, 3, 4, 5]
     first = np.concatenate([FEW.labels[i] for i in known])
     rest = np.concatenate([FEW.labels[i] for i in new])
     np.testing.assert_allclose(most["accuracy"], (rest == np.bincount(first).argmax()).mean(), rtol=1e-6)
@@ -99,7 +100,7 @@ def test_the_dense_ablation_replaces_every_gvp():
 
     def made():
         model = QualityModel(jax.random.key(0), node_dims=(4, 2), num_layers=1)
-        return trials_proteins.changed(jax.random.key(1), model, Settings(layer="dense"))
+        return trials_proteins.changed(jax.random.key(1), model, "dense")
 
     model = eqx.filter_eval_shape(made)
     kinds = [

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from laureate.lab.claim import Arm, Claim, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 
-__all__ = ["GATE", "INVARIANTS", "PILOTS", "POSE", "TRAINING", "TRIALS"]
+__all__ = ["GATE", "INVARIANTS", "MANY_RATES", "PILOTS", "POSE", "RATES", "TRAINING", "TRIALS", "TWO_RATES"]
 
 TRIALS = "laureate.papers.gvp.trials"
 CLOUDS = "laureate.problems.points:PointClouds"
@@ -15,13 +15,14 @@ PILOTS = (
     "secondary structure: 0.907 to 0.910, without vectors 0.912 to 0.914, boosted trees 0.886). They were longer "
     "trainings of wider networks. Of this code no result was seen, only seconds."
 )
+RATES, MANY_RATES, TWO_RATES = (0.0005, 0.002, 0.008, 0.032), (0.0001, 0.0003, 0.001, 0.003, 0.01), (0.001, 0.004)
 TRAINING = (
-    "All networks of an experiment have the same number of steps, the same batches and the same rate of Adam, 0.001 "
-    "falling to 0 as a cosine; none was tuned."
+    "Every network has the same steps and batches, and Adam at the best of four rates, 0.0005 to 0.032, each falling "
+    "to 0 as a cosine. The rate is chosen anew in every seed, by examples that are neither learned from nor tested on."
 )
-NET: dict[str, Any] = {"dims": (16, 4), "edge_dims": (16, 1), "layers": 1}
-LEAST: dict[str, Any] = {"dims": (4, 2), "edge_dims": (4, 1), "layers": 1}
-WHOLE: dict[str, Any] = {"dims": (100, 16), "edge_dims": (32, 1), "layers": 3}
+NET: dict[str, Any] = {"dims": (16, 4), "edge_dims": (16, 1), "layers": 1, "rates": RATES}
+LEAST: dict[str, Any] = {"dims": (4, 2), "edge_dims": (4, 1), "layers": 1, "rates": TWO_RATES}
+WHOLE: dict[str, Any] = {"dims": (100, 16), "edge_dims": (32, 1), "layers": 3, "rates": MANY_RATES}
 
 POSE = Experiment(
     "pose",
@@ -38,13 +39,12 @@ POSE = Experiment(
         "tiny": Scale(
             2,
             block=2,
-            problem={"num_clouds": 20, "num_points": 6, "num_neighbors": 3, "stretch": 1.6},
+            problem={"num_clouds": 24, "num_points": 6, "num_neighbors": 3, "stretch": 1.6},
             compilation="lightest",
             test=8,
             steps=3,
             batch=4,
             width=8,
-            rate=0.001,
             **LEAST,
         ),
         "smoke": Scale(
@@ -56,7 +56,6 @@ POSE = Experiment(
             steps=120,
             batch=16,
             width=64,
-            rate=0.001,
             **NET,
         ),
         "desk": Scale(
@@ -68,7 +67,6 @@ POSE = Experiment(
             steps=400,
             batch=16,
             width=64,
-            rate=0.001,
             **NET,
         ),
         "full": Scale(
@@ -80,7 +78,6 @@ POSE = Experiment(
             steps=30000,
             batch=32,
             width=256,
-            rate=0.001,
             **WHOLE,
         ),
     },
@@ -130,9 +127,10 @@ POSE = Experiment(
             source="our own question: would augmentation do?",
         ),
     ),
+    guards=(Guard("grid", "rate", grid="rates", claims=("pose-baseline", "pose-moved", "pose-augmented")),),
     deviations=(
-        "Point sets (distance of three marked points' centre from that of all), stretched so that all stand in one "
-        "pose; on round clouds every pose is as good as another. Every point sees every other, in one layer.",
+        "Made point sets (distance of three marked points' centre from that of all), stretched so that all stand in "
+        "one pose; on round clouds every pose is as good as another. Every point sees every other, in one layer.",
         TRAINING,
         PILOTS,
     ),
@@ -153,13 +151,12 @@ GATE = Experiment(
         "tiny": Scale(
             2,
             block=2,
-            problem={"num_clouds": 20, "num_points": 5, "num_neighbors": 4},
+            problem={"num_clouds": 24, "num_points": 5, "num_neighbors": 4},
             compilation="lightest",
             test=8,
             steps=3,
             batch=4,
             width=8,
-            rate=0.001,
             **LEAST,
         ),
         "smoke": Scale(
@@ -171,7 +168,6 @@ GATE = Experiment(
             steps=120,
             batch=16,
             width=64,
-            rate=0.003,
             **NET,
         ),
         "desk": Scale(
@@ -183,7 +179,6 @@ GATE = Experiment(
             steps=400,
             batch=16,
             width=64,
-            rate=0.003,
             **NET,
         ),
         "full": Scale(
@@ -195,19 +190,18 @@ GATE = Experiment(
             steps=20000,
             batch=32,
             width=256,
-            rate=0.001,
             **WHOLE,
         ),
     },
     claims=(
         Claim(
             "gate",
-            "where lengths must scale directions, the gated network's squared error is less than a third of the "
+            "where lengths must scale directions, the gated network's squared error is less than a tenth of the "
             "original one's.",
             metric="log10_error",
             method="gated",
             baseline="original",
-            margin=0.5,
+            margin=1.0,
             trivial="zero",
             unit="log10 of the squared error, of the targets' mean square",
             role="extension",
@@ -225,11 +219,12 @@ GATE = Experiment(
             source="our own question",
         ),
     ),
+    guards=(Guard("grid", "rate", grid="rates", claims=("gate", "gate-raw")),),
     deviations=(
         "The task is ours: from each point of a small set to the centre of three marked ones; every point sees every "
-        "other, edges tell length and direction. The note's pilot asked for a factor of ten after ten times the "
-        "training; a factor of three (0.5 in log10) is asked here.",
-        "All arms: the same steps and batches, Adam at 0.003 (full 0.001) falling to 0 as a cosine; none was tuned.",
+        "other, edges tell length and direction. A factor of ten (1 in log10) is what the note's pilot found after ten "
+        "times the training.",
+        TRAINING,
         PILOTS,
     ),
 )
@@ -247,10 +242,10 @@ INVARIANTS = Experiment(
         Arm("mean", "the mean", target="mean", **FITTED),
     ),
     scales={
-        "tiny": Scale(2, block=2, compilation="lightest", test=50, steps=3, batch=8, width=8, rate=0.003),
-        "smoke": Scale(10, block=10, cost=8.0, test=2000, steps=800, batch=64, width=32, rate=0.003),
-        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=3000, batch=128, width=48, rate=0.003),
-        "full": Scale(20, block=10, cost=2000.0, test=20000, steps=50000, batch=512, width=128, rate=0.001),
+        "tiny": Scale(2, block=2, compilation="lightest", test=50, steps=3, batch=8, width=8, rates=TWO_RATES),
+        "smoke": Scale(10, block=10, cost=8.0, test=2000, steps=800, batch=64, width=32, rates=RATES),
+        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=3000, batch=128, width=48, rates=RATES),
+        "full": Scale(20, block=10, cost=2000.0, test=20000, steps=50000, batch=512, width=128, rates=MANY_RATES),
     },
     claims=(
         Claim(
@@ -264,7 +259,7 @@ INVARIANTS = Experiment(
             unit="R², mean of both",
             role="stand-in",
             trivial="mean",
-            source="theorem 1: any continuous invariant function can be approximated",
+            source="the theorem of universal approximation: any continuous invariant of vectors",
         ),
         Claim(
             "invariants-width",
@@ -302,10 +297,11 @@ INVARIANTS = Experiment(
             source="our own question: what chiral users must do",
         ),
     ),
+    guards=(Guard("grid", "rate", grid="rates", claims=("invariants", "invariants-width", "signed-volume-cross")),),
     deviations=(
         "Four vectors, uniform in a cube, drawn anew in every step; area and volume are of the first two, three. The "
-        "theorem speaks of approximation, not of training: failing here would not contradict it. Adam at 0.003 falling "
-        "to 0 as a cosine, not tuned.",
+        "theorem speaks of approximation, not of training: failing here would not contradict it.",
+        TRAINING,
         PILOTS,
     ),
     over="data sets",

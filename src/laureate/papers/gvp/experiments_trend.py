@@ -3,7 +3,7 @@
 from typing import Any
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
-from laureate.papers.gvp.experiments import PILOTS, TRAINING, TRIALS
+from laureate.papers.gvp.experiments import MANY_RATES, PILOTS, RATES, TRAINING, TRIALS, TWO_RATES
 
 __all__ = ["TREND"]
 
@@ -18,12 +18,12 @@ TREND = Experiment(
             2,
             block=2,
             points=(6, 8),
-            clouds=20,
+            clouds=24,
             neighbors=3,
             test=8,
             steps=2,
             batch=4,
-            rate=0.001,
+            rates=TWO_RATES,
             dims=(4, 2),
             scalar_dims=(6, 0),
             edge_dims=(4, 1),
@@ -39,7 +39,7 @@ TREND = Experiment(
             test=100,
             steps=150,
             batch=8,
-            rate=0.001,
+            rates=RATES,
             **SIZES,
         ),
         "full": Scale(
@@ -52,7 +52,7 @@ TREND = Experiment(
             test=2000,
             steps=30000,
             batch=32,
-            rate=0.001,
+            rates=MANY_RATES,
             dims=(32, 8),
             scalar_dims=(56, 0),
             edge_dims=(32, 1),
@@ -85,7 +85,11 @@ TREND = Experiment(
             reported="0.665 at 100 points",
         ),
     ),
-    guards=(Guard("effective", "learned", low=0.1, claims=("points-trend",)),),
+    guards=(
+        Guard("effective", "learned", low=0.1, claims=("points-trend",)),
+        Guard("grid", "rate", grid="rates", claims=("points-trend",)),
+        Guard("grid", "scalar_rate", grid="rates", claims=("points-trend",)),
+    ),
     curves=(
         Curve(
             "error",
@@ -97,7 +101,7 @@ TREND = Experiment(
         Curve("scalar_error", "doublings", "The same without vectors", "log2 of the points", "squared error"),
     ),
     deviations=(
-        "12 to 48 points and 700 sets instead of 100 and 20,000, a few seconds of training, a scalar network with the "
+        "12 to 48 points and 600 sets instead of 100 and 20,000, a few seconds of training, a scalar network with the "
         "products of directions on its edges and 24 channels for 16 + 4 × 3. Both may be far from trained: 1 is the "
         "error of the mean. Where neither explains a tenth of the variance at the most points, the claim is held back.",
         TRAINING,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,6 +20,8 @@ from laureate.problems.points import PointClouds, off_centre, to_marked
 __all__ = ["gate", "invariants", "pose", "trend"]
 
 RADIAL = 16
+# What is compiled once and called for every seed: a third of XLA's time to compile, a tenth more to run.
+LIGHT = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 GATED: dict[str, Any] = {"gated": True, "activations": (jax.nn.relu, None)}
 
 
@@ -38,6 +40,20 @@ def trained(key: Array, model: Any, loss: Callable, count: int, steps: int, batc
 
     (arrays, _), _ = repeat(step, (arrays, optimiser.init(arrays)), 0, steps)
     return eqx.combine(arrays, rest)
+
+
+def tuned(fit: Callable[[Array], tuple[Array, Any]], rates: Any) -> tuple[Any, Array]:
+    """What ``fit(rate) -> (error on validation, found)`` found with the rate of the least error, and that rate."""
+    rates = jnp.asarray(rates)
+    missed, found = jax.lax.map(fit, rates)  # one after the other: the step is compiled once
+    best = jnp.argmin(jnp.where(jnp.isfinite(missed), missed, jnp.inf))
+    return jax.tree.map(lambda leaf: leaf[best], found), rates[best]
+
+
+def divided(key: Array, count: int, test: int) -> tuple[Array, Array, Array]:
+    """Rows to learn from, ``test`` to choose the rate with, and ``test`` to be tested on."""
+    order = jax.random.permutation(key, count)
+    return order[2 * test :], order[test : 2 * test], order[:test]
 
 
 def orthogonal(key: Array, count: int) -> Array:
@@ -102,37 +118,42 @@ class DeepSets(eqx.Module):
 def pose(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> dict[str, Array]:
     """Trained on clouds that all stand in one pose, tested in it and turned or mirrored at random."""
     split, make, train, move = jax.random.split(key, 4)
-    order = jax.random.permutation(split, len(problem.points))
-    known, new = order[scale.test :], order[: scale.test]
+    known, valid, new = divided(split, len(problem.points), scale.test)
     answer = off_centre(problem.points, problem.marked)
-    mean, spread = answer[known].mean(), answer[known].std()
+    answer = (answer - answer[known].mean()) / answer[known].std()
     if arm.model == "gvp":
         graph = cloud_graph(problem.points[:1], problem.marked[:1], problem.neighbors[:1], None, True)
         model = QualityModel(make, *in_dims(graph), node_dims=scale.dims, with_residues=False, **_small(scale))
     else:
         model = DeepSets(make, scale.width, 1)
 
-    def predicted(model, rows, turns):
+    def error(model, rows, turns):
         points = problem.points[rows] if turns is None else problem.points[rows] @ turns
         marked = problem.marked[rows]
         if arm.model == "gvp":
-            return model(cloud_graph(points, marked, problem.neighbors[rows], None, True))
-        return model(points, marked)
+            found = model(cloud_graph(points, marked, problem.neighbors[rows], None, True))
+        else:
+            found = model(points, marked)
+        return jnp.mean((found - answer[rows]) ** 2)
 
     def loss(model, rows, key):
-        turns = orthogonal(key, len(rows)) if arm.augmented else None
-        rows = known[rows]
-        return jnp.mean((predicted(model, rows, turns) - (answer[rows] - mean) / spread) ** 2)
+        return error(model, known[rows], orthogonal(key, len(rows)) if arm.augmented else None)
 
-    wanted = (answer[new] - mean) / spread
+    here, there = jax.random.split(move)
+    turns, others = orthogonal(here, scale.test), orthogonal(there, scale.test)
+
+    def fit(rate):
+        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+        # Who learned from turned clouds chooses by turned ones; nobody else knows of them.
+        chosen_by = error(fitted, valid, others if arm.augmented else None)
+        return chosen_by, (error(fitted, new, None), error(fitted, new, turns))
+
     if arm.model == "mean":
-        still = moved = jnp.mean(wanted**2)
-    else:
-        model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-        still = jnp.mean((predicted(model, new, None) - wanted) ** 2)
-        moved = jnp.mean((predicted(model, new, orthogonal(move, scale.test)) - wanted) ** 2)
+        still = moved = jnp.mean(answer[new] ** 2)
+        return {"error": still, "moved_error": moved}
+    (still, moved), rate = tuned(fit, scale.rates)
     ratio = jnp.log10(moved / still)
-    return {"error": still, "moved_error": moved, "log10_ratio": ratio, "pose_gap": jnp.abs(ratio)}
+    return {"error": still, "moved_error": moved, "log10_ratio": ratio, "pose_gap": jnp.abs(ratio), "rate": rate}
 
 
 def _small(scale: Settings) -> dict[str, Any]:
@@ -142,10 +163,9 @@ def _small(scale: Settings) -> dict[str, Any]:
 def gate(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> dict[str, Array]:
     """From each point to the centre of the marked ones, as a vector: lengths are scalars, directions are vectors."""
     split, make, train, move = jax.random.split(key, 4)
-    order = jax.random.permutation(split, len(problem.points))
-    known, new = order[scale.test :], order[: scale.test]
+    known, valid, new = divided(split, len(problem.points), scale.test)
     answer = to_marked(problem.points, problem.marked)
-    size = jnp.sqrt(jnp.mean(jnp.sum(answer[known] ** 2, -1)))
+    answer = answer / jnp.sqrt(jnp.mean(jnp.sum(answer[known] ** 2, -1)))
     if arm.model == "raw":
         model = DeepSets(make, scale.width, 3)
     else:
@@ -153,32 +173,35 @@ def gate(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> di
         settings = GATED if arm.model == "gated" else {}
         model = GVPNetwork(make, *in_dims(graph), (0, 1), node_dims=scale.dims, **_small(scale), **settings)
 
-    def predicted(model, rows, turns=None):
-        points = problem.points[rows] if turns is None else problem.points[rows] @ turns
-        marked = problem.marked[rows]
+    def error(model, rows, turns=None):
+        turned = lambda vectors: vectors[rows] if turns is None else vectors[rows] @ turns  # noqa: E731
+        points, marked, wanted = turned(problem.points), problem.marked[rows], turned(answer)
         if arm.model == "raw":
-            return model(points, marked)
-        found = model(cloud_graph(points, marked, problem.neighbors[rows], None, True))[1]
-        return found[:, 0].reshape(points.shape)
+            found = model(points, marked)
+        else:
+            found = model(cloud_graph(points, marked, problem.neighbors[rows], None, True))[1]
+        return jnp.mean(jnp.sum((found.reshape(points.shape) - wanted) ** 2, -1))
 
-    def error(found, rows, turns=None):
-        wanted = answer[rows] if turns is None else answer[rows] @ turns
-        return jnp.mean(jnp.sum((found - wanted / size) ** 2, -1))
+    def fit(rate):
+        loss = lambda model, rows, key: error(model, known[rows])  # noqa: E731
+        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+        return error(fitted, valid), (error(fitted, new), error(fitted, new, orthogonal(move, scale.test)))
 
-    turns = orthogonal(move, scale.test)
     if arm.model == "zero":
-        still = moved = error(jnp.zeros_like(answer[new]), new)
-    else:
-        loss = lambda model, rows, key: error(predicted(model, known[rows]), known[rows])  # noqa: E731
-        model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-        still = error(predicted(model, new), new)
-        moved = error(predicted(model, new, turns), new, turns)
-    return {"error": still, "log10_error": jnp.log10(still), "moved_log10_error": jnp.log10(moved)}
+        still = jnp.mean(jnp.sum(answer[new] ** 2, -1))
+        return {"error": still, "log10_error": jnp.log10(still), "moved_log10_error": jnp.log10(still)}
+    (still, moved), rate = tuned(fit, scale.rates)
+    return {
+        "error": still,
+        "log10_error": jnp.log10(still),
+        "moved_log10_error": jnp.log10(moved),
+        "rate": rate,
+    }
 
 
 def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
     """Areas and volumes of four vectors from one GVP and a perceptron: R² on new vectors."""
-    make, deep, train, test = jax.random.split(key, 4)
+    make, deep, train, draw = jax.random.split(key, 4)
 
     class Fitted(eqx.Module):
         first: GVP
@@ -200,29 +223,41 @@ def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dic
         given = jnp.concatenate([vectors, cross[:, None]], 1) if arm.cross else vectors
         return given, squares if arm.target == "squares" else signed[:, None]
 
-    inputs, answers = drawn(test, scale.test)
-    mean, spread = answers.mean(0), answers.std(0)
+    # Three draws: to scale the targets, to choose the rate, to test.
+    (_, first), *others = (drawn(one, scale.test) for one in jax.random.split(draw, 3))
+    mean, spread = first.mean(0), first.std(0)
 
     def predicted(model, inputs):
         scalars, _ = model.first(jnp.zeros((len(inputs), 0)), inputs)
-        return jax.vmap(model.rest)(scalars)
+        return jax.vmap(model.rest)(scalars) * spread + mean
+
+    def missed(model, inputs, wanted):
+        """1 − R², the mean of all targets."""
+        return jnp.mean(jnp.mean((predicted(model, inputs) - wanted) ** 2, 0) / wanted.var(0))
 
     def loss(model, rows, key):
         inputs, wanted = drawn(key, scale.batch)
-        return jnp.mean((predicted(model, inputs) - (wanted - mean) / spread) ** 2)
+        return jnp.mean(((predicted(model, inputs) - wanted) / spread) ** 2)
+
+    def fit(rate):
+        fitted = trained(train, model, loss, 1, scale.steps, 1, rate)
+        valid, test = (missed(fitted, *part) for part in others)
+        return valid, test
 
     if arm.target == "mean":
-        missed = jnp.ones(())
-    else:
-        model = trained(train, model, loss, 1, scale.steps, 1, scale.rate)
-        missed = jnp.mean((predicted(model, inputs) - (answers - mean) / spread) ** 2)
-    return {"r2": 1 - missed, "log10_missed": jnp.log10(missed)}
+        wanted = others[1][1]
+        left = jnp.mean((first.mean(0) - wanted) ** 2 / wanted.var(0))
+        return {"r2": 1 - left, "log10_missed": jnp.log10(left)}
+    left, rate = tuned(fit, scale.rates)
+    return {"r2": 1 - left, "log10_missed": jnp.log10(left), "rate": rate}
 
 
 def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
     """The off-centre task for sets of several sizes: errors with vectors and without, and the gap between them."""
     data = _padded(scale.clouds, scale.points, scale.neighbors)
-    errors, scalar_errors = (_off_centre_errors(key, data, scale, vectors) for vectors in (True, False))
+    (errors, rates), (scalar_errors, scalar_rates) = (
+        _off_centre_errors(key, data, scale, vectors) for vectors in (True, False)
+    )
     return {
         "gap": scalar_errors - errors,
         "doublings": jnp.log2(jnp.asarray(scale.points, jnp.float32)),
@@ -231,6 +266,8 @@ def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
         "largest_gap": scalar_errors[-1] - errors[-1],
         "largest_error": errors[-1],
         "learned": 1 - jnp.minimum(errors[-1], scalar_errors[-1]),
+        "rate": rates,
+        "scalar_rate": scalar_rates,
     }
 
 
@@ -261,15 +298,13 @@ def _padded(count: int, sizes: tuple[int, ...], neighbors: int) -> Padded:
     stacked = [jnp.asarray(np.stack([wide(part, clouds) for clouds in made])) for part in parts]
     real = jnp.asarray(np.stack([np.arange(most) < number for number in sizes]))
     answers = np.stack([np.asarray(off_centre(clouds.points, clouds.marked)) for clouds in made])
-    standard = (answers - answers.mean(1, keepdims=True)) / answers.std(1, keepdims=True)
-    return Padded(*stacked, real, jnp.asarray(standard))
+    return Padded(*stacked, real, jnp.asarray(answers))
 
 
-@eqx.filter_jit
+@partial(eqx.filter_jit, compiler_options=LIGHT)
 def _off_centre_errors(key, data, scale, vectors):
     split, make, train = jax.random.split(key, 3)
-    order = jax.random.permutation(split, data.points.shape[1])
-    known, new = order[scale.test :], order[: scale.test]
+    known, valid, new = divided(split, data.points.shape[1], scale.test)
     dims = scale.dims if vectors else scale.scalar_dims
     edges = scale.edge_dims if vectors else (scale.edge_dims[0] + 3 * scale.edge_dims[1], 0)
     settings = {"edge_dims": edges, "num_layers": scale.layers, "dropout": 0.0, "with_residues": False}
@@ -286,9 +321,15 @@ def _off_centre_errors(key, data, scale, vectors):
                 edge_mask=real[graph.receivers],
             )
 
+        answer = (data.answer - data.answer[known].mean()) / data.answer[known].std()
         model = QualityModel(make, *in_dims(graph_of(np.arange(1))), node_dims=dims, **settings)
-        loss = lambda model, rows, key: jnp.mean((model(graph_of(known[rows])) - data.answer[known[rows]]) ** 2)  # noqa: E731
-        model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-        return jnp.mean((model(graph_of(new)) - data.answer[new]) ** 2)
+        error = lambda model, rows: jnp.mean((model(graph_of(rows)) - answer[rows]) ** 2)  # noqa: E731
+        loss = lambda model, rows, key: error(model, known[rows])  # noqa: E731
+
+        def fit(rate):
+            fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+            return error(fitted, valid), error(fitted, new)
+
+        return tuned(fit, scale.rates)
 
     return jax.lax.map(of_size, data)

@@ -3,7 +3,7 @@
 Trials are called once a seed: what computes is compiled once for all seeds of an arm, graphs are made once a process.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,7 +14,7 @@ from jax import Array
 
 from laureate.graphs import GVP, DesignModel, Graph, GVPNetwork, QualityModel, featurize_backbone, quality_loss
 from laureate.lab.claim import Settings
-from laureate.papers.gvp.trials import GATED, trained
+from laureate.papers.gvp.trials import GATED, LIGHT, divided, trained, tuned
 from laureate.problems.proteins import AMINO_ACIDS, gdt_ts, hinge_decoys
 
 __all__ = ["decoys", "design", "residue_labels"]
@@ -60,22 +60,18 @@ def stack(chains: Any, neighbors: int) -> Stacked:
     )
 
 
-def joined(data: Stacked, rows: Array, arm: Settings) -> Graph:
-    """The graph of some chains side by side, as the arm sees it: all of it, no vectors, or no scalars."""
+def joined(data: Stacked, rows: Array, seen: Array) -> Graph:
+    """The graph of some chains side by side. seen: [2], what scalars and vectors are multiplied by, 1 or 0."""
     take = lambda leaf: leaf[rows]  # noqa: E731
     flat = lambda leaf: leaf[rows].reshape(-1, *leaf.shape[2:])  # noqa: E731
     size, number = data.node_mask.shape[1], len(rows)
     shift = (jnp.arange(number) * size)[:, None]
     own = jnp.broadcast_to(jnp.arange(number)[:, None], (number, size))
     (s, v), (es, ev) = (jax.tree.map(flat, part) for part in (data.nodes, data.edges))
-    if arm.sees == "scalars":
-        v, ev = jnp.zeros_like(v), jnp.zeros_like(ev)
-    if arm.sees == "vectors":
-        s, es = jnp.zeros_like(s), jnp.zeros_like(es)
     mask = flat(data.node_mask)
     return Graph(
-        (s, v),
-        (es, ev),
+        (s * seen[0], v * seen[1]),
+        (es * seen[0], ev * seen[1]),
         (take(data.senders) + shift).reshape(-1),
         (take(data.receivers) + shift).reshape(-1),
         jnp.where(mask, own.reshape(-1), number),
@@ -115,9 +111,9 @@ class DenseLayer(eqx.Module):
         return self(jnp.concatenate([s for s, _ in taken], -1), jnp.concatenate([v for _, v in taken], -2))
 
 
-def changed(key: Array, model: Any, arm: Settings) -> Any:
-    """The model with every GVP replaced where the arm says so."""
-    if arm.layer != "dense":
+def changed(key: Array, model: Any, layer: str) -> Any:
+    """The model with every GVP replaced where the layer is to be dense."""
+    if layer != "dense":
         return model
     is_gvp = lambda node: isinstance(node, GVP)  # noqa: E731
     leaves, structure = jax.tree.flatten(model, is_leaf=is_gvp)
@@ -126,17 +122,11 @@ def changed(key: Array, model: Any, arm: Settings) -> Any:
     return jax.tree.unflatten(structure, made)
 
 
-def sizes(arm: Settings, scale: Settings) -> dict[str, Any]:
+def sizes(layer: str, scale: Settings) -> dict[str, Any]:
     """Settings of a network."""
     how: dict[str, Any] = {"node_dims": scale.dims, "edge_dims": scale.edge_dims, "num_layers": scale.layers}
-    how |= GATED if arm.layer == "gated" else {}
-    return how | ({"map_vectors": False} if arm.layer == "no-map" else {})
-
-
-def divided(key: Array, count: int, test: int) -> tuple[np.ndarray, np.ndarray]:
-    """Chains to learn from and chains to be tested on."""
-    order = np.asarray(jax.random.permutation(key, count))
-    return order[test:], order[:test]
+    how |= GATED if layer == "gated" else {}
+    return how | ({"map_vectors": False} if layer == "no-map" else {})
 
 
 class _Held:
@@ -168,58 +158,84 @@ def _per_residue(data: Stacked, values: Any) -> np.ndarray:
 # --- secondary structure ----------------------------------------------------------------------------------------------
 
 
+def _seen(arm: Settings) -> Array:
+    """An argument and no constant: what is seen and what is not share a program."""
+    return jnp.asarray([arm.scalars, arm.vectors])
+
+
 def residue_labels(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """The share of residues of new chains whose label is found."""
     split, learn = jax.random.split(key)
     data = _graphs(_Held(problem), scale.neighbors)
     labels = _per_residue(data, problem.labels)
-    known, new = divided(split, len(labels), scale.test)
+    rows = divided(split, len(labels), scale.test)
+    known, valid, new = (np.asarray(part) for part in rows)
     mask = data.node_mask
+    more = {}
     if arm.model == "majority":
         found = np.full(labels[new].shape, np.bincount(labels[known][mask[known]]).argmax())
     elif arm.model == "trees":
-        found = _trees(data, labels, known, new, scale.window)
+        found, rate = _trees(data, labels, known, valid, new, scale)
+        more = {"tree_rate": jnp.asarray(rate)}
     else:
         classes = int(labels.max()) + 1
         arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
-        found = np.asarray(_labelled(learn, arm, scale, classes, arrays, jnp.asarray(labels), known, new))
-    right = (found == labels[new]) & mask[new]
+        given = arrays, jnp.asarray(labels), _seen(arm), rows
+        found, rate = _labelled(learn, arm.layer, scale, classes, *given)
+        more = {"rate": rate}
+    right = (np.asarray(found) == labels[new]) & mask[new]
     by_chain = right.sum(1) / mask[new].sum(1)
-    return {"accuracy": jnp.asarray(right.sum() / mask[new].sum()), "accuracy_by_chain": jnp.asarray(by_chain.mean())}
+    shares = {"accuracy": right.sum() / mask[new].sum(), "accuracy_by_chain": by_chain.mean()}
+    return {name: jnp.asarray(share) for name, share in shares.items()} | more
 
 
-def _trees(data: Stacked, labels: np.ndarray, known: np.ndarray, new: np.ndarray, window: int) -> np.ndarray:
-    """Boosted trees on the angles of a residue and of ``window`` residues on either side."""
+def _trees(data: Stacked, labels: np.ndarray, known: Any, valid: Any, new: Any, scale: Settings) -> tuple[Any, float]:
+    """Boosted trees on the angles of a residue and of ``window`` residues on either side; labels, and their rate."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    angles, mask = data.nodes[0], data.node_mask
+    angles, mask, window = data.nodes[0], data.node_mask, scale.window
     wide = np.pad(angles, ((0, 0), (window, window), (0, 0)))
     length = angles.shape[1]
     inputs = np.concatenate([wide[:, shift : shift + length] for shift in range(2 * window + 1)], -1)
-    trees = HistGradientBoostingClassifier(random_state=0)
-    trees.fit(inputs[known][mask[known]], labels[known][mask[known]])
+    of = lambda rows: (inputs[rows][mask[rows]], labels[rows][mask[rows]])  # noqa: E731
+    made = [HistGradientBoostingClassifier(learning_rate=rate, random_state=0) for rate in scale.tree_rates]
+    right = [trees.fit(*of(known)).score(*of(valid)) for trees in made]
+    best = int(np.argmax(right))
     found = np.zeros(labels[new].shape, np.int32)
-    found[mask[new]] = trees.predict(inputs[new][mask[new]])
-    return found
+    found[mask[new]] = made[best].predict(of(new)[0])
+    return found, scale.tree_rates[best]
 
 
-@eqx.filter_jit
-def _labelled(key, arm, scale, classes, data, labels, known, new):
+@partial(eqx.filter_jit, compiler_options=LIGHT)
+def _labelled(key, layer, scale, classes, data, labels, seen, rows):
     make, other, train = jax.random.split(key, 3)
-    graph = joined(data, known[:1], arm)
+    known, valid, new = rows
+    graph = joined(data, known[:1], seen)
     dims = tuple((part[0].shape[-1], part[1].shape[-2]) for part in (graph.nodes, graph.edges))
-    model = changed(other, GVPNetwork(make, *dims, (classes, 0), dropout=scale.dropout, **sizes(arm, scale)), arm)
+    model = GVPNetwork(make, *dims, (classes, 0), dropout=scale.dropout, **sizes(layer, scale))
+    model = changed(other, model, layer)
 
-    def loss(model, rows, key):
-        rows = jnp.asarray(known)[rows]
-        graph = joined(data, rows, arm)
-        logits = jax.nn.log_softmax(model(graph, key)[0])
-        missed = -jnp.take_along_axis(logits, labels[rows].reshape(-1, 1), 1)[:, 0]
-        return jnp.sum(jnp.where(graph.node_mask, missed, 0.0)) / jnp.sum(graph.node_mask)
+    def missed(graph, rows, logits):
+        chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[rows].reshape(-1, 1), 1)[:, 0]
+        return -jnp.sum(jnp.where(graph.node_mask, chosen, 0.0)), jnp.sum(graph.node_mask)
 
-    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-    answers = jax.lax.map(lambda row: model(joined(data, row[None], arm))[0].argmax(-1), jnp.asarray(new))
-    return answers
+    def loss(model, places, key):
+        graph = joined(data, known[places], seen)
+        total, count = missed(graph, known[places], model(graph, key)[0])
+        return total / count
+
+    def fit(rate):
+        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+
+        def of(row):
+            graph = joined(data, row[None], seen)
+            logits = fitted(graph)[0]
+            return missed(graph, row[None], logits), logits.argmax(-1)
+
+        (total, count), answers = jax.lax.map(of, jnp.concatenate([valid, new]))
+        return total[: len(valid)].sum() / count[: len(valid)].sum(), answers[len(valid) :]
+
+    return tuned(fit, scale.rates)
 
 
 # --- the quality of decoys --------------------------------------------------------------------------------------------
@@ -245,7 +261,9 @@ def decoys(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     """Correlation of predicted and actual quality of decoys of new chains: within each chain, and over all."""
     split, learn = jax.random.split(key)
     data, quality, contacts = _decoys(_Held(problem), scale.decoys, scale.neighbors)
-    known, new = divided(split, len(quality), scale.test)
+    rows = divided(split, len(quality), scale.test)
+    known, _, new = (np.asarray(part) for part in rows)
+    more = {}
     if arm.model == "mean":
         found = np.full(quality[new].shape, quality[known].mean())
     elif arm.model == "contacts":
@@ -254,15 +272,16 @@ def decoys(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     else:
         residues = _per_residue(data, [chain for chain in problem.residues for _ in range(scale.decoys)])
         arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
-        found = np.asarray(
-            _scored(learn, arm, scale, arrays, jnp.asarray(residues), jnp.asarray(quality, jnp.float32), known, new)
-        )
+        given = arrays, jnp.asarray(residues), jnp.asarray(quality, jnp.float32), _seen(arm), rows
+        found, rate = _scored(learn, arm.layer, scale, *given)
+        more = {"rate": rate}
+    found = np.asarray(found)
     each = [_pearson(one, two) for one, two in zip(found, quality[new], strict=True)]
     return {
         "per_target": jnp.asarray(np.mean(each)),
         "overall": jnp.asarray(_pearson(found.reshape(-1), quality[new].reshape(-1))),
         "error": jnp.asarray(np.sqrt(np.mean((found - quality[new]) ** 2))),
-    }
+    } | more
 
 
 def _pearson(one: np.ndarray, two: np.ndarray) -> float:
@@ -272,28 +291,35 @@ def _pearson(one: np.ndarray, two: np.ndarray) -> float:
     return float((a * b).sum() / size) if size > 1e-9 else 0.0
 
 
-@eqx.filter_jit
-def _scored(key, arm, scale, data, residues, quality, known, new):
+@partial(eqx.filter_jit, compiler_options=LIGHT)
+def _scored(key, layer, scale, data, residues, quality, seen, rows):
     make, other, train = jax.random.split(key, 3)
-    model = changed(other, QualityModel(make, dropout=scale.dropout, **sizes(arm, scale)), arm)
+    known, valid, new = rows
+    model = changed(other, QualityModel(make, dropout=scale.dropout, **sizes(layer, scale)), layer)
     each = quality.shape[1]
 
     def predicted(model, rows, key=None):
-        return model(joined(data, rows, arm), residues[rows].reshape(-1), key)
+        return model(joined(data, rows, seen), residues[rows].reshape(-1), key)
 
-    def loss(model, targets, key):
-        targets = jnp.asarray(known)[targets]
+    def loss(model, places, key):
+        targets = known[places]
         draw, drop = jax.random.split(key)
         # Two different decoys of each target.
-        first = jax.random.randint(draw, targets.shape, 0, each)
-        second = (first + 1 + jax.random.randint(jax.random.fold_in(draw, 1), targets.shape, 0, each - 1)) % each
-        pair = jnp.stack([first, second], -1)
+        first, more = jax.random.randint(draw, (2, len(places)), 0, jnp.array([[each], [each - 1]]))
+        pair = jnp.stack([first, (first + 1 + more) % each], -1)
         rows = (targets[:, None] * each + pair).reshape(-1)
         return quality_loss(predicted(model, rows, drop).reshape(-1, 2), quality[targets[:, None], pair])
 
-    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-    rows = jnp.asarray(new)[:, None] * each + jnp.arange(each)
-    return jax.lax.map(lambda of_target: predicted(model, of_target), rows)
+    def fit(rate):
+        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+        rows = jnp.concatenate([valid, new])
+        found = jax.lax.map(lambda row: predicted(fitted, row * each + jnp.arange(each)), rows)
+        # The rate is chosen by what is reported: the correlation within each target.
+        a, b = (part - part.mean(1, keepdims=True) for part in (found[: len(valid)], quality[valid]))
+        size = jnp.sqrt((a**2).sum(1) * (b**2).sum(1))
+        return -jnp.mean((a * b).sum(1) / jnp.maximum(size, 1e-9)), found[len(valid) :]
+
+    return tuned(fit, scale.rates)
 
 
 # --- the design of sequences ------------------------------------------------------------------------------------------
@@ -304,14 +330,17 @@ def design(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     split, learn = jax.random.split(key)
     data = _graphs(_Held(problem), scale.neighbors)
     residues = _per_residue(data, problem.residues)
-    known, new = divided(split, len(residues), scale.test)
+    rows = divided(split, len(residues), scale.test)
+    known, _, new = (np.asarray(part) for part in rows)
     mask = data.node_mask
+    more = {}
     if arm.model == "unigram":
         counts = 1.0 + np.bincount(residues[known][mask[known]], minlength=len(AMINO_ACIDS))
         logits = np.broadcast_to(np.log(counts / counts.sum()), (*residues[new].shape, len(AMINO_ACIDS)))
     else:
         arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
-        logits = np.asarray(_designed(learn, arm, scale, arrays, jnp.asarray(residues), known, new))
+        logits, rate = _designed(learn, arm.model, arm.layer, scale, arrays, jnp.asarray(residues), _seen(arm), rows)
+        logits, more = np.asarray(logits), {"rate": rate}
     chosen = np.take_along_axis(logits, residues[new][..., None], -1)[..., 0]
     recovered = ((logits.argmax(-1) == residues[new]) & mask[new]).sum(1) / mask[new].sum(1)
     missed = -chosen[mask[new]].mean()
@@ -319,7 +348,7 @@ def design(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         "nats": jnp.asarray(missed),
         "perplexity": jnp.asarray(np.exp(missed)),
         "recovery": jnp.asarray(np.median(recovered)),
-    }
+    } | more
 
 
 class Local(eqx.Module):
@@ -332,21 +361,35 @@ class Local(eqx.Module):
         return jax.vmap(self.inner)(graph.nodes[0])
 
 
-@eqx.filter_jit
-def _designed(key, arm, scale, data, residues, known, new):
+@partial(eqx.filter_jit, compiler_options=LIGHT)
+def _designed(key, kind, layer, scale, data, residues, seen, rows):
     make, train = jax.random.split(key)
-    if arm.model == "local":
+    known, valid, new = rows
+    if kind == "local":
         model = Local(eqx.nn.MLP(6, len(AMINO_ACIDS), 64, 2, key=make))
     else:
-        model = DesignModel(make, dropout=scale.dropout, **sizes(arm, scale))
+        model = DesignModel(make, dropout=scale.dropout, **sizes(layer, scale))
 
-    def loss(model, rows, key):
-        rows = jnp.asarray(known)[rows]
-        graph = joined(data, rows, arm)
-        found = residues[rows].reshape(-1)
-        missed = -jnp.take_along_axis(jax.nn.log_softmax(model(graph, found, key)), found[:, None], 1)[:, 0]
-        return jnp.sum(jnp.where(graph.node_mask, missed, 0.0)) / jnp.sum(graph.node_mask)
+    def log_probabilities(model, rows, key=None):
+        graph = joined(data, rows, seen)
+        return graph.node_mask, jax.nn.log_softmax(model(graph, residues[rows].reshape(-1), key))
 
-    model = trained(train, model, loss, len(known), scale.steps, scale.batch, scale.rate)
-    of = lambda row: jax.nn.log_softmax(model(joined(data, row[None], arm), residues[row]))  # noqa: E731
-    return jax.lax.map(of, jnp.asarray(new))
+    def missed(rows, mask, found):
+        chosen = jnp.take_along_axis(found, residues[rows].reshape(-1, 1), 1)[:, 0]
+        return -jnp.sum(jnp.where(mask, chosen, 0.0)), jnp.sum(mask)
+
+    def loss(model, places, key):
+        total, count = missed(known[places], *log_probabilities(model, known[places], key))
+        return total / count
+
+    def fit(rate):
+        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+
+        def of(row):
+            mask, found = log_probabilities(fitted, row[None])
+            return missed(row[None], mask, found), found
+
+        (total, count), found = jax.lax.map(of, jnp.concatenate([valid, new]))
+        return total[: len(valid)].sum() / count[: len(valid)].sum(), found[len(valid) :]
+
+    return tuned(fit, scale.rates)
