@@ -164,11 +164,12 @@ class VectorLayerNorm(eqx.Module):
             wide = _wide(scalars)
             centred = wide - wide.mean(-1, keepdims=True)
             variance = jnp.mean(centred**2, -1, keepdims=True)
-            normed = centred * jax.lax.rsqrt(variance + 1e-5) * self.scale + self.shift
-            scalars = normed.astype(jnp.result_type(scalars, self.scale))
+            normed = centred * jax.lax.rsqrt(variance + 1e-5) * _wide(self.scale) + _wide(self.shift)
+            scalars = normed.astype(scalars.dtype)
         if vectors.shape[-2]:
-            square = jnp.mean(jnp.maximum(jnp.sum(_wide(vectors) ** 2, -1), SMALLEST), -1)
-            vectors = (vectors * jax.lax.rsqrt(square)[..., None, None]).astype(vectors.dtype)
+            wide = _wide(vectors)
+            square = jnp.mean(jnp.maximum(jnp.sum(wide**2, -1), SMALLEST), -1)
+            vectors = (wide * jax.lax.rsqrt(square)[..., None, None]).astype(vectors.dtype)
         return scalars, vectors
 
 
@@ -218,7 +219,7 @@ def safe_norm(vectors: Float[Array, "*b 3"]) -> Float[Array, "*b"]:
 
 def _wide(values: Array) -> Array:
     """In float32 at least: half precision has no 1e-8."""
-    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    return values.astype(jnp.float32) if values.dtype.itemsize < 4 else values
 
 
 def check_features(owner: str, features: Any, dims: Dims) -> None:
