@@ -71,7 +71,9 @@ def test_edges_come_from_the_nearest_and_point_to_them():
     assert not vectors[-1, 0].any()
     assert not vectors[0, 1].any()
     assert report._replace(residues=None) == (None, 0, 0, 6)
-    np.testing.assert_allclose(scalars[:, 16], np.cos(senders - receivers), atol=1e-5)  # the first frequency is 1
+    # The first frequency is 1: the cosine and the sine of the places' difference.
+    np.testing.assert_allclose(scalars[:, 16], np.cos(senders - receivers), atol=1e-5)
+    np.testing.assert_allclose(scalars[:, 24], np.sin(senders - receivers), atol=1e-5)
 
 
 def test_codes_of_distances():
@@ -175,6 +177,11 @@ def test_superposition_and_quality():
         )
     peptide = np.linalg.norm(decoys[:, 1:, 0] - decoys[:, :-1, 2], axis=-1)
     np.testing.assert_allclose(peptide, np.tile(np.linalg.norm(REAL[1:, 0] - REAL[:-1, 2], axis=-1), (6, 1)), atol=1e-4)
+    # φ and ψ are turned, ω is not.
+    before, *after = (features(coords)[0][0] for coords in (REAL, *decoys))
+    turned = np.stack([np.abs(one - before).max(0).reshape(2, 3).max(0) for one in after])
+    assert (turned[:, :2] > 1e-3).all()
+    assert turned[:, 2].max() < 1e-3
     quality = gdt_ts(decoys[:, :, 1], native)
     assert quality.min() < 0.9
     assert quality.max() <= 1.0
@@ -249,6 +256,21 @@ def test_alternatives_insertions_missing_atoms_and_modified_residues(tmp_path, l
     assert read.num_alternatives == 1
     _, report = featurize_backbone(read.coords, num_neighbors=4)
     assert report.num_missing == 1
+
+
+def test_one_chain_and_one_model_of_several(tmp_path, lines):
+    path = tmp_path / "several.pdb"
+    second = [line[:21] + "B" + line[22:] for line in lines[:20]]
+    moved = [line[:30] + f"{float(line[30:38]) + 5:8.3f}" + line[38:] for line in lines]
+    models = [["MODEL        1", *lines, *second, "ENDMDL"], ["MODEL        2", *moved, *second, "ENDMDL"]]
+    path.write_text("\n".join([*models[0], *models[1], "END", ""]))
+    assert len(read_backbone(path).sequence) == 17
+    only = read_backbone(path, chain="B")
+    assert set(only.chains) == {"B"}
+    np.testing.assert_allclose(only.coords, REAL[:5], atol=1e-3)
+    np.testing.assert_allclose(
+        read_backbone(path, chain="A", model=1).coords, REAL[:12] + np.float32([5, 0, 0]), atol=1e-3
+    )
 
 
 def test_unknown_residues_and_files_that_are_none(tmp_path, lines, monkeypatch):

@@ -242,18 +242,25 @@ def test_a_batch_is_its_graphs_and_a_bucket_is_shared():
     graphs = [
         featurize_backbone(chain.coords[:n], num_neighbors=4)[0] for chain, n in zip(chains, (10, 11, 12), strict=True)
     ]
-    model = eqx.filter_jit(lambda: QualityModel(KEY, with_residues=False, node_dims=(6, 2), num_layers=1))()
+    model = eqx.filter_jit(lambda: QualityModel(KEY, node_dims=(6, 2), num_layers=1))()
     traces = []
 
     @eqx.filter_jit
-    def score(model, graph):
+    def score(model, graph, residues):
         traces.append(graph.num_nodes)
-        return model(graph)
+        return model(graph, residues)
 
-    alone = [score(model, pad_to_bucket(graph, growth=2.0))[0] for graph in graphs]
+    def padded(residues, graph):
+        return np.pad(np.concatenate(residues), (0, graph.num_nodes - sum(map(len, residues))), constant_values=5)
+
+    residues = [chain.residues[:n] for chain, n in zip(chains, (10, 11, 12), strict=True)]
+    buckets = [pad_to_bucket(graph, growth=2.0) for graph in graphs]
+    alone = [score(model, graph, padded([own], graph))[0] for graph, own in zip(buckets, residues, strict=True)]
     assert len(traces) == 1  # 10, 11 and 12 residues: one program
-    together = score(model, pad_to_bucket(batch_graphs(graphs)))
-    np.testing.assert_allclose(together, alone, atol=1e-5)
+    other = np.where(np.arange(10) == 4, (residues[0] + 1) % 20, residues[0])
+    assert score(model, buckets[0], padded([other], buckets[0]))[0] != alone[0]
+    whole = pad_to_bucket(batch_graphs(graphs))
+    np.testing.assert_allclose(score(model, whole, padded(residues, whole)), alone, atol=1e-5)
 
 
 def test_losses_and_turning():

@@ -43,6 +43,15 @@ def test_the_pose_changes_the_raw_network_alone():
     assert (found["gvp"]["error"] != found["mean"]["error"]).all()
 
 
+def test_the_rate_of_the_least_error_on_validation_is_chosen():
+    import jax
+    import jax.numpy as jnp
+
+    error = lambda rate: jnp.where(rate > 0.05, jnp.nan, jnp.abs(rate - 0.02))  # noqa: E731
+    found, rate = jax.jit(lambda: trials.tuned(lambda rate: (error(rate), -rate), (0.001, 0.02, 0.03, 0.1)))()
+    np.testing.assert_allclose([found, rate], [-0.02, 0.02], rtol=1e-6)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_half_of_the_turns_are_reflections(seed):
     import jax
