@@ -1,10 +1,11 @@
 """Do the trials measure what they say?"""
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
-from trial_runner import run
 
-from laureate.graphs import GVP, featurize_backbone
+from laureate.graphs import GVP, QualityModel, featurize_backbone
 from laureate.lab.claim import Settings
 from laureate.papers.gvp import trials, trials_proteins
 from laureate.problems.points import PointClouds, off_centre, perimeter, to_marked
@@ -32,30 +33,45 @@ def test_points_keep_their_distance_and_have_formulas():
 
 
 def test_the_pose_changes_the_raw_network_alone():
-    problem = PointClouds(30, 6, 3, stretch=1.6)
-    scale = {"test": 10, "steps": 60, "batch": 8, "width": 8, "rates": RATES} | SMALL
-    found = {
-        name: run(trials.pose, {"model": name, "augmented": False}, problem, scale) for name in ("gvp", "raw", "mean")
-    }
-    assert found["gvp"]["pose_gap"].max() < 1e-3
-    assert found["raw"]["pose_gap"].min() > 30 * found["gvp"]["pose_gap"].max()
-    np.testing.assert_allclose(found["mean"]["error"], found["mean"]["moved_error"])
-    assert (found["gvp"]["error"] != found["mean"]["error"]).all()
+    problem = PointClouds(40, 6, 3, stretch=1.6)
+    scale = Settings(test=10, steps=60, batch=8, width=8, rates=RATES, **SMALL)
+    arms = {name: Settings(model=name, augmented=False) for name in ("gvp", "raw", "mean")}
+    found = {name: trials.pose(jax.random.key(0), arm, problem, scale) for name, arm in arms.items()}
+    assert found["gvp"]["pose_gap"] < 1e-3
+    assert found["raw"]["pose_gap"] > 30 * found["gvp"]["pose_gap"]
+    assert found["mean"]["error"] == found["mean"]["moved_error"]
+    assert found["gvp"]["error"] != found["mean"]["error"]
 
 
-def test_the_rate_of_the_least_error_on_validation_is_chosen():
-    import jax
-    import jax.numpy as jnp
+def test_the_rate_of_the_least_error_on_validation_is_chosen_once():
+    keys = []
 
-    error = lambda rate: jnp.where(rate > 0.05, jnp.nan, jnp.abs(rate - 0.02))  # noqa: E731
-    found, rate = jax.jit(lambda: trials.tuned(lambda rate: (error(rate), -rate), (0.001, 0.02, 0.03, 0.1)))()
-    np.testing.assert_allclose([found, rate], [-0.02, 0.02], rtol=1e-6)
+    def fit(key, rate, arm, problem, scale):
+        keys.append(int(jax.random.key_data(key)[-1]))
+        return np.where(rate > 0.05, np.nan, np.abs(rate - np.array([0.02, 0.001]))), -rate
+
+    scale = Settings(rates=(0.001, 0.02, 0.03, 0.1))
+    for seed in (0, 1):
+        found, rate = trials.tuned(fit, jax.random.key(seed), Settings(), None, scale)
+        np.testing.assert_allclose(rate, [0.02, 0.001], rtol=1e-6)
+        np.testing.assert_allclose(found, -rate)
+    assert keys[-1] == 1
+    assert len(keys) == 4 + 2  # four rates, then two seeds
+    assert len(set(keys)) == 3  # none of which has the key of the choice
+
+
+def test_what_chooses_rates_is_never_learned_from_nor_tested_on():
+    parts = [trials.divided(jax.random.key(seed), 20, 4) for seed in (0, 1)]
+    known, valid, new = (np.stack([np.asarray(part) for part in kind]) for kind in zip(*parts, strict=True))
+    assert (valid[0] == valid[1]).all()
+    assert set(new[0]) != set(new[1])
+    for row in range(2):
+        assert sorted([*known[row], *valid[row], *new[row]]) == list(range(20))
+        assert len(new[row]) == len(valid[row]) == 4
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_half_of_the_turns_are_reflections(seed):
-    import jax
-
     turns = np.asarray(trials.orthogonal(jax.random.key(seed), 6))
     np.testing.assert_allclose(turns @ turns.swapaxes(1, 2), np.tile(np.eye(3), (6, 1, 1)), atol=1e-5)
     np.testing.assert_allclose(np.linalg.det(turns), [1, -1, 1, -1, 1, -1], atol=1e-5)
@@ -80,8 +96,6 @@ def test_a_graph_of_chains_is_that_of_each():
 
 
 def test_trivial_arms_and_baselines():
-    import jax
-
     scale = Settings(neighbors=4, test=2, window=1, decoys=5, steps=1, batch=2, tree_rates=(0.1, 0.3))
     key = jax.random.key(0)
     most = trials_proteins.residue_labels(key, Settings(model="majority", **PLAIN), FEW, scale)
@@ -102,10 +116,6 @@ def test_trivial_arms_and_baselines():
 
 
 def test_the_dense_ablation_replaces_every_gvp():
-    import equinox as eqx
-    import jax
-
-    from laureate.graphs import QualityModel
 
     def made():
         model = QualityModel(jax.random.key(0), node_dims=(4, 2), num_layers=1)

@@ -18,7 +18,8 @@ PILOTS = (
 RATES, MANY_RATES, TWO_RATES = (0.0005, 0.002, 0.008, 0.032), (0.0001, 0.0003, 0.001, 0.003, 0.01), (0.001, 0.004)
 TRAINING = (
     "Every network has the same steps and batches, and Adam at the best of four rates, 0.0005 to 0.032, each falling "
-    "to 0 as a cosine. The rate is chosen anew in every seed, by examples that are neither learned from nor tested on."
+    "to 0 as a cosine. Each arm's rate is chosen once, by a training of its own and by examples that no seed learns "
+    "from or is tested on."
 )
 NET: dict[str, Any] = {"dims": (16, 4), "edge_dims": (16, 1), "layers": 1, "rates": RATES}
 LEAST: dict[str, Any] = {"dims": (4, 2), "edge_dims": (4, 1), "layers": 1, "rates": TWO_RATES}
@@ -49,7 +50,7 @@ POSE = Experiment(
         ),
         "smoke": Scale(
             10,
-            block=5,
+            block=10,
             cost=10.0,
             problem={"num_clouds": 500, "num_points": 8, "num_neighbors": 7, "stretch": 1.6},
             test=100,
@@ -60,7 +61,7 @@ POSE = Experiment(
         ),
         "desk": Scale(
             10,
-            block=5,
+            block=10,
             cost=20.0,
             problem={"num_clouds": 1200, "num_points": 12, "num_neighbors": 11, "stretch": 1.6},
             test=200,
@@ -134,6 +135,7 @@ POSE = Experiment(
         TRAINING,
         PILOTS,
     ),
+    over_seeds="loop",
 )
 
 GATE = Experiment(
@@ -161,7 +163,7 @@ GATE = Experiment(
         ),
         "smoke": Scale(
             10,
-            block=5,
+            block=10,
             cost=10.0,
             problem={"num_clouds": 500, "num_points": 8, "num_neighbors": 7},
             test=100,
@@ -172,7 +174,7 @@ GATE = Experiment(
         ),
         "desk": Scale(
             10,
-            block=5,
+            block=10,
             cost=25.0,
             problem={"num_clouds": 1200, "num_points": 12, "num_neighbors": 11},
             test=200,
@@ -227,6 +229,7 @@ GATE = Experiment(
         TRAINING,
         PILOTS,
     ),
+    over_seeds="loop",
 )
 
 FITTED: dict[str, Any] = {"cross": 0, "hidden": 10}
@@ -305,4 +308,5 @@ INVARIANTS = Experiment(
         PILOTS,
     ),
     over="data sets",
+    over_seeds="loop",
 )

@@ -17,9 +17,9 @@ REAL = {"data": "protein-chains", "num_chains": 50, "length": 200}
 SHORT = {"data": "protein-chains", "num_chains": 50, "length": 80}
 CHAINS = (
     "The data set is `protein_chains`, fifty real chains of the Protein Data Bank that ship with the package (in "
-    "number and residues the set TS50), divided anew in every seed: thirty-four to learn from, eight to choose the "
-    "rate by, eight to be tested on. Seeds share chains: intervals are over divisions and trainings of these fifty, "
-    "and are narrower than those over proteins of the world would be."
+    "number and residues the set TS50). Eight are for choosing rates alone; the others are divided anew in every seed, "
+    "thirty-four to learn from, eight to be tested on. Seeds share chains: intervals are over divisions and trainings "
+    "of these fifty, and are narrower than those over proteins of the world would be."
 )
 NETWORKS = "Networks of (16, 4) channels and two layers instead of (100, 16) and three."
 WINDOW: dict[str, Any] = {"window": 3, "tree_rates": (0.03, 0.1, 0.3)}

@@ -31,7 +31,7 @@ TREND = Experiment(
         ),
         "desk": Scale(
             10,
-            block=5,
+            block=10,
             cost=45.0,
             points=(12, 24, 48),
             clouds=800,

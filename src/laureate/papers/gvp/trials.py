@@ -20,6 +20,7 @@ from laureate.problems.points import PointClouds, off_centre, to_marked
 __all__ = ["gate", "invariants", "pose", "trend"]
 
 RADIAL = 16
+TUNING = 2**31  # no seed
 # What is compiled once and called for every seed: a third of XLA's time to compile, a tenth more to run.
 LIGHT = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 GATED: dict[str, Any] = {"gated": True, "activations": (jax.nn.relu, None)}
@@ -42,18 +43,41 @@ def trained(key: Array, model: Any, loss: Callable, count: int, steps: int, batc
     return eqx.combine(arrays, rest)
 
 
-def tuned(fit: Callable[[Array], tuple[Array, Any]], rates: Any) -> tuple[Any, Array]:
-    """What ``fit(rate) -> (error on validation, found)`` found with the rate of the least error, and that rate."""
-    rates = jnp.asarray(rates)
-    missed, found = jax.lax.map(fit, rates)  # one after the other: the step is compiled once
-    best = jnp.argmin(jnp.where(jnp.isfinite(missed), missed, jnp.inf))
-    return jax.tree.map(lambda leaf: leaf[best], found), rates[best]
+class Held:
+    """Something kept by what it is, not by what it equals."""
+
+    def __init__(self, thing: Any):
+        self.thing = thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.thing is other.thing
+
+
+def tuned(fit: Callable, key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[Any, Array]:
+    """What ``fit(key, rate, arm, problem, scale) -> (errors on validation, found)`` finds at the best rate.
+
+    The rate is chosen once for an arm, by a training of its own with a key that no seed has: the least error on what
+    nobody learns from or is tested on. Where there are several errors, each has its rate.
+    """
+    rate = jnp.asarray(_best_rate(fit, arm, Held(problem), scale))
+    return fit(key, rate, arm, problem, scale)[1], rate
+
+
+@cache
+def _best_rate(fit: Callable, arm: Settings, held: Held, scale: Settings) -> np.ndarray:
+    key, rates = jax.random.key(TUNING), np.asarray(scale.rates, np.float32)
+    missed = np.stack([np.asarray(fit(key, jnp.asarray(rate), arm, held.thing, scale)[0]) for rate in rates])
+    return rates[np.argmin(np.where(np.isfinite(missed), missed, np.inf), axis=0)]
 
 
 def divided(key: Array, count: int, test: int) -> tuple[Array, Array, Array]:
-    """Rows to learn from, ``test`` to choose the rate with, and ``test`` to be tested on."""
-    order = jax.random.permutation(key, count)
-    return order[2 * test :], order[test : 2 * test], order[:test]
+    """Rows to learn from, ``test`` to choose the rate by, the same for all keys, and ``test`` to be tested on."""
+    order = np.random.default_rng(0).permutation(count)
+    rest = jax.random.permutation(key, jnp.asarray(order[test:]))
+    return rest[test:], jnp.asarray(order[:test]), rest[:test]
 
 
 def orthogonal(key: Array, count: int) -> Array:
@@ -117,10 +141,31 @@ class DeepSets(eqx.Module):
 
 def pose(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> dict[str, Array]:
     """Trained on clouds that all stand in one pose, tested in it and turned or mirrored at random."""
-    split, make, train, move = jax.random.split(key, 4)
-    known, valid, new = divided(split, len(problem.points), scale.test)
+    if arm.model == "mean":
+        return _pose_of_mean(key, problem, scale)
+    (still, moved), rate = tuned(_pose, key, arm, problem, scale)
+    ratio = jnp.log10(moved / still)
+    return {"error": still, "moved_error": moved, "log10_ratio": ratio, "pose_gap": jnp.abs(ratio), "rate": rate}
+
+
+def _off_centre(problem, key, scale):
+    """Targets, standardised by those that are learned from, and the division."""
+    known, valid, new = divided(key, len(problem.points), scale.test)
     answer = off_centre(problem.points, problem.marked)
-    answer = (answer - answer[known].mean()) / answer[known].std()
+    return (answer - answer[known].mean()) / answer[known].std(), known, valid, new
+
+
+@eqx.filter_jit
+def _pose_of_mean(key, problem, scale):
+    answer, _, _, new = _off_centre(problem, jax.random.split(key, 4)[0], scale)
+    error = jnp.mean(answer[new] ** 2)
+    return {"error": error, "moved_error": error}
+
+
+@partial(eqx.filter_jit, compiler_options=LIGHT)
+def _pose(key, rate, arm, problem, scale):
+    split, make, train, move = jax.random.split(key, 4)
+    answer, known, valid, new = _off_centre(problem, split, scale)
     if arm.model == "gvp":
         graph = cloud_graph(problem.points[:1], problem.marked[:1], problem.neighbors[:1], None, True)
         model = QualityModel(make, *in_dims(graph), node_dims=scale.dims, with_residues=False, **_small(scale))
@@ -139,21 +184,11 @@ def pose(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> di
     def loss(model, rows, key):
         return error(model, known[rows], orthogonal(key, len(rows)) if arm.augmented else None)
 
-    here, there = jax.random.split(move)
-    turns, others = orthogonal(here, scale.test), orthogonal(there, scale.test)
-
-    def fit(rate):
-        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
-        # Who learned from turned clouds chooses by turned ones; nobody else knows of them.
-        chosen_by = error(fitted, valid, others if arm.augmented else None)
-        return chosen_by, (error(fitted, new, None), error(fitted, new, turns))
-
-    if arm.model == "mean":
-        still = moved = jnp.mean(answer[new] ** 2)
-        return {"error": still, "moved_error": moved}
-    (still, moved), rate = tuned(fit, scale.rates)
-    ratio = jnp.log10(moved / still)
-    return {"error": still, "moved_error": moved, "log10_ratio": ratio, "pose_gap": jnp.abs(ratio), "rate": rate}
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+    turns = orthogonal(move, scale.test)
+    # Who learned from turned clouds chooses by turned ones; nobody else knows of them.
+    chosen_by = error(model, valid, turns if arm.augmented else None)
+    return chosen_by, (error(model, new, None), error(model, new, turns))
 
 
 def _small(scale: Settings) -> dict[str, Any]:
@@ -162,10 +197,32 @@ def _small(scale: Settings) -> dict[str, Any]:
 
 def gate(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> dict[str, Array]:
     """From each point to the centre of the marked ones, as a vector: lengths are scalars, directions are vectors."""
-    split, make, train, move = jax.random.split(key, 4)
-    known, valid, new = divided(split, len(problem.points), scale.test)
+    if arm.model == "zero":
+        still, moved, more = *_gate_of_zero(key, problem, scale), {}
+    else:
+        (still, moved), rate = tuned(_gate, key, arm, problem, scale)
+        more = {"rate": rate}
+    return {"error": still, "log10_error": jnp.log10(still), "moved_log10_error": jnp.log10(moved)} | more
+
+
+def _displacements(problem, key, scale):
+    """Targets, of mean square 1 among those that are learned from, and the division."""
+    known, valid, new = divided(key, len(problem.points), scale.test)
     answer = to_marked(problem.points, problem.marked)
-    answer = answer / jnp.sqrt(jnp.mean(jnp.sum(answer[known] ** 2, -1)))
+    return answer / jnp.sqrt(jnp.mean(jnp.sum(answer[known] ** 2, -1))), known, valid, new
+
+
+@eqx.filter_jit
+def _gate_of_zero(key, problem, scale):
+    answer, _, _, new = _displacements(problem, jax.random.split(key, 4)[0], scale)
+    error = jnp.mean(jnp.sum(answer[new] ** 2, -1))
+    return error, error
+
+
+@partial(eqx.filter_jit, compiler_options=LIGHT)
+def _gate(key, rate, arm, problem, scale):
+    split, make, train, move = jax.random.split(key, 4)
+    answer, known, valid, new = _displacements(problem, split, scale)
     if arm.model == "raw":
         model = DeepSets(make, scale.width, 3)
     else:
@@ -182,35 +239,32 @@ def gate(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> di
             found = model(cloud_graph(points, marked, problem.neighbors[rows], None, True))[1]
         return jnp.mean(jnp.sum((found.reshape(points.shape) - wanted) ** 2, -1))
 
-    def fit(rate):
-        loss = lambda model, rows, key: error(model, known[rows])  # noqa: E731
-        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
-        return error(fitted, valid), (error(fitted, new), error(fitted, new, orthogonal(move, scale.test)))
-
-    if arm.model == "zero":
-        still = jnp.mean(jnp.sum(answer[new] ** 2, -1))
-        return {"error": still, "log10_error": jnp.log10(still), "moved_log10_error": jnp.log10(still)}
-    (still, moved), rate = tuned(fit, scale.rates)
-    return {
-        "error": still,
-        "log10_error": jnp.log10(still),
-        "moved_log10_error": jnp.log10(moved),
-        "rate": rate,
-    }
+    loss = lambda model, rows, key: error(model, known[rows])  # noqa: E731
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+    return error(model, valid), (error(model, new), error(model, new, orthogonal(move, scale.test)))
 
 
 def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
     """Areas and volumes of four vectors from one GVP and a perceptron: R² on new vectors."""
+    if arm.target == "mean":
+        return {"r2": jnp.zeros(()), "log10_missed": jnp.zeros(())}
+    left, rate = tuned(_invariants, key, arm, problem, scale)
+    return {"r2": 1 - left, "log10_missed": jnp.log10(left), "rate": rate}
+
+
+class Fitted(eqx.Module):
+    """Scalars from one GVP, and a perceptron on them."""
+
+    first: GVP
+    rest: eqx.nn.MLP
+
+
+@partial(eqx.filter_jit, compiler_options=LIGHT)
+def _invariants(key, rate, arm, problem, scale):
     make, deep, train, draw = jax.random.split(key, 4)
-
-    class Fitted(eqx.Module):
-        first: GVP
-        rest: eqx.nn.MLP
-
     outputs = 2 if arm.target == "squares" else 1
-    count = 4 + arm.cross
     model = Fitted(
-        GVP(make, (0, count), (scale.width, 0), num_hidden=arm.hidden),
+        GVP(make, (0, 4 + arm.cross), (scale.width, 0), num_hidden=arm.hidden),
         eqx.nn.MLP(scale.width, outputs, scale.width, 2, key=deep),
     )
 
@@ -239,25 +293,15 @@ def invariants(key: Array, arm: Settings, problem: None, scale: Settings) -> dic
         inputs, wanted = drawn(key, scale.batch)
         return jnp.mean(((predicted(model, inputs) - wanted) / spread) ** 2)
 
-    def fit(rate):
-        fitted = trained(train, model, loss, 1, scale.steps, 1, rate)
-        valid, test = (missed(fitted, *part) for part in others)
-        return valid, test
-
-    if arm.target == "mean":
-        wanted = others[1][1]
-        left = jnp.mean((first.mean(0) - wanted) ** 2 / wanted.var(0))
-        return {"r2": 1 - left, "log10_missed": jnp.log10(left)}
-    left, rate = tuned(fit, scale.rates)
-    return {"r2": 1 - left, "log10_missed": jnp.log10(left), "rate": rate}
+    model = trained(train, model, loss, 1, scale.steps, 1, rate)
+    return missed(model, *others[0]), missed(model, *others[1])
 
 
 def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str, Array]:
     """The off-centre task for sets of several sizes: errors with vectors and without, and the gap between them."""
     data = _padded(scale.clouds, scale.points, scale.neighbors)
-    (errors, rates), (scalar_errors, scalar_rates) = (
-        _off_centre_errors(key, data, scale, vectors) for vectors in (True, False)
-    )
+    both = [tuned(_errors, key, Settings(vectors=vectors), data, scale) for vectors in (True, False)]
+    (errors, rates), (scalar_errors, scalar_rates) = both
     return {
         "gap": scalar_errors - errors,
         "doublings": jnp.log2(jnp.asarray(scale.points, jnp.float32)),
@@ -269,6 +313,11 @@ def trend(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
         "rate": rates,
         "scalar_rate": scalar_rates,
     }
+
+
+def _errors(key, rate, arm, data, scale):
+    """One rate for all sizes, or one each."""
+    return _off_centre_errors(key, jnp.broadcast_to(rate, (len(scale.points),)), arm, data, scale)
 
 
 class Padded(NamedTuple):
@@ -302,17 +351,19 @@ def _padded(count: int, sizes: tuple[int, ...], neighbors: int) -> Padded:
 
 
 @partial(eqx.filter_jit, compiler_options=LIGHT)
-def _off_centre_errors(key, data, scale, vectors):
+def _off_centre_errors(key, rate, arm, data, scale):
     split, make, train = jax.random.split(key, 3)
     known, valid, new = divided(split, data.points.shape[1], scale.test)
-    dims = scale.dims if vectors else scale.scalar_dims
-    edges = scale.edge_dims if vectors else (scale.edge_dims[0] + 3 * scale.edge_dims[1], 0)
+    dims = scale.dims if arm.vectors else scale.scalar_dims
+    edges = scale.edge_dims if arm.vectors else (scale.edge_dims[0] + 3 * scale.edge_dims[1], 0)
     settings = {"edge_dims": edges, "num_layers": scale.layers, "dropout": 0.0, "with_residues": False}
 
-    def of_size(data):
+    def of_size(given):
+        data, rate = given
+
         def graph_of(rows):
             given = (part[rows] for part in (data.points, data.marked, data.neighbors, data.directions))
-            graph = cloud_graph(*given, vectors)
+            graph = cloud_graph(*given, arm.vectors)
             real = jnp.tile(data.real, len(rows))
             return replace(
                 graph,
@@ -325,11 +376,7 @@ def _off_centre_errors(key, data, scale, vectors):
         model = QualityModel(make, *in_dims(graph_of(np.arange(1))), node_dims=dims, **settings)
         error = lambda model, rows: jnp.mean((model(graph_of(rows)) - answer[rows]) ** 2)  # noqa: E731
         loss = lambda model, rows, key: error(model, known[rows])  # noqa: E731
+        model = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+        return error(model, valid), error(model, new)
 
-        def fit(rate):
-            fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
-            return error(fitted, valid), error(fitted, new)
-
-        return tuned(fit, scale.rates)
-
-    return jax.lax.map(of_size, data)
+    return jax.lax.map(of_size, (data, rate))

@@ -14,7 +14,7 @@ from jax import Array
 
 from laureate.graphs import GVP, DesignModel, Graph, GVPNetwork, QualityModel, featurize_backbone, quality_loss
 from laureate.lab.claim import Settings
-from laureate.papers.gvp.trials import GATED, LIGHT, divided, trained, tuned
+from laureate.papers.gvp.trials import GATED, LIGHT, Held, divided, trained, tuned
 from laureate.problems.proteins import AMINO_ACIDS, gdt_ts, hinge_decoys
 
 __all__ = ["decoys", "design", "residue_labels"]
@@ -129,21 +129,8 @@ def sizes(layer: str, scale: Settings) -> dict[str, Any]:
     return how | ({"map_vectors": False} if layer == "no-map" else {})
 
 
-class _Held:
-    """Something kept by what it is, not by what it equals."""
-
-    def __init__(self, thing: Any):
-        self.thing = thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and self.thing is other.thing
-
-
 @cache
-def _graphs(held: _Held, neighbors: int) -> Stacked:
+def _graphs(held: Held, neighbors: int) -> Stacked:
     return stack(held.thing.chains, neighbors)
 
 
@@ -158,6 +145,10 @@ def _per_residue(data: Stacked, values: Any) -> np.ndarray:
 # --- secondary structure ----------------------------------------------------------------------------------------------
 
 
+def _arrays(data: Stacked) -> Stacked:
+    return jax.tree.map(jnp.asarray, data._replace(kept=()))
+
+
 def _seen(arm: Settings) -> Array:
     """An argument and no constant: what is seen and what is not share a program."""
     return jnp.asarray([arm.scalars, arm.vectors])
@@ -165,11 +156,8 @@ def _seen(arm: Settings) -> Array:
 
 def residue_labels(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """The share of residues of new chains whose label is found."""
-    split, learn = jax.random.split(key)
-    data = _graphs(_Held(problem), scale.neighbors)
-    labels = _per_residue(data, problem.labels)
-    rows = divided(split, len(labels), scale.test)
-    known, valid, new = (np.asarray(part) for part in rows)
+    data, labels = _labels(Held(problem), scale.neighbors)
+    known, valid, new = (np.asarray(part) for part in divided(jax.random.split(key)[0], len(labels), scale.test))
     mask = data.node_mask
     more = {}
     if arm.model == "majority":
@@ -178,15 +166,26 @@ def residue_labels(key: Array, arm: Settings, problem: Any, scale: Settings) -> 
         found, rate = _trees(data, labels, known, valid, new, scale)
         more = {"tree_rate": jnp.asarray(rate)}
     else:
-        classes = int(labels.max()) + 1
-        arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
-        given = arrays, jnp.asarray(labels), _seen(arm), rows
-        found, rate = _labelled(learn, arm.layer, scale, classes, *given)
+        found, rate = tuned(_labelling, key, arm, problem, scale)
         more = {"rate": rate}
     right = (np.asarray(found) == labels[new]) & mask[new]
     by_chain = right.sum(1) / mask[new].sum(1)
     shares = {"accuracy": right.sum() / mask[new].sum(), "accuracy_by_chain": by_chain.mean()}
     return {name: jnp.asarray(share) for name, share in shares.items()} | more
+
+
+@cache
+def _labels(held: Held, neighbors: int) -> tuple[Stacked, np.ndarray]:
+    data = _graphs(held, neighbors)
+    return data, _per_residue(data, held.thing.labels)
+
+
+def _labelling(key, rate, arm, problem, scale):
+    data, labels = _labels(Held(problem), scale.neighbors)
+    split, learn = jax.random.split(key)
+    rows = divided(split, len(labels), scale.test)
+    given = _arrays(data), jnp.asarray(labels), _seen(arm), rows
+    return _labelled(learn, rate, arm.layer, scale, int(labels.max()) + 1, *given)
 
 
 def _trees(data: Stacked, labels: np.ndarray, known: Any, valid: Any, new: Any, scale: Settings) -> tuple[Any, float]:
@@ -207,7 +206,7 @@ def _trees(data: Stacked, labels: np.ndarray, known: Any, valid: Any, new: Any, 
 
 
 @partial(eqx.filter_jit, compiler_options=LIGHT)
-def _labelled(key, layer, scale, classes, data, labels, seen, rows):
+def _labelled(key, rate, layer, scale, classes, data, labels, seen, rows):
     make, other, train = jax.random.split(key, 3)
     known, valid, new = rows
     graph = joined(data, known[:1], seen)
@@ -224,25 +223,22 @@ def _labelled(key, layer, scale, classes, data, labels, seen, rows):
         total, count = missed(graph, known[places], model(graph, key)[0])
         return total / count
 
-    def fit(rate):
-        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
 
-        def of(row):
-            graph = joined(data, row[None], seen)
-            logits = fitted(graph)[0]
-            return missed(graph, row[None], logits), logits.argmax(-1)
+    def of(row):
+        graph = joined(data, row[None], seen)
+        logits = model(graph)[0]
+        return missed(graph, row[None], logits), logits.argmax(-1)
 
-        (total, count), answers = jax.lax.map(of, jnp.concatenate([valid, new]))
-        return total[: len(valid)].sum() / count[: len(valid)].sum(), answers[len(valid) :]
-
-    return tuned(fit, scale.rates)
+    (total, count), answers = jax.lax.map(of, jnp.concatenate([valid, new]))
+    return total[: len(valid)].sum() / count[: len(valid)].sum(), answers[len(valid) :]
 
 
 # --- the quality of decoys --------------------------------------------------------------------------------------------
 
 
 @cache
-def _decoys(held: _Held, number: int, neighbors: int) -> tuple[Stacked, np.ndarray, np.ndarray]:
+def _decoys(held: Held, number: int, neighbors: int) -> tuple[Stacked, np.ndarray, np.ndarray]:
     """Graphs of [chain × decoy], their quality [c, d], and contacts a residue [c, d]; the same for all seeds."""
     rng = np.random.default_rng(0)
     models, quality, contacts = [], [], []
@@ -259,10 +255,8 @@ def _decoys(held: _Held, number: int, neighbors: int) -> tuple[Stacked, np.ndarr
 
 def decoys(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Correlation of predicted and actual quality of decoys of new chains: within each chain, and over all."""
-    split, learn = jax.random.split(key)
-    data, quality, contacts = _decoys(_Held(problem), scale.decoys, scale.neighbors)
-    rows = divided(split, len(quality), scale.test)
-    known, _, new = (np.asarray(part) for part in rows)
+    _, quality, contacts = _decoys(Held(problem), scale.decoys, scale.neighbors)
+    known, _, new = (np.asarray(part) for part in divided(jax.random.split(key)[0], len(quality), scale.test))
     more = {}
     if arm.model == "mean":
         found = np.full(quality[new].shape, quality[known].mean())
@@ -270,10 +264,7 @@ def decoys(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         slope, start = np.polyfit(contacts[known].reshape(-1), quality[known].reshape(-1), 1)
         found = start + slope * contacts[new]
     else:
-        residues = _per_residue(data, [chain for chain in problem.residues for _ in range(scale.decoys)])
-        arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
-        given = arrays, jnp.asarray(residues), jnp.asarray(quality, jnp.float32), _seen(arm), rows
-        found, rate = _scored(learn, arm.layer, scale, *given)
+        found, rate = tuned(_scoring, key, arm, problem, scale)
         more = {"rate": rate}
     found = np.asarray(found)
     each = [_pearson(one, two) for one, two in zip(found, quality[new], strict=True)]
@@ -284,6 +275,14 @@ def decoys(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     } | more
 
 
+def _scoring(key, rate, arm, problem, scale):
+    data, quality, _ = _decoys(Held(problem), scale.decoys, scale.neighbors)
+    split, learn = jax.random.split(key)
+    residues = _per_residue(data, [chain for chain in problem.residues for _ in range(scale.decoys)])
+    given = _arrays(data), jnp.asarray(residues), jnp.asarray(quality, jnp.float32), _seen(arm)
+    return _scored(learn, rate, arm.layer, scale, *given, divided(split, len(quality), scale.test))
+
+
 def _pearson(one: np.ndarray, two: np.ndarray) -> float:
     """0 where one of them is constant."""
     a, b = one - one.mean(), two - two.mean()
@@ -292,7 +291,7 @@ def _pearson(one: np.ndarray, two: np.ndarray) -> float:
 
 
 @partial(eqx.filter_jit, compiler_options=LIGHT)
-def _scored(key, layer, scale, data, residues, quality, seen, rows):
+def _scored(key, rate, layer, scale, data, residues, quality, seen, rows):
     make, other, train = jax.random.split(key, 3)
     known, valid, new = rows
     model = changed(other, QualityModel(make, dropout=scale.dropout, **sizes(layer, scale)), layer)
@@ -310,16 +309,13 @@ def _scored(key, layer, scale, data, residues, quality, seen, rows):
         rows = (targets[:, None] * each + pair).reshape(-1)
         return quality_loss(predicted(model, rows, drop).reshape(-1, 2), quality[targets[:, None], pair])
 
-    def fit(rate):
-        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
-        rows = jnp.concatenate([valid, new])
-        found = jax.lax.map(lambda row: predicted(fitted, row * each + jnp.arange(each)), rows)
-        # The rate is chosen by what is reported: the correlation within each target.
-        a, b = (part - part.mean(1, keepdims=True) for part in (found[: len(valid)], quality[valid]))
-        size = jnp.sqrt((a**2).sum(1) * (b**2).sum(1))
-        return -jnp.mean((a * b).sum(1) / jnp.maximum(size, 1e-9)), found[len(valid) :]
-
-    return tuned(fit, scale.rates)
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+    rows = jnp.concatenate([valid, new])
+    found = jax.lax.map(lambda row: predicted(model, row * each + jnp.arange(each)), rows)
+    # The rate is chosen by what is reported: the correlation within each target.
+    a, b = (part - part.mean(1, keepdims=True) for part in (found[: len(valid)], quality[valid]))
+    size = jnp.sqrt((a**2).sum(1) * (b**2).sum(1))
+    return -jnp.mean((a * b).sum(1) / jnp.maximum(size, 1e-9)), found[len(valid) :]
 
 
 # --- the design of sequences ------------------------------------------------------------------------------------------
@@ -327,19 +323,15 @@ def _scored(key, layer, scale, data, residues, quality, seen, rows):
 
 def design(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """How likely the real residues of new chains are given those before, and how often the likeliest is right."""
-    split, learn = jax.random.split(key)
-    data = _graphs(_Held(problem), scale.neighbors)
-    residues = _per_residue(data, problem.residues)
-    rows = divided(split, len(residues), scale.test)
-    known, _, new = (np.asarray(part) for part in rows)
+    data, residues = _sequences(Held(problem), scale.neighbors)
+    known, _, new = (np.asarray(part) for part in divided(jax.random.split(key)[0], len(residues), scale.test))
     mask = data.node_mask
     more = {}
     if arm.model == "unigram":
         counts = 1.0 + np.bincount(residues[known][mask[known]], minlength=len(AMINO_ACIDS))
         logits = np.broadcast_to(np.log(counts / counts.sum()), (*residues[new].shape, len(AMINO_ACIDS)))
     else:
-        arrays = jax.tree.map(jnp.asarray, data._replace(kept=()))
-        logits, rate = _designed(learn, arm.model, arm.layer, scale, arrays, jnp.asarray(residues), _seen(arm), rows)
+        logits, rate = tuned(_designing, key, arm, problem, scale)
         logits, more = np.asarray(logits), {"rate": rate}
     chosen = np.take_along_axis(logits, residues[new][..., None], -1)[..., 0]
     recovered = ((logits.argmax(-1) == residues[new]) & mask[new]).sum(1) / mask[new].sum(1)
@@ -349,6 +341,19 @@ def design(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         "perplexity": jnp.asarray(np.exp(missed)),
         "recovery": jnp.asarray(np.median(recovered)),
     } | more
+
+
+@cache
+def _sequences(held: Held, neighbors: int) -> tuple[Stacked, np.ndarray]:
+    data = _graphs(held, neighbors)
+    return data, _per_residue(data, held.thing.residues)
+
+
+def _designing(key, rate, arm, problem, scale):
+    data, residues = _sequences(Held(problem), scale.neighbors)
+    split, learn = jax.random.split(key)
+    given = _arrays(data), jnp.asarray(residues), _seen(arm), divided(split, len(residues), scale.test)
+    return _designed(learn, rate, arm.model, arm.layer, scale, *given)
 
 
 class Local(eqx.Module):
@@ -362,7 +367,7 @@ class Local(eqx.Module):
 
 
 @partial(eqx.filter_jit, compiler_options=LIGHT)
-def _designed(key, kind, layer, scale, data, residues, seen, rows):
+def _designed(key, rate, kind, layer, scale, data, residues, seen, rows):
     make, train = jax.random.split(key)
     known, valid, new = rows
     if kind == "local":
@@ -382,14 +387,11 @@ def _designed(key, kind, layer, scale, data, residues, seen, rows):
         total, count = missed(known[places], *log_probabilities(model, known[places], key))
         return total / count
 
-    def fit(rate):
-        fitted = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
+    model = trained(train, model, loss, len(known), scale.steps, scale.batch, rate)
 
-        def of(row):
-            mask, found = log_probabilities(fitted, row[None])
-            return missed(row[None], mask, found), found
+    def of(row):
+        mask, found = log_probabilities(model, row[None])
+        return missed(row[None], mask, found), found
 
-        (total, count), found = jax.lax.map(of, jnp.concatenate([valid, new]))
-        return total[: len(valid)].sum() / count[: len(valid)].sum(), found[len(valid) :]
-
-    return tuned(fit, scale.rates)
+    (total, count), found = jax.lax.map(of, jnp.concatenate([valid, new]))
+    return total[: len(valid)].sum() / count[: len(valid)].sum(), found[len(valid) :]
