@@ -247,7 +247,7 @@ INVARIANTS = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", test=50, steps=3, batch=8, width=8, rates=TWO_RATES),
         "smoke": Scale(10, block=10, cost=8.0, test=2000, steps=800, batch=64, width=32, rates=RATES),
-        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=3000, batch=128, width=48, rates=RATES),
+        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=2000, batch=128, width=48, rates=RATES),
         "full": Scale(20, block=10, cost=2000.0, test=20000, steps=50000, batch=512, width=128, rates=MANY_RATES),
     },
     claims=(
