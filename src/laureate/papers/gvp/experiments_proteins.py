@@ -19,7 +19,8 @@ CHAINS = (
     "The data set is `protein_chains`, fifty real chains of the Protein Data Bank that ship with the package (in "
     "number and residues the set TS50). Eight are for choosing rates alone; the others are divided anew in every seed, "
     "thirty-four to learn from, eight to be tested on. Seeds share chains: intervals are over divisions and trainings "
-    "of these fifty, and are narrower than those over proteins of the world would be."
+    "of these fifty, and are narrower than those over proteins of the world would be. At desk of each chain the first "
+    "80 residues."
 )
 NETWORKS = "Networks of (16, 4) channels and two layers instead of (100, 16) and three."
 WINDOW: dict[str, Any] = {"window": 3, "tree_rates": (0.03, 0.1, 0.3)}
@@ -37,12 +38,12 @@ def other_arm(name: str, label: str) -> Arm:
     return Arm(name, label, model=name, layer="gvp", scalars=1.0, vectors=1.0)
 
 
-def scales(tiny: dict, desk: dict, full: dict, seeds: int, cost: float, problem: dict = REAL) -> dict[str, Scale]:
+def scales(tiny: dict, desk: dict, full: dict, seeds: int, cost: float) -> dict[str, Scale]:
     """The usual three; there is no time for smoke."""
     return {
         "tiny": Scale(2, block=2, problem=MADE, neighbors=4, test=2, batch=2, **LEAST, **tiny),
-        "desk": Scale(seeds, block=10, cost=cost, problem=problem, test=8, batch=4, neighbors=8, **NET, **desk),
-        "full": Scale(20, block=1, cost=300 * cost, problem=problem, neighbors=30, test=8, batch=4, **WHOLE, **full),
+        "desk": Scale(seeds, block=10, cost=cost, problem=SHORT, test=8, neighbors=8, **NET, **desk),
+        "full": Scale(20, block=1, cost=300 * cost, problem=REAL, neighbors=30, test=8, batch=4, **WHOLE, **full),
     }
 
 
@@ -63,7 +64,7 @@ SECONDARY = Experiment(
         other_arm("trees", "boosted trees on angles of ±3 residues"),
         other_arm("majority", "the most frequent state"),
     ),
-    scales=scales(WINDOW | {"steps": 2}, WINDOW | {"steps": 150}, WINDOW | {"steps": 4000}, 10, 55.0),
+    scales=scales(WINDOW | {"steps": 2}, WINDOW | {"steps": 150, "batch": 4}, WINDOW | {"steps": 4000}, 10, 55.0),
     claims=(
         Claim(
             "secondary-structure",
@@ -122,7 +123,11 @@ DECOYS = Experiment(
         other_arm("mean", "the mean"),
     ),
     scales=scales(
-        {"decoys": 4, "steps": 2}, {"decoys": 10, "steps": 150}, {"decoys": 40, "steps": 15000}, 10, 45.0, SHORT
+        {"decoys": 4, "steps": 2},
+        {"decoys": 10, "steps": 120, "batch": 2},
+        {"decoys": 40, "steps": 15000},
+        10,
+        45.0,
     ),
     claims=(
         Claim(
@@ -154,12 +159,12 @@ DECOYS = Experiment(
     ),
     guards=(chosen("decoys", "decoys-contacts"),),
     deviations=(
-        CHAINS + " Of each chain the first 80 residues.",
+        CHAINS,
         "Ten decoys a chain of our own making, the same in all seeds: noise on all φ and ψ and three large turns, "
         "bonds and bond angles kept; the size is drawn. Quality is GDT-TS after one superposition on all CA, without "
         "the search for the best. The paper has models by many groups (CASP).",
-        "The loss is the authors', on two decoys of each of four chains a step. The rate is chosen by the correlation "
-        "within chains.",
+        "The loss is the authors', on two decoys of each of two chains a step (full: four). The rate is chosen by the "
+        "correlation within chains.",
         BLIND + " Which amino acid a residue is, both know.",
         NETWORKS,
         TRAINING,
@@ -180,7 +185,7 @@ DESIGN = Experiment(
         other_arm("local", "a perceptron on a residue's own angles"),
         other_arm("unigram", "frequencies of amino acids"),
     ),
-    scales=scales({"steps": 2}, {"steps": 150}, {"steps": 4000}, 10, 35.0),
+    scales=scales({"steps": 2}, {"steps": 120, "batch": 4}, {"steps": 4000}, 10, 35.0),
     claims=(
         Claim(
             "design",
@@ -231,7 +236,6 @@ ABLATIONS = Experiment(
     accepts=("chains", "residues"),
     arms=(
         net_arm("gvp", "GVP-GNN"),
-        net_arm("gated", "with vector gates", layer="gated"),
         net_arm("scalars", "only scalars", vectors=0.0),
         net_arm("vectors", "only vectors", scalars=0.0),
         net_arm("no-map", "no W_μ", layer="no-map"),
@@ -239,7 +243,11 @@ ABLATIONS = Experiment(
         other_arm("mean", "the mean"),
     ),
     scales=scales(
-        {"decoys": 4, "steps": 2}, {"decoys": 10, "steps": 150}, {"decoys": 40, "steps": 15000}, 3, 40.0, SHORT
+        {"decoys": 4, "steps": 2},
+        {"decoys": 10, "steps": 120, "batch": 2},
+        {"decoys": 40, "steps": 15000},
+        3,
+        40.0,
     ),
     claims=(
         Claim(
@@ -258,7 +266,7 @@ ABLATIONS = Experiment(
         "On decoys instead of design, with few seeds. Only scalars and only vectors: the others are 0 in the graph, "
         "the network is the same, and which amino acid a residue is, all know. MLP layers mix all components of "
         "vectors, and so do not turn with the input.",
-        CHAINS + " Of each chain the first 80 residues.",
+        CHAINS,
         NETWORKS,
         TRAINING,
         PILOTS,

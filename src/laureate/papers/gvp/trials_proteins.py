@@ -14,7 +14,7 @@ from jax import Array
 
 from laureate.graphs import GVP, DesignModel, Graph, GVPNetwork, QualityModel, featurize_backbone, quality_loss
 from laureate.lab.claim import Settings
-from laureate.papers.gvp.trials import GATED, LIGHT, Held, divided, trained, tuned
+from laureate.papers.gvp.trials import LIGHT, Held, divided, trained, tuned
 from laureate.problems.proteins import AMINO_ACIDS, gdt_ts, hinge_decoys
 
 __all__ = ["decoys", "design", "residue_labels"]
@@ -125,7 +125,6 @@ def changed(key: Array, model: Any, layer: str) -> Any:
 def sizes(layer: str, scale: Settings) -> dict[str, Any]:
     """Settings of a network."""
     how: dict[str, Any] = {"node_dims": scale.dims, "edge_dims": scale.edge_dims, "num_layers": scale.layers}
-    how |= GATED if layer == "gated" else {}
     return how | ({"map_vectors": False} if layer == "no-map" else {})
 
 
