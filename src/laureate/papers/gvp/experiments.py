@@ -15,9 +15,13 @@ PILOTS = (
     "secondary structure: 0.907 to 0.910, without vectors 0.912 to 0.914, boosted trees 0.886). They were longer "
     "trainings of wider networks. Of this code no result was seen, only seconds."
 )
-RATES, MANY_RATES, TWO_RATES = (0.0005, 0.002, 0.008, 0.032), (0.0001, 0.0003, 0.001, 0.003, 0.01), (0.001, 0.004)
+RATES, MANY_RATES, TWO_RATES = (
+    (0.0005, 0.002, 0.008, 0.032, 0.128),
+    (0.0001, 0.0003, 0.001, 0.003, 0.01),
+    (0.001, 0.004),
+)
 TRAINING = (
-    "Every network has the same steps and batches, and Adam at the best of four rates, 0.0005 to 0.032, each falling "
+    "Every network has the same steps and batches, and Adam at the best of five rates, 0.0005 to 0.128, each falling "
     "to 0 as a cosine. Each arm's rate is chosen once, by a training of its own and by examples that no seed learns "
     "from or is tested on."
 )
@@ -128,10 +132,18 @@ POSE = Experiment(
             source="our own question: would augmentation do?",
         ),
     ),
-    guards=(Guard("grid", "rate", grid="rates", claims=("pose-baseline", "pose-moved", "pose-augmented")),),
+    guards=(
+        Guard("grid", "rate", grid="rates", claims=("pose-baseline", "pose-moved", "pose-augmented")),
+        Guard("effective", "learned", low=0.1, arms=("gvp",), claims=("pose", "pose-moved", "pose-augmented")),
+        Guard("effective", "learned", low=0.1, arms=("raw",), claims=("pose-baseline",)),
+    ),
     deviations=(
-        "Made point sets (distance of three marked points' centre from that of all), stretched so that all stand in "
-        "one pose; on round clouds every pose is as good as another. Every point sees every other, in one layer.",
+        "Made point sets, and the circumference of the triangle of three marked points, one of the paper's synthetic "
+        "tasks; stretched so that all stand in one pose, for on round clouds every pose is as good as another. Every "
+        "point sees every other, in one layer. A network that explains less than a tenth of the variance holds the "
+        "claims back, for a constant survives any pose.",
+        "At first the task was the paper's other one, the marked points' distance from the centre: at smoke no network "
+        "learned anything of it, so that nothing was compared. The grid of rates was then widened, too.",
         TRAINING,
         PILOTS,
     ),
@@ -237,7 +249,7 @@ INVARIANTS = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", test=50, steps=3, batch=8, width=8, rates=TWO_RATES),
         "smoke": Scale(10, block=10, cost=8.0, test=2000, steps=800, batch=64, width=32, rates=RATES),
-        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=2000, batch=128, width=48, rates=RATES),
+        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=4000, batch=128, width=48, rates=RATES),
         "full": Scale(20, block=10, cost=2000.0, test=20000, steps=50000, batch=512, width=128, rates=MANY_RATES),
     },
     claims=(
@@ -293,7 +305,8 @@ INVARIANTS = Experiment(
     guards=(Guard("grid", "rate", grid="rates", claims=("invariants", "invariants-width", "signed-volume-cross")),),
     deviations=(
         "Four vectors, uniform in a cube, drawn anew in every step; area and volume are of the first two, three. The "
-        "theorem speaks of approximation, not of training: failing here would not contradict it.",
+        "theorem speaks of approximation, not of training: failing here would not contradict it. After a run at smoke "
+        "the grid of rates was widened and the steps of desk were doubled.",
         TRAINING,
         PILOTS,
     ),

@@ -15,7 +15,7 @@ from jax import Array
 from laureate.graphs import GVP, Graph, GVPNetwork, QualityModel
 from laureate.lab.claim import Settings
 from laureate.loops import repeat
-from laureate.problems.points import PointClouds, off_centre, to_marked
+from laureate.problems.points import PointClouds, off_centre, perimeter, to_marked
 
 __all__ = ["gate", "invariants", "pose", "trend"]
 
@@ -145,19 +145,27 @@ def pose(key: Array, arm: Settings, problem: PointClouds, scale: Settings) -> di
         return _pose_of_mean(key, problem, scale)
     (still, moved), rate = tuned(_pose, key, arm, problem, scale)
     ratio = jnp.log10(moved / still)
-    return {"error": still, "moved_error": moved, "log10_ratio": ratio, "pose_gap": jnp.abs(ratio), "rate": rate}
+    gap, learned = jnp.abs(ratio), 1 - still
+    return {
+        "error": still,
+        "moved_error": moved,
+        "log10_ratio": ratio,
+        "pose_gap": gap,
+        "learned": learned,
+        "rate": rate,
+    }
 
 
-def _off_centre(problem, key, scale):
+def _perimeters(problem, key, scale):
     """Targets, standardised by those that are learned from, and the division."""
     known, valid, new = divided(key, len(problem.points), scale.test)
-    answer = off_centre(problem.points, problem.marked)
+    answer = perimeter(problem.points)
     return (answer - answer[known].mean()) / answer[known].std(), known, valid, new
 
 
 @eqx.filter_jit
 def _pose_of_mean(key, problem, scale):
-    answer, _, _, new = _off_centre(problem, jax.random.split(key, 4)[0], scale)
+    answer, _, _, new = _perimeters(problem, jax.random.split(key, 4)[0], scale)
     error = jnp.mean(answer[new] ** 2)
     return {"error": error, "moved_error": error}
 
@@ -165,7 +173,7 @@ def _pose_of_mean(key, problem, scale):
 @partial(eqx.filter_jit, compiler_options=LIGHT)
 def _pose(key, rate, arm, problem, scale):
     split, make, train, move = jax.random.split(key, 4)
-    answer, known, valid, new = _off_centre(problem, split, scale)
+    answer, known, valid, new = _perimeters(problem, split, scale)
     if arm.model == "gvp":
         graph = cloud_graph(problem.points[:1], problem.marked[:1], problem.neighbors[:1], None, True)
         model = QualityModel(make, *in_dims(graph), node_dims=scale.dims, with_residues=False, **_small(scale))
