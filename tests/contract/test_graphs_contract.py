@@ -53,7 +53,10 @@ TYPES = {GVP, DesignModel, GVPConv, GVPConvLayer, GVPNetwork, QualityModel, Vect
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name in ("conv", "quality", "gated") else []) for name in MADE],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in ("conv", "quality", "gated", "layer") else [])
+        for name in MADE
+    ],
 )
 def test_graph_network(name):
     make, call = MADE[name]

@@ -20,7 +20,7 @@ GRAPH = make_graph(draw(4, 2, 1), draw(5, 2, 1), [1, 2, 0, 3, 3], [0, 0, 1, 1, 2
 
 
 def test_dropout_draws_anew_in_every_layer_and_place():
-    dims = {"node_dims": (4, 2), "edge_dims": (2, 1), "num_layers": 2}
+    dims = {"node_dims": (4, 2), "edge_dims": (2, 1), "num_layers": 2, "num_message": 1, "num_feedforward": 1}
 
     @eqx.filter_jit
     def found(key):
