@@ -154,7 +154,8 @@ def stacked_gvps(key: Key[Array, ""], dims: tuple[Dims, ...], **settings: Any) -
     keys = jax.random.split(key, len(dims) - 1)
     pairs = list(itertools.pairwise(dims))
     made = [GVP(k, *pair, **settings) for k, pair in zip(keys[:-1], pairs[:-1], strict=True)]
-    return (*made, GVP(keys[-1], *pairs[-1], **settings | {"activations": (None, None)}))
+    plain: dict[str, Any] = settings | {"activations": (None, None)}
+    return (*made, GVP(keys[-1], *pairs[-1], **plain))
 
 
 def _sum(one: Features, two: Features) -> Features:

@@ -64,7 +64,7 @@ class GVPNetwork(eqx.Module):
     ):
         require("GVPNetwork", "num_layers", "an integer >= 0", num_layers, lambda n: isinstance(n, int) and n >= 0)
         keys = jax.random.split(key, num_layers + 3)
-        plain = settings | {"activations": PLAIN}
+        plain: dict[str, Any] = settings | {"activations": PLAIN}
         self.embed_nodes = VectorLayerNorm(node_in[0]), GVP(keys[0], node_in, node_dims, **plain)
         self.embed_edges = VectorLayerNorm(edge_in[0]), GVP(keys[1], edge_in, edge_dims, **plain)
         of_layers: dict[str, Any] = {
@@ -188,7 +188,7 @@ class DesignModel(eqx.Module):
     ):
         require("DesignModel", "num_layers", "an integer >= 1", num_layers, lambda n: isinstance(n, int) and n >= 1)
         keys = jax.random.split(key, 2 * num_layers + 4)
-        plain = settings | {"activations": PLAIN}
+        plain: dict[str, Any] = settings | {"activations": PLAIN}
         self.embed_nodes = GVP(keys[0], node_in, node_dims, **plain), VectorLayerNorm(node_dims[0])
         self.embed_edges = GVP(keys[1], edge_in, edge_dims, **plain), VectorLayerNorm(edge_dims[0])
         how: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -24,6 +24,11 @@ TUNING = 2**31  # no seed
 # What is compiled once and called for every seed: a third of XLA's time to compile, a tenth more to run.
 LIGHT = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 GATED: dict[str, Any] = {"gated": True, "activations": (jax.nn.relu, None)}
+
+
+def compiled(function: Callable) -> Callable:
+    """A program for each set of settings, compiled lightly."""
+    return eqx.filter_jit(function, compiler_options=LIGHT)  # pyright: ignore[reportCallIssue]  (goes to jax.jit)
 
 
 def trained(key: Array, model: Any, loss: Callable, count: int, steps: int, batch: int, rate: Any) -> Any:
@@ -170,7 +175,7 @@ def _pose_of_mean(key, problem, scale):
     return {"error": error, "moved_error": error}
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _pose(key, rate, arm, problem, scale):
     split, make, train, move = jax.random.split(key, 4)
     answer, known, valid, new = _perimeters(problem, split, scale)
@@ -227,7 +232,7 @@ def _gate_of_zero(key, problem, scale):
     return error, error
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _gate(key, rate, arm, problem, scale):
     split, make, train, move = jax.random.split(key, 4)
     answer, known, valid, new = _displacements(problem, split, scale)
@@ -267,7 +272,7 @@ class Fitted(eqx.Module):
     rest: eqx.nn.MLP
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _invariants(key, rate, arm, problem, scale):
     make, deep, train, draw = jax.random.split(key, 4)
     outputs = 2 if arm.target == "squares" else 1
@@ -358,7 +363,7 @@ def _padded(count: int, sizes: tuple[int, ...], neighbors: int) -> Padded:
     return Padded(*stacked, real, jnp.asarray(answers))
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _off_centre_errors(key, rate, arm, data, scale):
     split, make, train = jax.random.split(key, 3)
     known, valid, new = divided(split, data.points.shape[1], scale.test)

@@ -3,7 +3,7 @@
 Trials are called once a seed: what computes is compiled once for all seeds of an arm, graphs are made once a process.
 """
 
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,7 +14,7 @@ from jax import Array
 
 from laureate.graphs import GVP, DesignModel, Graph, GVPNetwork, QualityModel, featurize_backbone, quality_loss
 from laureate.lab.claim import Settings
-from laureate.papers.gvp.trials import LIGHT, Held, divided, trained, tuned
+from laureate.papers.gvp.trials import Held, compiled, divided, trained, tuned
 from laureate.problems.proteins import AMINO_ACIDS, gdt_ts, hinge_decoys
 
 __all__ = ["decoys", "design", "residue_labels"]
@@ -204,7 +204,7 @@ def _trees(data: Stacked, labels: np.ndarray, known: Any, valid: Any, new: Any, 
     return found, scale.tree_rates[best]
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _labelled(key, rate, layer, scale, classes, data, labels, seen, rows):
     make, other, train = jax.random.split(key, 3)
     known, valid, new = rows
@@ -289,7 +289,7 @@ def _pearson(one: np.ndarray, two: np.ndarray) -> float:
     return float((a * b).sum() / size) if size > 1e-9 else 0.0
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _scored(key, rate, layer, scale, data, residues, quality, seen, rows):
     make, other, train = jax.random.split(key, 3)
     known, valid, new = rows
@@ -365,7 +365,7 @@ class Local(eqx.Module):
         return jax.vmap(self.inner)(graph.nodes[0])
 
 
-@partial(eqx.filter_jit, compiler_options=LIGHT)
+@compiled
 def _designed(key, rate, kind, layer, scale, data, residues, seen, rows):
     make, train = jax.random.split(key)
     known, valid, new = rows
