@@ -14,7 +14,7 @@ from laureate.problems.proteins import Backbones
 SMALL = {"dims": (4, 2), "edge_dims": (4, 1), "layers": 1}
 FEW = Backbones("made", 6, 12)
 PLAIN = {"layer": "gvp", "scalars": 1.0, "vectors": 1.0}
-RATES = (0.001, 0.03)
+RATES = (0.001, 0.01)
 
 
 def test_points_keep_their_distance_and_have_formulas():
@@ -32,15 +32,16 @@ def test_points_keep_their_distance_and_have_formulas():
     assert long[0] > 1.4 * long[1] > 1.9 * long[2]
 
 
-def test_the_pose_changes_the_raw_network_alone():
-    problem = PointClouds(40, 6, 3, stretch=1.6)
-    scale = Settings(test=10, steps=60, batch=8, width=8, rates=RATES, **SMALL)
-    arms = {name: Settings(model=name, augmented=False) for name in ("gvp", "raw", "mean")}
-    found = {name: trials.pose(jax.random.key(0), arm, problem, scale) for name, arm in arms.items()}
-    assert found["gvp"]["pose_gap"] < 1e-3
-    assert found["raw"]["pose_gap"] > 30 * found["gvp"]["pose_gap"]
-    assert found["mean"]["error"] == found["mean"]["moved_error"]
-    assert found["gvp"]["error"] != found["mean"]["error"]
+@pytest.mark.parametrize("name", ["raw", pytest.param("gvp", marks=pytest.mark.slow), "mean"])
+def test_the_pose_changes_the_raw_network_alone(name):
+    problem = PointClouds(120, 6, 5, stretch=1.6)
+    scale = Settings(test=20, steps=150, batch=16, width=32, rates=RATES, **SMALL)
+    found = trials.pose(jax.random.key(0), Settings(model=name, augmented=False), problem, scale)
+    if name == "mean":
+        assert found["error"] == found["moved_error"]
+        return
+    assert found["pose_gap"] > 0.03 if name == "raw" else found["pose_gap"] < 1e-3
+    assert found["learned"] > 0.1
 
 
 def test_the_rate_of_the_least_error_on_validation_is_chosen_once():
