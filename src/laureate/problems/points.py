@@ -51,14 +51,14 @@ class PointClouds(eqx.Module):
         self.neighbors = jnp.asarray(np.argsort(apart, axis=-1)[:, :, :num_neighbors], jnp.int32)
 
 
-def draw_points(rng: np.random.Generator, num_clouds: int, num_points: int, share: float = 0.15) -> np.ndarray:
+def draw_points(generator: np.random.Generator, num_clouds: int, num_points: int, share: float = 0.15) -> np.ndarray:
     """[n, p, 3]: points in balls, no two nearer than 2; spheres of radius 1 would fill this share of the ball."""
     radius = (num_points / share) ** (1 / 3)
     points = np.full((num_clouds, num_points, 3), np.inf)
     count = np.zeros(num_clouds, int)
     while (open_ := np.flatnonzero(count < num_points)).size:
-        drawn = rng.normal(size=(len(open_), 3))
-        drawn *= radius * (rng.uniform(size=len(open_)) ** (1 / 3) / np.linalg.norm(drawn, axis=1))[:, None]
+        drawn = generator.normal(size=(len(open_), 3))
+        drawn *= radius * (generator.uniform(size=len(open_)) ** (1 / 3) / np.linalg.norm(drawn, axis=1))[:, None]
         nearest = np.linalg.norm(points[open_] - drawn[:, None], axis=-1).min(1)
         taken = open_[nearest >= 2.0]
         points[taken, count[taken]] = drawn[nearest >= 2.0]

@@ -179,17 +179,17 @@ def gdt_ts(models: np.ndarray, native: np.ndarray) -> np.ndarray:
     return np.mean([(apart <= cutoff).mean(-1) for cutoff in (1.0, 2.0, 4.0, 8.0)], axis=0)
 
 
-def hinge_decoys(rng: np.random.Generator, coords: np.ndarray, number: int, spread: float = 0.06) -> np.ndarray:
+def hinge_decoys(generator: np.random.Generator, coords: np.ndarray, number: int, spread: float = 0.06) -> np.ndarray:
     """[number, length, 4, 3]: the chain with noise on all φ and ψ and a few large turns, bonds and angles kept.
 
     Every decoy has a size of its own, uniform in [0, 1], which multiplies ``spread`` (radians, of each angle) and the
     three large turns (standard deviation 0.8 radians). All atoms behind an angle turn about its bond.
     """
     length = len(coords)
-    size = rng.uniform(size=(number, 1, 1))
-    angles = size * spread * rng.normal(size=(number, length, 2))
-    for decoy, hinges in enumerate(rng.integers(1, length - 1, (number, 3))):
-        angles[decoy, hinges, 0] += size[decoy, 0, 0] * 0.8 * rng.normal(size=3)
+    size = generator.uniform(size=(number, 1, 1))
+    angles = size * spread * generator.normal(size=(number, length, 2))
+    for decoy, hinges in enumerate(generator.integers(1, length - 1, (number, 3))):
+        angles[decoy, hinges, 0] += size[decoy, 0, 0] * 0.8 * generator.normal(size=3)
     angles[:, 0, 0] = 0.0  # φ of the first residue turns everything
     atoms = np.asarray(coords, float)
     n, ca, c, o = np.moveaxis(atoms, 1, 0)
