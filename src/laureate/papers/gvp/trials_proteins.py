@@ -156,14 +156,14 @@ def _seen(arm: Settings) -> Array:
 def residue_labels(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """The share of residues of new chains whose label is found."""
     data, labels = _labels(Held(problem), scale.neighbors)
-    known, valid, new = (np.asarray(part) for part in divided(jax.random.split(key)[0], len(labels), scale.test))
+    known, _, new = (np.asarray(part) for part in divided(jax.random.split(key)[0], len(labels), scale.test))
     mask = data.node_mask
     more = {}
     if arm.model == "majority":
         found = np.full(labels[new].shape, np.bincount(labels[known][mask[known]]).argmax())
     elif arm.model == "trees":
-        found, rate = _trees(data, labels, known, valid, new, scale)
-        more = {"tree_rate": jnp.asarray(rate)}
+        found, rate = tuned(_trees, key, arm, problem, Settings(scale, rates=scale.tree_rates))
+        more = {"tree_rate": rate}
     else:
         found, rate = tuned(_labelling, key, arm, problem, scale)
         more = {"rate": rate}
@@ -187,21 +187,21 @@ def _labelling(key, rate, arm, problem, scale):
     return _labelled(learn, rate, arm.layer, scale, int(labels.max()) + 1, *given)
 
 
-def _trees(data: Stacked, labels: np.ndarray, known: Any, valid: Any, new: Any, scale: Settings) -> tuple[Any, float]:
-    """Boosted trees on the angles of a residue and of ``window`` residues on either side; labels, and their rate."""
+def _trees(key, rate, arm, problem, scale):
+    """Boosted trees on the angles of a residue and of ``window`` residues on either side."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    data, labels = _labels(Held(problem), scale.neighbors)
+    known, valid, new = (np.asarray(part) for part in divided(jax.random.split(key)[0], len(labels), scale.test))
     angles, mask, window = data.nodes[0], data.node_mask, scale.window
     wide = np.pad(angles, ((0, 0), (window, window), (0, 0)))
     length = angles.shape[1]
     inputs = np.concatenate([wide[:, shift : shift + length] for shift in range(2 * window + 1)], -1)
     of = lambda rows: (inputs[rows][mask[rows]], labels[rows][mask[rows]])  # noqa: E731
-    made = [HistGradientBoostingClassifier(learning_rate=rate, random_state=0) for rate in scale.tree_rates]
-    right = [trees.fit(*of(known)).score(*of(valid)) for trees in made]
-    best = int(np.argmax(right))
+    trees = HistGradientBoostingClassifier(learning_rate=float(rate), random_state=0).fit(*of(known))
     found = np.zeros(labels[new].shape, np.int32)
-    found[mask[new]] = made[best].predict(of(new)[0])
-    return found, scale.tree_rates[best]
+    found[mask[new]] = trees.predict(of(new)[0])
+    return 1 - trees.score(*of(valid)), found
 
 
 @compiled
