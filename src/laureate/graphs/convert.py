@@ -127,7 +127,7 @@ def _library(name: str) -> Any:
             import networkx
 
             return networkx
-        import jraph
+        import jraph  # pyright: ignore[reportMissingImports]  (only where it is installed)
 
         return jraph
     except ImportError:

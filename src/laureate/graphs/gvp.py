@@ -226,7 +226,7 @@ def check_features(owner: str, features: Any, dims: Dims) -> None:
     """Raise where features are no pair of scalars [..., s] and vectors [..., v, 3] with these numbers of both."""
     rule = "a pair of arrays: scalars [..., s] and vectors [..., v, 3]"
     require(owner, "features", rule, type(features).__name__, lambda _: _is_pair(features))
-    scalars, vectors = (np.shape(part) for part in features)
+    scalars, vectors = (tuple(np.shape(part)) for part in features)
     if len(vectors) >= 2 and vectors[-1] != 3 and vectors[-2] == 3:
         remedy = "It looks like [..., 3, v]: swap the last two axes."
     else:

@@ -55,9 +55,9 @@ class GVPConv(eqx.Module):
     ):
         require("GVPConv", "num_message", "an integer >= 1", num_message, lambda n: isinstance(n, int) and n >= 1)
         require("GVPConv", "aggregate", "'mean' or 'sum'", aggregate, lambda a: a in ("mean", "sum"))
-        self.node_dims, self.edge_dims = tuple(in_dims), tuple(edge_dims)
+        self.node_dims, self.edge_dims, out = (_pair(dims) for dims in (in_dims, edge_dims, out_dims))
         whole = 2 * in_dims[0] + edge_dims[0], 2 * in_dims[1] + edge_dims[1]
-        dims = (whole, *[tuple(out_dims)] * num_message)
+        dims = (whole, *[out] * num_message)
         self.message, self.aggregate = stacked_gvps(key, dims, **settings), aggregate
 
     def messages(self, graph: Graph, sources: Features | None = None, use: Bool[Array, " e"] | None = None) -> Features:
@@ -126,7 +126,7 @@ class GVPConvLayer(eqx.Module):
         how: dict[str, Any] = {"num_message": num_message, "aggregate": aggregate, **settings}
         self.conv = GVPConv(first, node_dims, node_dims, edge_dims, **how)
         wide = 4 * node_dims[0], 2 * node_dims[1]
-        dims = (tuple(node_dims), *[wide] * (num_feedforward - 1), tuple(node_dims))
+        dims = (_pair(node_dims), *[wide] * (num_feedforward - 1), _pair(node_dims))
         self.feedforward = stacked_gvps(second, dims, **settings)
         self.norms = VectorLayerNorm(node_dims[0]), VectorLayerNorm(node_dims[0])
         self.dropout = VectorDropout(dropout)
@@ -156,6 +156,12 @@ def stacked_gvps(key: Key[Array, ""], dims: tuple[Dims, ...], **settings: Any) -
     made = [GVP(k, *pair, **settings) for k, pair in zip(keys[:-1], pairs[:-1], strict=True)]
     plain: dict[str, Any] = settings | {"activations": (None, None)}
     return (*made, GVP(keys[-1], *pairs[-1], **plain))
+
+
+def _pair(dims: Dims) -> Dims:
+    """Of a list, too."""
+    scalars, vectors = dims
+    return scalars, vectors
 
 
 def _sum(one: Features, two: Features) -> Features:

@@ -360,7 +360,7 @@ def _padded(count: int, sizes: tuple[int, ...], neighbors: int) -> Padded:
     stacked = [jnp.asarray(np.stack([wide(part, clouds) for clouds in made])) for part in parts]
     real = jnp.asarray(np.stack([np.arange(most) < number for number in sizes]))
     answers = np.stack([np.asarray(off_centre(clouds.points, clouds.marked)) for clouds in made])
-    return Padded(*stacked, real, jnp.asarray(answers))
+    return Padded(*stacked, real=real, answer=jnp.asarray(answers))
 
 
 @compiled
@@ -376,7 +376,7 @@ def _off_centre_errors(key, rate, arm, data, scale):
 
         def graph_of(rows):
             given = (part[rows] for part in (data.points, data.marked, data.neighbors, data.directions))
-            graph = cloud_graph(*given, arm.vectors)
+            graph = cloud_graph(*given, vectors=arm.vectors)
             real = jnp.tile(data.real, len(rows))
             return replace(
                 graph,

@@ -14,7 +14,7 @@ from jax import Array
 
 from laureate.graphs import GVP, DesignModel, Graph, GVPNetwork, QualityModel, featurize_backbone, quality_loss
 from laureate.lab.claim import Settings
-from laureate.papers.gvp.trials import Held, compiled, divided, trained, tuned
+from laureate.papers.gvp.trials import Held, compiled, divided, in_dims, trained, tuned
 from laureate.problems.proteins import AMINO_ACIDS, gdt_ts, hinge_decoys
 
 __all__ = ["decoys", "design", "residue_labels"]
@@ -209,8 +209,7 @@ def _labelled(key, rate, layer, scale, classes, data, labels, seen, rows):
     make, other, train = jax.random.split(key, 3)
     known, valid, new = rows
     graph = joined(data, known[:1], seen)
-    dims = tuple((part[0].shape[-1], part[1].shape[-2]) for part in (graph.nodes, graph.edges))
-    model = GVPNetwork(make, *dims, (classes, 0), dropout=scale.dropout, **sizes(layer, scale))
+    model = GVPNetwork(make, *in_dims(graph), (classes, 0), dropout=scale.dropout, **sizes(layer, scale))
     model = changed(other, model, layer)
 
     def missed(graph, rows, logits):
