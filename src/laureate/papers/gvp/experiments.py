@@ -55,7 +55,7 @@ POSE = Experiment(
         "smoke": Scale(
             10,
             block=10,
-            cost=10.0,
+            cost=16.0,
             problem={"num_clouds": 500, "num_points": 8, "num_neighbors": 7, "stretch": 1.6},
             test=100,
             steps=120,
@@ -66,7 +66,7 @@ POSE = Experiment(
         "desk": Scale(
             10,
             block=10,
-            cost=20.0,
+            cost=18.0,
             problem={"num_clouds": 1000, "num_points": 12, "num_neighbors": 11, "stretch": 1.6},
             test=150,
             steps=300,
@@ -176,7 +176,7 @@ GATE = Experiment(
         "desk": Scale(
             10,
             block=10,
-            cost=25.0,
+            cost=26.0,
             problem={"num_clouds": 1000, "num_points": 12, "num_neighbors": 11},
             test=150,
             steps=300,
@@ -248,8 +248,8 @@ INVARIANTS = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", test=50, steps=3, batch=8, width=8, rates=TWO_RATES),
-        "smoke": Scale(10, block=10, cost=8.0, test=2000, steps=800, batch=64, width=32, rates=RATES),
-        "desk": Scale(10, block=10, cost=25.0, test=4000, steps=4000, batch=128, width=48, rates=RATES),
+        "smoke": Scale(10, block=10, cost=9.0, test=2000, steps=800, batch=64, width=32, rates=RATES),
+        "desk": Scale(10, block=10, cost=35.0, test=4000, steps=4000, batch=128, width=48, rates=RATES),
         "full": Scale(20, block=10, cost=2000.0, test=20000, steps=50000, batch=512, width=128, rates=MANY_RATES),
     },
     claims=(

@@ -64,7 +64,7 @@ SECONDARY = Experiment(
         other_arm("trees", "boosted trees on angles of ±3 residues"),
         other_arm("majority", "the most frequent state"),
     ),
-    scales=scales(WINDOW | {"steps": 2}, WINDOW | {"steps": 150, "batch": 4}, WINDOW | {"steps": 4000}, 10, 55.0),
+    scales=scales(WINDOW | {"steps": 2}, WINDOW | {"steps": 150, "batch": 4}, WINDOW | {"steps": 4000}, 10, 50.0),
     claims=(
         Claim(
             "secondary-structure",
@@ -128,7 +128,7 @@ DECOYS = Experiment(
         {"decoys": 10, "steps": 120, "batch": 2},
         {"decoys": 40, "steps": 15000},
         10,
-        45.0,
+        40.0,
     ),
     claims=(
         Claim(
@@ -186,7 +186,7 @@ DESIGN = Experiment(
         other_arm("local", "a perceptron on a residue's own angles"),
         other_arm("unigram", "frequencies of amino acids"),
     ),
-    scales=scales({"steps": 2}, {"steps": 120, "batch": 4}, {"steps": 4000}, 10, 35.0),
+    scales=scales({"steps": 2}, {"steps": 100, "batch": 4}, {"steps": 4000}, 10, 55.0),
     claims=(
         Claim(
             "design",
@@ -248,7 +248,7 @@ ABLATIONS = Experiment(
         {"decoys": 10, "steps": 120, "batch": 2},
         {"decoys": 40, "steps": 15000},
         3,
-        40.0,
+        36.0,
     ),
     claims=(
         Claim(
