@@ -32,5 +32,11 @@ PAPER = Paper(
         "network = GVPNetwork(jax.random.key(0), (6, 3), (32, 1), (3, 1), node_dims=(16, 4), num_layers=1)\n"
         "scalars, vectors = eqx.filter_jit(network)(pad_to_bucket(graph))  # chains of similar size share a program\n"
     ),
+    meaning=(
+        "What it guarantees, the same answer in every pose, it keeps; what it gains is another question. Where lengths "
+        "must scale directions a gate took the error from 0.26 to 0.02 of the targets' mean square, but a plain network "
+        "on raw coordinates came to 0.001; on real backbones the vectors added nothing to naming secondary structure "
+        "(0.88 of residues with and without), and boosted trees on angles named 0.89."
+    ),
     experiments=(POSE, GATE, INVARIANTS, TREND, SECONDARY, DECOYS, DESIGN, ABLATIONS),
 )
