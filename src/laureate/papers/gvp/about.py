@@ -33,10 +33,10 @@ PAPER = Paper(
         "scalars, vectors = eqx.filter_jit(network)(pad_to_bucket(graph))  # chains of similar size share a program\n"
     ),
     meaning=(
-        "What it guarantees, the same answer in every pose, it keeps; what it gains is another question. Where lengths "
-        "must scale directions a gate took the error from 0.26 to 0.02 of the targets' mean square, but a plain network "
-        "on raw coordinates came to 0.001; on real backbones the vectors added nothing to naming secondary structure "
-        "(0.88 of residues with and without), and boosted trees on angles named 0.89."
+        "In poses never seen it errs as in the one it learned, 0.04 of the variance where a network on raw coordinates "
+        "is at 0.8 even with turned examples; a gate takes the error of displacements from 0.26 to 0.02, though for "
+        "that task raw coordinates are better still (0.001). On real backbones vectors added nothing to naming "
+        "secondary structure (0.88 of residues with and without), and boosted trees on angles named 0.89."
     ),
     experiments=(POSE, GATE, INVARIANTS, TREND, SECONDARY, DECOYS, DESIGN, ABLATIONS),
 )
