@@ -33,6 +33,11 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 # Examples that compile for about two seconds or more and have tests of their own: `make test-all` runs them.
 SLOW_EXAMPLES = {
+    "laureate.graphs.gvp_layers.GVPConv",
+    "laureate.graphs.gvp_layers.GVPConvLayer",
+    "laureate.graphs.gvp_models.DesignModel",
+    "laureate.graphs.gvp_models.GVPNetwork",
+    "laureate.graphs.gvp_models.QualityModel",
     "laureate.layers.residual.ResNet",
     "laureate.pde.als.ALS",
     "laureate.pde.deep_bsde.DeepBSDE",

@@ -28,6 +28,7 @@ AREAS = (
     "robustness",
     "training",
     "interpretation",
+    "graphs",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

@@ -71,6 +71,10 @@ REASONS = {
         "Gaussians of a probe: tests/interpretation/test_interpretation_probes.py": {"GaussianProbe"},
         "warnings": {"FewTokensWarning", "OffDistributionWarning"},
     },
+    "graphs": {
+        "the padded graph: tests/layers/test_graphs.py": {"Graph"},
+        "drops nothing without a key: tests/graphs/test_gvp_exact.py": {"VectorDropout"},
+    },
     "memory": {
         "models and their features: tests/memory": {"BoltzmannMachine", "HopfieldFeatures", "HopfieldNetwork"},
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},

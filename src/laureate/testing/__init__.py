@@ -11,6 +11,7 @@ from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._errors import check_standard_error
 from laureate.testing._gradients import check_gradient_estimator
+from laureate.testing._graphs import check_graph_network
 from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
@@ -31,6 +32,7 @@ __all__ = [
     "check_block_trainer",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
+    "check_graph_network",
     "check_knockoff_sampler",
     "check_pde_solver",
     "check_quantizer",

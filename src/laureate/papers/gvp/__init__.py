@@ -1,0 +1,1 @@
+"""GVP: Jing et al. (ICLR 2021)."""

@@ -1,0 +1,139 @@
+"""What every network on graphs promises."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate.layers import Graph, pad_graph
+from laureate.testing._checks import Check, Program, inexact_types, no_retrace, numbers_as_arrays, same_bits
+
+__all__ = ["check_graph_network"]
+
+
+def check_graph_network(
+    network: Any,
+    graph: Graph,
+    *,
+    call: Callable[[Any, Graph], Any] | None = None,
+    others: Sequence[Any] = (),
+    equivariant: bool = False,
+    skip: Collection[str] = (),
+) -> list[str]:
+    """Check a network whose output has a row for each node of the graph.
+
+    Arguments:
+        network: an Equinox module. call: how it is called on a graph; ``network(graph)`` unless said. A graph as the
+            answer stands for its nodes.
+        graph: a small one without padding, of float32, with an edge to node 0.
+        others: the same network with other numbers; each must differ and compile nothing.
+        equivariant: whether nodes, edges and the answer are scalars ``[n, s]`` and vectors ``[n, v, 3]``, and the
+            vectors must turn with the graph's.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: a row a node; padding changes nothing, whatever stands in it; nodes and edges in another order give the
+    same in that order; a node without edges has finite numbers; no retrace on a second call nor with another number;
+    finite gradients, also where all features are 0; vectors turn, scalars stay, for rotations and reflections; double
+    precision stays so.
+    """
+    check = Check(type(network).__name__, skip)
+    network, others = numbers_as_arrays(network), [numbers_as_arrays(other) for other in others]
+
+    def answer(network, graph):
+        found = call(network, graph) if call else network(graph)
+        return found.nodes if isinstance(found, Graph) else found
+
+    program = Program(answer)
+    rows, count = graph.num_nodes, graph.num_edges
+    padded = pad_graph(graph, rows + 3, count + 4)
+    whole = program(network, padded)
+    real = lambda tree: jax.tree.map(lambda leaf: leaf[:rows], tree)  # noqa: E731
+    usual = real(whole)
+    if check.wants("a row a node"):
+        shapes = [leaf.shape for leaf in jax.tree.leaves(whole)]
+        check.require(all(shape[0] == rows + 3 for shape in shapes), f"{rows + 3} rows", shapes, "Keep the padding.")
+    if check.wants("padding"):
+        remedy = "Sum by Graph.to_receivers, of_graphs: they leave padding out."
+        dirt = lambda tree, first: jax.tree.map(lambda leaf: leaf.at[first:].set(7.0), tree)  # noqa: E731
+        dirty = replace(padded, nodes=dirt(padded.nodes, rows), edges=dirt(padded.edges, count))
+        check.bits(real(program(network, dirty)), usual, "the same whatever stands in the padding", remedy)
+        alone = Program(answer)(network, graph)
+        check.close(usual, alone, 1e-5, "the same without padding", remedy, floor=1e-3)
+    if check.wants("order"):
+        rng = np.random.default_rng(0)
+        order, edges = rng.permutation(rows), rng.permutation(count)
+        turned = pad_graph(_reordered(graph, order, edges), rows + 3, count + 4)
+        found = real(program(network, turned))
+        there = jax.tree.map(lambda leaf: leaf[order], usual)
+        check.close(found, there, 1e-4, "the rows in the order of the nodes", "Read no node by its place.", floor=1e-3)
+    if check.wants("isolated nodes"):
+        lonely = replace(padded, edge_mask=padded.edge_mask & (padded.receivers != 0))
+        found = program(network, lonely)
+        check.require(
+            _finite(found), "finite numbers at a node that no edge leads to", "others", "Divide by max(n, 1)."
+        )
+    calls = [lambda: program(network, padded), *(lambda other=other: program(other, padded) for other in others)]
+    no_retrace(check, program, calls, len(others))
+    if others and check.wants("numbers are used"):
+        for other in others:
+            check.require(not same_bits(program(other, padded), whole), "other answers", "the same", "")
+    if check.wants("gradients"):
+        arrays, rest = eqx.partition(network, eqx.is_inexact_array)
+
+        def total(arrays, graph):
+            out = answer(eqx.combine(arrays, rest), graph)
+            return sum(jnp.sum(jnp.square(leaf[:rows])) for leaf in jax.tree.leaves(out))
+
+        gradient = Program(lambda arrays, graph: jax.grad(total)(arrays, graph))
+        zero = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+        for name, given in (
+            ("", padded),
+            (" where all is 0", replace(padded, nodes=zero(padded.nodes), edges=zero(padded.edges))),
+        ):
+            check.require(_finite(gradient(arrays, given)), f"finite gradients{name}", "others", "Clamp norms.")
+    if equivariant and check.wants("equivariance"):
+        for name, matrix in (("rotation", _rotation()), ("reflection", _rotation() @ np.diag([1.0, 1.0, -1.0]))):
+            turn = lambda pair, q=matrix: (pair[0], pair[1] @ jnp.asarray(q.T, pair[1].dtype))  # noqa: E731
+            found = program(network, replace(padded, nodes=turn(padded.nodes), edges=turn(padded.edges)))
+            check.close(
+                found, turn(whole), 1e-4, f"vectors that turn and scalars that stay, under a {name}", BIAS, 1e-2
+            )
+    if check.wants("float64"):
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (graph.nodes, graph.edges))
+            network = jax.tree.map(
+                lambda leaf: np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf, network
+            )
+            whole = replace(graph, nodes=wide[0], edges=wide[1])
+            types = inexact_types(eqx.filter_eval_shape(answer, network, whole))
+        check.require(types <= {"float64"}, "float64", types, "Take the features' type for all numbers.")
+    return check.finish()
+
+
+BIAS = "A map of vectors must have no bias and no activation of single components."
+
+
+def _rotation() -> np.ndarray:
+    q, r = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))
+    q = q * np.sign(np.diag(r))
+    return q * np.sign(np.linalg.det(q))
+
+
+def _reordered(graph: Graph, order: np.ndarray, edges: np.ndarray) -> Graph:
+    place = np.argsort(order)
+    return replace(
+        graph,
+        nodes=jax.tree.map(lambda leaf: leaf[order], graph.nodes),
+        edges=jax.tree.map(lambda leaf: leaf[edges], graph.edges),
+        senders=jnp.asarray(place[np.asarray(graph.senders)[edges]], jnp.int32),
+        receivers=jnp.asarray(place[np.asarray(graph.receivers)[edges]], jnp.int32),
+        graph_of=graph.graph_of[order],
+    )
+
+
+def _finite(tree: Any) -> bool:
+    return all(bool(np.all(np.isfinite(leaf))) for leaf in jax.tree.leaves(tree))

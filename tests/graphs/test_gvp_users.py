@@ -1,0 +1,34 @@
+"""The example runs, on a chain of its own and on a file."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def example():
+    path = Path(__file__).parents[2] / "examples" / "own_backbone.py"
+    spec = importlib.util.spec_from_file_location("own_backbone", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_own_backbone_learns_and_proposes(capsys):
+    values, sequences = example().main(steps=8)
+    assert values[-1] < values[0]
+    assert [len(sequence) for sequence in sequences] == [24, 24]
+    assert "0 interruptions" in capsys.readouterr().out
+
+
+def test_own_labels_offer_what_the_lab_asks_for():
+    from laureate.papers.gvp.experiments_proteins import SECONDARY
+
+    problem = example().Buried()
+    assert all(hasattr(problem, name) for name in SECONDARY.accepts)
+    assert [len(labels) for labels in problem.labels] == [len(coords) for coords in problem.chains]
+    assert 0.1 < np.concatenate(problem.labels).mean() < 0.9
