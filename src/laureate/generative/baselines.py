@@ -178,7 +178,7 @@ class MixtureDensity(AbstractOneLoss):
     def loss(self, key: Array, networks: Any, x: Array, y: Array) -> Array:
         """−log p(y | x), without the constant, a number of y."""
         log_weights, means, log_scales = self.mixture(networks, x)
-        apart = (jnp.ravel(y) - means) * jnp.exp(-log_scales)
+        apart = (jnp.ravel(y)[None] - means) * jnp.exp(-log_scales)
         logs = log_weights - jnp.sum(0.5 * apart**2 + log_scales, axis=1)
         return -jax.nn.logsumexp(logs) / y.size
 

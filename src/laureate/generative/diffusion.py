@@ -73,11 +73,11 @@ class ConditionalDiffusion(AbstractOneLoss):
         network = self.trained(state.parameters)
 
         def one(y, index):
-            s = (self.num_levels - index) / self.num_levels
+            s = ((self.num_levels - index) / self.num_levels).astype(y.dtype)
             (alpha, sigma), (next_alpha, next_sigma) = _rates(s), _rates(s - 1 / self.num_levels)
-            v = network(x, y, jnp.stack([s, alpha, sigma]).astype(y.dtype))
+            v = network(x, y, jnp.stack([s, alpha, sigma]))
             clean, noise = alpha * y - sigma * v, sigma * y + alpha * v
-            return (next_alpha * clean + next_sigma * noise).astype(y.dtype), None
+            return next_alpha * clean + next_sigma * noise, None
 
         start = jax.random.normal(key, self.shape, x.dtype)
         answer, _ = jax.lax.scan(one, start, jnp.arange(self.num_levels))

@@ -85,7 +85,7 @@ def mode_report(samples: Array, modes: Array, tolerance: float | Array) -> ModeR
     """
     require("mode_report", "tolerance", "> 0", tolerance, lambda t: t > 0)
     apart = jnp.mean(jnp.abs(_flat(samples)[:, None] - _flat(modes)[None]), axis=-1)
-    nearest = jnp.argmin(apart, axis=1)[:, None] == jnp.arange(len(modes))
+    nearest = jnp.argmin(apart, axis=1)[:, None] == jnp.arange(len(modes))[None]
     hits = nearest & (apart <= tolerance)
     return ModeReport(jnp.mean(jnp.any(hits, axis=1)), jnp.mean(hits, axis=0), jnp.mean(nearest, axis=0))
 
@@ -98,7 +98,7 @@ def covered_arc(points: Float[Array, "n 2"], counted: Bool[Array, " n"] | None =
     """
     angles = jnp.arctan2(points[:, 1], points[:, 0]) / (2 * jnp.pi) % 1.0
     bins = jnp.clip(jnp.floor(angles * num_bins), 0, num_bins - 1)
-    there = bins[:, None] == jnp.arange(num_bins)
+    there = bins.astype(int)[:, None] == jnp.arange(num_bins)[None]
     return jnp.mean(jnp.any(there if counted is None else there & counted[:, None], axis=0))
 
 

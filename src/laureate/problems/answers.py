@@ -37,7 +37,7 @@ class TwoCurves(eqx.Module):
         """Answers for one x, by the true law."""
         positive = jax.random.uniform(key, (number,)) < self.share
         plus, minus = self.answers(x)
-        return jnp.where(positive[:, None], plus, minus)
+        return jnp.where(positive[:, None], plus[None], minus[None])
 
     def pairs(self, key: Array, number: int) -> tuple[Array, Array]:
         """x [number, 1] and an answer y [number, 3] for each."""

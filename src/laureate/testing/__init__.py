@@ -9,6 +9,7 @@ from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
+from laureate.testing._generative import check_conditional_model
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
@@ -26,6 +27,7 @@ __all__ = [
     "check_architecture_selection",
     "check_attack",
     "check_block_trainer",
+    "check_conditional_model",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
     "check_knockoff_sampler",

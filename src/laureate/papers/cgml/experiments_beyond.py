@@ -171,7 +171,7 @@ COMPLETION = Experiment(
         ),
         Claim(
             "completion-diffusion",
-            "cGML's completions foretell the true lower half better than those of a diffusion with 20 steps (equal updates).",
+            "cGML's completions foretell the true lower half better than a diffusion's, at equal updates.",
             metric="energy_score",
             method="cgml",
             baseline="diffusion",

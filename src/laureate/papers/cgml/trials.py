@@ -38,15 +38,15 @@ class Units(NamedTuple):
 
     def inputs(self, x: Array) -> Array:
         """As networks see them."""
-        return (x - self.x_mean) / self.x_scale
+        return (x - self.x_mean[None]) / self.x_scale
 
     def answers(self, y: Array) -> Array:
         """As networks see them."""
-        return (y - self.y_mean) / self.y_scale
+        return (y - self.y_mean[None]) / self.y_scale
 
     def back(self, y: Array) -> Array:
-        """In the problem's unit."""
-        return y * self.y_scale + self.y_mean
+        """Draws [n, rows, ...] in the problem's unit."""
+        return y * self.y_scale + self.y_mean[None, None]
 
 
 class Trained(NamedTuple):
@@ -71,7 +71,7 @@ class Trained(NamedTuple):
 
 def make_units(data: Data) -> Units:
     """From the pairs to learn from."""
-    scale = lambda values: jnp.sqrt(jnp.mean((values - values.mean(0)) ** 2)) + 1e-6  # noqa: E731
+    scale = lambda values: jnp.sqrt(jnp.mean((values - values.mean(0, keepdims=True)) ** 2)) + 1e-6  # noqa: E731
     return Units(data.x.mean(0), scale(data.x), data.y.mean(0), scale(data.y))
 
 
@@ -122,7 +122,7 @@ def trained(key: Array, arm: Settings, data: Data, scale: Settings) -> Trained:
 def trivial(key: Array, arm: Settings, data: Data, x: Array, number: int) -> Array:
     """Answers that do not look at x: the mean of all, or those of pairs drawn at random."""
     if arm.kind == "mean":
-        return jnp.broadcast_to(data.y.mean(0), (number, len(x), *data.y.shape[1:]))
+        return jnp.broadcast_to(data.y.mean(0)[None, None], (number, len(x), *data.y.shape[1:]))
     return data.y[jax.random.randint(key, (number, len(x)), 0, len(data.y))]
 
 
@@ -193,7 +193,7 @@ def ring(key: Array, arm: Settings, problem: Ring, scale: Settings) -> dict[str,
 
     def covered(samples):
         radii = jax.vmap(problem.radius)(x)
-        near = jnp.abs(jnp.linalg.norm(samples, axis=-1) - radii) <= NEAR * radii  # [n, tests]
+        near = jnp.abs(jnp.linalg.norm(samples, axis=-1) - radii[None]) <= NEAR * radii[None]  # [n, tests]
         arcs = jax.vmap(lambda points, on: g.covered_arc(points, on, BINS), (1, 1))(samples, near)
         return jnp.mean(arcs), jnp.mean(near.astype(float))
 
@@ -221,7 +221,7 @@ def completion(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
         metrics = {"chosen_rate": made.rate}
 
     def measured(samples):
-        apart = jnp.mean(jnp.abs(samples - y), axis=tuple(range(2, samples.ndim)))  # [n, rows]
+        apart = jnp.mean(jnp.abs(samples - y[None]), axis=tuple(range(2, samples.ndim)))  # [n, rows]
         return {
             "energy_score": scores(samples, y),
             "mean_error": jnp.mean(apart),
