@@ -63,9 +63,9 @@ def test_pairs(x, y, said):
 
 
 def test_numbers_of_fit():
-    with pytest.raises(ValueError, match="LatentFlowRegressor.num_steps must be >= 1; got 0"):
+    with pytest.raises(ValueError, match=r"LatentFlowRegressor.num_steps must be >= 1; got 0"):
         flow().fit(KEY, X, Y, num_steps=0)
-    with pytest.raises(ValueError, match="LatentFlowRegressor.batch must be >= 1; got 0"):
+    with pytest.raises(ValueError, match=r"LatentFlowRegressor.batch must be >= 1; got 0"):
         flow().fit(KEY, X, Y, batch=0)
 
 
@@ -89,7 +89,7 @@ def test_a_decoder_that_ignores_the_latent_is_refused():
     with pytest.raises(ValueError, match=r"decoder must be a function of z .* got 0.0. Is its last layer 0"):
         silent.fit(KEY, X, Y)
     loud = eqx.tree_at(lambda m: m.encoder.biases[-1], model, jnp.full(8, 1e6))
-    with pytest.raises(ValueError, match="at least 0.001 of its size between two latents; got .*e-0"):
+    with pytest.raises(ValueError, match=r"at least 0.001 of its size between two latents; got .*e-0"):
         loud.fit(KEY, X, Y)
 
 
@@ -117,7 +117,7 @@ def test_a_descent_that_rises_is_told_with_a_better_rate():
 
 
 def test_a_rate_that_diverges_is_told():
-    with pytest.raises(FloatingPointError, match="Regression.learning_rate must be small enough to train; got"):
+    with pytest.raises(FloatingPointError, match=r"Regression.learning_rate must be small enough to train; got"):
         g.make_model(KEY, "regression", X, Y, width=8, learning_rate=1e30).fit(KEY, X, Y, num_steps=5)
 
 
@@ -129,7 +129,7 @@ def barely():
 def test_an_untrained_flow_is_refused_with_both_numbers(barely):
     learned, copied = (float(values[-1]) for values in (barely.history.flow_loss, barely.history.copy_loss))
     assert learned > copied
-    with pytest.raises(ValueError, match=f"below {copied:.3g}, that of standing still; got {learned:.4}"):
+    with pytest.raises(ValueError, match=f"below {copied:.3g}, that of standing still; got {str(learned)[:5]}"):
         barely.sample(KEY, X, 2)
     assert barely.sample(KEY, X, 2, untrained=True).shape == (2, 40, 1)
     assert barely.sample(KEY, X, 2, mode="raw").shape == (2, 40, 1)
@@ -144,14 +144,14 @@ def test_what_sampling_refuses(barely):
         barely.sample(KEY, X, 0)
     with pytest.raises(TypeError, match="sample takes mode, num_moves and untrained; got steps"):
         barely.sample(KEY, X, 2, steps=3)
-    with pytest.raises(ValueError, match="mode must be one of .* got 'momentum'"):
+    with pytest.raises(ValueError, match=r"mode must be one of .* got 'momentum'"):
         barely.sample(KEY, X, 2, mode="momentum", untrained=True)
 
 
 def test_what_baselines_do_not_have():
     model = g.Regression(lambda x: x)
     fitted = g.FittedConditional(model, model.init(), None)
-    with pytest.raises(TypeError, match="has no latent that is found from a pair. Use LatentFlowRegressor"):
+    with pytest.raises(TypeError, match=r"has no latent that is found from a pair. Use LatentFlowRegressor"):
         fitted.infer(KEY, X, Y)
     with pytest.raises(TypeError, match="sample takes no mode for this model"):
         fitted.sample(KEY, X, 2, mode="raw")

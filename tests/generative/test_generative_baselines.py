@@ -118,7 +118,7 @@ def test_diffusion_with_the_true_velocity_gives_the_law():
     mean, deviation = 0.7, 0.5
 
     def velocity(x, y, features):
-        s, alpha, sigma = features
+        _, alpha, sigma = features
         variance = alpha**2 * deviation**2 + sigma**2
         clean = mean + alpha * deviation**2 / variance * (y - alpha * mean)
         noise = sigma / variance * (y - alpha * mean)
@@ -146,5 +146,5 @@ def test_every_kind_takes_images_for_answers(kind):
     x, y = jnp.zeros((10, 3)), jnp.zeros((10, 2, 2))
     model = g.make_model(KEY, kind, x, y, width=4)
     assert jax.eval_shape(lambda: model.sample(KEY, model.init(), x, 2)).shape == (2, 10, 2, 2)
-    with pytest.raises(ValueError, match="make_model.kind must be one of latent-flow"):
+    with pytest.raises(ValueError, match=r"make_model.kind must be one of latent-flow"):
         g.make_model(KEY, "gan", x, y)

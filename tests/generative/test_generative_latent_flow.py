@@ -73,8 +73,6 @@ def test_a_linear_decoder_contracts_to_the_pseudo_inverse_at_the_known_rate():
     beta = 1.0 / singular[0] ** 2
     x, y = RNG.normal(size=(5, 2)), RNG.normal(size=(5, 4))
     known = np.linalg.pinv(b) @ (y - x @ a.T).T
-    model = linear(beta, b, a, latent=Box(3, 3.0), num_inner=1)
-    path = jax.jit(jax.vmap(lambda h, z, y: model.inner_step(model.networks, h, z, y)[1]))
     arrays = [jnp.asarray(v, jnp.float32) for v in (x, y)]
     z = jnp.asarray(known.T + 0.3 * RNG.normal(size=(5, 3)), jnp.float32)
     model = linear(beta, b, a)
@@ -319,17 +317,6 @@ def test_with_one_answer_all_samples_are_the_regression():
     drawn = np.asarray(fitted.sample(jax.random.key(3), X[:50], 8, mode="raw"))
     assert drawn.std(0).mean() < 0.06
     assert np.abs(drawn - np.asarray(y[:50])).mean() < 0.08
-
-
-@pytest.mark.slow
-def test_both_answers_are_given():
-    model = make_model(jax.random.key(1), "latent-flow", X, Y, width=32, learning_rate=5e-3, num_inner=10)
-    fitted = model.fit(jax.random.key(2), X, Y, num_steps=3000, batch=32)
-    x = jnp.linspace(0.5, 1, 10)[:, None]
-    drawn = np.asarray(fitted.sample(jax.random.key(3), x, 64))
-    right = np.abs(np.abs(drawn) - np.asarray(x)) < 0.15
-    assert right.mean() > 0.5
-    assert ((drawn > 0).mean(0) > 0.05).all() and ((drawn < 0).mean(0) > 0.05).all()
 
 
 def test_a_state_without_its_optimiser_draws(fitted):

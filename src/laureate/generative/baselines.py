@@ -19,6 +19,11 @@ __all__ = ["CVAE", "BestOfK", "MixtureDensity", "Regression"]
 LEAST_LOG_SCALE = -5.0
 
 
+def _number(value: Any) -> Array:
+    """As an array of a fixed type: one that follows others would compile the second step anew."""
+    return jnp.asarray(value, jnp.asarray(value).dtype)
+
+
 class Regression(AbstractOneLoss):
     """One answer for every x: min_f E d(f(x), y). With several right answers and d = squares, their average.
 
@@ -89,7 +94,7 @@ class CVAE(AbstractOneLoss):
     decoder: Callable[[Array, Array], Array]
     num_latents: int = eqx.field(static=True, default=2)
     weight: float | Array = 1.0
-    log_scale: Array = eqx.field(converter=jnp.asarray, default=0.0)
+    log_scale: Array = eqx.field(converter=_number, default=0.0)
     learning_rate: float | Array = 1e-3
     optimiser: Optimiser = eqx.field(static=True, default=optax.adam)
 

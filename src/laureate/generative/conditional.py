@@ -134,7 +134,9 @@ class AbstractConditional(eqx.Module):
 
         def one(state, _):
             rows_key, step_key = jax.random.split(jax.random.fold_in(key, state.step))
-            rows = jax.random.randint(rows_key, (min(batch, len(x)),), 0, len(x))
+            # The product may round up to n; one draw of numbers in [0, 1) compiles faster than one of integers.
+            drawn = jax.random.uniform(rows_key, (min(batch, len(x)),)) * len(x)
+            rows = jnp.minimum(drawn.astype(jnp.int32), len(x) - 1)
             return self.step(step_key, x[rows], y[rows], state)
 
         return jax.lax.scan(one, state, length=num_steps)

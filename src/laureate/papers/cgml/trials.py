@@ -143,9 +143,9 @@ def answered(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[
         found, metrics = jnp.full(scale.checkpoints, distance(samples)), {}
     else:
         made = trained(train_key, arm, data, scale)
-        few = min(scale.samples, scale.chosen_by)
-        found = jax.lax.map(lambda p: distance(made.drawn(draw_key, x, few, p)), made.parameters)
-        samples = made.sample(draw_key, x, scale.samples)
+        # The same draws at every checkpoint: what moves is the networks.
+        every = jax.lax.map(lambda p: made.drawn(draw_key, x, scale.samples, p), made.parameters)
+        found, samples = jax.lax.map(distance, every), every[-1]
         metrics = {"chosen_rate": made.rate, "score": made.score}
     late = found[scale.checkpoints // 2 :]
     metrics |= {
