@@ -3,7 +3,7 @@
 For every place of the hand the elbow may be up or down; a network that is trained by squares points between the two,
 where no elbow can be. Also a problem for the lab:
 
-    laureate run cgml/completion --problem examples/own_answers.py:Arms --scale smoke
+    laureate run cgml/completion --problem examples/own_answers.py:Arms
 """
 
 import equinox as eqx

@@ -14,7 +14,7 @@ from laureate import generative as g
 from laureate.lab.claim import Settings
 from laureate.papers.cgml import speed, trials
 from laureate.papers.cgml.about import PAPER
-from laureate.papers.cgml.experiments import ARMS, MODES, RATES
+from laureate.papers.cgml.experiments import ARMS, MODES, OTHERS, RATES
 from laureate.papers.cgml.experiments_beyond import COMPLETION, OFFERS
 from laureate.problems.answers import DigitHalves, LabelledDigits, Ring, TwoCurves
 
@@ -24,7 +24,7 @@ KEY = jax.random.key(3)
 
 
 def arm(name):
-    return next(arm.settings for arm in ARMS if arm.name == name)
+    return next(arm.settings for arm in (*ARMS, *OTHERS) if arm.name == name)
 
 
 def test_the_ids_are_the_ones_promised():
@@ -196,7 +196,7 @@ def test_arms_are_the_models_their_labels_say():
     data = trials.Data(jnp.zeros((4, 1)), jnp.zeros((4, 3)), jnp.zeros((2, 1)), jnp.zeros((2, 3)))
     made = {
         one.name: trials.make(KEY, one.settings, data, SCALE, jnp.asarray(0.1))
-        for one in ARMS
+        for one in (*ARMS, *OTHERS)
         if one.settings.kind not in trials.TRIVIAL
     }
     assert isinstance(made["cgml"], g.LatentFlowRegressor)
@@ -209,7 +209,8 @@ def test_arms_are_the_models_their_labels_say():
     assert made["mixture"].num_components == 4
     assert made["diffusion"].num_levels == 20
     assert {one.name for one in ARMS if one.settings.share == 0.9} == {"cgml-90", "mixture-90"}
-    assert {one.name: one.settings.factor for one in ARMS if one.settings.factor != 1} == {"cgan-long": 8}
+    longer = {one.name: one.settings.factor for one in (*ARMS, *OTHERS) if one.settings.factor != 1}
+    assert longer == {"cgan-long": 16, "diffusion-long": 16}
 
 
 def test_trivial_answers_do_not_look_at_the_input():

@@ -1,7 +1,7 @@
 """Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one."""
 
 from laureate.lab.claim import Paper
-from laureate.papers.cgml.experiments import MODES
+from laureate.papers.cgml.experiments import MODES, RIVALS
 from laureate.papers.cgml.experiments_beyond import CLASSES, COMPLETION, CONTINUUM
 
 __all__ = ["PAPER"]
@@ -37,5 +37,5 @@ PAPER = Paper(
         "found = fitted.infer(jax.random.key(4), x, y)  # the latents of known pairs\n"
     ),
     meaning="The claims stand as declared; nothing has been run yet, and nothing is said before.",
-    experiments=(MODES, CONTINUUM, COMPLETION, CLASSES),
+    experiments=(MODES, RIVALS, CONTINUUM, COMPLETION, CLASSES),
 )

@@ -4,7 +4,26 @@ from typing import Any
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
-__all__ = ["ARMS", "GRID", "MODES", "PILOTS", "RATES", "SETTING", "TRIALS", "make_arm"]
+__all__ = [
+    "ARMS",
+    "CGAN",
+    "CGML",
+    "CVAE",
+    "DIFFUSION",
+    "GRID",
+    "MARGINAL",
+    "MEAN",
+    "MIXTURE",
+    "MODES",
+    "OTHERS",
+    "PILOTS",
+    "RATES",
+    "REGRESSION",
+    "RIVALS",
+    "SETTING",
+    "TRIALS",
+    "make_arm",
+]
 
 TRIALS = "laureate.papers.cgml.trials"
 # Five-fold steps, so wide that the ends should serve nobody; every arm that learns tries all.
@@ -23,20 +42,36 @@ def make_arm(name: str, label: str, kind: str, **settings: Any) -> Arm:
     return Arm(name, label, kind=kind, **usual | settings)
 
 
+CGML = make_arm("cgml", "cGML", "latent-flow")
+REGRESSION = make_arm("regression", "regression (squares)", "regression")
+CGAN = make_arm("cgan", "cGAN (least squares)", "cgan")
+MIXTURE = make_arm("mixture", "mixture density, 4 laws", "mixture-density")
+CVAE = make_arm("cvae", "CVAE", "cvae")
+DIFFUSION = make_arm("diffusion", "diffusion, 20 steps", "diffusion")
+MEAN = make_arm("mean", "the mean answer", "mean")
+MARGINAL = make_arm("marginal", "answers of other inputs", "marginal")
 ARMS = (
-    make_arm("cgml", "cGML", "latent-flow"),
-    make_arm("regression", "regression (squares)", "regression"),
-    make_arm("cvae", "CVAE", "cvae"),
-    make_arm("cgan", "cGAN (least squares)", "cgan"),
+    CGML,
+    REGRESSION,
+    CGAN,
     make_arm("cgan-l1", "cGAN + L1", "cgan", weight=1.0),
-    make_arm("cgan-long", "cGAN, 8 times the updates", "cgan", factor=8),
-    make_arm("mixture", "mixture density, 4 laws", "mixture-density"),
-    make_arm("best-of-k", "best of 4 answers", "best-of-k"),
-    make_arm("diffusion", "diffusion, 20 steps", "diffusion"),
+    MIXTURE,
     make_arm("cgml-90", "cGML, 90 : 10", "latent-flow", share=0.9),
     make_arm("mixture-90", "mixture density, 90 : 10", "mixture-density", share=0.9),
-    make_arm("mean", "the mean answer", "mean"),
-    make_arm("marginal", "answers of other inputs", "marginal"),
+    MEAN,
+    MARGINAL,
+)
+# With so many updates the cGAN has as many passes as cGML at desk (64 to 62 for an update), the diffusion a quarter.
+LONGER = 16
+OTHERS = (
+    CGML,
+    CVAE,
+    make_arm("best-of-k", "best of 4 answers", "best-of-k"),
+    DIFFUSION,
+    make_arm("cgan-long", "cGAN, 16 times the updates", "cgan", factor=LONGER),
+    make_arm("diffusion-long", "diffusion, 16 times the updates", "diffusion", factor=LONGER),
+    MEAN,
+    MARGINAL,
 )
 
 PILOTS = (
@@ -48,18 +83,20 @@ PILOTS = (
 )
 SETTING = (
     "Perceptrons with two hidden layers (encoder and length: one), the same width for every arm, instead of 256 units "
-    "of the authors' toy; batches and updates are tens and thousands instead of 3 and 100,000, T = 10 (desk: 20) inner "
-    "steps. Inputs and answers are brought to deviation 1 for every arm, and brought back to be measured. L1 is cGML's "
-    "cost, squares teach its flow and length. Every arm trains with the same four learning rates; the one whose draws "
-    "have the lowest energy score on fresh pairs answers. Latents have two dimensions for every arm that has latents. "
-    "The paper's text was not at hand: the algorithm is that of the authors' research code and of readers' notes."
+    "of the authors' toy; batches and updates are tens and thousands instead of 3 and 100,000, T = 10 inner steps (20 "
+    "at desk, 10 for images). Inputs and answers are brought to deviation 1 for every arm, and brought back to be "
+    "measured. L1 is cGML's cost, squares teach its flow and length; the authors' Lipschitz terms are left out, as in "
+    "their toy. Every arm trains with the same four learning rates, cGML's networks all with the same one; the rate "
+    "whose draws have the lowest energy score on fresh pairs answers. Latents have two dimensions for every arm that "
+    "has latents (images: four). The paper's text was not at hand: the algorithm is that of the authors' research "
+    "code and of readers' notes."
 )
 BUDGET = (
     "Arms have the same number of updates, and an update of cGML costs 3T + 2 passes through a network where the cGAN "
-    "has 4, the CVAE 2, the others 1: at equal updates cGML has the larger budget. A cGAN with 8 times the updates has "
-    "as many passes as cGML at smoke, and half of them at desk."
+    "has 4, the CVAE 2, the others 1: at equal updates cGML has the larger budget. With 16 times the updates the cGAN "
+    "has as many passes as cGML at desk, the diffusion a quarter of them."
 )
-RIVALS = (
+RIVALS_MADE = (
     "Rivals are small and of our own making: a least-squares cGAN without a regression cost, and one with L1 (weight "
     "1, as pix2pix but for its weight of 100); a CVAE whose leftover has a learned size; a mixture of 4 diagonal "
     "normal laws; 4 answers with learned weights; a diffusion with 20 deterministic steps. Their settings beside the "
@@ -78,6 +115,19 @@ AGAINST = "abstract: faster and more stable convergence than generative baseline
 OURS = "our own question"
 
 
+def _scales(**costs: float) -> dict[str, Scale]:
+    """The least one, and those whose seconds on two cores are told."""
+    made = {
+        "tiny": Scale(2, block=2, compilation="lightest", rows=16, fresh=4, tests=3, samples=4, chosen_by=2, **LEAST),
+    }
+    sizes: dict[str, dict[str, Any]] = {
+        "smoke": {"seeds": 10, "rows": 512, "fresh": 64, "tests": 16, "samples": 32, **SMALL},
+        "desk": {"seeds": 10, "rows": 1024, "fresh": 128, "tests": 32, "samples": 64, **LARGE},
+        "full": {"seeds": 20, "block": 1, "rows": 10000, "fresh": 256, "tests": 64, "samples": 256, **WHOLE},
+    }
+    return made | {name: Scale(cost=costs[name], chosen_by=16, latents=2, **sizes[name]) for name in costs}
+
+
 def _nearer(name: str, baseline: str, what: str, role: Any, source: str) -> Claim:
     return Claim(
         name,
@@ -93,20 +143,21 @@ def _nearer(name: str, baseline: str, what: str, role: Any, source: str) -> Clai
     )
 
 
+CURVE = Curve(
+    "distance_curve",
+    "updates",
+    "How fast answers come near to the true law",
+    x_label="updates",
+    y_label="energy distance, units of y",
+)
+
 MODES = Experiment(
     "modes",
     title="Two right answers for every input: are both given, and right?",
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=ARMS,
-    scales={
-        "tiny": Scale(2, block=2, compilation="lightest", rows=16, fresh=4, tests=3, samples=4, chosen_by=2, **LEAST),
-        "smoke": Scale(10, cost=14.0, rows=512, fresh=64, tests=16, samples=32, chosen_by=16, latents=2, **SMALL),
-        "desk": Scale(10, cost=120.0, rows=1024, fresh=128, tests=32, samples=64, chosen_by=16, latents=2, **LARGE),
-        "full": Scale(
-            20, block=1, cost=400000.0, rows=10000, fresh=256, tests=64, samples=256, chosen_by=16, latents=2, **WHOLE
-        ),
-    },
+    scales=_scales(smoke=15.0, desk=75.0, full=1500000.0),
     claims=(
         Claim(
             "both-modes",
@@ -161,8 +212,6 @@ MODES = Experiment(
         ),
         _nearer("against-cgan", "cgan", "a cGAN's, at equal updates", "stand-in", AGAINST),
         _nearer("against-cgan-l1", "cgan-l1", "a cGAN's with an L1 cost, at equal updates", "stand-in", AGAINST),
-        _nearer("against-cgan-long", "cgan-long", "a cGAN's with eight times the updates", "extension", OURS),
-        _nearer("against-cvae", "cvae", "a CVAE's, at equal updates", "stand-in", AGAINST),
         _nearer(
             "against-mixture-density",
             "mixture",
@@ -170,14 +219,14 @@ MODES = Experiment(
             "extension",
             "our own question; we expect it to fail on two answers",
         ),
-        _nearer("against-diffusion", "diffusion", "a diffusion's with 20 steps, at equal updates", "extension", OURS),
         Claim(
             "unbalanced-modes",
-            "trained on 90 answers + to 10 answers −, cGML gives + in at most 70 %, nearer to one half than to the "
-            "data: nothing in its objective makes answers as frequent as they are in the data.",
+            "trained on 90 answers + to 10 answers −, cGML gives + in 30 to 70 %, nearer to one half than to the data: "
+            "nothing in its objective makes answers as frequent as they are in the data.",
             metric="plus_share",
             method="cgml-90",
             kind="bound",
+            at_least=0.3,
             at_most=0.7,
             unit="share of the answers nearest to +",
             role="extension",
@@ -220,6 +269,27 @@ MODES = Experiment(
             role="stand-in",
             source="abstract: faster and more stable convergence",
         ),
+    ),
+    curves=(CURVE,),
+    guards=GRID,
+    over="data sets",
+    deviations=(PILOTS, SETTING, BUDGET, RIVALS_MADE, EXPECTED),
+)
+
+RIVALS = Experiment(
+    "rivals",
+    title="Two right answers: who else gives them, and with as much computing?",
+    trial=f"{TRIALS}:modes",
+    problem="laureate.problems.answers:TwoCurves",
+    arms=OTHERS,
+    scales=_scales(desk=100.0, full=4000000.0),
+    claims=(
+        _nearer("against-cvae", "cvae", "a CVAE's, at equal updates", "stand-in", AGAINST),
+        _nearer("against-diffusion", "diffusion", "a diffusion's with 20 steps, at equal updates", "extension", OURS),
+        _nearer("against-cgan-long", "cgan-long", "a cGAN's with 16 times the updates", "extension", OURS),
+        _nearer(
+            "against-diffusion-long", "diffusion-long", "a diffusion's with 16 times the updates", "extension", OURS
+        ),
         Claim(
             "convergence-cvae",
             "averaged over training, at equal updates, cGML's energy distance to the true law is lower than a CVAE's.",
@@ -243,16 +313,14 @@ MODES = Experiment(
             source=OURS,
         ),
     ),
-    curves=(
-        Curve(
-            "distance_curve",
-            "updates",
-            "How fast answers come near to the true law",
-            x_label="updates",
-            y_label="energy distance, units of y",
-        ),
-    ),
+    curves=(CURVE,),
     guards=GRID,
     over="data sets",
-    deviations=(PILOTS, SETTING, BUDGET, RIVALS, EXPECTED),
+    deviations=(
+        PILOTS,
+        SETTING,
+        BUDGET,
+        RIVALS_MADE,
+        "cGML is the same as in the experiment above, from the same seeds: these claims and those share its numbers.",
+    ),
 )

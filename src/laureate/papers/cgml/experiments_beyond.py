@@ -3,7 +3,21 @@
 from typing import Any
 
 from laureate.lab.claim import Claim, Experiment, Scale
-from laureate.papers.cgml.experiments import GRID, PILOTS, RATES, SETTING, TRIALS, make_arm
+from laureate.papers.cgml.experiments import (
+    CGAN,
+    CGML,
+    CVAE,
+    DIFFUSION,
+    GRID,
+    MARGINAL,
+    MEAN,
+    MIXTURE,
+    PILOTS,
+    RATES,
+    REGRESSION,
+    SETTING,
+    TRIALS,
+)
 
 __all__ = ["CLASSES", "COMPLETION", "CONTINUUM", "OFFERS"]
 
@@ -14,16 +28,6 @@ SMALL: dict[str, Any] = {"rates": RATES, "steps": 400, "checkpoints": 1, "batch"
 LARGE: dict[str, Any] = {"rates": RATES, "steps": 2000, "checkpoints": 1, "batch": 32, "width": 32, "inner": 20}
 WHOLE: dict[str, Any] = {"rates": RATES, "steps": 100000, "checkpoints": 1, "batch": 64, "width": 256, "inner": 20}
 IMAGES: dict[str, Any] = {"rates": RATES, "steps": 1500, "checkpoints": 1, "batch": 32, "width": 64, "inner": 10}
-
-CGML = make_arm("cgml", "cGML", "latent-flow")
-REGRESSION = make_arm("regression", "regression (squares)", "regression")
-CVAE = make_arm("cvae", "CVAE", "cvae")
-CGAN = make_arm("cgan", "cGAN (least squares)", "cgan")
-MIXTURE = make_arm("mixture", "mixture density, 4 laws", "mixture-density")
-DIFFUSION = make_arm("diffusion", "diffusion, 20 steps", "diffusion")
-MEAN = make_arm("mean", "the mean answer", "mean")
-MARGINAL = make_arm("marginal", "answers of other inputs", "marginal")
-
 
 CONTINUUM = Experiment(
     "continuum",
@@ -113,15 +117,6 @@ COMPLETION = Experiment(
             samples=4,
             chosen_by=2,
             **LEAST,
-        ),
-        "smoke": Scale(
-            10,
-            cost=7.0,
-            problem={"train": 1200, "validation": 64, "test": 100},
-            samples=16,
-            chosen_by=8,
-            latents=4,
-            **SMALL,
         ),
         "desk": Scale(
             10,

@@ -94,18 +94,20 @@ def trained(key: Array, arm: Settings, data: Data, scale: Settings) -> Trained:
     x, y = units.inputs(data.x), units.answers(data.y)
     every = scale.steps * arm.factor // scale.checkpoints
 
+    rates = jnp.asarray(scale.rates)
+    model = make(net_key, arm, data, scale, rates[0])
+
     def at(rate):
-        model = make(net_key, arm, data, scale, rate)
+        model_at = eqx.tree_at(lambda m: m.learning_rate, model, rate)
 
         def part(state, _):
-            state, _ = model.train(fit_key, x, y, state, num_steps=every, batch=scale.batch)
+            state, _ = model_at.train(fit_key, x, y, state, num_steps=every, batch=scale.batch)
             return state, state.parameters
 
-        return jax.lax.scan(part, model.init(), length=scale.checkpoints)[1]
+        return jax.lax.scan(part, model_at.init(), length=scale.checkpoints)[1]
 
-    rates = jnp.asarray(scale.rates)
     kept = jax.vmap(at)(rates)
-    model = make(net_key, arm, data, scale, rates[0])  # to draw with: the rate plays no part
+    # To draw with: the rate plays no part.
     one = Trained(model, None, units, rates[0], rates[0])
 
     def score(parameters):
