@@ -51,6 +51,11 @@ class Regression(AbstractOneLoss):
         return self.network
 
     @property
+    def rule(self) -> optax.GradientTransformation:
+        """With the learning rate."""
+        return self.optimiser(self.learning_rate)
+
+    @property
     def passes(self) -> int:
         """f alone."""
         return 1
@@ -109,6 +114,11 @@ class CVAE(AbstractOneLoss):
         return {"posterior": self.posterior, "decoder": self.decoder, "log_scale": self.log_scale}
 
     @property
+    def rule(self) -> optax.GradientTransformation:
+        """With the learning rate."""
+        return self.optimiser(self.learning_rate)
+
+    @property
     def passes(self) -> int:
         """q and g."""
         return 2
@@ -164,6 +174,11 @@ class MixtureDensity(AbstractOneLoss):
         return self.network
 
     @property
+    def rule(self) -> optax.GradientTransformation:
+        """With the learning rate."""
+        return self.optimiser(self.learning_rate)
+
+    @property
     def passes(self) -> int:
         """The network alone."""
         return 1
@@ -197,7 +212,9 @@ class MixtureDensity(AbstractOneLoss):
 
 
 class BestOfK(AbstractOneLoss):
-    """K answers for every x, of which the nearest to y learns, and how often each is the nearest::
+    """K answers for every x, of which the nearest to y learns.
+
+    How often each is the nearest is learned as well::
 
         min E (1 − ε) min_k d(f_k(x), y) + ε mean_k d(f_k(x), y) − log π_best(x)
 
@@ -234,6 +251,11 @@ class BestOfK(AbstractOneLoss):
     def networks(self) -> Any:
         """The network."""
         return self.network
+
+    @property
+    def rule(self) -> optax.GradientTransformation:
+        """With the learning rate."""
+        return self.optimiser(self.learning_rate)
 
     @property
     def passes(self) -> int:

@@ -92,8 +92,6 @@ class AbstractConditional(eqx.Module):
     Its networks are functions of one example, with their first weights; what is learned lies in the state.
     """
 
-    learning_rate: eqx.AbstractVar[float | Array]
-
     @property
     @abc.abstractmethod
     def networks(self) -> Any:
@@ -160,8 +158,8 @@ class AbstractConditional(eqx.Module):
             lost = int(np.sum(np.asarray(infos.status) == Status.DIVERGED))
             if lost:
                 raise FloatingPointError(
-                    f"{owner}.learning_rate must be small enough to train; got {np.asarray(self.learning_rate)} and "
-                    f"{lost} of {num_steps} steps that are not finite. Lower it, or scale y to numbers near 1."
+                    f"{owner}.learning_rate must be small enough to train; got {lost} of {num_steps} steps not "
+                    "finite. Lower it, or scale y to numbers near 1."
                 )
             self.hooks.after_training(key, state, x, y, infos)
         return FittedConditional(self, state, infos)
@@ -227,7 +225,10 @@ class FittedConditional(eqx.Module):
 class AbstractOneLoss(AbstractConditional):
     """A model that learns by descent on one loss."""
 
-    optimiser: eqx.AbstractVar[Optimiser]
+    @property
+    @abc.abstractmethod
+    def rule(self) -> optax.GradientTransformation:
+        """The optimiser with its learning rate."""
 
     @property
     @abc.abstractmethod
@@ -241,7 +242,7 @@ class AbstractOneLoss(AbstractConditional):
     def init(self) -> ConditionalState:
         """Zero steps, the first weights."""
         parameters = self.arrays()
-        state = self.optimiser(self.learning_rate).init(parameters)
+        state = self.rule.init(parameters)
         return ConditionalState(jnp.zeros((), jnp.int32), parameters, state)
 
     def step(self, key: Array, x: Array, y: Array, state: ConditionalState) -> tuple[ConditionalState, ConditionalInfo]:
@@ -251,7 +252,7 @@ class AbstractOneLoss(AbstractConditional):
             keys = jax.random.split(key, len(x))
             return jnp.mean(jax.vmap(self.loss, (0, None, 0, 0))(keys, self.trained(parameters), x, y))
 
-        value, after = descend(self.optimiser(self.learning_rate), mean, state.parameters, state.optimiser)
+        value, after = descend(self.rule, mean, state.parameters, state.optimiser)
         info = ConditionalInfo(value, jnp.asarray(self.passes), status_of(value))
         return ConditionalState(state.step + 1, *after), info
 

@@ -16,7 +16,9 @@ __all__ = ["ConditionalDiffusion"]
 
 
 class ConditionalDiffusion(AbstractOneLoss):
-    """Denoising in a few deterministic steps (DDIM, Song et al. 2021), the network predicting velocities::
+    """Answers out of noise in a few deterministic steps (DDIM, Song et al. 2021).
+
+    The network predicts velocities, which no level of noise makes large or small::
 
         y_s = α_s y + σ_s ε,   α_s = cos(π s / 2),   σ_s = sin(π s / 2),   min E ‖f(x, y_s, s) − (α_s ε − σ_s y)‖²
         from s = 1 to 0:   ŷ = α_s y_s − σ_s v,   ε̂ = σ_s y_s + α_s v,   y_{s'} = α_{s'} ŷ + σ_{s'} ε̂
@@ -48,6 +50,11 @@ class ConditionalDiffusion(AbstractOneLoss):
     def networks(self) -> Any:
         """f."""
         return self.network
+
+    @property
+    def rule(self) -> optax.GradientTransformation:
+        """With the learning rate."""
+        return self.optimiser(self.learning_rate)
 
     @property
     def passes(self) -> int:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from laureate._core import require
@@ -222,9 +223,17 @@ class LatentFlowRegressor(AbstractConditional):
         return self.latent.project(z + jnp.sum(networks["length"](h, z)) * direction)
 
     def draw(
-        self, key: Array, state: ConditionalState, x: Array, mode: Mode = "directed", num_moves: int | None = None
+        self,
+        key: Array,
+        state: ConditionalState,
+        x: Array,
+        mode: Mode = "directed",
+        num_moves: int | None = None,
+        **options: Any,
     ) -> Array:
         """One answer for one x: a latent drawn, moved by the flow, decoded; ``raw`` is without moves."""
+        if options:
+            raise TypeError(f"LatentFlowRegressor.draw takes mode and num_moves; got {', '.join(sorted(options))}.")
         require("LatentFlowRegressor", "mode", f"one of {get_args(Mode)}", mode, lambda m: m in get_args(Mode))
         chosen = num_moves if num_moves is not None else self.num_moves
         number = 0 if mode == "raw" else self.num_inner if chosen is None else chosen
@@ -316,7 +325,7 @@ class _LatentFlowHooks(Hooks):
             raise TypeError(f"sample takes mode, num_moves and untrained; got {', '.join(sorted(unknown))}.")
         allowed = options.pop("untrained", False)
         raw = options.get("mode") == "raw" or options.get("num_moves", self.model.num_moves) == 0
-        if not raw and not allowed and not any(isinstance(leaf, jax.core.Tracer) for leaf in infos):
+        if not raw and not allowed and not any(isinstance(leaf, Tracer) for leaf in infos):
             last = slice(-max(1, len(infos.flow_loss) // 10), None)
             learned, copied = (float(np.asarray(v)[last].mean()) for v in (infos.flow_loss, infos.copy_loss))
             require(

@@ -108,7 +108,7 @@ EXPECTED = (
 )
 
 SMALL: dict[str, Any] = {"rates": RATES, "steps": 400, "checkpoints": 4, "batch": 32, "width": 32, "inner": 10}
-LARGE: dict[str, Any] = {"rates": RATES, "steps": 2000, "checkpoints": 8, "batch": 32, "width": 32, "inner": 20}
+LARGE: dict[str, Any] = {"rates": RATES, "steps": 1440, "checkpoints": 8, "batch": 32, "width": 32, "inner": 20}
 WHOLE: dict[str, Any] = {"rates": RATES, "steps": 100000, "checkpoints": 8, "batch": 64, "width": 256, "inner": 20}
 
 AGAINST = "abstract: faster and more stable convergence than generative baselines, which are not named there"
@@ -157,7 +157,7 @@ MODES = Experiment(
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=ARMS,
-    scales=_scales(smoke=15.0, desk=75.0, full=1500000.0),
+    scales=_scales(smoke=15.0, desk=61.0, full=2000000.0),
     claims=(
         Claim(
             "both-modes",
@@ -282,7 +282,7 @@ RIVALS = Experiment(
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=OTHERS,
-    scales=_scales(desk=100.0, full=4000000.0),
+    scales=_scales(desk=95.0, full=2500000.0),
     claims=(
         _nearer("against-cvae", "cvae", "a CVAE's, at equal updates", "stand-in", AGAINST),
         _nearer("against-diffusion", "diffusion", "a diffusion's with 20 steps, at equal updates", "extension", OURS),

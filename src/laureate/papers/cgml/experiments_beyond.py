@@ -25,9 +25,9 @@ OFFERS = ("x", "y", "validation_x", "validation_y", "test_x", "test_y")
 OURS = "our own question"
 LEAST = {"rates": (1e-3, 1e-2, 1e-1), "steps": 4, "checkpoints": 1, "batch": 4, "width": 4, "inner": 2, "latents": 2}
 SMALL: dict[str, Any] = {"rates": RATES, "steps": 400, "checkpoints": 1, "batch": 32, "width": 32, "inner": 10}
-LARGE: dict[str, Any] = {"rates": RATES, "steps": 2000, "checkpoints": 1, "batch": 32, "width": 32, "inner": 20}
+LARGE: dict[str, Any] = {"rates": RATES, "steps": 1440, "checkpoints": 1, "batch": 32, "width": 32, "inner": 20}
 WHOLE: dict[str, Any] = {"rates": RATES, "steps": 100000, "checkpoints": 1, "batch": 64, "width": 256, "inner": 20}
-IMAGES: dict[str, Any] = {"rates": RATES, "steps": 1500, "checkpoints": 1, "batch": 32, "width": 64, "inner": 10}
+IMAGES: dict[str, Any] = {"rates": RATES, "steps": 1000, "checkpoints": 1, "batch": 32, "width": 64, "inner": 10}
 
 CONTINUUM = Experiment(
     "continuum",
@@ -37,10 +37,10 @@ CONTINUUM = Experiment(
     arms=(CGML, CGAN, MIXTURE, MEAN, MARGINAL),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=16, fresh=4, tests=3, samples=4, chosen_by=2, **LEAST),
-        "smoke": Scale(10, cost=6.0, rows=512, fresh=64, tests=8, samples=256, chosen_by=16, latents=2, **SMALL),
-        "desk": Scale(10, cost=60.0, rows=1024, fresh=128, tests=16, samples=256, chosen_by=16, latents=2, **LARGE),
+        "smoke": Scale(10, cost=11.0, rows=512, fresh=64, tests=8, samples=256, chosen_by=16, latents=2, **SMALL),
+        "desk": Scale(10, cost=36.0, rows=1024, fresh=128, tests=16, samples=256, chosen_by=16, latents=2, **LARGE),
         "full": Scale(
-            20, block=1, cost=300000.0, rows=10000, fresh=256, tests=16, samples=256, chosen_by=16, latents=2, **WHOLE
+            20, block=1, cost=1200000.0, rows=10000, fresh=256, tests=16, samples=256, chosen_by=16, latents=2, **WHOLE
         ),
     },
     claims=(
@@ -120,7 +120,7 @@ COMPLETION = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=60.0,
+            cost=45.0,
             problem={"train": 1200, "validation": 200, "test": 200},
             samples=16,
             chosen_by=8,
@@ -222,7 +222,7 @@ CLASSES = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=50.0,
+            cost=43.0,
             problem={"train": 1200, "validation": 200, "test": 200},
             samples=16,
             chosen_by=8,

@@ -215,8 +215,9 @@ def completion(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     train_key, draw_key = jax.random.split(key)
     data = Data(problem.x, problem.y, problem.validation_x, problem.validation_y)
     x, y = problem.test_x, problem.test_y
+    made: Any = None
     if arm.kind in TRIVIAL:
-        made, samples, metrics = None, trivial(draw_key, arm, data, x, scale.samples), {}
+        samples, metrics = trivial(draw_key, arm, data, x, scale.samples), {}
     else:
         made = trained(train_key, arm, data, scale)
         samples = made.sample(draw_key, x, scale.samples)
