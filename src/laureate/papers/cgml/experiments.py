@@ -87,9 +87,9 @@ SETTING = (
     "at desk, 10 for images). Inputs and answers are brought to deviation 1 for every arm, and brought back to be "
     "measured. L1 is cGML's cost, squares teach its flow and length; the authors' Lipschitz terms are left out, as in "
     "their toy. Every arm trains with the same four learning rates, cGML's networks all with the same one; the rate "
-    "whose draws have the lowest energy score on fresh pairs answers. Latents have two dimensions for every arm that "
-    "has latents (images: four). The paper's text was not at hand: the algorithm is that of the authors' research "
-    "code and of readers' notes."
+    "whose draws have the lowest energy score on fresh pairs at the end answers, in the curves over training as well. "
+    "Latents have two dimensions for every arm that has latents (images: four). The paper's text was not at hand: the "
+    "algorithm is that of the authors' research code and of readers' notes."
 )
 BUDGET = (
     "Arms have the same number of updates, and an update of cGML costs 3T + 2 passes through a network where the cGAN "
