@@ -157,7 +157,7 @@ MODES = Experiment(
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=ARMS,
-    scales=_scales(smoke=15.0, desk=61.0, full=2000000.0),
+    scales=_scales(smoke=16.0, desk=65.0, full=2000000.0),
     claims=(
         Claim(
             "both-modes",
@@ -282,7 +282,7 @@ RIVALS = Experiment(
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=OTHERS,
-    scales=_scales(desk=95.0, full=2500000.0),
+    scales=_scales(desk=85.0, full=2500000.0),
     claims=(
         _nearer("against-cvae", "cvae", "a CVAE's, at equal updates", "stand-in", AGAINST),
         _nearer("against-diffusion", "diffusion", "a diffusion's with 20 steps, at equal updates", "extension", OURS),

@@ -38,7 +38,7 @@ CONTINUUM = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=16, fresh=4, tests=3, samples=4, chosen_by=2, **LEAST),
         "smoke": Scale(10, cost=11.0, rows=512, fresh=64, tests=8, samples=256, chosen_by=16, latents=2, **SMALL),
-        "desk": Scale(10, cost=36.0, rows=1024, fresh=128, tests=16, samples=256, chosen_by=16, latents=2, **LARGE),
+        "desk": Scale(10, cost=40.0, rows=1024, fresh=128, tests=16, samples=256, chosen_by=16, latents=2, **LARGE),
         "full": Scale(
             20, block=1, cost=1200000.0, rows=10000, fresh=256, tests=16, samples=256, chosen_by=16, latents=2, **WHOLE
         ),
@@ -222,7 +222,7 @@ CLASSES = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=43.0,
+            cost=45.0,
             problem={"train": 1200, "validation": 200, "test": 200},
             samples=16,
             chosen_by=8,
