@@ -135,6 +135,12 @@ def test_an_untrained_flow_is_refused_with_both_numbers(barely):
     assert barely.sample(KEY, X, 2, mode="raw").shape == (2, 40, 1)
 
 
+def test_integers_and_lists_are_inputs_too(barely):
+    wanted = barely.sample(KEY, np.ones((40, 1), np.float32), 2, mode="raw")
+    for ones in (np.ones((40, 1), int), [[1]] * 40):
+        np.testing.assert_array_equal(barely.sample(KEY, ones, 2, mode="raw"), wanted)
+
+
 def test_what_sampling_refuses(barely):
     with pytest.raises(TypeError, match=r"sample takes no y: .* a reconstruction .* Use infer"):
         barely.sample(KEY, X, 2, y=Y)

@@ -212,7 +212,7 @@ class FittedConditional(eqx.Module):
         check_key(owner, key)
         require(owner, "num_samples", ">= 1", num_samples, lambda n: n >= 1)
         options = self.model.hooks.before_sampling(self.history, options)
-        return _sampled(self.model, key, self.state, jnp.asarray(x), num_samples, tuple(sorted(options.items())))
+        return _sampled(self.model, key, self.state, _floats(x), num_samples, tuple(sorted(options.items())))
 
     def infer(self, key: Array, x: Any, y: Any) -> Any:
         """The latent of each known pair; a diagnosis, never a sample."""
@@ -279,8 +279,7 @@ def check_key(owner: str, key: Any) -> None:
 
 def check_pairs(owner: str, x: Any, y: Any, varied: bool = True) -> tuple[Array, Array]:
     """Pairs as arrays; what cannot be learned from is refused, what is far from 1 is warned of."""
-    x, y = (value if isinstance(value, jax.Array) else jnp.asarray(np.asarray(value)) for value in (x, y))
-    x, y = (v if jnp.issubdtype(v.dtype, jnp.floating) else v.astype(jnp.result_type(float)) for v in (x, y))
+    x, y = _floats(x), _floats(y)
     if x.ndim < 1 or y.ndim < 1 or len(x) != len(y) or not len(x):
         raise ValueError(f"{owner}.fit must be given as many x as y, at least one; got shapes {x.shape} and {y.shape}.")
     if _traced(x, y):
@@ -298,6 +297,12 @@ def check_pairs(owner: str, x: Any, y: Any, varied: bool = True) -> tuple[Array,
         told = f"{owner}.y should be near 1; its mean size is {size:.3g}. Divide it, or costs and rates do not fit."
         warnings.warn(told, ScaleWarning, stacklevel=3)
     return x, y
+
+
+def _floats(values: Any) -> Array:
+    """As an array of floats: labels and counts come as integers."""
+    array = values if isinstance(values, jax.Array) else jnp.asarray(np.asarray(values))
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
 
 
 def _modules(tree: Any) -> list[Any]:
