@@ -14,7 +14,7 @@ from laureate import generative as g
 from laureate.lab.claim import Settings
 from laureate.papers.cgml import speed, trials
 from laureate.papers.cgml.about import PAPER
-from laureate.papers.cgml.experiments import ARMS, MODES, OTHERS, RATES
+from laureate.papers.cgml.experiments import ARMS, CGAN_CIRCLE, MODES, OTHERS, RATES
 from laureate.papers.cgml.experiments_beyond import COMPLETION, OFFERS
 from laureate.problems.answers import DigitHalves, LabelledDigits, Ring, TwoCurves
 
@@ -35,7 +35,7 @@ def test_the_ids_are_the_ones_promised():
 
 def test_every_arm_that_learns_has_the_same_grid_and_its_edges_are_guarded():
     for experiment in PAPER.experiments:
-        assert [guard.grid for guard in experiment.guards] == ["rates"]
+        assert [guard.grid for guard in experiment.guards if guard.kind == "grid"] == ["rates"]
         assert not experiment.guards[0].arms
         for name, scale in experiment.scales.items():
             assert len(scale.settings.rates) >= 3
@@ -89,7 +89,7 @@ def planted(samples, parameters=None):
     """A model whose answers are given."""
 
     class Planted:
-        rate, score = jnp.asarray(0.1), jnp.asarray(0.5)
+        rate, score, passes = jnp.asarray(0.1), jnp.asarray(0.5), jnp.arange(float(SCALE.checkpoints))
 
         def __init__(self):
             self.parameters = jnp.arange(float(SCALE.checkpoints)) if parameters is None else parameters
@@ -209,8 +209,29 @@ def test_arms_are_the_models_their_labels_say():
     assert made["mixture"].num_components == 4
     assert made["diffusion"].num_levels == 20
     assert {one.name for one in ARMS if one.settings.share == 0.9} == {"cgml-90", "mixture-90"}
-    longer = {one.name: one.settings.factor for one in (*ARMS, *OTHERS) if one.settings.factor != 1}
-    assert longer == {"cgan-long": 16, "diffusion-long": 16}
+    # 1 / ‖z‖ leaves a direction alone.
+    circle, x, z = trials.make(KEY, CGAN_CIRCLE.settings, data, SCALE, jnp.asarray(0.1)), jnp.ones(1), jnp.ones(2)
+    np.testing.assert_allclose(circle.generator(x, 3 * z), circle.generator.network(x, z / 2**0.5), rtol=1e-5)
+
+
+def test_long_arms_have_as_many_passes_as_cgml():
+    """At every scale of every experiment that has them, within a twentieth."""
+    for experiment in PAPER.experiments:
+        for name, scale in experiment.scales.items():
+            ours = (3 * scale.settings.inner + 2) * scale.settings.steps
+            for one in experiment.arms:
+                if one.settings.long:
+                    passes = {"cgan": 4, "cvae": 2, "diffusion": 1}[one.settings.kind] * one.settings.wider
+                    spent = passes * trials.updates_of(one.settings, scale.settings) * scale.settings.checkpoints
+                    assert spent == pytest.approx(ours, rel=0.05), (experiment.name, name, one.name)
+
+
+def test_passes_are_counted_as_they_are_spent():
+    problem = TwoCurves()
+    data = trials.Data(*problem.pairs(KEY, 16), *problem.pairs(KEY, 4))
+    for name in ("cgml", "diffusion-long"):
+        passes = jax.jit(lambda name=name: trials.trained(KEY, arm(name), data, SCALE).passes)()
+        assert passes.tolist() == [16.0, 32.0]
 
 
 def test_trivial_answers_do_not_look_at_the_input():

@@ -50,13 +50,17 @@ class Units(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """The best of the learning rates: its model, its arrays at every checkpoint, its rate and its score."""
+    """The best of the learning rates: its model, its arrays at every checkpoint, its rate and its score.
+
+    passes: through a network, forward and backward over the usual batch, up to every checkpoint.
+    """
 
     model: Any
     parameters: Any
     units: Units
     rate: Array
     score: Array
+    passes: Array
 
     def sample(self, key: Array, x: Array, number: int, checkpoint: int = -1, **options: Any) -> Array:
         """Answers [number, rows, ...] in the problem's unit."""
@@ -69,6 +73,16 @@ class Trained(NamedTuple):
         return self.units.back(self.model.sample(key, state, self.units.inputs(x), number, **options))
 
 
+class OnCircle(eqx.Module):
+    """A generator whose normal latent is brought to length 1: to the cGAN the law that cGML's latents have."""
+
+    network: Any
+
+    def __call__(self, x: Array, z: Array) -> Array:
+        """g(x, z / ‖z‖)."""
+        return self.network(x, z / jnp.linalg.norm(z))
+
+
 def make_units(data: Data) -> Units:
     """From the pairs to learn from."""
     scale = lambda values: jnp.sqrt(jnp.mean((values - values.mean(0, keepdims=True)) ** 2)) + 1e-6  # noqa: E731
@@ -79,7 +93,13 @@ def make(key: Array, arm: Settings, data: Data, scale: Settings, rate: Array) ->
     """The model of an arm."""
     own = {"latent-flow": {"inner_rate": arm.inner_rate, "num_inner": scale.inner}, "cgan": {"weight": arm.weight}}
     settings = own.get(arm.kind, {}) | {"learning_rate": rate, "width": scale.width}
-    return g.make_model(key, arm.kind, data.x, data.y, num_latents=scale.latents, **settings)
+    model = g.make_model(key, arm.kind, data.x, data.y, num_latents=scale.latents, **settings)
+    return eqx.tree_at(lambda m: m.generator, model, replace_fn=OnCircle) if arm.circle else model
+
+
+def updates_of(arm: Settings, scale: Settings) -> int:
+    """Those between two checkpoints: as for all, or so many that the passes are cGML's."""
+    return scale.steps * (scale.longer if arm.long else 1) // scale.checkpoints
 
 
 def scores(samples: Array, y: Array) -> Array:
@@ -92,7 +112,7 @@ def trained(key: Array, arm: Settings, data: Data, scale: Settings) -> Trained:
     net_key, fit_key, choose_key = jax.random.split(key, 3)
     units = make_units(data)
     x, y = units.inputs(data.x), units.answers(data.y)
-    every = scale.steps * arm.factor // scale.checkpoints
+    every, batch = updates_of(arm, scale), scale.batch * arm.wider
 
     rates = jnp.asarray(scale.rates)
     model = make(net_key, arm, data, scale, rates[0])
@@ -101,14 +121,15 @@ def trained(key: Array, arm: Settings, data: Data, scale: Settings) -> Trained:
         model_at = eqx.tree_at(lambda m: m.learning_rate, model, rate)
 
         def part(state, _):
-            state, _ = model_at.train(fit_key, x, y, state, num_steps=every, batch=scale.batch)
-            return state, state.parameters
+            state, infos = model_at.train(fit_key, x, y, state, num_steps=every, batch=batch)
+            return state, (state.parameters, jnp.sum(infos.cost))
 
         return jax.lax.scan(part, model_at.init(), length=scale.checkpoints)[1]
 
-    kept = jax.vmap(at)(rates)
+    kept, spent = jax.vmap(at)(rates)
+    passes = arm.wider * jnp.cumsum(spent[0]).astype(float)
     # To draw with: the rate plays no part.
-    one = Trained(model, None, units, rates[0], rates[0])
+    one = Trained(model, None, units, rates[0], rates[0], passes)
 
     def score(parameters):
         last = jax.tree.map(lambda leaf: leaf[-1], parameters)
@@ -118,7 +139,7 @@ def trained(key: Array, arm: Settings, data: Data, scale: Settings) -> Trained:
     found = jax.vmap(score)(kept)
     found = jnp.where(jnp.isfinite(found), found, jnp.inf)
     best = jnp.argmin(found)
-    return Trained(model, jax.tree.map(lambda leaf: leaf[best], kept), units, rates[best], found[best])
+    return Trained(model, jax.tree.map(lambda leaf: leaf[best], kept), units, rates[best], found[best], passes)
 
 
 def trivial(key: Array, arm: Settings, data: Data, x: Array, number: int) -> Array:
@@ -135,20 +156,21 @@ def answered(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[
     x = problem.tests(scale.tests)
     truth_keys = jax.random.split(truth_key, scale.tests)
     truth = jax.vmap(lambda k, row: problem.draw(k, row, scale.samples))(truth_keys, x)  # [tests, samples, ...]
-    updates = jnp.arange(1.0, scale.checkpoints + 1) * (scale.steps * arm.factor // scale.checkpoints)
+    updates = jnp.arange(1.0, scale.checkpoints + 1) * updates_of(arm, scale)
 
     def distance(samples):
         return jnp.mean(jax.vmap(g.energy_distance, (1, 0))(samples, truth))
 
     if arm.kind in TRIVIAL:
         made, samples = None, trivial(draw_key, arm, data, x, scale.samples)
-        found, metrics = jnp.full(scale.checkpoints, distance(samples)), {}
+        # Who learns nothing passes nothing; the line of the picture is as long as cGML's.
+        found, metrics = jnp.full(scale.checkpoints, distance(samples)), {"passes": updates * (3 * scale.inner + 2)}
     else:
         made = trained(train_key, arm, data, scale)
         # The same draws at every checkpoint: what moves is the networks.
         every = jax.lax.map(lambda p: made.drawn(draw_key, x, scale.samples, p), made.parameters)
         found, samples = jax.lax.map(distance, every), every[-1]
-        metrics = {"chosen_rate": made.rate, "score": made.score}
+        metrics = {"chosen_rate": made.rate, "score": made.score, "passes": made.passes}
     late = found[scale.checkpoints // 2 :]
     metrics |= {
         "energy_distance": distance(samples),
@@ -221,7 +243,7 @@ def completion(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     else:
         made = trained(train_key, arm, data, scale)
         samples = made.sample(draw_key, x, scale.samples)
-        metrics = {"chosen_rate": made.rate}
+        metrics = {"chosen_rate": made.rate, "passes": made.passes[-1]}
 
     def measured(samples):
         apart = jnp.mean(jnp.abs(samples - y[None]), axis=tuple(range(2, samples.ndim)))  # [n, rows]
