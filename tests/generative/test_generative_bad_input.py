@@ -152,6 +152,14 @@ def test_what_sampling_refuses(barely):
         barely.sample(KEY, X, 2, steps=3)
     with pytest.raises(ValueError, match=r"mode must be one of .* got 'momentum'"):
         barely.sample(KEY, X, 2, mode="momentum", untrained=True)
+    with pytest.raises(
+        ValueError, match=r"x must be rows of the shape trained on, \(1,\); got \(40,\). One input alone"
+    ):
+        barely.sample(KEY, X[:, 0], 2, mode="raw")
+    with pytest.raises(ValueError, match=r"x must be finite; got 1 rows that are not, the first 3"):
+        barely.sample(KEY, np.where(np.arange(40)[:, None] == 3, np.nan, X), 2, mode="raw")
+    with pytest.raises(ValueError, match=r"x must be rows of the shape trained on"):
+        barely.infer(KEY, np.zeros((40, 2)), Y)
 
 
 def test_what_baselines_do_not_have():

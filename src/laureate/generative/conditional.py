@@ -162,7 +162,7 @@ class AbstractConditional(eqx.Module):
                     "finite. Lower it, or scale y to numbers near 1."
                 )
             self.hooks.after_training(key, state, x, y, infos)
-        return FittedConditional(self, state, infos)
+        return FittedConditional(self, state, infos, x.shape[1:])
 
     def sample(self, key: Array, state: ConditionalState, x: Array, num_samples: int = 1, **options: Any) -> Array:
         """Answers [num_samples, batch, ...] for x [batch, ...]; options are those of ``draw``."""
@@ -189,12 +189,13 @@ def _sampled(model, key, state, x, num_samples, options):
 class FittedConditional(eqx.Module):
     """A trained model: ``sample(key, x, num_samples)``, and ``infer(key, x, y)`` where it has latents to find.
 
-    model: with its first weights. state: what was learned. history: the infos of all steps.
+    model: with its first weights. state: what was learned. history: the infos of all steps. shape: of one x.
     """
 
     model: AbstractConditional
     state: ConditionalState
     history: Any
+    shape: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     @property
     def networks(self) -> Any:
@@ -211,15 +212,26 @@ class FittedConditional(eqx.Module):
             )
         check_key(owner, key)
         require(owner, "num_samples", ">= 1", num_samples, lambda n: n >= 1)
+        x = self._inputs(x)
         options = self.model.hooks.before_sampling(self.history, options)
-        return _sampled(self.model, key, self.state, _floats(x), num_samples, tuple(sorted(options.items())))
+        return _sampled(self.model, key, self.state, x, num_samples, tuple(sorted(options.items())))
 
     def infer(self, key: Array, x: Any, y: Any) -> Any:
         """The latent of each known pair; a diagnosis, never a sample."""
         owner = type(self.model).__name__
         check_key(owner, key)
-        x, y = check_pairs(owner, x, y, varied=False)
+        x, y = check_pairs(owner, self._inputs(x), y, varied=False)
         return self.model.hooks.infer(key, self.state, x, y)
+
+    def _inputs(self, x: Any) -> Array:
+        """Rows of the shape that was trained on, finite where they are known."""
+        owner, x = type(self.model).__name__, _floats(x)
+        if self.shape is not None and (x.ndim < 1 or x.shape[1:] != self.shape):
+            rule = f"rows of the shape trained on, {self.shape}"
+            raise ValueError(f"{owner}.x must be {rule}; got {x.shape}. One input alone is x[None].")
+        if not _traced(x):
+            _check_finite(owner, "x", x)
+        return x
 
 
 class AbstractOneLoss(AbstractConditional):
@@ -285,11 +297,7 @@ def check_pairs(owner: str, x: Any, y: Any, varied: bool = True) -> tuple[Array,
     if _traced(x, y):
         return x, y
     for name, values in (("x", x), ("y", y)):
-        rows = np.flatnonzero(~np.isfinite(np.asarray(values, np.float64)).reshape(len(values), -1).all(axis=1))
-        if len(rows):
-            raise ValueError(
-                f"{owner}.{name} must be finite; got {len(rows)} rows that are not, the first {rows[0]}. Drop them."
-            )
+        _check_finite(owner, name, values)
     wide = np.asarray(y, np.float64)
     if varied and len(y) > 1 and not np.ptp(wide, axis=0).any():
         raise ValueError(f"{owner}.y must differ between rows; got {len(y)} equal ones. There is nothing to learn.")
@@ -297,6 +305,14 @@ def check_pairs(owner: str, x: Any, y: Any, varied: bool = True) -> tuple[Array,
         told = f"{owner}.y should be near 1; its mean size is {size:.3g}. Divide it, or costs and rates do not fit."
         warnings.warn(told, ScaleWarning, stacklevel=3)
     return x, y
+
+
+def _check_finite(owner: str, name: str, values: Array) -> None:
+    rows = np.flatnonzero(~np.isfinite(np.asarray(values, np.float64)).reshape(len(values), -1).all(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"{owner}.{name} must be finite; got {len(rows)} rows that are not, the first {rows[0]}. Drop them."
+        )
 
 
 def _floats(values: Any) -> Array:

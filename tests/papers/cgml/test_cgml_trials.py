@@ -179,7 +179,7 @@ def test_the_best_rate_by_fresh_pairs_answers():
     problem = TwoCurves()
     data = trials.Data(*problem.pairs(KEY, 32), *problem.pairs(jax.random.key(4), 16))
     fit = jax.jit(lambda: trials.trained(KEY, arm("regression"), data, scale)[1:])
-    _, units, rate, score = fit()
+    _, units, rate, score, _ = fit()
     alone = []
     for value in scale.rates:
         one = Settings(dict(scale), rates=(value,))
