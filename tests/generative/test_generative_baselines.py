@@ -56,6 +56,11 @@ def test_the_mixture_is_the_density_of_scipy():
     np.testing.assert_allclose(drawn.var(0), spread, rtol=0.25)
 
 
+def test_a_mixture_on_a_point_has_a_finite_density():
+    model = g.MixtureDensity(free(0.0, 1.0, -20.0), 1, (1,))
+    np.testing.assert_allclose(loss_of(model, [1.0]), -5.0, rtol=1e-5)  # log σ is at its floor
+
+
 def test_the_nearest_of_k_answers_learns():
     model = g.BestOfK(free(0.5, 1.0, -0.5, -2.0), 2, (1,), relaxation=0.2)
     costs = np.array([(1.0 - 0.4) ** 2, (-2.0 - 0.4) ** 2])
@@ -128,6 +133,9 @@ def test_diffusion_with_the_true_velocity_gives_the_law():
     drawn = np.asarray(jax.jit(lambda: model.sample(KEY, model.init(), jnp.zeros((1, 1)), 4000))()).ravel()
     np.testing.assert_allclose(drawn.mean(), mean, atol=5 * deviation / 4000**0.5)
     np.testing.assert_allclose(drawn.std(), deviation, rtol=0.06)
+    # One level is that of pure noise: the velocity is −y.
+    noisy = g.ConditionalDiffusion(lambda x, y, features: jnp.array([-0.6]), (1,), num_levels=1)
+    np.testing.assert_allclose(loss_of(noisy, [0.6]), 0, atol=1e-10)
     # The loss is that of the same velocity: nothing beats the truth.
     y = mean + deviation * jax.random.normal(jax.random.key(1), (3000, 1))
 

@@ -1,5 +1,7 @@
 """cGML against closed forms: the descent, what the flow and the length learn, what the decoder learns, the sampler."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -153,6 +155,7 @@ def test_draws_are_uniform_on_the_sphere_and_in_the_box():
     box = np.asarray(Box(2, 0.1).draw(jax.random.key(1), (4000,)))
     assert np.abs(box).max() <= 0.1
     np.testing.assert_allclose((box**2).mean(0), 0.01 / 3, rtol=0.1)
+    np.testing.assert_allclose(Box(3, 0.1).project(jnp.array([-3.0, 0.05, 3.0])), [-0.1, 0.05, 0.1], rtol=1e-6)
 
 
 # --- a whole training step, in NumPy ----------------------------------------------------------------------------------
@@ -276,6 +279,8 @@ def test_no_moves_are_raw_and_each_way_differs(fitted):
     key, x = jax.random.key(3), X[:6]
     raw = fitted.sample(key, x, 3, mode="raw")
     np.testing.assert_array_equal(fitted.sample(key, x, 3, num_moves=0), raw)
+    still = dataclasses.replace(fitted.model, num_moves=0)
+    np.testing.assert_allclose(jax.jit(lambda: still.sample(key, fitted.state, x, 3))(), raw, atol=1e-6)
     directed, iterated = (fitted.sample(key, x, 3, mode=mode) for mode in ("directed", "iterated"))
     assert not np.allclose(directed, raw)
     assert not np.allclose(directed, iterated)

@@ -146,6 +146,20 @@ def test_the_true_law_has_no_distance_and_its_curve_is_flat(monkeypatch):
     assert float(mean["energy_distance"]) > 1
 
 
+def test_the_spread_is_that_of_the_second_half(monkeypatch):
+    """Answers that are off by 5, 5, 0 and 1 at the checkpoints: the curve moves in its second half alone."""
+    scale, off = Settings(dict(SCALE), checkpoints=4), jnp.array([5.0, 5.0, 0.0, 1.0])
+    made = planted(lambda x, number, mode: jnp.zeros((number, len(x), 3)), off)
+    made.drawn = lambda key, x, number, parameters: jnp.zeros((number, len(x), 3)) + parameters
+    monkeypatch.setattr(trials, "trained", lambda *_: made)
+    found = trials.modes(KEY, arm("mixture"), TwoCurves(), scale)
+    curve = np.asarray(found["distance_curve"])
+    assert float(found["late_spread"]) == pytest.approx(curve[2:].std(), rel=1e-4)
+    assert curve[2:].std() > 0.1 > 10 * curve[:2].std()
+    assert float(found["area"]) == pytest.approx(curve.mean(), rel=1e-4)
+    assert float(found["energy_distance"]) == pytest.approx(curve[-1], rel=1e-4)
+
+
 def test_the_part_of_the_ring_that_is_covered(monkeypatch):
     """A quarter of the circle on it, a quarter too far out: 16 of 64 arcs count."""
     scale = Settings(dict(SCALE), samples=64, tests=2)
