@@ -1,5 +1,7 @@
 """What is wrong is refused with the field, the rule, the value and the remedy."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -83,7 +85,7 @@ def test_a_batch_norm_is_refused():
 
 
 def test_a_decoder_that_ignores_the_latent_is_refused():
-    model = flow()
+    model: Any = flow()
     last = model.decoder.weights[-1]
     silent = eqx.tree_at(lambda m: m.decoder.weights[-1], model, jnp.zeros_like(last))
     with pytest.raises(ValueError, match=r"decoder must be a function of z .* got 0.0. Is its last layer 0"):

@@ -65,7 +65,8 @@ def make_model(
         networks = perceptrons(key, *sizes, shapes=(None, shape, None, None))
         return LatentFlowRegressor(*networks, latent=latent, **settings)
     if kind == "regression":
-        return Regression(*perceptrons(key, (inputs, *hidden, outputs), shapes=(shape,)), **settings)
+        (network,) = perceptrons(key, (inputs, *hidden, outputs), shapes=(shape,))
+        return Regression(network, **settings)
     if kind == "cvae":
         sizes = ((inputs + outputs, *hidden, 2 * num_latents), (inputs + num_latents, *hidden, outputs))
         return CVAE(*perceptrons(key, *sizes, shapes=(None, shape)), num_latents=num_latents, **settings)

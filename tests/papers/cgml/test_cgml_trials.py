@@ -150,7 +150,7 @@ def test_the_spread_is_that_of_the_second_half(monkeypatch):
     """Answers that are off by 5, 5, 0 and 1 at the checkpoints: the curve moves in its second half alone."""
     scale, off = Settings(dict(SCALE), checkpoints=4), jnp.array([5.0, 5.0, 0.0, 1.0])
     made = planted(lambda x, number, mode: jnp.zeros((number, len(x), 3)), off)
-    made.drawn = lambda key, x, number, parameters: jnp.zeros((number, len(x), 3)) + parameters
+    made.drawn = lambda key, x, number, parameters, **options: jnp.zeros((number, len(x), 3)) + parameters
     monkeypatch.setattr(trials, "trained", lambda *_: made)
     found = trials.modes(KEY, arm("mixture"), TwoCurves(), scale)
     curve = np.asarray(found["distance_curve"])

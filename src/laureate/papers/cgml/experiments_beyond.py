@@ -34,8 +34,9 @@ OFFERS = ("x", "y", "validation_x", "validation_y", "test_x", "test_y")
 OURS = "our own question"
 LEAST: dict[str, Any] = {"rates": (1e-3, 1e-2, 1e-1), "steps": 4, "checkpoints": 1, "batch": 4, "width": 4}
 LEAST |= {"inner": 2, "longer": 2, "latents": 2, "chosen_by": 2, "samples": 4}
-ONCE = {"checkpoints": 1}
+ONCE: dict[str, Any] = {"checkpoints": 1}
 IMAGES: dict[str, Any] = {**SMALL, **ONCE, "steps": 500, "width": 64, "latents": 4, "chosen_by": 8, "samples": 16}
+WHOLE_IMAGES: dict[str, Any] = {**IMAGES, "steps": 100000, "batch": 64, "width": 256, "inner": 20, "longer": 16}
 
 CONTINUUM = Experiment(
     "continuum",
@@ -148,7 +149,7 @@ COMPLETION = Experiment(
             block=1,
             cost=200000.0,
             problem={"train": 1200, "validation": 200, "test": 300},
-            **IMAGES | {"steps": 100000, "batch": 64, "width": 256, "inner": 20, "longer": 16},
+            **WHOLE_IMAGES,
         ),
     },
     claims=(
