@@ -268,6 +268,7 @@ def test_long_arms_have_as_many_passes_as_cgml():
                     assert spent == pytest.approx(ours, rel=0.05), (experiment.name, name, one.name)
 
 
+@pytest.mark.slow
 def test_passes_are_counted_as_they_are_spent(monkeypatch):
     seen, train = set(), g.AbstractConditional.train
 
@@ -294,6 +295,7 @@ def test_trivial_answers_do_not_look_at_the_input():
     assert {tuple(row) for row in marginal.reshape(-1, 3).round(5).tolist()} == rows
 
 
+@pytest.mark.slow
 def test_both_sides_of_the_benchmark_do_the_same_work():
     work = speed.Work(batch=4, width=4, inner=2, steps=2)
     side = speed.our_side(work)
