@@ -29,6 +29,7 @@ AREAS = (
     "training",
     "interpretation",
     "graphs",
+    "generative",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

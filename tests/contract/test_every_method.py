@@ -53,6 +53,22 @@ REASONS = {
         "the network and its weights: tests/decentralized/test_gossip.py": {"Gossip", "Topology", "Network"},
         "compressors, inside ChocoSGD: tests/decentralized": {"ScaledSign", "TopK"},
     },
+    "generative": {
+        "bases of the models, the latents' sets and a model's own checks": {
+            "AbstractConditional",
+            "AbstractLatent",
+            "AbstractOneLoss",
+            "Hooks",
+        },
+        "networks, sets of latents and what is found, inside rows: tests/generative": {
+            "Box",
+            "FittedConditional",
+            "InferredLatents",
+            "Perceptron",
+            "Sphere",
+        },
+        "a warning": {"ScaleWarning"},
+    },
     "gradients": {
         "the protocol of a user's problem": {"Unroll"},
         "wraps an estimator over devices, bit by bit the same: tests/gradients/test_sharding.py": {"Sharded"},

@@ -24,6 +24,7 @@ from laureate.papers import all_papers
 LONG = {"deep", "bond", "interacting", "trajectories", "accuracy"}  # of three papers
 LONG |= {"frontier", "non_gaussian", "architecture"}  # of knockoff-gan; `training` has its network
 LONG |= {"drift", "denoising"}  # of alista; `recovery` and `conditioning` have its solvers and their training
+LONG |= {"ring", "completion"}  # of cgml; `modes` has its training
 LONG |= {"product", "depth"}  # of quant-noise; `scalar` has its training
 CHOSEN = [paper for paper in all_papers() if os.environ.get("PAPER", "") in ("", paper.id)]  # make test PAPER=<id>
 EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}

@@ -1,0 +1,1 @@
+"""Conditional generative modelling by learning the latent space."""

@@ -1,0 +1,109 @@
+"""What every conditional model promises."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate._core import Status
+from laureate.testing._checks import (
+    Check,
+    Program,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
+from laureate.testing._keys import KeyRecorder
+
+__all__ = ["check_conditional_model"]
+
+
+def check_conditional_model(
+    model: Any,
+    x: Any,
+    y: Any,
+    *,
+    others: Sequence[Any] = (),
+    cost: int | None = None,
+    one_answer: bool = False,
+    skip: Collection[str] = (),
+) -> list[str]:
+    """Check ``init``, ``train`` and ``sample`` of a conditional model on pairs.
+
+    Arguments:
+        model: an Equinox module, as ``laureate.generative.AbstractConditional``.
+        x, y: at least four pairs, rows first, float32.
+        others: the same model with other numbers; each must differ and compile nothing.
+        cost: passes of a step, where it is known.
+        one_answer: whether it answers alike whatever the key.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of every step; answers
+    of y's shape, finite, other ones from another key; no retrace on a second call nor with another number; the same key
+    gives the same bits, and no key is used twice; an answer does not depend on the other inputs; pairs that are not
+    finite are reported; double precision stays so.
+    """
+    check = Check(type(model).__name__, skip)
+    model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
+    x, y, key = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jax.random.key(7)
+    train = Program(lambda model, key, x, y, state: model.train(key, x, y, state, num_steps=2, batch=3))
+    draw = Program(lambda model, key, state, x: model.sample(key, state, x, 3))
+    first = model.init()
+    with KeyRecorder() as recorder:
+        state, info = jax.block_until_ready(train(model, key, x, y, first))
+        # Two steps share nothing; x is drawn for, and trained with, other keys.
+        answers = jax.block_until_ready(draw(model, jax.random.key(8), state, x))
+        keys_used_once(check, recorder)
+    check.fixed_shapes(first, state)
+    if check.wants("training"):
+        check.require(not same_bits(first.parameters, state.parameters), "other arrays", "the same", "Does it learn?")
+        found = {name: check.attribute(info, name, "See ConditionalInfo.") for name in ("loss", "cost", "status")}
+        check.require(found["loss"].shape == (2,), "a loss a step", found["loss"].shape, "")
+        check.require(np.all(found["status"] == Status.OK), "status OK", found["status"], "All pairs are finite.")
+        check.require(np.all(found["cost"] > 0), "a cost above 0", found["cost"], "")
+        check.require(cost is None or np.all(found["cost"] == cost), f"a cost of {cost} a step", found["cost"], "")
+    if check.wants("answers"):
+        shape = (3, len(x), *y.shape[1:])
+        check.require(answers.shape == shape, f"answers {shape}", answers.shape, "Samples first, then rows.")
+        check.require(jnp.isfinite(answers).all(), "finite answers", "nan or inf", "")
+        same = bool(jnp.all(answers[0] == answers[1]))
+        check.require(same == one_answer, "draws that differ" if not one_answer else "one answer", answers[:2, 0], "")
+    calls = [
+        lambda: train(model, jax.random.key(9), x, y, check.saved(state)),
+        *(lambda other=other: train(other, key, x, y, first) for other in others),
+    ]
+    no_retrace(check, train, calls, len(others))
+    if others and check.wants("numbers are used"):
+        for other in others:
+            after = train(other, key, x, y, first)[0]
+            check.require(not same_bits(after.parameters, state.parameters), "other arrays", "the same", "")
+    if check.wants("same key, same bits"):
+        check.bits(train(model, key, x, y, first)[0], state, "the same state from the same key", "")
+        check.bits(draw(model, jax.random.key(8), state, x), answers, "the same answers from the same key", "")
+    if check.wants("inputs do not see each other"):
+        strangers = jnp.concatenate([x[:1], 0.5 * x[1:]])
+        among = draw(model, jax.random.key(8), state, strangers)[:, 0]
+        check.close(among, answers[:, 0], 1e-4, "the first input's answers among others", "Answer one row at a time.")
+    if check.wants("divergence"):
+        told = np.asarray(train(model, key, x, y.at[:].set(jnp.nan), first)[1].status)
+        check.require(np.all(told == Status.DIVERGED), "status DIVERGED where y is nan", told, "")
+    if check.wants("float64"):
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda leaf: leaf.astype(float) if _is_float(leaf) else leaf, model)
+            rows, targets = np.asarray(x, np.float64), np.asarray(y, np.float64)
+
+            def both(rows, targets):
+                after, _ = wide.train(jax.random.key(7), rows, targets, wide.init(), num_steps=1, batch=3)
+                return after.parameters, wide.sample(jax.random.key(8), after, rows, 2)
+
+            types = inexact_types(jax.eval_shape(both, rows, targets))
+        check.require(types == {"float64"}, "arrays and answers of float64", types, "Take y's type for all numbers.")
+    return check.finish()
+
+
+def _is_float(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
