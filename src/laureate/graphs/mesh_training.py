@@ -17,7 +17,6 @@ from laureate.graphs.mesh import MeshNodes
 from laureate.graphs.mesh_simulator import PREDICTED, MeshFeatures, MeshSimulator, MeshStatistics, free_nodes
 from laureate.graphs.noise import TrainingNoise
 from laureate.layers import Graph
-from laureate.loops import repeat
 
 __all__ = ["MeshTrainer", "TrainerInfo", "TrainerState", "fit_simulator", "windows_of"]
 
@@ -105,14 +104,17 @@ class MeshTrainer(eqx.Module):
         finite = jnp.isfinite(loss)
         for leaf in jax.tree.leaves(updates):
             finite &= jnp.all(jnp.isfinite(leaf))
-        new = TrainerState(
-            eqx.tree_at(lambda s: s.network, simulator, eqx.apply_updates(simulator.network, updates)), optimiser
+        # What is not finite is not learnt from: neither weights nor optimiser nor normalisers take a step.
+        keep = lambda new, old: jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old)  # noqa: E731
+        updates = jax.tree.map(lambda leaf: jnp.where(finite, leaf, 0), updates)
+        after = eqx.tree_at(
+            lambda s: (s.network, s.statistics),
+            simulator,
+            (eqx.apply_updates(simulator.network, updates), keep(simulator.statistics, state.simulator.statistics)),
         )
-        old = eqx.filter(state, eqx.is_array)
-        kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), eqx.filter(new, eqx.is_array), old)
         status = jnp.where(finite, Status.OK, Status.DIVERGED)
-        after = eqx.combine(kept, eqx.filter(new, eqx.is_array, inverse=True))
-        return loss, after, TrainerInfo(loss, jnp.asarray(len(windows)), status)
+        info = TrainerInfo(loss, jnp.asarray(len(windows)), status)
+        return loss, TrainerState(after, keep(optimiser, state.optimiser)), info
 
     def _seen(
         self, key: Array, graph: Graph, windows: Array, simulator: MeshSimulator, nodes: Any
@@ -191,25 +193,27 @@ def fit_simulator(
 @eqx.filter_jit
 def _fit(key, simulator, graph, trajectories, trainer, num_steps, batch, warmup, nodes):
     length = simulator.integrator.num_frames + 1
-    state = trainer.init(simulator)
+    begin, rest = eqx.partition(trainer.init(simulator), eqx.is_array)
 
     def drawn(index: Array) -> tuple[Array, Array, Any]:
         draw, disturb = jax.random.split(jax.random.fold_in(key, index))
         windows, which = windows_of(draw, trajectories, length, batch)
         return disturb, windows, jax.tree.map(lambda leaf: leaf[which], nodes)
 
-    def gather(state: TrainerState, index: Array) -> tuple[TrainerState, None]:
+    def gather(arrays: Any, index: Array) -> tuple[Any, None]:
         disturb, windows, own = drawn(index)
-        return trainer.gather(disturb, graph, windows, state, own), None
+        state = trainer.gather(disturb, graph, windows, eqx.combine(arrays, rest), own)
+        return eqx.filter(state, eqx.is_array), None
 
-    def update(state: TrainerState, index: Array) -> tuple[TrainerState, TrainerInfo]:
+    def update(arrays: Any, index: Array) -> tuple[Any, TrainerInfo]:
         disturb, windows, own = drawn(index)
-        _, state, info = trainer.step(disturb, graph, windows, state, own)
-        return state, info
+        _, state, info = trainer.step(disturb, graph, windows, eqx.combine(arrays, rest), own)
+        return eqx.filter(state, eqx.is_array), info
 
-    state, _ = repeat(gather, state, 0, warmup)
-    state, (infos, _) = repeat(update, state, warmup, num_steps)
-    return state.simulator, jax.tree.map(lambda leaf: leaf[:, 0], infos)
+    # Keys by the index of the batch, counted from the first that is gathered.
+    arrays, _ = jax.lax.scan(gather, begin, jnp.arange(warmup))
+    arrays, infos = jax.lax.scan(update, arrays, warmup + jnp.arange(num_steps))
+    return eqx.combine(arrays, rest).simulator, infos
 
 
 def _check_trajectories(

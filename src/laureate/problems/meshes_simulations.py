@@ -21,7 +21,17 @@ from laureate.problems.meshes import (
     stretched_grid,
 )
 
-__all__ = ["Simulations", "Springs", "chain", "cloth", "plate", "spring_frames", "transport", "transport_frames"]
+__all__ = [
+    "FRAME",
+    "Simulations",
+    "Springs",
+    "chain",
+    "cloth",
+    "plate",
+    "spring_frames",
+    "transport",
+    "transport_frames",
+]
 
 NORMAL, HANDLE, INFLOW, OUTFLOW, WALL = 0, 3, 4, 5, 6  # kinds of nodes, by the numbers of MeshGraphNets' data
 
@@ -203,6 +213,8 @@ def plate(side: int = 6, train: int = 12, test: int = 6, frames: int = 30) -> Si
 
 # --- masses and springs -----------------------------------------------------------------------------------------------
 
+FRAME = 0.05  # the time between two frames of a cloth
+
 
 class Springs(NamedTuple):
     """Masses of 1 joined by springs along edges, each edge in both directions; in a fluid at rest, with a weight.
@@ -321,4 +333,4 @@ def cloth(side: int = 5, train: int = 12, test: int = 6, frames: int = 60, long:
     starts[..., 1] += 0.1 * rng.normal(size=(number, 1)) * wave * (kinds == NORMAL)
     speeds = 0.3 * rng.normal(size=(number, 1, 3)) + 0.1 * rng.normal(size=(number, 1, 1)) * wave[..., None]
     law = {"weight": [0.0, 0.0, -1.0], "stiffness": 60.0, "cubic": 0.0, "drag": 0.3}
-    return _sprung(meshes, cells, kinds, starts, speeds, train, frames, long, 0.05, 8, **law)
+    return _sprung(meshes, cells, kinds, starts, speeds, train, frames, long, FRAME, 8, **law)

@@ -1,0 +1,269 @@
+"""The trials of MeshGraphNets: train a simulator on trajectories, judge it by others; simple rules beside it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from laureate._core import Status
+from laureate.graphs import (
+    FirstOrder,
+    MeshNodes,
+    MeshSimulator,
+    MeshTrainer,
+    SecondOrder,
+    TrainingNoise,
+    fit_simulator,
+    free_nodes,
+    make_simulator,
+    relative_errors,
+    rollout_with,
+)
+from laureate.lab.claim import Settings
+from laureate.layers import Graph
+
+__all__ = ["features", "graph_of", "noise", "reach", "spread_of", "stepper", "trained", "transitions"]
+
+Step = Callable[[Graph, Array, Array], Array]  # (graph, two frames, the next state) -> the next state
+LIMIT = 20.0  # a state so many times larger than any that was learnt from is stopped
+
+
+class Report(NamedTuple):
+    """What happened: ``status`` as a rollout reads it."""
+
+    status: Array
+
+
+def nodes_of(problem: Any, positions: Array) -> MeshNodes:
+    """The nodes of many meshes, [m, ...]."""
+    number, count = positions.shape[:2]
+    kinds = jnp.broadcast_to(problem.kinds, (number, count))
+    return MeshNodes(positions, kinds, jnp.zeros((number, count, 0), positions.dtype))
+
+
+def graph_of(problem: Any, positions: Array) -> Graph:
+    """The graph of one mesh of a problem; made of traced arrays too, for the problem's arrays are arguments."""
+    nodes, edges = len(problem.kinds), len(problem.senders)
+    own = MeshNodes(positions, problem.kinds, jnp.zeros((nodes, 0), positions.dtype))
+    masks = jnp.ones(nodes, bool), jnp.ones(edges, bool)
+    return Graph(own, None, problem.senders, problem.receivers, jnp.zeros(nodes, jnp.int32), *masks, 1)
+
+
+def spread_of(problem: Any) -> Array:
+    """The deviation of the state at free nodes from each node's own mean over time: the unit of the noise."""
+    free = free_nodes(graph_of(problem, problem.positions[0]))
+    squares = (problem.train - problem.train.mean(1, keepdims=True)) ** 2
+    number = jnp.sum(free) * squares.size / squares.shape[2]
+    return jnp.sqrt(jnp.sum(jnp.where(free[:, None], squares, 0)) / number)
+
+
+def trained(key: Array, arm: Settings, problem: Any, scale: Settings, num_steps: int | None = None) -> MeshSimulator:
+    """A simulator after ``scale.updates`` updates on the first ``arm.trajectories`` trajectories (0: on all)."""
+    make_key, fit_key = jax.random.split(key)
+    graph = graph_of(problem, problem.positions[0])
+    integrator = SecondOrder() if problem.order == 2 else FirstOrder(problem.shown)
+    simulator = make_simulator(
+        make_key,
+        graph,
+        integrator,
+        problem.train.shape[-1],
+        spaces=arm.spaces or problem.spaces,
+        scripted=problem.scripted,
+        latent=scale.latent,
+        num_steps=num_steps or scale.steps,
+        hidden_layers=scale.hidden,
+    )
+    # Fewer trajectories are the first ones again and again: the number may then be traced.
+    many = len(problem.train)
+    number = jnp.where(jnp.asarray(arm.trajectories) > 0, arm.trajectories, many).astype(int)
+    chosen = jnp.arange(many) % number
+    rate = optax.cosine_decay_schedule(scale.rate, scale.updates, alpha=0.01)
+    optimiser = optax.flatten(optax.adam(rate))  # one vector of weights: a third of the programs' parts to compile
+    noise = TrainingNoise(arm.noise * spread_of(problem), gamma=arm.gamma)
+    nodes = jax.tree.map(lambda leaf: leaf[chosen], nodes_of(problem, problem.positions))
+    simulator, _ = fit_simulator(
+        fit_key,
+        simulator,
+        graph,
+        problem.train[chosen],
+        trainer=MeshTrainer(optimiser, noise),
+        num_steps=scale.updates,
+        batch=scale.batch,
+        warmup=scale.warmup,
+        nodes=nodes,
+    )
+    return simulator
+
+
+def stepper(key: Array, arm: Settings, problem: Any, scale: Settings) -> Step:
+    """What takes the state one step on: a trained network, or a rule that needs no training.
+
+    "simple": now · x_t + before · x_{t−1} + mean · (the mean of what was learnt from; on other meshes one number).
+    "nearest": the change that followed the most similar state of all; "patch": of the most similar neighbourhood,
+    node by node.
+    """
+    if arm.model == "network":
+        simulator = trained(key, arm, problem, scale)
+        return lambda graph, frames, following: simulator.step(
+            graph, frames[-simulator.integrator.num_frames :], following
+        )[0][-1]
+    if arm.model == "simple":
+        own = problem.train.mean((0, 1))
+
+        def simple(graph: Graph, frames: Array, following: Array) -> Array:
+            mean = own if graph.num_nodes == len(own) else own.mean(0)
+            return arm.now * frames[-1] + arm.before * frames[-2] + arm.mean * mean
+
+        return simple
+    change = (problem.train[:, 1:] - problem.train[:, :-1]).reshape(-1, *problem.train.shape[2:])
+    if arm.model == "nearest":
+        states = problem.train[:, :-1].reshape(len(change), -1)
+        return lambda graph, frames, following: frames[-1] + change[_closest(frames[-1].reshape(1, -1), states)[0]]
+    graphs = jax.vmap(lambda p: graph_of(problem, p))(problem.positions)
+    patches = jax.vmap(lambda g, run: jax.vmap(lambda state: _patch(g, state))(run))(graphs, problem.train[:, :-1])
+    patches = patches.reshape(-1, patches.shape[-1])
+    size = jnp.std(patches, 0) + 1e-8
+    # Nodes whose change is given count for nothing: they are put out of reach.
+    free = jnp.tile(free_nodes(graph_of(problem, problem.positions[0])), len(change))
+    known = jnp.where(free[:, None], patches / size, 1e6)
+    flat = change.reshape(-1, change.shape[-1])
+    return lambda graph, frames, following: frames[-1] + flat[_closest(_patch(graph, frames[-1]) / size, known)]
+
+
+def _closest(rows: Array, known: Array) -> Array:
+    """The place of the nearest of the known rows, by |a − b|² = |a|² − 2ab + |b|²."""
+    return jnp.argmin(jnp.sum(known**2, 1)[None] - 2 * rows @ known.T, axis=1)
+
+
+def _patch(graph: Graph, state: Array) -> Array:
+    """A node's state, how much more its neighbours have, and in which direction: [n, d (1 + 1 + k)]."""
+    offset = graph.nodes.position[graph.senders] - graph.nodes.position[graph.receivers]
+    more = state[graph.senders] - state[graph.receivers]
+    slope = more[:, :, None] * (offset / jnp.sum(offset**2, -1, keepdims=True))[:, None]
+    sums = graph.to_receivers(jnp.concatenate([more, slope.reshape(len(more), -1)], -1))
+    return jnp.concatenate([state, sums], -1)
+
+
+class Judged(NamedTuple):
+    """Errors of test trajectories: of single steps [p], of rollouts step by step [p, t], and where they stopped [p]."""
+
+    one_step: Array
+    by_step: Array
+    failed_at: Array
+
+
+def judged(step: Step, problem: Any, limit: Array) -> Judged:
+    """Single steps from true frames, and rollouts of whole test trajectories from their first two frames.
+
+    A single step's error is relative to the deviation of what is predicted, the change or the acceleration.
+    """
+
+    def one(positions: Array, truth: Array) -> tuple[Array, Array, Array]:
+        graph = graph_of(problem, positions)
+        free = free_nodes(graph)[:, None]
+        held = lambda new, following: jnp.where(free, new, following)  # noqa: E731
+        pairs = jnp.stack([truth[:-2], truth[1:-1]], 1)
+        new = jax.vmap(lambda frames, after: held(step(graph, frames, after), after))(pairs, truth[2:])
+        wanted = truth[2:] - 2 * truth[1:-1] + truth[:-2] if problem.order == 2 else truth[2:] - truth[1:-1]
+        wanted = jnp.where(free, wanted, 0)
+        single = jnp.sqrt(jnp.sum((new - truth[2:]) ** 2) / jnp.sum(wanted**2))
+
+        def forward(frames: Array, after: Array) -> tuple[Array, Report]:
+            new = held(step(graph, frames, after), after)
+            return jnp.stack([frames[-1], new]), Report(jnp.asarray(Status.OK))
+
+        states, info = rollout_with(forward, truth[:2], len(truth) - 2, truth[2:], limit)
+        by_step, _ = relative_errors(states, truth[2:], graph)
+        return single, by_step, info.failed_at
+
+    return Judged(*jax.vmap(one)(problem.test_positions, problem.test))
+
+
+def _limit(problem: Any) -> Array:
+    return LIMIT * jnp.max(jnp.abs(problem.train))
+
+
+def _log_mean(by_step: Array) -> Array:
+    """log10 of the root mean square over steps and trajectories."""
+    return jnp.log10(jnp.sqrt(jnp.mean(by_step**2)))
+
+
+def _stopped(found: Judged) -> Array:
+    return jnp.mean((found.failed_at < found.by_step.shape[1]).astype(float))
+
+
+def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """Errors of one step, of ``scale.horizon`` steps, of the end of long rollouts, and on other meshes."""
+    step, limit = stepper(key, arm, problem, scale), _limit(problem)
+    found = judged(step, problem, limit)
+    horizon, tail = scale.horizon, found.by_step.shape[1] // 4
+    metrics = {
+        "log_one_step": jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))),
+        "log_rollout": _log_mean(found.by_step[:, :horizon]),
+        "log_long": _log_mean(found.by_step[:, -tail:]),
+        "log_growth": _log_mean(found.by_step[:, -tail:]) - _log_mean(found.by_step[:, horizon // 2 : horizon]),
+        "stopped": _stopped(found),
+        "error_by_step": jnp.log10(jnp.sqrt(jnp.mean(found.by_step**2, 0)))[:: scale.every],
+        "step": jnp.arange(found.by_step.shape[1])[:: scale.every].astype(float),
+    }
+    if arm.model in ("network", "simple"):
+        for name, other in problem.others.items():
+            there = judged(step, other, limit)
+            error = _log_mean(there.by_step[:, :horizon])
+            metrics |= {
+                f"log_{name}": error,
+                f"log_{name}_one_step": jnp.log10(jnp.sqrt(jnp.mean(there.one_step**2))),
+                f"log_{name}_growth": error - metrics["log_rollout"],
+                f"stopped_{name}": _stopped(there),
+            }
+    return metrics
+
+
+def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """Errors of one step and of rollouts, by which offsets the edges have."""
+    found = judged(stepper(key, arm, problem, scale), problem, _limit(problem))
+    return {
+        "log_one_step": jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))),
+        "log_rollout": _log_mean(found.by_step[:, : scale.horizon]),
+        "stopped": _stopped(found),
+    }
+
+
+def reach(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """The one-step error for several numbers of message-passing steps, all trained alike from the same key."""
+    counts = [int(word) for word in scale.counts.split()]
+    errors, rollouts = [], []
+    for count in counts:
+        simulator = trained(key, arm, problem, scale, num_steps=count)
+        step = lambda graph, frames, after, s=simulator: s.step(graph, frames[-1:], after)[0][-1]  # noqa: E731
+        found = judged(step, problem, _limit(problem))
+        errors.append(jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))))
+        rollouts.append(_log_mean(found.by_step))
+    return {
+        "log_one_step": jnp.stack(errors),
+        "log_rollout": jnp.stack(rollouts),
+        "log2_steps": jnp.log2(jnp.asarray(counts, float)),
+        "most": errors[-1],
+        "gained": errors[0] - errors[-1],
+    }
+
+
+def noise(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """Which rollouts fail (an error above 1 in some step), when, and how large the median error is."""
+    found = judged(stepper(key, arm, problem, scale), problem, _limit(problem))
+    within = found.by_step[:, : scale.horizon]
+    lost = jnp.cumsum(found.by_step > 1, 1) > 0  # from the first such step on
+    errors = jnp.sqrt(jnp.mean(within**2, 1))
+    return {
+        "failed": jnp.mean(jnp.any(within > 1, 1).astype(float)),
+        "failed_at_end": jnp.mean(lost[:, -1].astype(float)),
+        "log_median_error": jnp.log10(jnp.median(errors)),
+        "log_worst_error": jnp.log10(jnp.max(errors)),
+        "log_one_step": jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))),
+        "stopped": _stopped(found),
+        "surviving": 1 - jnp.mean(lost.astype(float), 0)[:: scale.every],
+        "step": jnp.arange(lost.shape[1])[:: scale.every].astype(float),
+    }
