@@ -57,6 +57,24 @@ REASONS = {
         "the protocol of a user's problem": {"Unroll"},
         "wraps an estimator over devices, bit by bit the same: tests/gradients/test_sharding.py": {"Sharded"},
     },
+    "graphs": {
+        "the base of the integrators": {"AbstractIntegrator"},
+        "inside rows, and tests/graphs/test_mesh_exact.py": {
+            "FirstOrder",
+            "MeshGraphNet",
+            "Normaliser",
+            "Perceptron",
+            "SecondOrder",
+            "TrainingNoise",
+        },
+        "what meshes and simulators are made of and hand back": {
+            "MeshFeatures",
+            "MeshNodes",
+            "MeshStatistics",
+            "NodeKind",
+            "WorldEdges",
+        },
+    },
     "memory": {
         "models and their features: tests/memory": {"BoltzmannMachine", "HopfieldFeatures", "HopfieldNetwork"},
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},

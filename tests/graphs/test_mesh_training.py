@@ -68,6 +68,11 @@ def test_what_diverges_is_told_and_the_last_good_state_kept():
     states, how = jax.jit(lambda x: g.rollout_with(double, x, 10, limit=10.0))(jnp.ones((1, 2, 1)))
     assert (int(how.failed_at), int(how.status)) == (3, Status.DIVERGED)
     np.testing.assert_array_equal(states[:, 0, 0], [2, 4, 8, 8, 8, 8, 8, 8, 8, 8])
+    follow = lambda frames, after: (after[None], Told(jnp.asarray(Status.OK)))  # noqa: E731
+    given = jnp.array([1.0, jnp.nan, 3.0])[:, None, None] * jnp.ones((1, 2, 1))
+    states, how = jax.jit(lambda x, after: g.rollout_with(follow, x, 3, after))(jnp.ones((1, 2, 1)), given)
+    assert int(how.failed_at) == 1
+    np.testing.assert_array_equal(states[:, 0, 0], 1)  # what has failed does not come back
     nan = lambda frames, after: (frames * jnp.nan, Told(jnp.asarray(Status.OK)))  # noqa: E731
     states, how = jax.jit(lambda x: g.rollout_with(nan, x, 3))(jnp.ones((1, 2, 1)))
     assert int(how.failed_at) == 0
@@ -155,7 +160,7 @@ def test_an_eigenmode_of_heat_decays_as_it_should(monkeypatch):
     found = transport_frames(places, cells, held, start, np.zeros((6, 225)))
     rate = 2 * np.pi**2 * simulations.DIFFUSION * simulations.INTERVAL
     middle = found[:, 112] / found[0, 112]
-    np.testing.assert_allclose(np.log(middle[1:]), -rate * np.arange(1, 6), rtol=0.02)
+    np.testing.assert_allclose(np.log(middle[1:]), -rate * np.arange(1, 6), rtol=0.03)
 
 
 def test_springs_keep_their_energy_and_feel_no_rigid_motion():

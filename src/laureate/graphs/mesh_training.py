@@ -10,6 +10,7 @@ import numpy as np
 import optax
 from jax import Array
 from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Int
 
 from laureate._core import Status, require
@@ -101,9 +102,7 @@ class MeshTrainer(eqx.Module):
         loss, gradient = eqx.filter_value_and_grad(loss_of)(simulator.network)
         network = eqx.filter(simulator.network, eqx.is_inexact_array)
         updates, optimiser = self.optimiser.update(gradient, state.optimiser, network)
-        finite = jnp.isfinite(loss)
-        for leaf in jax.tree.leaves(updates):
-            finite &= jnp.all(jnp.isfinite(leaf))
+        finite = jnp.isfinite(loss) & jnp.all(jnp.isfinite(ravel_pytree(updates)[0]))
         # What is not finite is not learnt from: neither weights nor optimiser nor normalisers take a step.
         keep = lambda new, old: jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old)  # noqa: E731
         updates = jax.tree.map(lambda leaf: jnp.where(finite, leaf, 0), updates)

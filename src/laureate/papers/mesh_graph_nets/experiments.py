@@ -88,7 +88,8 @@ TRANSITIONS = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=9.0,
+            cost=11.0,
+            compilation="lightest",
             problem={"side": 7, "train": 12, "test": 4, "frames": 60, "long": 150, "elsewhere": 2},
             horizon=50,
             every=5,

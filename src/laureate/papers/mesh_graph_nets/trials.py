@@ -246,8 +246,7 @@ def reach(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         "log_one_step": jnp.stack(errors),
         "log_rollout": jnp.stack(rollouts),
         "log2_steps": jnp.log2(jnp.asarray(counts, float)),
-        "most": errors[-1],
-        "gained": errors[0] - errors[-1],
+        "rollout_gained": rollouts[0] - rollouts[-1],
     }
 
 
