@@ -40,7 +40,7 @@ def stretched_grid(rng: np.random.Generator, side: int, jitter: float = 0.2, str
         lines.append((moved - moved[0]) / (moved[-1] - moved[0]))
     y, x = np.meshgrid(lines[1], lines[0], indexing="ij")
     places = np.stack([x.ravel(), y.ravel()], 1)
-    inner = ((places > 1e-9) & (places < 1 - 1e-9)).all(1)
+    inner = np.all((places > 1e-9) & (places < 1 - 1e-9), axis=1)
     least = min(np.diff(one).min() for one in lines)
     return places + inner[:, None] * rng.uniform(-jitter, jitter, places.shape) * least
 

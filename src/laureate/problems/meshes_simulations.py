@@ -27,6 +27,7 @@ __all__ = [
     "Springs",
     "chain",
     "cloth",
+    "many_frames",
     "plate",
     "spring_frames",
     "transport",
@@ -267,10 +268,15 @@ def spring_frames(
     return jax.lax.scan(frame, (x, v), length=num_frames)[1]
 
 
-_many_frames = jax.jit(
-    jax.vmap(spring_frames, in_axes=(Springs(None, None, 0, None, None, None, None, None), 0, 0, None, None, None)),
-    static_argnums=(3, 5),
-)
+def many_frames(springs: Springs, x: Array, v: Array, num_frames: int, interval: float, substeps: int) -> Array:
+    """`spring_frames` of many systems that differ in rest lengths [m, e] and in where they start [m, n, d]."""
+    one = lambda rest, x, v: spring_frames(  # noqa: E731
+        springs._replace(rest=rest), x, v, num_frames, interval, substeps
+    )
+    return jax.vmap(one)(springs.rest, x, v)
+
+
+_many_frames = jax.jit(many_frames, static_argnums=(3, 5))
 
 
 def _sprung(

@@ -75,7 +75,7 @@ def test_the_nearest_training_state_is_found_where_the_state_is_one(problem):
 def test_errors_by_hand(problem):
     """Of no change: single steps relative to the changes themselves are 1; the rollout's are those of a constant."""
     step = trials.stepper(KEY, arm("no-change"), problem, Settings())
-    found = jax.jit(lambda p: trials.judged(step, p, 1e9))(problem)
+    found = jax.jit(lambda p: trials.judged(step, p, 1e9, 10))(problem)
     np.testing.assert_allclose(found.one_step, 1, rtol=1e-4)
     free = np.asarray(free_nodes(trials.graph_of(problem, problem.positions[0])))
     for k, truth in enumerate(np.asarray(problem.test)):
@@ -84,6 +84,8 @@ def test_errors_by_hand(problem):
         spread = ((seen - seen.mean(0)) ** 2).sum() / len(seen)
         np.testing.assert_allclose(found.by_step[k], np.sqrt(squares / spread), rtol=1e-3)
     np.testing.assert_array_equal(found.failed_at, 10)
+    short = jax.jit(lambda p: trials.judged(step, p, 1e9, 4, 4))(problem)
+    np.testing.assert_allclose(short.by_step, found.by_step[:, :4], rtol=1e-5)  # in the same unit
 
 
 def test_a_failure_is_an_error_above_one_in_some_step_and_lasts(monkeypatch):

@@ -99,11 +99,11 @@ TRANSITIONS = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=70.0,
+            cost=60.0,
             problem={"side": 7, "train": 16, "test": 6, "frames": 60, "long": 500, "elsewhere": 4},
             horizon=50,
             every=10,
-            updates=1500,
+            updates=1200,
             steps=3,
             **QUICK,
         ),

@@ -42,10 +42,10 @@ FEATURES = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=50.0,
+            cost=45.0,
             problem={"side": 5, "train": 16, "test": 6, "frames": 60, "long": 52},
             horizon=50,
-            updates=1500,
+            updates=1200,
             steps=3,
             **QUICK,
         ),

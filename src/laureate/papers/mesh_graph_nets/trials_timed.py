@@ -13,7 +13,7 @@ from jax import Array
 from laureate.graphs import relative_errors, rollout
 from laureate.lab.claim import Settings
 from laureate.papers.mesh_graph_nets.trials import graph_of, trained
-from laureate.problems.meshes_simulations import FRAME, Springs, spring_frames
+from laureate.problems.meshes_simulations import FRAME, Springs, many_frames
 
 __all__ = ["choose", "runtime"]
 
@@ -36,9 +36,7 @@ def _rollouts(simulator: Any, problem: Any) -> Array:
 @eqx.filter_jit
 def _solved(springs: Springs, x: Array, v: Array, number: int, substeps: int) -> Array:
     """From the state at the first frame; without that and the second, as the network's."""
-    axes = Springs(None, None, 0, None, None, None, None, None)
-    one = lambda s, x, v: spring_frames(s, x, v, number + 2, FRAME, substeps)[2:]  # noqa: E731
-    return jax.vmap(one, in_axes=(axes, 0, 0))(springs, x, v)
+    return many_frames(springs, x, v, number + 2, FRAME, substeps)[:, 2:]
 
 
 @eqx.filter_jit
