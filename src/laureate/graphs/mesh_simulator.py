@@ -68,10 +68,13 @@ class MeshSimulator(eqx.Module):
     next motion of prescribed nodes (``scripted``), the kind as nine zeros and ones, and ``extra``; at an edge offset
     and distance from receiver to sender, u_ij in mesh space and x_ij in the world.
 
-    network: a `MeshGraphNet`, or any module with its call. integrator: `FirstOrder` or `SecondOrder`.
-    statistics: the normalisers. world_radius: contact within this distance (0: none), in the unit of the state.
+    network: a `MeshGraphNet`, or any module with its call.
+    integrator: `FirstOrder` or `SecondOrder`.
+    statistics: the normalisers.
+    world_radius: contact within this distance (0: none), in the unit of the state.
     spaces: which offsets edges have: "mesh" (a field on a mesh at rest), "world" or "both" (the state is positions).
-    max_world_edges: room for edges of contact. scripted: whether the next state of held nodes is known and shown.
+    max_world_edges: room for edges of contact.
+    scripted: whether the next state of held nodes is known and shown.
 
     >>> import jax, jax.numpy as jnp
     >>> from laureate.graphs import FirstOrder, make_simulator, mesh_graph

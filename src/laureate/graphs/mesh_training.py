@@ -47,7 +47,8 @@ class MeshTrainer(eqx.Module):
     Normalisers see the noisy features and targets, padding and held targets apart. Gather before you train:
     ``gather`` is a step without an update, of which the authors take a thousand.
 
-    optimiser: any Optax transformation. noise: `TrainingNoise`.
+    optimiser: any Optax transformation.
+    noise: a `TrainingNoise`.
 
     >>> import jax, jax.numpy as jnp, optax
     >>> from laureate.graphs import FirstOrder, TrainingNoise, make_simulator, mesh_graph

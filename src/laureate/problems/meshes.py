@@ -26,7 +26,7 @@ def grid_cells(rows: int, columns: int) -> np.ndarray:
     return np.asarray(cells, np.int32)
 
 
-def stretched_grid(rng: np.random.Generator, side: int, jitter: float = 0.2, stretch: float = 0.5) -> np.ndarray:
+def stretched_grid(generator: np.random.Generator, side: int, jitter: float = 0.2, stretch: float = 0.5) -> np.ndarray:
     """Nodes of a grid over the unit square: lines drawn together somewhere (stretch < 1), inner nodes moved by chance.
 
     jitter: as a share of the smallest spacing. Nodes of a side stay on it.
@@ -35,14 +35,14 @@ def stretched_grid(rng: np.random.Generator, side: int, jitter: float = 0.2, str
     # t + a sin(2πt + φ)/2π has a slope in 1 ± a; its ends are brought back to 0 and 1.
     lines = []
     for _ in range(2):
-        amount, phase = rng.uniform(0, stretch), rng.uniform(0, 2 * np.pi)
+        amount, phase = generator.uniform(0, stretch), generator.uniform(0, 2 * np.pi)
         moved = line + amount * np.sin(2 * np.pi * line + phase) / (2 * np.pi)
         lines.append((moved - moved[0]) / (moved[-1] - moved[0]))
     y, x = np.meshgrid(lines[1], lines[0], indexing="ij")
     places = np.stack([x.ravel(), y.ravel()], 1)
     inner = np.all((places > 1e-9) & (places < 1 - 1e-9), axis=1)
     least = min(np.diff(one).min() for one in lines)
-    return places + inner[:, None] * rng.uniform(-jitter, jitter, places.shape) * least
+    return places + inner[:, None] * generator.uniform(-jitter, jitter, places.shape) * least
 
 
 def edges_of(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -127,7 +127,7 @@ def _channel(side: int, shape: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _transported(
-    rng: np.random.Generator, side: int, lengths: list[int], jitter: float, stretch: float, shape: str = "square"
+    generator: np.random.Generator, side: int, lengths: list[int], jitter: float, stretch: float, shape: str = "square"
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, list[np.ndarray]]:
     """Meshes, cells, kinds and trajectories of the given lengths, with an inflow of two tones."""
     used, cells = _channel(side, shape)
@@ -139,12 +139,16 @@ def _transported(
     held = (kinds == WALL) | (kinds == INFLOW)
     meshes, trajectories = [], []
     for length in lengths:
-        places = stretched_grid(rng, side, jitter, stretch)[used]
-        rates, phases, sizes = rng.uniform(0.1, 0.5, 2), rng.uniform(0, 2 * np.pi, 2), rng.uniform(0.3, 1.0, 2)
+        places = stretched_grid(generator, side, jitter, stretch)[used]
+        rates, phases, sizes = (
+            generator.uniform(0.1, 0.5, 2),
+            generator.uniform(0, 2 * np.pi, 2),
+            generator.uniform(0.3, 1.0, 2),
+        )
         tone = np.sin(np.arange(length)[:, None] * rates + phases) @ sizes
         values = np.where(kinds == INFLOW, tone[:, None] * np.sin(np.pi * places[:, 1]), 0.0)
-        centre, width = rng.uniform(0.3, 0.7, 2), rng.uniform(0.15, 0.3)
-        bump = rng.uniform(-1.5, 1.5) * np.exp(-((places - centre) ** 2).sum(1) / (2 * width**2))
+        centre, width = generator.uniform(0.3, 0.7, 2), generator.uniform(0.15, 0.3)
+        bump = generator.uniform(-1.5, 1.5) * np.exp(-((places - centre) ** 2).sum(1) / (2 * width**2))
         start = np.where(held, values[0], bump)
         meshes.append(places)
         trajectories.append(transport_frames(places, cells, held, start, values))
@@ -166,12 +170,12 @@ def transport(
     others: "finer", meshes with twice as many spacings, and "hole", a channel with a square hole whose rim is held at
     0, both with ``elsewhere`` trajectories of ``frames`` frames.
     """
-    rng = np.random.default_rng(0)
-    meshes, cells, kinds, found = _transported(rng, side, [frames] * train + [long] * test, jitter, stretch)
+    generator = np.random.default_rng(0)
+    meshes, cells, kinds, found = _transported(generator, side, [frames] * train + [long] * test, jitter, stretch)
     scalar = lambda many: np.stack(many)[..., None]  # noqa: E731
     others = {}
     for name, size, shape in (("finer", 2 * side - 1, "square"), ("hole", side, "hole")):
-        places, own_cells, own_kinds, own = _transported(rng, size, [frames] * elsewhere, jitter, stretch, shape)
+        places, own_cells, own_kinds, own = _transported(generator, size, [frames] * elsewhere, jitter, stretch, shape)
         nothing = np.zeros((0, frames, len(own_kinds), 1))
         others[name] = _made(places, own_cells, own_kinds, nothing, scalar(own), scripted=True)
     return _made(
@@ -187,18 +191,20 @@ def plate(side: int = 6, train: int = 12, test: int = 6, frames: int = 30) -> Si
 
     The displacement of the other nodes solves K d = 0 (plane stress, P1 elements) for that of the two sides.
     """
-    rng = np.random.default_rng(1)
+    generator = np.random.default_rng(1)
     cells = grid_cells(side, side)
     columns = np.arange(side**2) % side
     kinds = np.where(columns == 0, WALL, np.where(columns == side - 1, HANDLE, NORMAL))
     free = np.repeat(kinds == NORMAL, 2)
     meshes, trajectories = [], []
     for _ in range(train + test):
-        places = stretched_grid(rng, side, 0.2, 0.3)
+        places = stretched_grid(generator, side, 0.2, 0.3)
         stiffness = elastic_matrix(places, cells)
         answer = -np.linalg.solve(stiffness[np.ix_(free, free)], stiffness[np.ix_(free, ~free)])
         # The right side is shifted and turned: a smooth walk in three numbers.
-        tones = np.sin(np.arange(frames)[:, None, None] * rng.uniform(0.1, 0.4, (3, 2)) + rng.uniform(0, 6.3, (3, 2)))
+        tones = np.sin(
+            np.arange(frames)[:, None, None] * generator.uniform(0.1, 0.4, (3, 2)) + generator.uniform(0, 6.3, (3, 2))
+        )
         shift = 0.08 * tones.sum(2)
         moved = np.zeros((frames, side**2, 2))
         right = kinds == HANDLE
@@ -310,14 +316,14 @@ def _sprung(
 
 def chain(nodes: int = 16, train: int = 2, test: int = 8, frames: int = 100, long: int = 400) -> Simulations:
     """Masses on a line between two that are held, with hardening springs and no friction to speak of."""
-    rng = np.random.default_rng(2)
+    generator = np.random.default_rng(2)
     cells = np.stack([np.arange(nodes - 1), np.arange(1, nodes)], 1).astype(np.int32)
     kinds = np.where(np.isin(np.arange(nodes), [0, nodes - 1]), HANDLE, NORMAL)
     number = train + test
     meshes = np.broadcast_to(np.arange(nodes, dtype=float)[None, :, None], (number, nodes, 1))
     # Three standing waves, of which the lowest is the largest.
     waves = np.sin(np.pi * np.outer([1, 2, 3], np.arange(nodes)) / (nodes - 1))
-    sizes = rng.normal(size=(2, number, 3)) * np.array([0.8, 0.4, 0.2])
+    sizes = generator.normal(size=(2, number, 3)) * np.array([0.8, 0.4, 0.2])
     starts = meshes + (sizes[0] @ waves)[..., None]
     speeds = 0.2 * (sizes[1] @ waves)[..., None]
     law = {"weight": [0.0], "stiffness": 1.0, "cubic": 1.0, "drag": 0.001}
@@ -326,17 +332,17 @@ def chain(nodes: int = 16, train: int = 2, test: int = 8, frames: int = 100, lon
 
 def cloth(side: int = 5, train: int = 12, test: int = 6, frames: int = 60, long: int = 60) -> Simulations:
     """A cloth that hangs by two corners and swings; every trajectory has a mesh, so rest lengths, of its own."""
-    rng = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
     cells = grid_cells(side, side)
     kinds = np.full(side**2, NORMAL)
     kinds[[0, side - 1]] = HANDLE
     number = train + test
-    meshes = np.stack([stretched_grid(rng, side, 0.3, 0.6) for _ in range(number)])
+    meshes = np.stack([stretched_grid(generator, side, 0.3, 0.6) for _ in range(number)])
     flat = np.concatenate([meshes, np.zeros((number, side**2, 1))], -1)
     # Hung in the plane of x and z, a little out of it, with a push.
     starts = flat[..., [0, 2, 1]] * np.array([1.0, 1.0, -1.0])
-    wave = np.sin(np.pi * meshes * rng.uniform(0.5, 1.5, (number, 1, 2))).prod(-1)
-    starts[..., 1] += 0.1 * rng.normal(size=(number, 1)) * wave * (kinds == NORMAL)
-    speeds = 0.3 * rng.normal(size=(number, 1, 3)) + 0.1 * rng.normal(size=(number, 1, 1)) * wave[..., None]
+    wave = np.sin(np.pi * meshes * generator.uniform(0.5, 1.5, (number, 1, 2))).prod(-1)
+    starts[..., 1] += 0.1 * generator.normal(size=(number, 1)) * wave * (kinds == NORMAL)
+    speeds = 0.3 * generator.normal(size=(number, 1, 3)) + 0.1 * generator.normal(size=(number, 1, 1)) * wave[..., None]
     law = {"weight": [0.0, 0.0, -1.0], "stiffness": 60.0, "cubic": 0.0, "drag": 0.3}
     return _sprung(meshes, cells, kinds, starts, speeds, train, frames, long, FRAME, 8, **law)
