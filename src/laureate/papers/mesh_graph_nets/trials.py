@@ -59,9 +59,17 @@ def spread_of(problem: Any) -> Array:
     return jnp.sqrt(jnp.sum(jnp.where(free[:, None], squares, 0)) / number)
 
 
+def drawn(key: Array, pool: int, number: int) -> Array:
+    """Which of a pool of trajectories a seed takes, in any order, none twice; all where there are no more."""
+    return jax.random.permutation(key, pool)[: min(number, pool)]
+
+
 def trained(key: Array, arm: Settings, problem: Any, scale: Settings, num_steps: int | None = None) -> MeshSimulator:
-    """A simulator after ``scale.updates`` updates on the first ``arm.trajectories`` trajectories (0: on all)."""
-    make_key, fit_key = jax.random.split(key)
+    """A simulator after ``scale.updates`` updates on trajectories that the seed draws out of the problem's.
+
+    On ``scale.learn`` of them, or on the first ``arm.trajectories`` of these (0: on all).
+    """
+    draw_key, make_key, fit_key = jax.random.split(key, 3)
     graph = graph_of(problem, problem.positions[0])
     integrator = SecondOrder() if problem.order == 2 else FirstOrder(problem.shown)
     simulator = make_simulator(
@@ -76,9 +84,9 @@ def trained(key: Array, arm: Settings, problem: Any, scale: Settings, num_steps:
         hidden_layers=scale.hidden,
     )
     # Fewer trajectories are the first ones again and again: the number may then be traced.
-    many = len(problem.train)
-    number = jnp.where(jnp.asarray(arm.trajectories) > 0, arm.trajectories, many).astype(int)
-    chosen = jnp.arange(many) % number
+    order = drawn(draw_key, len(problem.train), scale.learn)
+    number = jnp.where(jnp.asarray(arm.trajectories) > 0, arm.trajectories, len(order)).astype(int)
+    chosen = order[jnp.arange(len(order)) % number]
     rate = optax.cosine_decay_schedule(scale.rate, scale.updates, alpha=0.01)
     optimiser = optax.flatten(optax.adam(rate))  # one vector of weights: a third of the programs' parts to compile
     noise = TrainingNoise(arm.noise * spread_of(problem), gamma=arm.gamma)
@@ -102,7 +110,8 @@ def stepper(key: Array, arm: Settings, problem: Any, scale: Settings) -> Step:
 
     "simple": now · x_t + before · x_{t−1} + mean · (the mean of what was learnt from; on other meshes one number).
     "nearest": the change that followed the most similar state of all; "patch": of the most similar neighbourhood,
-    node by node.
+    node by node; "linear": least squares of the change on the numbers of a node's neighbourhood.
+    These rules know all trajectories of the pool, a network those that its seed has drawn.
     """
     if arm.model == "network":
         simulator = trained(key, arm, problem, scale)
@@ -122,13 +131,20 @@ def stepper(key: Array, arm: Settings, problem: Any, scale: Settings) -> Step:
         states = problem.train[:, :-1].reshape(len(change), -1)
         return lambda graph, frames, following: frames[-1] + change[_closest(frames[-1].reshape(1, -1), states)[0]]
     graphs = jax.vmap(lambda p: graph_of(problem, p))(problem.positions)
-    patches = jax.vmap(lambda g, run: jax.vmap(lambda state: _patch(g, state))(run))(graphs, problem.train[:, :-1])
+    seen = _curved if arm.model == "linear" else _patch
+    patches = jax.vmap(lambda g, run: jax.vmap(lambda state: seen(g, state))(run))(graphs, problem.train[:, :-1])
     patches = patches.reshape(-1, patches.shape[-1])
     size = jnp.std(patches, 0) + 1e-8
-    # Nodes whose change is given count for nothing: they are put out of reach.
     free = jnp.tile(free_nodes(graph_of(problem, problem.positions[0])), len(change))
-    known = jnp.where(free[:, None], patches / size, 1e6)
     flat = change.reshape(-1, change.shape[-1])
+    if arm.model == "linear":
+        # (AᵀA / n + 1e-6) w = Aᵀ y / n over the free nodes: the little that is added is for single precision.
+        rows = jnp.where(free[:, None], patches / size, 0)
+        moments = rows.T @ rows / jnp.sum(free) + 1e-6 * jnp.eye(rows.shape[1])
+        weights = jnp.linalg.solve(moments, rows.T @ flat / jnp.sum(free))
+        return lambda graph, frames, following: frames[-1] + _curved(graph, frames[-1]) / size @ weights
+    # Nodes whose change is given count for nothing: they are put out of reach.
+    known = jnp.where(free[:, None], patches / size, 1e6)
     return lambda graph, frames, following: frames[-1] + flat[_closest(_patch(graph, frames[-1]) / size, known)]
 
 
@@ -146,6 +162,13 @@ def _patch(graph: Graph, state: Array) -> Array:
     return jnp.concatenate([state, sums], -1)
 
 
+def _curved(graph: Graph, state: Array) -> Array:
+    """A neighbourhood's numbers, Σ (x_j − x_i) / |u_ij|², which is about a Laplacian, and 1."""
+    offset = graph.nodes.position[graph.senders] - graph.nodes.position[graph.receivers]
+    more = (state[graph.senders] - state[graph.receivers]) / jnp.sum(offset**2, -1, keepdims=True)
+    return jnp.concatenate([_patch(graph, state), graph.to_receivers(more), jnp.ones((len(state), 1))], -1)
+
+
 class Judged(NamedTuple):
     """Errors of test trajectories: of single steps [p], of rollouts step by step [p, t], and where they stopped [p]."""
 
@@ -154,12 +177,13 @@ class Judged(NamedTuple):
     failed_at: Array
 
 
-def judged(step: Step, problem: Any, limit: Array, horizon: int, length: int | None = None) -> Judged:
+def judged(
+    step: Step, problem: Any, limit: Array, horizon: int, length: int | None = None, which: Any = slice(None)
+) -> Judged:
     """``horizon`` single steps from true frames, and rollouts of ``length`` steps (None: all) from two frames.
 
-    Errors are relative to the spread of the whole test trajectory, whatever the length.
-
-    A single step's error is relative to the deviation of what is predicted, the change or the acceleration.
+    Errors of rollouts are relative to the spread of the whole test trajectory, whatever the length; a single step's to
+    the size of what is predicted, the change or the acceleration. which: of the test trajectories.
     """
 
     def one(positions: Array, truth: Array) -> tuple[Array, Array, Array]:
@@ -169,7 +193,7 @@ def judged(step: Step, problem: Any, limit: Array, horizon: int, length: int | N
         older, old, next_ = (truth[k : horizon + k] for k in range(3))
         # A few at a time: the most similar of all neighbourhoods takes a gigabyte for a hundred.
         one_step = lambda given: held(step(graph, given[0], given[1]), given[1])  # noqa: E731
-        new = jax.lax.map(one_step, (jnp.stack([older, old], 1), next_), batch_size=5)
+        new = jax.lax.map(one_step, (jnp.stack([older, old], 1), next_), batch_size=2)
         wanted = jnp.where(free, next_ - 2 * old + older if problem.order == 2 else next_ - old, 0)
         single = jnp.sqrt(jnp.sum((new - next_) ** 2) / jnp.sum(wanted**2))
 
@@ -184,16 +208,31 @@ def judged(step: Step, problem: Any, limit: Array, horizon: int, length: int | N
         typical = jnp.sum(jnp.where(free, (after - after.mean(0)) ** 2, 0)) / len(after)
         return single, jnp.sqrt(squares / typical), info.failed_at
 
-    return Judged(*jax.vmap(one)(problem.test_positions, problem.test))
+    return Judged(*jax.vmap(one)(problem.test_positions[which], problem.test[which]))
+
+
+def judged_by_draw(
+    key: Array, arm: Settings, step: Step, problem: Any, limit: Array, scale: Settings, length: int | None = None
+) -> Judged:
+    """By ``scale.judge`` test trajectories that the seed draws.
+
+    A rule without training is the same in every seed: it is judged by all of them once, and the seed takes its own.
+    """
+    horizon = min(scale.horizon, problem.test.shape[1] - 2)
+    which = drawn(key, len(problem.test), scale.judge)
+    if arm.model == "network":
+        return judged(step, problem, limit, horizon, length, which)
+    found = judged(step, problem, limit, horizon, length)
+    return Judged(*(leaf[which] for leaf in found))
 
 
 def _limit(problem: Any) -> Array:
     return LIMIT * jnp.max(jnp.abs(problem.train))
 
 
-def _log_mean(by_step: Array) -> Array:
-    """log10 of the root mean square over steps and trajectories."""
-    return jnp.log10(jnp.sqrt(jnp.mean(by_step**2)))
+def _log_root(errors: Array) -> Array:
+    """log10 of the root mean square, over steps and trajectories."""
+    return jnp.log10(jnp.sqrt(jnp.mean(errors**2)))
 
 
 def _stopped(found: Judged) -> Array:
@@ -202,26 +241,27 @@ def _stopped(found: Judged) -> Array:
 
 def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Errors of one step, of ``scale.horizon`` steps, of the end of long rollouts, and on other meshes."""
-    step, limit, horizon = stepper(key, arm, problem, scale), _limit(problem), scale.horizon
-    trains = arm.model in ("network", "simple")
+    train_key, *test_keys = jax.random.split(key, 2 + len(problem.others))
+    step, limit, horizon = stepper(train_key, arm, problem, scale), _limit(problem), scale.horizon
+    goes_far = arm.model in ("network", "simple", "linear")
     # Those that look all training data through are not asked for long rollouts.
-    found = judged(step, problem, limit, horizon, None if trains else horizon)
+    found = judged_by_draw(test_keys[0], arm, step, problem, limit, scale, None if goes_far else horizon)
     metrics = {
-        "log_one_step": jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))),
-        "log_rollout": _log_mean(found.by_step[:, :horizon]),
+        "log_one_step": _log_root(found.one_step),
+        "log_rollout": _log_root(found.by_step[:, :horizon]),
         "stopped": _stopped(found),
         "error_by_step": jnp.log10(jnp.sqrt(jnp.mean(found.by_step**2, 0)))[:: scale.every],
         "step": jnp.arange(found.by_step.shape[1])[:: scale.every].astype(float),
     }
-    if trains:
-        late = _log_mean(found.by_step[:, -(found.by_step.shape[1] // 4) :])
-        metrics |= {"log_long": late, "log_growth": late - _log_mean(found.by_step[:, horizon // 2 : horizon])}
-        for name, other in problem.others.items():
-            there = judged(step, other, limit, horizon)
-            error = _log_mean(there.by_step[:, :horizon])
+    if goes_far:
+        late = _log_root(found.by_step[:, -(found.by_step.shape[1] // 4) :])
+        metrics |= {"log_long": late, "log_growth": late - _log_root(found.by_step[:, horizon // 2 : horizon])}
+        for test_key, (name, other) in zip(test_keys[1:], problem.others.items(), strict=True):
+            there = judged_by_draw(test_key, arm, step, other, limit, scale)
+            error = _log_root(there.by_step[:, :horizon])
             metrics |= {
                 f"log_{name}": error,
-                f"log_{name}_one_step": jnp.log10(jnp.sqrt(jnp.mean(there.one_step**2))),
+                f"log_{name}_one_step": _log_root(there.one_step),
                 f"log_{name}_growth": error - metrics["log_rollout"],
                 f"stopped_{name}": _stopped(there),
             }
@@ -230,26 +270,33 @@ def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dic
 
 def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Errors of one step and of rollouts, by which offsets the edges have."""
-    found = judged(stepper(key, arm, problem, scale), problem, _limit(problem), scale.horizon)
+    train_key, test_key = jax.random.split(key)
+    step = stepper(train_key, arm, problem, scale)
+    found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
     return {
-        "log_one_step": jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))),
-        "log_rollout": _log_mean(found.by_step[:, : scale.horizon]),
+        "log_one_step": _log_root(found.one_step),
+        "log_rollout": _log_root(found.by_step[:, : scale.horizon]),
         "stopped": _stopped(found),
     }
 
 
 def reach(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """The one-step error for several numbers of message-passing steps, all trained alike from the same key."""
+    train_key, test_key = jax.random.split(key)
     counts = [int(word) for word in scale.counts.split()]
     errors, rollouts = [], []
     for count in counts:
-        simulator = trained(key, arm, problem, scale, num_steps=count)
-        step = lambda graph, frames, after, s=simulator: s.step(graph, frames[-1:], after)[0][-1]  # noqa: E731
-        found = judged(step, problem, _limit(problem), problem.test.shape[1] - 2)
-        errors.append(jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))))
-        rollouts.append(_log_mean(found.by_step))
+        if arm.model == "network":
+            simulator = trained(train_key, arm, problem, scale, num_steps=count)
+            step = lambda graph, frames, after, s=simulator: s.step(graph, frames[-1:], after)[0][-1]  # noqa: E731
+        else:
+            step = stepper(train_key, arm, problem, scale)
+        found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
+        errors.append(_log_root(found.one_step))
+        rollouts.append(_log_root(found.by_step))
     return {
         "log_one_step": jnp.stack(errors),
+        "log_most_steps": errors[-1],
         "log_rollout": jnp.stack(rollouts),
         "log2_steps": jnp.log2(jnp.asarray(counts, float)),
         "rollout_gained": rollouts[0] - rollouts[-1],
@@ -258,7 +305,9 @@ def reach(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
 
 def noise(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Which rollouts fail (an error above 1 in some step), when, and how large the median error is."""
-    found = judged(stepper(key, arm, problem, scale), problem, _limit(problem), scale.horizon)
+    train_key, test_key = jax.random.split(key)
+    step = stepper(train_key, arm, problem, scale)
+    found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
     within = found.by_step[:, : scale.horizon]
     lost = jnp.cumsum(found.by_step > 1, 1) > 0  # from the first such step on
     errors = jnp.sqrt(jnp.mean(within**2, 1))
@@ -267,7 +316,7 @@ def noise(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         "failed_at_end": jnp.mean(lost[:, -1].astype(float)),
         "log_median_error": jnp.log10(jnp.median(errors)),
         "log_worst_error": jnp.log10(jnp.max(errors)),
-        "log_one_step": jnp.log10(jnp.sqrt(jnp.mean(found.one_step**2))),
+        "log_one_step": _log_root(found.one_step),
         "stopped": _stopped(found),
         "surviving": 1 - jnp.mean(lost.astype(float), 0)[:: scale.every],
         "step": jnp.arange(lost.shape[1])[:: scale.every].astype(float),
