@@ -23,8 +23,16 @@ RUNS = (0.9 ** np.arange(12.0))[None, :, None, None] * np.array([0.0, 1, 2, 3, 4
 SMALL = {"latent": 6, "num_steps": 1, "hidden_layers": 1}
 
 
-def simulator_of(**settings):
-    return g.make_simulator(jax.random.key(0), GRAPH, g.FirstOrder(), 1, **SMALL | settings)
+OTHER = g.mesh_graph(POSITIONS, CELLS, kinds=[6, 0, 0, 5, 3])
+
+
+def simulator_of(*, statistics=False, **settings):
+    made = g.make_simulator(jax.random.key(0), GRAPH, g.FirstOrder(), 1, **SMALL | settings)
+    if not statistics:
+        return made
+    trainer = g.MeshTrainer(None, g.TrainingNoise())
+    windows = jnp.asarray(RUNS[:, :2], jnp.float32)
+    return trainer.gather(jax.random.key(0), GRAPH, windows, g.TrainerState(made, None)).simulator
 
 
 class Told(NamedTuple):
@@ -116,6 +124,29 @@ def test_the_loss_is_over_free_nodes_and_normalised_targets():
     assert float(loss) == pytest.approx(by_hand, rel=1e-3)
 
 
+def test_every_window_may_have_kinds_of_its_own():
+    """Which nodes are predicted, disturbed and counted is told by the window's own mesh, not by the graph's."""
+    kinds = jnp.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]])
+    nodes = g.MeshNodes(jnp.stack([GRAPH.nodes.position] * 2), kinds, jnp.zeros((2, 5, 0)))
+    windows = jnp.asarray(np.random.default_rng(1).normal(size=(2, 2, 5, 1)), jnp.float32)
+    simulator = simulator_of()
+
+    @eqx.filter_jit
+    def seen(trainer, windows):
+        begin = g.TrainerState(simulator, None)
+        return trainer.gather(jax.random.key(0), GRAPH, windows, begin, nodes).simulator.statistics
+
+    free = np.asarray(kinds) == 0
+    changes = np.asarray(windows[:, 1] - windows[:, 0])[free]
+    quiet = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(0.0), jnp.asarray(1.0))), windows)
+    np.testing.assert_allclose(quiet.target.statistics.mean, changes.mean(0), rtol=1e-4, atol=1e-6)
+    assert int(quiet.target.statistics.count) == free.sum()
+    # A state of 0 with noise: only that of free nodes is other than 0, so the mean square is their share.
+    noisy = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(1e3), jnp.asarray(1.0))), 0 * windows)
+    both = noisy.node.statistics.mean[0], noisy.target.statistics.mean[0]
+    assert float(both[0]) * 10 == pytest.approx(-float(both[1]) * free.sum(), rel=1e-4)
+
+
 def test_windows_lie_within_a_trajectory_and_reach_both_ends():
     runs = jnp.arange(4 * 10.0).reshape(4, 10, 1, 1)
     windows, which = jax.jit(lambda key: g.windows_of(key, runs, 3, 400))(jax.random.key(0))
@@ -148,19 +179,30 @@ def test_finite_elements_hold_what_is_known_of_them():
     assert stretch @ elastic @ stretch == pytest.approx(1 / (1 - 0.3**2))
 
 
-def test_an_eigenmode_of_heat_decays_as_it_should(monkeypatch):
+def test_an_eigenmode_of_heat_decays_by_crank_and_nicolsons_factor(monkeypatch):
+    """K v = λ M v: each of the four substeps multiplies by (1 − κλ dt/2) / (1 + κλ dt/2); λ is 2π² up to O(h²)."""
     from laureate.problems import meshes_simulations as simulations
 
     monkeypatch.setattr(simulations, "WIND", np.zeros(2))
-    line = np.linspace(0, 1, 15)
-    places = np.stack([a.ravel() for a in np.meshgrid(line, line)], 1)
-    cells = meshes.grid_cells(15, 15)
-    held = np.isin(np.arange(225), meshes.boundary_of(cells))
-    start = np.sin(np.pi * places).prod(1) * ~held
-    found = transport_frames(places, cells, held, start, np.zeros((6, 225)))
-    rate = 2 * np.pi**2 * simulations.DIFFUSION * simulations.INTERVAL
-    middle = found[:, 112] / found[0, 112]
-    np.testing.assert_allclose(np.log(middle[1:]), -rate * np.arange(1, 6), rtol=0.03)
+    excess = []
+    for side in (8, 15):  # half the spacing
+        line = np.linspace(0, 1, side)
+        places = np.stack([a.ravel() for a in np.meshgrid(line, line)], 1)
+        cells = meshes.grid_cells(side, side)
+        held = np.isin(np.arange(side**2), meshes.boundary_of(cells))
+        inner = np.ix_(~held, ~held)
+        stiffness, mass = meshes.stiffness_matrix(places, cells)[inner], meshes.mass_matrix(places, cells)[inner]
+        values, vectors = np.linalg.eig(np.linalg.solve(mass, stiffness))
+        lowest = int(np.argmin(values.real))
+        value, start = values.real[lowest], np.zeros(side**2)
+        start[~held] = vectors.real[:, lowest]
+        found = transport_frames(places, cells, held, start, np.zeros((4, side**2)))
+        half = simulations.DIFFUSION * value * simulations.INTERVAL / 8
+        factor = ((1 - half) / (1 + half)) ** 4
+        np.testing.assert_allclose(found, factor ** np.arange(4)[:, None] * start, atol=1e-10)
+        excess.append(value / (2 * np.pi**2) - 1)
+    assert excess[1] > 0  # finite elements are too stiff
+    assert excess[0] / excess[1] == pytest.approx(4, rel=0.1)
 
 
 def test_springs_keep_their_energy_and_feel_no_rigid_motion():
@@ -228,6 +270,10 @@ def test_a_mesh_of_which_nothing_is_held_is_warned_of():
         (
             lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((1, 5, 1)), 3, jnp.ones((2, 5, 1))),
             r"prescribed must be \[3, 5, 1\]",
+        ),
+        (
+            lambda: g.rollout(simulator_of(statistics=True), OTHER, jnp.ones((1, 5, 1)), 3),
+            r"kinds of nodes that were trained on; got \['OUTFLOW', 'WALL'\]",
         ),
         (lambda: pad_graph(GRAPH, 8, 4), r"num_edges must be >= 14; got 4"),
     ],

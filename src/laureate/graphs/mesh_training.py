@@ -73,8 +73,8 @@ class MeshTrainer(eqx.Module):
         self, key: Array, graph: Graph, windows: Float[Array, "b h n d"], state: TrainerState, nodes: Any = None
     ) -> TrainerState:
         """Normalisers with these windows, no update. The arguments are those of ``step``."""
-        features, targets = self._seen(key, graph, windows, state.simulator, nodes)
-        return state._replace(simulator=_gathered(graph, state.simulator, features, targets))
+        seen = self._seen(key, graph, windows, state.simulator, nodes)
+        return state._replace(simulator=_gathered(graph, state.simulator, *seen))
 
     def step(
         self,
@@ -87,18 +87,18 @@ class MeshTrainer(eqx.Module):
         """One update.
 
         windows: b times as many frames as the integrator asks for and the one that follows.
-        nodes: [b, ...] where every window has a mesh of its own with the same edges; None: all have the graph's.
+        nodes: [b, ...] where every window has a mesh of its own with the same edges, kinds of nodes included; None: all
+            have the graph's.
         """
-        features, targets = self._seen(key, graph, windows, state.simulator, nodes)
-        simulator = _gathered(graph, state.simulator, features, targets)
-        free = free_nodes(graph)[:, None]
+        features, targets, free = self._seen(key, graph, windows, state.simulator, nodes)
+        simulator = _gathered(graph, state.simulator, features, targets, free)
         wanted = simulator.statistics.target.apply(targets)
 
         def loss_of(network: Any) -> Array:
             now = eqx.tree_at(lambda s: s.network, simulator, network)
             found = jax.vmap(lambda f: now.normalised(graph, f))(features)
-            squares = jnp.where(free, (found - wanted) ** 2, 0)
-            return jnp.sum(squares) / (jnp.maximum(jnp.sum(free), 1) * len(windows))
+            squares = jnp.where(free[..., None], (found - wanted) ** 2, 0)
+            return jnp.sum(squares) / jnp.maximum(jnp.sum(free), 1)
 
         loss, gradient = eqx.filter_value_and_grad(loss_of)(simulator.network)
         network = eqx.filter(simulator.network, eqx.is_inexact_array)
@@ -118,20 +118,22 @@ class MeshTrainer(eqx.Module):
 
     def _seen(
         self, key: Array, graph: Graph, windows: Array, simulator: MeshSimulator, nodes: Any
-    ) -> tuple[MeshFeatures, Array]:
-        """Features and targets of the disturbed windows, [b, ...]."""
-        free = free_nodes(graph)
+    ) -> tuple[MeshFeatures, Array, Array]:
+        """Features and targets of the disturbed windows, and which nodes are predicted: [b, ...]."""
 
-        def one(key: Array, window: Array, nodes: Any) -> tuple[MeshFeatures, Array]:
+        def one(key: Array, window: Array, nodes: Any) -> tuple[MeshFeatures, Array, Array]:
             here = graph if nodes is None else eqx.tree_at(lambda g: g.nodes, graph, nodes)
+            free = free_nodes(here)
             frames, following = self.noise.disturb(key, window[:-1], window[-1], free)
             # What is shown of the following state is that of held nodes, which have no noise.
-            return simulator.features(here, frames, following), simulator.integrator.target(frames, following)
+            return simulator.features(here, frames, following), simulator.integrator.target(frames, following), free
 
         return jax.vmap(one)(jax.random.split(key, len(windows)), windows, nodes)
 
 
-def _gathered(graph: Graph, simulator: MeshSimulator, features: MeshFeatures, targets: Array) -> MeshSimulator:
+def _gathered(
+    graph: Graph, simulator: MeshSimulator, features: MeshFeatures, targets: Array, free: Array
+) -> MeshSimulator:
     s = simulator.statistics
     world = s.world
     if world is not None and features.world is not None and features.world_edges is not None:
@@ -140,7 +142,7 @@ def _gathered(graph: Graph, simulator: MeshSimulator, features: MeshFeatures, ta
         s.node.gather(features.node, graph.node_mask),
         s.edge.gather(features.edge, graph.edge_mask),
         world,
-        s.target.gather(targets, free_nodes(graph)),
+        s.target.gather(targets, free),
     )
     return eqx.tree_at(lambda s: s.statistics, simulator, jax.lax.stop_gradient(gathered))
 

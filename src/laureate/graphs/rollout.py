@@ -96,6 +96,9 @@ def rollout(
     remedy = "Train it first: nothing was gathered for its normalisers."
     ready = simulator.statistics.target.is_ready
     require("rollout", "simulator", "trained", ready, bool, remedy)
+    if unseen := _unseen_kinds(simulator, graph):
+        remedy = "Train on meshes that have these kinds of nodes too: normalised, they are numbers without bound."
+        require("rollout", "graph", "of kinds of nodes that were trained on", unseen, lambda _: False, remedy)
     return rollout_with(lambda f, x: simulator.step(graph, f, x), frames, num_steps, prescribed, limit)
 
 
@@ -119,3 +122,14 @@ def _held_kinds(graph: Graph) -> Any:
         return "none"
     kinds = np.unique(np.asarray(graph.nodes.kind)[np.asarray(held)])
     return [NodeKind(kind).name for kind in kinds.tolist()]
+
+
+def _unseen_kinds(simulator: MeshSimulator, graph: Graph) -> list[str]:
+    """Kinds of nodes of which the normalisers have seen none, by name; none where that is not known yet (in jit)."""
+    mean, kinds = simulator.statistics.node.statistics.mean, graph.nodes.kind
+    if any(isinstance(array, Tracer) for array in (mean, kinds, graph.node_mask)):
+        return []
+    begin = mean.shape[-1] - graph.nodes.extra.shape[-1] - len(NodeKind)  # kinds stand before what is extra
+    shares = np.asarray(mean)[begin : begin + len(NodeKind)]
+    present = np.unique(np.asarray(kinds)[np.asarray(graph.node_mask)])
+    return [NodeKind(kind).name for kind in present.tolist() if shares[kind] == 0]
