@@ -75,8 +75,8 @@ def test_more_world_edges_than_fit_are_told():
 # --- the network ------------------------------------------------------------------------------------------------------
 
 
-def reference(network, graph, nodes, edges):
-    """The equations of the paper in NumPy, node by node and edge by edge."""
+def reference(network, graph, nodes, edges, world=(), world_features=()):
+    """The equations of the paper in NumPy, node by node and edge by edge; world: pairs of sender and receiver."""
     numpy = lambda tree: jax.tree.map(np.asarray, tree)  # noqa: E731
 
     def perceptron(p, row):
@@ -87,17 +87,29 @@ def reference(network, graph, nodes, edges):
         scale, offset = p.norm
         return (row - row.mean()) / np.sqrt(row.var() + 1e-5) * scale + offset
 
+    def passed(f, v, e, ends):
+        """Messages, and their sums or means at the receivers."""
+        messages = [perceptron(f, np.concatenate([v[s], v[r], e[i]])) for i, (s, r) in enumerate(ends)]
+        to = [[m for m, (_, r) in zip(messages, ends, strict=True) if r == node] for node in range(len(v))]
+        whole = [sum(rows, np.zeros_like(v[0])) for rows in to]
+        if network.aggregate == "mean":
+            whole = [total / max(len(rows), 1) for total, rows in zip(whole, to, strict=True)]
+        return messages, whole
+
     v = [perceptron(numpy(network.node_encoder), row) for row in np.asarray(nodes)]
     e = [perceptron(numpy(network.edge_encoder), row) for row in np.asarray(edges)]
+    w = [perceptron(numpy(network.world_encoder), row) for row in np.asarray(world_features)]
+    ends = list(zip(np.asarray(graph.senders), np.asarray(graph.receivers), strict=True))
     for k in range(network.num_steps):
         block = jax.tree.map(lambda leaf, k=k: np.asarray(leaf[k]), network.blocks)
-        sums = [np.zeros_like(row) for row in v]
-        ends = list(zip(np.asarray(graph.senders), np.asarray(graph.receivers), strict=True))
-        messages = [perceptron(block.mesh, np.concatenate([v[s], v[r], e[i]])) for i, (s, r) in enumerate(ends)]
-        for (_, r), message in zip(ends, messages, strict=True):
-            sums[r] = sums[r] + message
-        v = [row + perceptron(block.node, np.concatenate([row, total])) for row, total in zip(v, sums, strict=True)]
+        messages, sums = passed(block.mesh, v, e, ends)
         e = [row + message for row, message in zip(e, messages, strict=True)]
+        seen = [v, sums]
+        if len(world):
+            messages, contact = passed(block.world, v, w, world)
+            w = [row + message for row, message in zip(w, messages, strict=True)]
+            seen.append(contact)
+        v = [row + perceptron(block.node, np.concatenate(rows)) for row, *rows in zip(v, *seen, strict=True)]
     return np.stack([perceptron(numpy(network.decoder), row) for row in v])
 
 
@@ -106,6 +118,23 @@ def test_the_network_is_the_papers_equations():
     nodes, edges = RNG.normal(size=(5, 3)), RNG.normal(size=(GRAPH.num_edges, 2))
     found = eqx.filter_jit(network)(GRAPH, jnp.asarray(nodes, jnp.float32), jnp.asarray(edges, jnp.float32))
     np.testing.assert_allclose(found, reference(network, GRAPH, nodes, edges), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("aggregate", ["mean", pytest.param("sum", marks=pytest.mark.slow)])
+def test_contact_is_the_papers_equations_and_room_that_is_not_used_says_nothing(aggregate):
+    """Three edges of the world lead to two nodes; two more places of the room are empty."""
+    sizes = {"world_size": 2, "latent": 5, "num_steps": 2, "hidden_layers": 1}
+    network = g.MeshGraphNet(jax.random.key(0), 3, 2, 2, aggregate=aggregate, **sizes)
+    nodes, edges, world = (RNG.normal(size=shape) for shape in ((5, 3), (GRAPH.num_edges, 2), (5, 2)))
+    pairs = [(0, 3), (4, 3), (0, 4)]
+    ends = np.array([*pairs, (4, 4), (4, 4)])
+    room = g.WorldEdges(ends[:, 0], ends[:, 1], jnp.arange(5) < 3, jnp.asarray(3))
+    single = [jnp.asarray(rows, jnp.float32) for rows in (nodes, edges, world)]
+    found = eqx.filter_jit(lambda x, e, w: network(GRAPH, x, e, room, w))(*single)
+    wanted = reference(network, GRAPH, nodes, edges, pairs, world[:3])
+    np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
+    first, second = np.asarray(network.blocks.mesh.weights[0])  # every step has weights of its own
+    assert np.abs(first - second).max() > 0.1
 
 
 def test_what_is_k_edges_away_is_known_after_k_steps_and_not_before():
@@ -217,6 +246,17 @@ def test_features_are_offsets_from_receiver_to_sender():
     np.testing.assert_allclose(found.edge, np.concatenate([u, length(u), x, length(x)], 1), atol=1e-5)
     kinds = np.eye(9)[np.asarray(GRAPH.nodes.kind)]
     np.testing.assert_allclose(found.node, np.concatenate([FRAMES[1] - FRAMES[0], kinds], 1), atol=1e-6)
+
+
+def test_positions_that_are_not_shown_and_numbers_that_are_extra():
+    extra = np.arange(5.0)[:, None]
+    graph = g.mesh_graph(POSITIONS, CELLS, kinds=[3, 0, 0, 0, 0], extra=extra)
+    hidden = simulator_of(g.FirstOrder(shown=False), graph)
+    features = hidden.features(graph, FRAMES[1:])
+    np.testing.assert_allclose(features.node, np.concatenate([np.eye(9)[[3, 0, 0, 0, 0]], extra], 1))
+    shown = simulator_of(g.FirstOrder(), graph).features(graph, FRAMES[1:])
+    np.testing.assert_allclose(shown.node[:, :2], FRAMES[1])
+    assert hidden.statistics.node.statistics.mean.shape == (10,)
 
 
 def test_scripted_motion_is_shown_at_held_nodes_alone():

@@ -39,6 +39,40 @@ class Told(NamedTuple):
     status: jax.Array
 
 
+class Found(NamedTuple):
+    status: jax.Array
+    world_edges: jax.Array
+
+
+class Recorder(eqx.Module):
+    """A trainer that learns nothing and tells what it was given."""
+
+    noise: g.TrainingNoise = g.TrainingNoise()
+
+    def init(self, simulator):
+        return g.TrainerState((jnp.zeros((4, 2), jnp.uint32), jnp.asarray(0)), None)
+
+    def gather(self, key, graph, windows, state, nodes):
+        keys, number = state.simulator
+        return g.TrainerState((keys.at[number].set(jax.random.key_data(key)), number + 1), None)
+
+    def step(self, key, graph, windows, state, nodes):
+        return jnp.zeros(()), state, (jax.random.key_data(key), windows[:, 0, 0, 0], nodes.position[:, 0, 0])
+
+
+def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
+    runs = np.broadcast_to(np.arange(3.0)[:, None, None, None], (3, 4, 5, 1))  # the state is the trajectory's number
+    places = jnp.asarray(runs[:, 0, :, :1] + np.zeros((3, 5, 2)))
+    nodes = g.MeshNodes(places, jnp.zeros((3, 5), int), jnp.zeros((3, 5, 0)))
+    settings = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
+    (early, number), told = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, jnp.asarray(runs), **settings)
+    keys = np.concatenate([early, told[0]])
+    assert int(number) == 4
+    assert len({tuple(key) for key in keys.tolist()}) == 9
+    np.testing.assert_array_equal(told[1], told[2])
+    assert set(np.asarray(told[1]).ravel().tolist()) == {0.0, 1.0, 2.0}
+
+
 @pytest.fixture(scope="module")
 def fitted():
     trainer = g.MeshTrainer(optax.adam(0.02), g.TrainingNoise(0.01, gamma=1.0))
@@ -81,6 +115,9 @@ def test_what_diverges_is_told_and_the_last_good_state_kept():
     states, how = jax.jit(lambda x, after: g.rollout_with(follow, x, 3, after))(jnp.ones((1, 2, 1)), given)
     assert int(how.failed_at) == 1
     np.testing.assert_array_equal(states[:, 0, 0], 1)  # what has failed does not come back
+    shrink = lambda frames, after: (frames / 2, Found(jnp.asarray(Status.OK), (8 * frames[-1, 0, 0]).astype(int)))  # noqa: E731
+    _, how = jax.jit(lambda x: g.rollout_with(shrink, x, 3))(jnp.ones((1, 2, 1)))
+    assert int(how.world_edges) == 8  # the most in any step
     nan = lambda frames, after: (frames * jnp.nan, Told(jnp.asarray(Status.OK)))  # noqa: E731
     states, how = jax.jit(lambda x: g.rollout_with(nan, x, 3))(jnp.ones((1, 2, 1)))
     assert int(how.failed_at) == 0
