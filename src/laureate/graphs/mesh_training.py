@@ -97,7 +97,8 @@ class MeshTrainer(eqx.Module):
         def loss_of(network: Any) -> Array:
             now = eqx.tree_at(lambda s: s.network, simulator, network)
             found = jax.vmap(lambda f: now.normalised(graph, f))(features)
-            squares = jnp.where(free[..., None], (found - wanted) ** 2, 0)
+            error = (found - wanted).astype(jnp.promote_types(found.dtype, jnp.float32))  # sums in float32 at least
+            squares = jnp.where(free[..., None], error**2, 0)
             return jnp.sum(squares) / jnp.maximum(jnp.sum(free), 1)
 
         loss, gradient = eqx.filter_value_and_grad(loss_of)(simulator.network)
