@@ -73,19 +73,15 @@ def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
     assert set(np.asarray(told[1]).ravel().tolist()) == {0.0, 1.0, 2.0}
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    trainer = g.MeshTrainer(optax.adam(0.02), g.TrainingNoise(0.01, gamma=1.0))
-    return g.fit_simulator(
-        jax.random.key(1), simulator_of(), GRAPH, jnp.asarray(RUNS, jnp.float32), trainer=trainer, num_steps=200
-    )
-
-
 # --- rollouts ---------------------------------------------------------------------------------------------------------
 
 
-def test_training_learns_and_the_rollout_follows(fitted):
-    simulator, info = fitted
+@pytest.mark.slow
+def test_training_learns_and_the_rollout_follows():
+    trainer = g.MeshTrainer(optax.adam(0.02), g.TrainingNoise(0.01, gamma=1.0))
+    simulator, info = g.fit_simulator(
+        jax.random.key(1), simulator_of(), GRAPH, jnp.asarray(RUNS, jnp.float32), trainer=trainer, num_steps=200
+    )
     assert float(info.loss[-20:].mean()) < 0.1 * float(info.loss[:5].mean())
     truth = jnp.asarray(RUNS[0], jnp.float32)
     states, how = g.rollout(simulator, GRAPH, truth[:1], 11)
@@ -124,8 +120,8 @@ def test_what_diverges_is_told_and_the_last_good_state_kept():
     assert np.isfinite(states).all()
 
 
-def test_prescribed_states_reach_held_nodes_and_padding_changes_nothing(fitted):
-    simulator, _ = fitted
+def test_prescribed_states_reach_held_nodes_and_padding_changes_nothing():
+    simulator = simulator_of(statistics=True)
     start = jnp.asarray(RUNS[0, :1], jnp.float32)
     given = jnp.broadcast_to(jnp.arange(4.0)[:, None, None], (4, 5, 1))
     run = eqx.filter_jit(lambda graph, x, after: g.rollout(simulator, graph, x, 4, after)[0])
