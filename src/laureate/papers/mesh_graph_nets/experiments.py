@@ -315,7 +315,7 @@ TRANSITIONS = Experiment(
         "Rules without training (nearest state, nearest patch, least squares, mean) know the whole pool of "
         "trajectories, half as many again as a network's seed draws.",
         "On other meshes the training mean is one number, for nodes there have no counterpart.",
-        "Not at smoke: a network that is judged on three kinds of meshes takes 35 CPU seconds, most of them to compile.",
+        "Not at smoke: a network that is judged on three kinds of meshes takes 35 CPU seconds.",
         "The noise is 2 % of the field's deviation; the authors take 0.02 for a velocity of about 1.",
     ),
 )
