@@ -95,9 +95,9 @@ TRANSITIONS = Experiment(
         "desk": Scale(
             10,
             cost=110.0,
-            problem={"side": 7, "train": 24, "test": 12, "frames": 60, "long": 500, "elsewhere": 12},
+            problem={"side": 7, "train": 24, "test": 8, "frames": 60, "long": 500, "elsewhere": 8},
             learn=16,
-            judge=6,
+            judge=4,
             horizon=50,
             every=10,
             updates=600,
