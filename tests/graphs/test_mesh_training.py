@@ -1,6 +1,6 @@
 """Rollouts, training and bad input of mesh simulators; files and reference solvers."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -64,8 +64,9 @@ def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
     runs = np.broadcast_to(np.arange(3.0)[:, None, None, None], (3, 4, 5, 1))  # the state is the trajectory's number
     places = jnp.asarray(runs[:, 0, :, :1] + np.zeros((3, 5, 2)))
     nodes = g.MeshNodes(places, jnp.zeros((3, 5), int), jnp.zeros((3, 5, 0)))
-    settings = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
-    (early, number), told = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, jnp.asarray(runs), **settings)
+    given: Any = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
+    record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, jnp.asarray(runs), **given)
+    (early, number), told = record
     keys = np.concatenate([early, told[0]])
     assert int(number) == 4
     assert len({tuple(key) for key in keys.tolist()}) == 9
@@ -225,10 +226,10 @@ def test_an_eigenmode_of_heat_decays_by_crank_and_nicolsons_factor(monkeypatch):
         held = np.isin(np.arange(side**2), meshes.boundary_of(cells))
         inner = np.ix_(~held, ~held)
         stiffness, mass = meshes.stiffness_matrix(places, cells)[inner], meshes.mass_matrix(places, cells)[inner]
-        values, vectors = np.linalg.eig(np.linalg.solve(mass, stiffness))
-        lowest = int(np.argmin(values.real))
-        value, start = values.real[lowest], np.zeros(side**2)
-        start[~held] = vectors.real[:, lowest]
+        values, vectors = map(np.real, np.linalg.eig(np.linalg.solve(mass, stiffness)))
+        lowest = int(np.argmin(values))
+        value, start = values[lowest], np.zeros(side**2)
+        start[~held] = vectors[:, lowest]
         found = transport_frames(places, cells, held, start, np.zeros((4, side**2)))
         half = simulations.DIFFUSION * value * simulations.INTERVAL / 8
         factor = ((1 - half) / (1 + half)) ** 4

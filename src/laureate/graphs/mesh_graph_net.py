@@ -161,7 +161,7 @@ class MeshGraphNet(eqx.Module):
         given = world is not None and world_features is not None
         require("MeshGraphNet", "world", rule, given, lambda given: given == has_world)
         v, e = self.node_encoder(nodes), self.edge_encoder(edges)
-        w = None if self.world_encoder is None else self.world_encoder(world_features)
+        w = None if self.world_encoder is None or world_features is None else self.world_encoder(world_features)
         mesh = graph.to_receivers if self.aggregate == "sum" else graph.mean_to_receivers
 
         def step(carry, block):

@@ -108,7 +108,7 @@ class MeshSimulator(eqx.Module):
         if self.scripted:
             rule = "given, for the next state of held nodes is shown to this simulator"
             require("MeshSimulator", "following", rule, following is not None, lambda given: given)
-            parts.append(jnp.where(free[:, None], 0, following - state))
+            parts.append(jnp.where(free[:, None], 0, jnp.asarray(following) - state))
         parts += [(nodes.kind[:, None] == jnp.arange(len(NodeKind))).astype(state.dtype), nodes.extra]
         node = jnp.concatenate([part.astype(state.dtype) for part in parts], -1)
         node = jnp.where(graph.node_mask[:, None], node, 0)

@@ -78,7 +78,8 @@ NOISE = Experiment(
             problem={"nodes": 64, "train": 1000, "test": 100, "frames": 400, "long": 5002},
             horizon=400,
             every=50,
-            **WHOLE | {"rate": 1e-4},
+            rate=1e-4,
+            **WHOLE,
         ),
     },
     claims=(
@@ -190,7 +191,8 @@ RUNTIME = Experiment(
             problem={"side": 40, "train": 1000, "test": 100, "frames": 400, "long": 400},
             substeps=(0.25, 0.5, 1, 2, 4, 8),
             laps=9,
-            **WHOLE | {"rate": 1e-4},
+            rate=1e-4,
+            **WHOLE,
         ),
     },
     claims=(
