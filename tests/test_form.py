@@ -25,6 +25,7 @@ AREAS = (
     "selection",
     "architecture",
     "compression",
+    "graphs",
     "robustness",
     "training",
     "interpretation",

@@ -1,23 +1,33 @@
-"""A row for every network on graphs; ``laureate.testing`` has the checks."""
+"""A row for every network, simulator and trainer on graphs; ``laureate.testing`` has the checks."""
 
 from dataclasses import replace
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from laureate.graphs import (
     GVP,
     DesignModel,
+    FirstOrder,
     GVPConv,
     GVPConvLayer,
     GVPNetwork,
+    MeshSimulator,
+    MeshTrainer,
     QualityModel,
+    SecondOrder,
+    TrainingNoise,
     VectorLayerNorm,
     make_graph,
+    make_simulator,
+    mesh_graph,
 )
 from laureate.testing import check_graph_network
+from laureate.testing.simulators import check_mesh_trainer, check_simulator
 
 RNG = np.random.default_rng(0)
 SENDERS, RECEIVERS = np.array([1, 2, 3, 4, 0, 2, 3, 1]), np.array([0, 0, 1, 2, 3, 4, 4, 2])
@@ -48,7 +58,17 @@ MADE = {
     ),
 }
 SKIP = {"design": ("order",), "norm": ()}  # the order of nodes is the order of design
-TYPES = {GVP, DesignModel, GVPConv, GVPConvLayer, GVPNetwork, QualityModel, VectorLayerNorm}
+TYPES = {
+    GVP,
+    DesignModel,
+    GVPConv,
+    GVPConvLayer,
+    GVPNetwork,
+    MeshSimulator,
+    MeshTrainer,
+    QualityModel,
+    VectorLayerNorm,
+}
 
 
 @pytest.mark.parametrize(
@@ -78,3 +98,35 @@ def test_a_bias_on_vectors_is_found():
     network = Biased(eqx.filter_jit(GVP)(jax.random.key(0), (3, 2), (4, 3)))
     with pytest.raises(AssertionError, match=r"breaks 'equivariance'.*no bias"):
         check_graph_network(network, GRAPH, equivariant=True)
+
+
+POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
+MESH = mesh_graph(POSITIONS, [[0, 1, 2], [2, 1, 3], [2, 3, 4]], kinds=[3, 0, 0, 5, 0])
+FIRST = {"latent": 6, "num_steps": 2, "hidden_layers": 1, "scripted": True}
+SECOND = FIRST | {"spaces": "both", "world_radius": 1.3, "max_world_edges": 12, "scripted": False}
+
+
+def made(integrator, size, settings):
+    return make_simulator(jax.random.key(0), MESH, integrator, size, **settings)
+
+
+SIMULATORS = {
+    "first": (made(FirstOrder(), 2, FIRST), RNG.normal(size=(1, 5, 2))),
+    "second": (made(SecondOrder(), 2, SECOND), POSITIONS + 0.1 * RNG.normal(size=(2, 5, 2))),
+}
+OPTIMISER = optax.adam(0.01)
+
+
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_simulator(name):
+    simulator, frames = SIMULATORS[name]
+    check_simulator(simulator, MESH, frames)
+
+
+def test_trainer():
+    trainers = [
+        MeshTrainer(OPTIMISER, TrainingNoise(jnp.asarray(sigma), jnp.asarray(gamma)))
+        for sigma, gamma in ((0.1, 0.1), (0.2, 0.1), (0.1, 1.0))
+    ]
+    windows = RNG.normal(size=(3, 2, 5, 2))
+    check_mesh_trainer(trainers[0], SIMULATORS["first"][0], MESH, windows, others=trainers[1:])

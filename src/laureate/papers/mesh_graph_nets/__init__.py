@@ -1,0 +1,1 @@
+"""Learned simulators on meshes: accuracy, features, noise, long rollouts, run time, other meshes."""

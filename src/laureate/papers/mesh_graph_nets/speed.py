@@ -1,0 +1,128 @@
+"""A MeshGraphNet on a mesh of 1,800 nodes beside PyTorch: prediction, and a step of training.
+
+The same weights' shapes, mesh and features on both sides. The peer is written as one would in PyTorch: features of both
+ends concatenated along the edges, ``index_add`` to the receivers, autograd, Adam.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from laureate.graphs import MeshGraphNet
+from laureate.lab.running.comparison import Comparison, Side
+from laureate.layers import Graph
+from laureate.problems.meshes import edges_of, grid_cells
+
+__all__ = ["COMPARISONS", "Work", "made"]
+
+
+class Work(NamedTuple):
+    """What is measured: a grid of rows × columns nodes, features a node and edge, the network, training or not."""
+
+    rows: int = 36
+    columns: int = 50
+    node_size: int = 12
+    edge_size: int = 7
+    outputs: int = 3
+    latent: int = 64
+    steps: int = 5
+    training: bool = False
+
+
+def made(work: Work) -> tuple[np.ndarray, ...]:
+    """Senders, receivers, features of nodes and edges, targets."""
+    rng = np.random.default_rng(0)
+    senders, receivers = edges_of(grid_cells(work.rows, work.columns))
+    count = work.rows * work.columns
+    shapes = (count, work.node_size), (len(senders), work.edge_size), (count, work.outputs)
+    return senders, receivers, *(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+
+
+def our_side(work: Work) -> Side:
+    """One compiled program."""
+    senders, receivers, nodes, edges, targets = map(jnp.asarray, made(work))
+    count = len(nodes)
+    masks = jnp.ones(count, bool), jnp.ones(len(senders), bool)
+    graph = Graph(None, None, senders, receivers, jnp.zeros(count, jnp.int32), *masks, 1)
+    sizes = work.node_size, work.edge_size, work.outputs
+    network = MeshGraphNet(jax.random.key(0), *sizes, latent=work.latent, num_steps=work.steps)
+    if not work.training:
+        predict = eqx.filter_jit(lambda network, x, e: network(graph, x, e))
+        return Side(lambda: predict(network, nodes, edges))
+    optimiser = optax.adam(1e-3)
+
+    @eqx.filter_jit
+    def update(network: Any, state: Any) -> tuple[Any, Any]:
+        loss = lambda n: jnp.mean(jnp.sum((n(graph, nodes, edges) - targets) ** 2, 1))  # noqa: E731
+        updates, state = optimiser.update(eqx.filter_grad(loss)(network), state)
+        return eqx.apply_updates(network, updates), state
+
+    state = optimiser.init(eqx.filter(network, eqx.is_inexact_array))
+    return Side(lambda: update(network, state))
+
+
+def torch_side(work: Work) -> Side:
+    """The same in PyTorch, on one thread."""
+    import torch  # pyright: ignore[reportMissingImports]  (a peer, not a dependency)
+    from torch import nn  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    senders, receivers, nodes, edges, targets = map(torch.from_numpy, made(work))
+    senders, receivers = senders.long(), receivers.long()
+    width = work.latent
+
+    def perceptron(inputs: int, outputs: int = width, normalised: bool = True) -> Any:
+        layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)]
+        return nn.Sequential(*layers, *([nn.LayerNorm(outputs)] if normalised else []))
+
+    encoders = nn.ModuleList([perceptron(work.node_size), perceptron(work.edge_size)])
+    blocks = nn.ModuleList([nn.ModuleList([perceptron(3 * width), perceptron(2 * width)]) for _ in range(work.steps)])
+    decoder = perceptron(width, work.outputs, normalised=False)
+
+    def network() -> Any:
+        v, e = encoders[0](nodes), encoders[1](edges)
+        for along, at in blocks:
+            messages = along(torch.cat([v[senders], v[receivers], e], 1))
+            total = torch.zeros_like(v).index_add(0, receivers, messages)
+            v, e = v + at(torch.cat([v, total], 1)), e + messages
+        return decoder(v)
+
+    if not work.training:
+
+        def predict() -> Any:
+            with torch.no_grad():
+                return network()
+
+        return Side(predict)
+    parameters = [p for module in (encoders, blocks, decoder) for p in module.parameters()]
+    optimiser = torch.optim.Adam(parameters, lr=1e-3)
+
+    def update() -> Any:
+        optimiser.zero_grad()
+        loss = ((network() - targets) ** 2).sum(1).mean()
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    return Side(update)
+
+
+def _compared(work: Work, what: str) -> Comparison:
+    return Comparison(
+        work=f"{what}, {work.rows * work.columns} nodes, {work.steps} message-passing steps of width {work.latent}",
+        peer="PyTorch with index_add",
+        package="torch",
+        ours=lambda: our_side(work),
+        theirs=lambda: torch_side(work),
+    )
+
+
+COMPARISONS = (
+    _compared(Work(), "a prediction of MeshGraphNet"),
+    _compared(Work(training=True), "a training step of MeshGraphNet"),
+)

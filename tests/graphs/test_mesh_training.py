@@ -1,0 +1,366 @@
+"""Rollouts, training and bad input of mesh simulators; files and reference solvers."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from laureate import graphs as g
+from laureate._core import Status
+from laureate.layers import pad_graph
+from laureate.problems import meshes
+from laureate.problems.meshes_simulations import Springs, spring_frames, transport_frames
+
+POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
+CELLS = np.array([[0, 1, 2], [2, 1, 3], [2, 3, 4]])
+KINDS = np.array([3, 0, 0, 0, 0])
+GRAPH = g.mesh_graph(POSITIONS, CELLS, kinds=KINDS)
+RUNS = (0.9 ** np.arange(12.0))[None, :, None, None] * np.array([0.0, 1, 2, 3, 4])[:, None] * np.ones((3, 1, 1, 1))
+SMALL = {"latent": 6, "num_steps": 1, "hidden_layers": 1}
+
+
+OTHER = g.mesh_graph(POSITIONS, CELLS, kinds=[6, 0, 0, 5, 3])
+
+
+def simulator_of(*, statistics=False, **settings):
+    made = g.make_simulator(jax.random.key(0), GRAPH, g.FirstOrder(), 1, **SMALL | settings)
+    if not statistics:
+        return made
+    trainer = g.MeshTrainer(None, g.TrainingNoise())
+    windows = jnp.asarray(RUNS[:, :2], jnp.float32)
+    return trainer.gather(jax.random.key(0), GRAPH, windows, g.TrainerState(made, None)).simulator
+
+
+class Told(NamedTuple):
+    status: jax.Array
+
+
+class Found(NamedTuple):
+    status: jax.Array
+    world_edges: jax.Array
+
+
+class Recorder(eqx.Module):
+    """A trainer that learns nothing and tells what it was given."""
+
+    noise: g.TrainingNoise = g.TrainingNoise()
+
+    def init(self, simulator):
+        return g.TrainerState((jnp.zeros((4, 2), jnp.uint32), jnp.asarray(0)), None)
+
+    def gather(self, key, graph, windows, state, nodes):
+        keys, number = state.simulator
+        return g.TrainerState((keys.at[number].set(jax.random.key_data(key)), number + 1), None)
+
+    def step(self, key, graph, windows, state, nodes):
+        return jnp.zeros(()), state, (jax.random.key_data(key), windows[:, 0, 0, 0], nodes.position[:, 0, 0])
+
+
+def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
+    runs = np.broadcast_to(np.arange(3.0)[:, None, None, None], (3, 4, 5, 1))  # the state is the trajectory's number
+    places = jnp.asarray(runs[:, 0, :, :1] + np.zeros((3, 5, 2)))
+    nodes = g.MeshNodes(places, jnp.zeros((3, 5), int), jnp.zeros((3, 5, 0)))
+    given: Any = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
+    record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, jnp.asarray(runs), **given)
+    (early, number), told = record
+    keys = np.concatenate([early, told[0]])
+    assert int(number) == 4
+    assert len({tuple(key) for key in keys.tolist()}) == 9
+    np.testing.assert_array_equal(told[1], told[2])
+    assert set(np.asarray(told[1]).ravel().tolist()) == {0.0, 1.0, 2.0}
+
+
+# --- rollouts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_training_learns_and_the_rollout_follows():
+    trainer = g.MeshTrainer(optax.adam(0.02), g.TrainingNoise(0.01, gamma=1.0))
+    simulator, info = g.fit_simulator(
+        jax.random.key(1), simulator_of(), GRAPH, jnp.asarray(RUNS, jnp.float32), trainer=trainer, num_steps=200
+    )
+    assert float(info.loss[-20:].mean()) < 0.1 * float(info.loss[:5].mean())
+    truth = jnp.asarray(RUNS[0], jnp.float32)
+    states, how = g.rollout(simulator, GRAPH, truth[:1], 11)
+    error = g.relative_errors(states, truth[1:], GRAPH)[1]
+    assert float(error) < 0.3
+    assert (int(how.failed_at), int(how.status), int(how.cost)) == (11, 0, 11)
+    np.testing.assert_array_equal(states[:, 0], 0)  # the held node
+
+
+def test_a_rollout_of_the_exact_map_is_the_solver():
+    """The step is replaced by the matrix of a heat equation: nothing of the loop adds an error."""
+    matrix = jnp.asarray(np.eye(5) - 0.1 * meshes.stiffness_matrix(POSITIONS, CELLS), jnp.float32)
+    step = lambda frames, after: ((matrix @ frames[-1])[None], Told(jnp.asarray(Status.OK)))  # noqa: E731
+    start = jnp.asarray(np.arange(5.0)[None, :, None], jnp.float32)
+    states, _ = jax.jit(lambda x: g.rollout_with(step, x, 20))(start)
+    wanted = [np.linalg.matrix_power(np.asarray(matrix, float), k + 1) @ np.arange(5.0) for k in range(20)]
+    np.testing.assert_allclose(states[..., 0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_diverges_is_told_and_the_last_good_state_kept():
+    double = lambda frames, after: (2 * frames, Told(jnp.asarray(Status.OK)))  # noqa: E731
+    states, how = jax.jit(lambda x: g.rollout_with(double, x, 10, limit=10.0))(jnp.ones((1, 2, 1)))
+    assert (int(how.failed_at), int(how.status)) == (3, Status.DIVERGED)
+    np.testing.assert_array_equal(states[:, 0, 0], [2, 4, 8, 8, 8, 8, 8, 8, 8, 8])
+    follow = lambda frames, after: (after[None], Told(jnp.asarray(Status.OK)))  # noqa: E731
+    given = jnp.array([1.0, jnp.nan, 3.0])[:, None, None] * jnp.ones((1, 2, 1))
+    states, how = jax.jit(lambda x, after: g.rollout_with(follow, x, 3, after))(jnp.ones((1, 2, 1)), given)
+    assert int(how.failed_at) == 1
+    np.testing.assert_array_equal(states[:, 0, 0], 1)  # what has failed does not come back
+    shrink = lambda frames, after: (frames / 2, Found(jnp.asarray(Status.OK), (8 * frames[-1, 0, 0]).astype(int)))  # noqa: E731
+    _, how = jax.jit(lambda x: g.rollout_with(shrink, x, 3))(jnp.ones((1, 2, 1)))
+    assert int(how.world_edges) == 8  # the most in any step
+    nan = lambda frames, after: (frames * jnp.nan, Told(jnp.asarray(Status.OK)))  # noqa: E731
+    states, how = jax.jit(lambda x: g.rollout_with(nan, x, 3))(jnp.ones((1, 2, 1)))
+    assert int(how.failed_at) == 0
+    assert np.isfinite(states).all()
+
+
+def test_prescribed_states_reach_held_nodes_and_padding_changes_nothing():
+    simulator = simulator_of(statistics=True)
+    start = jnp.asarray(RUNS[0, :1], jnp.float32)
+    given = jnp.broadcast_to(jnp.arange(4.0)[:, None, None], (4, 5, 1))
+    run = eqx.filter_jit(lambda graph, x, after: g.rollout(simulator, graph, x, 4, after)[0])
+    states = run(GRAPH, start, given)
+    np.testing.assert_array_equal(states[:, 0, 0], [0, 1, 2, 3])
+    wide = lambda x: jnp.pad(x, ((0, 0), (0, 2), (0, 0)))  # noqa: E731
+    padded = run(pad_graph(GRAPH, 7, 20), wide(start), wide(given))
+    np.testing.assert_allclose(padded[:, :5], states, rtol=1e-5, atol=1e-6)
+
+
+def test_a_relative_error_of_one_is_that_of_the_mean_over_time():
+    truth = jnp.asarray(np.random.default_rng(0).normal(size=(30, 5, 2)) + np.arange(5.0)[:, None])
+    mean = jnp.broadcast_to(truth.mean(0), truth.shape)
+    by_step, whole = g.relative_errors(mean, truth, GRAPH)
+    assert float(whole) == pytest.approx(1, abs=1e-5)
+    assert float(jnp.sqrt(jnp.mean(by_step**2))) == pytest.approx(1, abs=1e-5)
+    spoiled = mean.at[:, 0].add(100.0)  # a held node counts nothing
+    assert float(g.relative_errors(spoiled, truth, GRAPH)[1]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_loss_is_over_free_nodes_and_normalised_targets():
+    trainer = g.MeshTrainer(optax.sgd(0.0), g.TrainingNoise())
+    windows = jnp.asarray(np.random.default_rng(1).normal(size=(3, 2, 5, 1)), jnp.float32)
+    simulator = simulator_of()
+    step = eqx.filter_jit(lambda w, s: trainer.step(jax.random.key(0), GRAPH, w, s))
+    loss, state, _ = step(windows, trainer.init(simulator))
+    now = state.simulator
+    changes = np.asarray(windows[:, 1] - windows[:, 0])[:, 1:]
+    np.testing.assert_allclose(now.statistics.target.statistics.mean, changes.mean((0, 1)), rtol=1e-4, atol=1e-6)
+    answer = eqx.filter_jit(lambda w: jax.vmap(lambda f: now.normalised(GRAPH, now.features(GRAPH, f)))(w[:, :1]))
+    wanted = (changes - changes.mean()) / changes.std()
+    by_hand = ((np.asarray(answer(windows))[:, 1:] - wanted) ** 2).sum(-1).mean()
+    assert float(loss) == pytest.approx(by_hand, rel=1e-3)
+
+
+def test_every_window_may_have_kinds_of_its_own():
+    """Which nodes are predicted, disturbed and counted is told by the window's own mesh, not by the graph's."""
+    kinds = jnp.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]])
+    nodes = g.MeshNodes(jnp.stack([GRAPH.nodes.position] * 2), kinds, jnp.zeros((2, 5, 0)))
+    windows = jnp.asarray(np.random.default_rng(1).normal(size=(2, 2, 5, 1)), jnp.float32)
+    simulator = simulator_of()
+
+    @eqx.filter_jit
+    def seen(trainer, windows):
+        begin = g.TrainerState(simulator, None)
+        return trainer.gather(jax.random.key(0), GRAPH, windows, begin, nodes).simulator.statistics
+
+    free = np.asarray(kinds) == 0
+    changes = np.asarray(windows[:, 1] - windows[:, 0])[free]
+    quiet = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(0.0), jnp.asarray(1.0))), windows)
+    np.testing.assert_allclose(quiet.target.statistics.mean, changes.mean(0), rtol=1e-4, atol=1e-6)
+    assert int(quiet.target.statistics.count) == free.sum()
+    # A state of 0 with noise: only that of free nodes is other than 0, so the mean square is their share.
+    noisy = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(1e3), jnp.asarray(1.0))), 0 * windows)
+    both = noisy.node.statistics.mean[0], noisy.target.statistics.mean[0]
+    assert float(both[0]) * 10 == pytest.approx(-float(both[1]) * free.sum(), rel=1e-4)
+
+
+def test_windows_lie_within_a_trajectory_and_reach_both_ends():
+    runs = jnp.arange(4 * 10.0).reshape(4, 10, 1, 1)
+    windows, which = jax.jit(lambda key: g.windows_of(key, runs, 3, 400))(jax.random.key(0))
+    rows = np.asarray(windows)[:, :, 0, 0]
+    np.testing.assert_array_equal(np.diff(rows, axis=1), 1)
+    np.testing.assert_array_equal(rows[:, 0] // 10, np.asarray(which))
+    assert set(rows[:, 0] % 10) == set(range(8))
+
+
+# --- reference solvers ------------------------------------------------------------------------------------------------
+
+
+def test_finite_elements_hold_what_is_known_of_them():
+    rng = np.random.default_rng(0)
+    places, cells = meshes.stretched_grid(rng, 6, 0.2, 0.5), meshes.grid_cells(6, 6)
+    stiffness, mass = meshes.stiffness_matrix(places, cells), meshes.mass_matrix(places, cells)
+    np.testing.assert_allclose(stiffness.sum(1), 0, atol=1e-12)
+    assert mass.sum() == pytest.approx(1)
+    inner = np.setdiff1d(np.arange(36), meshes.boundary_of(cells))
+    assert len(inner) == 16
+    linear = 3 * places[:, 0] - places[:, 1] + 2
+    np.testing.assert_allclose((stiffness @ linear)[inner], 0, atol=1e-12)
+    wind = np.array([0.5, 0.2])
+    advection = meshes.advection_matrix(places, cells, wind)
+    np.testing.assert_allclose(advection @ linear, (3 * 0.5 - 0.2) * mass.sum(1), atol=1e-12)
+    elastic = meshes.elastic_matrix(places, cells)
+    rigid = np.stack([1 - places[:, 1], 2 + places[:, 0]], 1).ravel()  # a shift and a small turn
+    np.testing.assert_allclose(elastic @ rigid, 0, atol=1e-12)
+    stretch = np.stack([places[:, 0], np.zeros(36)], 1).ravel()  # ε_xx = 1: energy ½ E / (1 − ν²)
+    assert stretch @ elastic @ stretch == pytest.approx(1 / (1 - 0.3**2))
+
+
+def test_an_eigenmode_of_heat_decays_by_crank_and_nicolsons_factor(monkeypatch):
+    """K v = λ M v: each of the four substeps multiplies by (1 − κλ dt/2) / (1 + κλ dt/2); λ is 2π² up to O(h²)."""
+    from laureate.problems import meshes_simulations as simulations
+
+    monkeypatch.setattr(simulations, "WIND", np.zeros(2))
+    excess = []
+    for side in (8, 15):  # half the spacing
+        line = np.linspace(0, 1, side)
+        places = np.stack([a.ravel() for a in np.meshgrid(line, line)], 1)
+        cells = meshes.grid_cells(side, side)
+        held = np.isin(np.arange(side**2), meshes.boundary_of(cells))
+        inner = np.ix_(~held, ~held)
+        stiffness, mass = meshes.stiffness_matrix(places, cells)[inner], meshes.mass_matrix(places, cells)[inner]
+        values, vectors = map(np.real, np.linalg.eig(np.linalg.solve(mass, stiffness)))
+        lowest = int(np.argmin(values))
+        value, start = values[lowest], np.zeros(side**2)
+        start[~held] = vectors[:, lowest]
+        found = transport_frames(places, cells, held, start, np.zeros((4, side**2)))
+        half = simulations.DIFFUSION * value * simulations.INTERVAL / 8
+        factor = ((1 - half) / (1 + half)) ** 4
+        np.testing.assert_allclose(found, factor ** np.arange(4)[:, None] * start, atol=1e-10)
+        excess.append(value / (2 * np.pi**2) - 1)
+    assert excess[1] > 0  # finite elements are too stiff
+    assert excess[0] / excess[1] == pytest.approx(4, rel=0.1)
+
+
+def test_springs_keep_their_energy_and_feel_no_rigid_motion():
+    ends = np.array([[0, 1], [1, 0], [1, 2], [2, 1]], np.int32)
+    rest = jnp.ones(4)
+    springs = Springs(ends[:, 0], ends[:, 1], rest, jnp.zeros(3, bool), jnp.zeros(2), 3.0, 1.0, 0.0)
+    x = jnp.array([[0.0, 0], [1, 0], [1, 1]])
+    turn = jnp.array([[0.6, 0.8], [-0.8, 0.6]])
+    np.testing.assert_allclose(springs.acceleration(x @ turn + 2.0, 0 * x), 0, atol=1e-6)
+    v = jnp.array([[0.3, 0], [0, -0.2], [0.1, 0.2]])
+    frames = jax.jit(lambda x, v: spring_frames(springs, x, v, 201, 0.05, 10))(x, v)
+    speed = (frames[2:] - frames[:-2]) / 0.1
+    energies = np.asarray(jax.jit(jax.vmap(springs.energy))(frames[1:-1], speed))
+    np.testing.assert_allclose(energies, energies[0], rtol=0.02)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cells": [[0, 1, 7]]}, r"cells must be node numbers in 0 to 4; got \[7\]"),
+        ({"cells": [[0, 1, -1]]}, r"cells must be node numbers in 0 to 4; got \[-1\]"),
+        ({"cells": [[0.0, 1, 2]]}, r"cells must be integers"),
+        ({"cells": [[0, 1, 2, 3, 4]]}, r"split into triangles"),
+        ({"cells": CELLS[:2]}, r"every node is in one; got \[4\]"),
+        ({"cells": [*CELLS.tolist(), [0, 1, 1]]}, r"cells must be of positive volume; got \[3\]"),
+        (
+            {"positions": np.where(np.arange(5)[:, None] == 2, np.nan, POSITIONS)},
+            r"positions must be finite; got \[2\]",
+        ),
+        ({"positions": POSITIONS[[0, 1, 2, 3, 0]]}, r"positions must be distinct; got \[0\]"),
+        ({"positions": POSITIONS[:, 0]}, r"positions must be numbers \[n, d\]"),
+        ({"kinds": [0, 0, 0, 0, 9]}, r"kinds must be 5 integers in 0 to 8"),
+        ({"kinds": [0.0, 0, 0, 0, 1]}, r"kinds must be 5 integers"),
+        ({"extra": np.ones(5)}, r"extra must be finite numbers \[5, k\]"),
+    ],
+)
+def test_a_bad_mesh_is_refused(change, message):
+    given = {"positions": POSITIONS, "cells": CELLS, "kinds": KINDS} | change
+    with pytest.raises(ValueError, match=message):
+        g.mesh_graph(**given)
+
+
+def test_a_mesh_of_which_nothing_is_held_is_warned_of():
+    with pytest.warns(UserWarning, match="no node is held fixed"):
+        g.mesh_graph(POSITIONS, CELLS)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: g.TrainingNoise(-1.0), r"TrainingNoise.sigma must be >= 0; got -1.0"),
+        (lambda: g.TrainingNoise(0.1, gamma=1.5), r"TrainingNoise.gamma must be in \[0, 1\]; got 1.5"),
+        (lambda: simulator_of(num_steps=0), r"MeshGraphNet.num_steps must be an integer >= 1; got 0"),
+        (lambda: simulator_of(aggregate="max"), r"aggregate must be 'sum' or 'mean'; got 'max'"),
+        (lambda: simulator_of(spaces="moon"), r"spaces must be 'mesh', 'world' or 'both'; got 'moon'"),
+        (lambda: simulator_of(max_world_edges=4), r"world_radius must be > 0 where max_world_edges > 0"),
+        (lambda: g.radius_edges(jnp.zeros((3, 1)), -1.0, 4), r"radius_edges.radius must be > 0; got -1.0"),
+        (lambda: g.barycentric(POSITIONS, CELLS, np.zeros((2, 3))), r"places must be \[m, 2\]"),
+        (lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((1, 5, 1)), 3), r"simulator must be trained"),
+        (lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((2, 5, 1)), 3), r"frames must be \[1, 5, d\]"),
+        (lambda: g.rollout(simulator_of(scripted=True), GRAPH, jnp.ones((1, 5, 1)), 3), r"got \['HANDLE'\]"),
+        (
+            lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((1, 5, 1)), 3, jnp.ones((2, 5, 1))),
+            r"prescribed must be \[3, 5, 1\]",
+        ),
+        (
+            lambda: g.rollout(simulator_of(statistics=True), OTHER, jnp.ones((1, 5, 1)), 3),
+            r"kinds of nodes that were trained on; got \['OUTFLOW', 'WALL'\]",
+        ),
+        (lambda: pad_graph(GRAPH, 8, 4), r"num_edges must be >= 14; got 4"),
+    ],
+)
+def test_bad_settings_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        (RUNS[:, :1], r"with t >= 2; got \(3, 1, 5, 1\)"),
+        (RUNS[:, :, :4], r"trajectories must be \[m, t, 5, d\]"),
+        (np.where(np.arange(12)[:, None, None] == 7, np.nan, RUNS), r"finite; got \[\[0, 7\], \[1, 7\], \[2, 7\]\]"),
+    ],
+)
+def test_bad_trajectories_are_refused(runs, message):
+    with pytest.raises(ValueError, match=message):
+        g.fit_simulator(
+            jax.random.key(0), simulator_of(), GRAPH, runs, trainer=g.MeshTrainer(optax.sgd(1.0)), num_steps=1
+        )
+
+
+def test_noise_that_hides_the_target_and_units_that_differ_are_warned_of(monkeypatch):
+    from laureate.graphs import mesh_training
+
+    monkeypatch.setattr(mesh_training, "_fit", lambda *given: given)
+    fit = lambda runs, noise: g.fit_simulator(  # noqa: E731
+        jax.random.key(0), simulator_of(), GRAPH, runs, trainer=g.MeshTrainer(optax.sgd(1.0), noise), num_steps=1
+    )
+    with pytest.warns(UserWarning, match=r"noise of 5 is larger than the deviation"):
+        fit(RUNS, g.TrainingNoise(5.0))
+    with pytest.warns(UserWarning, match="Are the units the same"):
+        fit(np.concatenate([RUNS, 1e8 * RUNS], -1), g.TrainingNoise())
+
+
+def test_a_mesh_file_is_read(tmp_path):
+    meshio = pytest.importorskip("meshio")
+    flat = np.concatenate([POSITIONS, np.zeros((5, 1))], 1)
+    extra = np.concatenate([flat, [[9.0, 9, 0]]])  # a node that no cell uses
+    meshio.write_points_cells(tmp_path / "mesh.vtk", extra, [("line", CELLS[:, :2]), ("triangle", CELLS)])
+    positions, cells = g.read_mesh(tmp_path / "mesh.vtk")
+    np.testing.assert_allclose(positions, POSITIONS)
+    np.testing.assert_array_equal(cells, CELLS)
+    meshio.write_points_cells(tmp_path / "lines.vtk", flat, [("line", CELLS[:, :2])])
+    with pytest.raises(ValueError, match=r"triangles or tetrahedra; got \['line'\]"):
+        g.read_mesh(tmp_path / "lines.vtk")
+
+
+def test_without_meshio_one_is_told_what_to_install(monkeypatch, tmp_path):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "meshio", None)
+    with pytest.raises(ImportError, match=r"pip install 'laureate\[meshes\]'"):
+        g.read_mesh(tmp_path / "mesh.vtk")
