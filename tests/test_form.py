@@ -27,6 +27,7 @@ AREAS = (
     "compression",
     "robustness",
     "training",
+    "grounding",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

@@ -54,7 +54,7 @@ def overlaps(
     valid: Bool[Array, "n h w"] | None = None,
     thresholds: tuple[float, ...] = THRESHOLDS,
 ) -> tuple[Array, Array]:
-    """Pixels in both masks and in either, [n, thresholds]; a pixel is found where its probability is above the threshold.
+    """Pixels in both masks and in either, [n, thresholds]; found is a pixel whose probability is above the threshold.
 
     valid: False for padding, which counts nowhere. For use inside jit.
 
@@ -101,6 +101,8 @@ def choose_threshold(counts: MaskCounts, split: str, thresholds: tuple[float, ..
     """
     remedy = "Choose on validation examples, and report those of the test at that threshold."
     require("choose_threshold", "split", "another than the one reported", split, lambda s: "test" not in s, remedy)
-    require("choose_threshold", "thresholds", f"{len(counts.unions)}", thresholds, lambda t: len(t) == len(counts.unions))
+    require(
+        "choose_threshold", "thresholds", f"{len(counts.unions)}", thresholds, lambda t: len(t) == len(counts.unions)
+    )
     place = int(np.argmax(np.asarray(counts.cumulative_iou())))
     return place, thresholds[place]

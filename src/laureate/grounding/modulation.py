@@ -1,4 +1,4 @@
-"""How a phrase changes a feature map: filters made of it, feature-wise scales and shifts, or concatenation; one call."""
+"""How a phrase changes a feature map: filters made of it, scales and shifts, or concatenation; one call."""
 
 import abc
 import math
@@ -24,9 +24,7 @@ class AbstractModulation(eqx.Module):
     """
 
     @abc.abstractmethod
-    def __call__(
-        self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None
-    ) -> Features:
+    def __call__(self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None) -> Features:
         """The modulated features; ``key`` for dropout while training, None without."""
 
     @property
@@ -46,10 +44,8 @@ def normalise_kernels(kernels: Float[Array, "*b i o"], epsilon: float = 1e-12) -
     return kernels * jax.lax.rsqrt(jnp.maximum(squares, epsilon**2))
 
 
-def filter_each(
-    features: Float[Array, "b h w i"], kernels: Float[Array, "b s s i o"]
-) -> Float[Array, "b h w o"]:
-    """Convolve every map with its own kernel: Y[b, h, w] = Σ_{u, v} x[b, h + u − c, w + v − c] K[b, u, v], zeros outside.
+def filter_each(features: Float[Array, "b h w i"], kernels: Float[Array, "b s s i o"]) -> Float[Array, "b h w o"]:
+    """Convolve every map with its own kernel: Y[b, h, w] = Σ_{u, v} x[b, h + u − c, w + v − c] K[b, u, v], 0 outside.
 
     As products of patches and kernels, one an example: grouped convolutions, which say the same, are slow on CPUs.
 
@@ -125,9 +121,7 @@ class LanguageFilter(AbstractModulation):
         raw = _dropped(text, self.dropout, key) @ self.weight + self.bias
         return normalise_kernels(raw.reshape(-1, *(self.kernel_size,) * 2, *(self.channels,) * 2))
 
-    def __call__(
-        self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None
-    ) -> Features:
+    def __call__(self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None) -> Features:
         """f(F) for every example; ``key`` for dropout while training."""
         _check_call("LanguageFilter", features, text, self.channels, self.weight.shape[0])
         return filter_each(features, self.kernels(text, key=key))
@@ -169,9 +163,7 @@ class FiLM(AbstractModulation):
         self.layers = _perceptron("FiLM", key, text_size, 2 * channels, hidden, room)
         self.dropout, self.channels = dropout, channels
 
-    def __call__(
-        self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None
-    ) -> Features:
+    def __call__(self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None) -> Features:
         """Scaled and shifted features; ``key`` for dropout while training."""
         _check_call("FiLM", features, text, self.channels, self.layers[0][0].shape[0])
         gamma, beta = jnp.split(_apply(self.layers, _dropped(text, self.dropout, key)), 2, axis=-1)
@@ -212,9 +204,7 @@ class Concatenation(AbstractModulation):
         self.layers = _perceptron("Concatenation", text_key, text_size, channels, hidden, room)
         self.dropout, self.channels = dropout, channels
 
-    def __call__(
-        self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None
-    ) -> Features:
+    def __call__(self, features: Features, text: Float[Array, "b d"], *, key: Key[Array, ""] | None = None) -> Features:
         """Features and phrase, mixed; ``key`` for dropout while training."""
         _check_call("Concatenation", features, text, self.channels, self.layers[0][0].shape[0])
         return features @ self.mix + _apply(self.layers, _dropped(text, self.dropout, key))[:, None, None]

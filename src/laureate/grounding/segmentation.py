@@ -75,7 +75,9 @@ class Segmenter(eqx.Module):
         dropout: float | Array = 0.1,
     ):
         rule = f"one of {', '.join(KINDS)}, or a function"
-        require("Segmenter", "modulation", rule, modulation, lambda m: m in KINDS if isinstance(m, str) else callable(m))
+        require(
+            "Segmenter", "modulation", rule, modulation, lambda m: m in KINDS if isinstance(m, str) else callable(m)
+        )
         make = modulation
         if isinstance(modulation, str):
             make = functools.partial(KINDS[modulation], kernel_size=filter_size, dropout=dropout)
@@ -118,8 +120,7 @@ class Segmenter(eqx.Module):
         features = jax.nn.relu(halve(images, self.stem.kernel) + self.stem_shift)
         maps = self.unet.maps(add_locations(features), self.encoder(words, lengths), key=key)
         logits = [
-            rising @ head + shift
-            for rising, head, shift in zip(maps.rising, self.heads, self.head_shifts, strict=True)
+            rising @ head + shift for rising, head, shift in zip(maps.rising, self.heads, self.head_shifts, strict=True)
         ]
         size = images.shape[1], images.shape[2]
         return [*logits, double(maps.rising[-1], self.last.kernel, size)[..., 0] + self.last_shift]
@@ -156,7 +157,9 @@ def multiscale_loss(
     rule = f"as large as the finest logits, {list(logits[-1].shape)}"
     require("multiscale_loss", "masks", rule, masks.shape, lambda shape: shape == logits[-1].shape, remedy)
     if valid is not None:
-        require("multiscale_loss", "valid", f"of the masks' shape {masks.shape}", valid.shape, lambda s: s == masks.shape)
+        require(
+            "multiscale_loss", "valid", f"of the masks' shape {masks.shape}", valid.shape, lambda s: s == masks.shape
+        )
     total = jnp.zeros(())
     for values in logits:
         size = values.shape[1], values.shape[2]

@@ -101,7 +101,9 @@ class PhraseEncoder(eqx.Module):
         known = not isinstance(embedding, int)
         if known:
             rule = f"a size or vectors [{num_words}, e]"
-            require("PhraseEncoder", "embedding", rule, np.shape(embedding), lambda s: len(s) == 2 and s[0] == num_words)
+            require(
+                "PhraseEncoder", "embedding", rule, np.shape(embedding), lambda s: len(s) == 2 and s[0] == num_words
+            )
         else:
             require("PhraseEncoder", "embedding", ">= 1", embedding, lambda e: e >= 1)
         size = embedding.shape[1] if known else embedding

@@ -99,13 +99,17 @@ def _check_image(owner: str, image: np.ndarray, channels: int) -> None:
 
 
 def _check_mask(owner: str, mask: np.ndarray, size: tuple[int, ...], allow_empty: bool) -> tuple[int, int]:
-    remedy = "Is it (width, height)? Transpose it." if mask.shape == size[::-1] != size else "It is given pixel by pixel."
+    remedy = (
+        "Is it (width, height)? Transpose it." if mask.shape == size[::-1] != size else "It is given pixel by pixel."
+    )
     require(owner, "masks", f"{size}, as large as the image", mask.shape, lambda s: s == size, remedy)
     values = np.unique(mask)[:5].tolist()
     rule = "of 0 and 1 alone"
     require(owner, "masks", rule, values, lambda v: set(v) <= {0, 1}, "Threshold a soft mask, or divide bytes by 255.")
     remedy = "Say allow_empty=True where a phrase may speak of nothing."
-    require(owner, "masks", "not empty", f"{int((mask != 0).sum())} pixels", lambda _: allow_empty or mask.any(), remedy)
+    require(
+        owner, "masks", "not empty", f"{int((mask != 0).sum())} pixels", lambda _: allow_empty or mask.any(), remedy
+    )
     return int(size[0]), int(size[1])
 
 

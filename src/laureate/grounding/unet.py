@@ -42,8 +42,9 @@ class LanguageUNet(eqx.Module):
         G_j = ReLU(norm(↑[G_{j+1} ; f′_j(F_j, r_j)])),  no G_{m+1},     j = m … 1     (top-down)
 
     (Kesen et al., ICLR 2021 submission, section 3). With language on the way down alone, F₁ … F_{m−1} would carry it
-    past the bottom: as the authors do, a second, purely visual branch then gives these skips, V_i = ReLU(norm(↓V_{i−1})),
-    and F_m is the only map that knows the phrase. Normalisation is within an image (`GroupNorm`), not over the batch.
+    past the bottom: as the authors do, a second, purely visual branch then gives these skips,
+    V_i = ReLU(norm(↓V_{i−1})), and F_m is the only map that knows the phrase. Normalisation is within an image
+    (`GroupNorm`), not over the batch.
 
     key: of the initial weights. channels: of F₀. text_size: numbers of r, a multiple of depth.
     depth: m; height and width must be at least 2^m. width: channels of every level.
@@ -87,7 +88,9 @@ class LanguageUNet(eqx.Module):
         require(owner, "kernel_size", "odd and >= 1", kernel_size, lambda k: k >= 1 and k % 2 == 1)
         require(owner, "conditioning", f"one of {', '.join(WAYS)}", conditioning, lambda c: c in WAYS)
         remedy = "Each level reads a part of its own; choose a multiple of depth."
-        require(owner, "text_size", f"a multiple of depth {depth}", text_size, lambda t: t > 0 and t % depth == 0, remedy)
+        require(
+            owner, "text_size", f"a multiple of depth {depth}", text_size, lambda t: t > 0 and t % depth == 0, remedy
+        )
         weights_key, filters_key = jax.random.split(key)
         before = (channels, *(width,) * (depth - 1))  # channels of F_0 … F_{m−1}
         squares = (kernel_size, kernel_size)

@@ -10,6 +10,7 @@ from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._gradients import check_gradient_estimator
+from laureate.testing._grounding import check_modulation
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
@@ -29,6 +30,7 @@ __all__ = [
     "check_decentralized_optimiser",
     "check_gradient_estimator",
     "check_knockoff_sampler",
+    "check_modulation",
     "check_pde_solver",
     "check_quantizer",
     "check_recovery_solver",
