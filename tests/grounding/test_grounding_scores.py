@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 
 
 def test_loss_of_equal_logits_in_closed_form():
-    """All logits 1: each scale has its share of H_s/H times q log(1 + e⁻¹) + (1 − q) log(1 + e), q the share of ones."""
+    """All logits 1: each scale counts H_s/H times q log(1 + e⁻¹) + (1 − q) log(1 + e), q the share of ones."""
     masks = np.zeros((2, 8, 8), bool)
     masks[0, :, :4] = True  # a quarter of all pixels, at every scale
     logits = [jnp.ones((2, side, side)) for side in (2, 4, 8)]
@@ -22,7 +22,8 @@ def test_loss_of_equal_logits_in_closed_form():
 def test_the_sign_of_the_loss():
     masks = np.array([[[True, False]]])
     right, wrong = (float(g.multiscale_loss([jnp.array([[[z, -z]]])], masks)) for z in (5.0, -5.0))
-    assert right < 0.01 and wrong > 4
+    assert right < 0.01
+    assert wrong > 4
 
 
 def test_padding_changes_nothing():
@@ -77,7 +78,8 @@ def test_nothing_at_all_has_a_cumulative_iou_of_one():
 
 def test_large_objects_decide_the_cumulative_iou():
     counts = g.count_masks([[90], [0]], [[100], [10]])
-    assert counts.cumulative_iou()[0] == pytest.approx(90 / 110) and counts.mean_iou()[0] == pytest.approx(0.45)
+    assert counts.cumulative_iou()[0] == pytest.approx(90 / 110)
+    assert counts.mean_iou()[0] == pytest.approx(0.45)
 
 
 def test_the_encoder_reads_the_order_and_stops_at_the_end():
@@ -86,7 +88,8 @@ def test_the_encoder_reads_the_order_and_stops_at_the_end():
     read = jax.jit(encoder.__call__)
     found = np.asarray(read(words, np.array([2, 2, 2, 3])))
     np.testing.assert_array_equal(found[0], found[2])  # what is behind the end counts nothing
-    assert not np.allclose(found[0], found[1]) and not np.allclose(found[0], found[3])
+    assert not np.allclose(found[0], found[1])
+    assert not np.allclose(found[0], found[3])
     # One word by hand.
     x = np.asarray(encoder.embeddings)[2]
     i, _, o, new = np.split(x @ np.asarray(encoder.weight)[: len(x)] + np.asarray(encoder.bias), 4)
@@ -103,6 +106,7 @@ def test_own_vectors_of_words():
 def test_vocabulary():
     vocabulary = g.Vocabulary.of(["The red square.", "the blue one"], longest=4)
     words, lengths = vocabulary.encode(["the Red, one"])
-    assert [vocabulary.words[number] for number in words[0]] == ["the", "red", "one", "<pad>"] and lengths == [3]
+    assert [vocabulary.words[number] for number in words[0]] == ["the", "red", "one", "<pad>"]
+    assert lengths == [3]
     with pytest.warns(UserWarning, match="2 words are not known and become <unk>: cat, green"):
         assert vocabulary.encode(["the green cat"]).words.tolist() == [[6, 1, 1, 0]]

@@ -33,21 +33,26 @@ def slopes(network):
 
 def test_bottom_up_alone_has_skips_that_know_nothing_of_the_phrase():
     skips, rising = slopes(unet("bottom-up"))
-    assert skips[:-1] == [0.0, 0.0] and skips[-1] > 0 and min(rising) > 0
+    assert skips[:-1] == [0.0, 0.0]
+    assert skips[-1] > 0
+    assert min(rising) > 0
 
 
 @pytest.mark.slow
 def test_top_down_alone_has_skips_that_know_nothing_of_the_phrase():
     skips, rising = slopes(unet("top-down"))
-    assert skips == [0.0] * 3 and min(rising) > 0
+    assert skips == [0.0] * 3
+    assert min(rising) > 0
 
 
 @pytest.mark.slow
 def test_without_language_nothing_knows_and_with_both_everything_does():
     skips, rising = slopes(unet("none"))
-    assert not any(skips) and not any(rising)
+    assert not any(skips)
+    assert not any(rising)
     skips, rising = slopes(unet("both"))
-    assert min(skips) > 0 and min(rising) > 0
+    assert min(skips) > 0
+    assert min(rising) > 0
 
 
 def test_each_level_reads_its_own_part_of_the_phrase():
@@ -138,5 +143,7 @@ def test_the_segmenter_learns_what_the_phrase_says():
     network, info = g.fit(jax.random.key(1), network, examples, 120, batch=8, learning_rate=0.03)
     probabilities = g.predict(network, examples.images, words.encode(phrases))
     counts = g.count_masks(*g.overlaps(probabilities, masks))
-    assert float(info.losses[-1]) < 0.3 * float(info.losses[0]) and info.cost == 960 and int(info.status) == 0
+    assert float(info.losses[-1]) < 0.3 * float(info.losses[0])
+    assert info.cost == 960
+    assert int(info.status) == 0
     assert counts.mean_iou()[9] > 0.9

@@ -207,7 +207,7 @@ def render(objects: Objects, size: int) -> tuple[np.ndarray, np.ndarray]:
         "triangle": (np.abs(y) <= radius) & (np.abs(x) <= (y + radius) / 2),
     }
     chosen = objects.shape[..., None, None]
-    each = np.select([chosen == number for number in range(len(SHAPES))], [forms[name] for name in SHAPES])
+    each = np.select([chosen == number for number in range(len(SHAPES))], [forms[name] for name in SHAPES], False)
     tint = np.array(list(COLOURS.values()))[objects.colour] * objects.brightness[..., None]
     return np.einsum("nkhw,nkc->nhwc", each, tint), each
 
