@@ -158,6 +158,7 @@ def test_rate_and_threshold_are_chosen_on_validation(monkeypatch, planted):
         "precision_50": 2 / 3,
     }
     assert {name: float(found[name]) for name in wanted} == pytest.approx(wanted, abs=1e-6)
+    np.testing.assert_allclose(found["precision"], [2 / 3, 2 / 3, 0, 0, 0], atol=1e-6)
 
 
 def test_novel_and_seen_pairs_by_hand(monkeypatch, planted):

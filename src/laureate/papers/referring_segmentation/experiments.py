@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
 __all__ = ["DESK", "GUARDS", "PILOTS", "PROBLEM", "SETTING", "SMOKE", "TINY", "TRIALS", "TRIVIAL", "WHERE", "make_arm"]
 
@@ -214,6 +214,15 @@ WHERE = Experiment(
             unit=UNIT,
             role="extension",
             source="a reviewer's question: which words matter where?",
+        ),
+    ),
+    curves=(
+        Curve(
+            "precision",
+            "level",
+            "How many objects are found, by how good a mask must be",
+            "IoU from which an object counts as found",
+            "share of scenes",
         ),
     ),
     guards=GUARDS,

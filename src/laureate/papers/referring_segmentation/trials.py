@@ -204,7 +204,8 @@ def segmented(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
         **{f"iou_{kind}": value for kind, value in mean.items()},
         **told,
     }
-    return {name: jnp.asarray(float(value)) for name, value in metrics.items()}
+    found_at = {"precision": jnp.asarray(counts.precision()[0]), "level": jnp.asarray(g.LEVELS)}
+    return {name: jnp.asarray(float(value)) for name, value in metrics.items()} | found_at
 
 
 def composed(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
