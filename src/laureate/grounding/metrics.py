@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -67,12 +68,11 @@ def overlaps(
     inside = jnp.ones(masks.shape, bool) if valid is None else jnp.asarray(valid, bool)
     target = jnp.asarray(masks, bool) & inside
 
-    def at(threshold: float) -> tuple[Array, Array]:
+    def at(threshold: Array) -> tuple[Array, Array]:
         found = (jnp.asarray(probabilities) > threshold) & inside
         return jnp.sum(found & target, axis=(1, 2)), jnp.sum(found | target, axis=(1, 2))
 
-    counted = [at(threshold) for threshold in thresholds]
-    return jnp.stack([both for both, _ in counted], axis=1), jnp.stack([either for _, either in counted], axis=1)
+    return jax.vmap(at, out_axes=1)(jnp.asarray(thresholds, probabilities.dtype))
 
 
 def count_masks(intersections: Any, unions: Any) -> MaskCounts:

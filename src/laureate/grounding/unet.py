@@ -133,7 +133,6 @@ class LanguageUNet(eqx.Module):
     ) -> UNetMaps:
         """All maps on the way, to look at."""
         least = 2**self.depth
-        size = features.shape[1:3]
         rule = f"[batch, height, width, channels] of at least {least} × {least} positions for depth {self.depth}"
         require("LanguageUNet", "features", rule, features.shape, lambda s: len(s) == 4 and min(s[1:3]) >= least)
         rule = f"[{len(features)}, {self.text_size}], a row an example"
@@ -146,8 +145,9 @@ class LanguageUNet(eqx.Module):
                 return values
             return filters[level](values, parts[level], key=None if keys is None else keys[way, level])
 
-        skips, sizes, values, seen = [], [size], features, features
+        skips, sizes, values, seen = [], [], features, features
         for level in range(self.depth):
+            sizes.append((values.shape[1], values.shape[2]))
             both = jnp.concatenate([values, told(self.down_filters, 0, level, values)], axis=-1)
             values = jax.nn.relu(self.down_norms[level](halve(both, self.down[level].kernel)))
             if self.visual and level < self.depth - 1:
@@ -155,7 +155,6 @@ class LanguageUNet(eqx.Module):
                 skips.append(seen)
             else:
                 skips.append(values)
-            sizes.append(values.shape[1:3])
         rising: list[Array] = []
         for level in reversed(range(self.depth)):
             skip = told(self.up_filters, 1, level, skips[level])

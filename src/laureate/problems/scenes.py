@@ -116,8 +116,8 @@ class Scenes:
         matches = np.stack([match for _, match in said])
         images, each = render(objects, self.size)
         images = np.clip(images + self.noise * generator.standard_normal(images.shape), 0, 1).astype(np.float32)
-        masks = (each & matches[:, :, None, None]).any(1)
-        return Drawn(images, masks, [phrase for phrase, _ in said], np.array(places)[numbers], objects)
+        masks = np.any(each & matches[:, :, None, None], axis=1)
+        return Drawn(images, np.asarray(masks), [phrase for phrase, _ in said], np.array(places)[numbers], objects)
 
     def _objects(self, generator: np.random.Generator, num: int) -> Objects:
         count, cell = self.grid**2, self.size / self.grid

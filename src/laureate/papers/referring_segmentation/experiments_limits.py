@@ -1,5 +1,7 @@
 """Referring segmentation: pairs of words that were never seen together, and a narrow network among many objects."""
 
+from typing import Any
+
 from laureate.lab.claim import Claim, Experiment, Guard, Scale
 from laureate.papers.referring_segmentation.experiments import (
     DESK,
@@ -30,8 +32,8 @@ COMPOSED = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=HELD_OUT, **TINY),
-        "smoke": Scale(5, block=5, cost=7.0, problem=HELD_OUT, **SMOKE),
-        "desk": Scale(10, block=5, cost=85.0, problem=HELD_OUT, **DESK),
+        "smoke": Scale(5, block=5, cost=10.0, problem=HELD_OUT, **SMOKE),
+        "desk": Scale(10, block=5, cost=140.0, problem=HELD_OUT, **DESK),
     },
     claims=(
         Claim(
@@ -84,6 +86,7 @@ COMPOSED = Experiment(
 )
 
 CLUTTER = {"size": 24, "grid": 3}
+NARROWER: dict[str, Any] = {"width": 4, "batch": 16}
 NARROW = Experiment(
     "narrow",
     title="Does the way down matter more for a narrow network among many objects?",
@@ -97,8 +100,8 @@ NARROW = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem={"size": 18, "grid": 3}, **TINY),
-        "smoke": Scale(5, block=5, cost=6.0, problem=CLUTTER, **SMOKE | {"width": 4}),
-        "desk": Scale(10, block=5, cost=70.0, problem=CLUTTER, **DESK | {"width": 4}),
+        "smoke": Scale(5, block=5, cost=7.0, problem=CLUTTER, **SMOKE | NARROWER),
+        "desk": Scale(10, block=5, cost=100.0, problem=CLUTTER, **DESK | NARROWER),
     },
     claims=(
         Claim(
@@ -118,7 +121,8 @@ NARROW = Experiment(
     over="data sets",
     deviations=(
         SETTING,
-        "Nine objects on 24 × 24 pixels, 4 channels, two levels; the note that proposed this had four levels.",
+        "Nine objects on 24 × 24 pixels, 4 channels, two levels, batches of 16 scenes; the note that "
+        "proposed this had four levels.",
         PILOTS,
     ),
 )

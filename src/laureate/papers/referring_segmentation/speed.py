@@ -47,11 +47,12 @@ def our_side(work: Work) -> Side:
     layer = LanguageFilter(jax.random.key(0), work.channels, work.text_size, kernel_size=work.kernel)
     layer = eqx.tree_at(lambda one: (one.weight, one.bias), layer, (weight, bias))
 
-    def total(arguments):
-        layer, features, text = arguments
-        return jnp.sum(jnp.square(layer(features, text)))
+    def forward(given):
+        layer, features, text = given
+        return layer(features, text)
 
-    program = eqx.filter_jit(eqx.filter_grad(total) if work.gradient else lambda given: given[0](*given[1:]))
+    slope = eqx.filter_grad(lambda given: jnp.sum(jnp.square(forward(given))))
+    program = eqx.filter_jit(lambda given: slope(given) if work.gradient else forward(given))
     return Side(lambda: program((layer, features, text)))
 
 

@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
     train: g.Referred
     images: np.ndarray
     masks: np.ndarray
-    looks: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
+    looks: dict[str, tuple[np.ndarray, ...]]
     kinds: np.ndarray
     num_words: int
 
@@ -59,25 +59,22 @@ def _prepare(key: Array, problem: Any, scale: Settings) -> Prepared:
     longest = max(8, *(len(phrase.split()) for phrase in phrases))
     vocabulary = g.Vocabulary(words, longest) if words else g.Vocabulary.of(phrases, longest)
     tokens = vocabulary.encode(phrases)
-    novel = hasattr(problem, "draw_novel") and bool(problem.novel)
-    if novel:
-        more = problem.draw_novel(novel_key, scale.test)
-        images, masks = np.concatenate([images, more.images]), np.concatenate([masks, more.masks])
-        extra = vocabulary.encode(more.phrases)
     valid = np.ones(masks[:first].shape, bool)
     train = g.Referred(images[:first], tokens.words[:first], tokens.lengths[:first], masks[:first], valid)
     test = np.arange(second, len(phrases))
     said, lengths = tokens.words[second:], tokens.lengths[second:]
     hidden = np.isin(said, [vocabulary.words.index(word) for word in COLOURS if word in vocabulary.words])
-    looks = {
+    looks: dict[str, tuple[np.ndarray, ...]] = {
         "validation": (np.arange(first, second), tokens.words[first:second], tokens.lengths[first:second]),
         "test": (test, said, lengths),
         # What is said of another image, half of the test away.
         "shuffled": (test, np.roll(said, len(test) // 2, axis=0), np.roll(lengths, len(test) // 2)),
         "without colours": (test, np.where(hidden, 1, said), lengths),
     }
-    if novel:
-        looks["novel"] = (len(phrases) + np.arange(len(extra.words)), *extra)
+    if getattr(problem, "novel", None):  # pairs that are held out
+        more = problem.draw_novel(novel_key, scale.test)
+        images, masks = np.concatenate([images, more.images]), np.concatenate([masks, more.masks])
+        looks["novel"] = (len(phrases) + np.arange(scale.test), *vocabulary.encode(more.phrases))
     looks = {look: (rows - first, *what) for look, (rows, *what) in looks.items()}
     return Prepared(train, images[first:], masks[first:], looks, np.asarray(kinds)[second:], len(vocabulary))
 
