@@ -32,8 +32,8 @@ COMPOSED = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=HELD_OUT, **TINY),
-        "smoke": Scale(5, block=5, cost=10.0, problem=HELD_OUT, **SMOKE),
-        "desk": Scale(10, block=5, cost=140.0, problem=HELD_OUT, **DESK),
+        "smoke": Scale(10, block=5, cost=6.0, problem=HELD_OUT, **SMOKE),
+        "desk": Scale(10, block=5, cost=110.0, problem=HELD_OUT, **DESK),
     },
     claims=(
         Claim(
@@ -75,6 +75,7 @@ COMPOSED = Experiment(
     ),
     # Who has learned nothing has no gap either.
     guards=(*GUARDS, Guard("effective", "seen_iou", low=0.3, arms=("both",), claims=("compositional",))),
+    over_seeds="loop",
     over="data sets",
     deviations=(
         SETTING,
@@ -100,8 +101,8 @@ NARROW = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem={"size": 18, "grid": 3}, **TINY),
-        "smoke": Scale(5, block=5, cost=7.0, problem=CLUTTER, **SMOKE | NARROWER),
-        "desk": Scale(10, block=5, cost=100.0, problem=CLUTTER, **DESK | NARROWER),
+        "smoke": Scale(10, block=5, cost=5.0, problem=CLUTTER, **SMOKE | NARROWER),
+        "desk": Scale(10, block=5, cost=75.0, problem=CLUTTER, **DESK | NARROWER),
     },
     claims=(
         Claim(
@@ -118,6 +119,7 @@ NARROW = Experiment(
         ),
     ),
     guards=GUARDS,
+    over_seeds="loop",
     over="data sets",
     deviations=(
         SETTING,
