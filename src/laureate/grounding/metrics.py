@@ -65,14 +65,15 @@ def overlaps(
     ([[1, 1]], [[2, 1]])
     """
     require("overlaps", "masks", f"of shape {probabilities.shape}", masks.shape, lambda s: s == probabilities.shape)
+    chance = jnp.asarray(probabilities)
     inside = jnp.ones(masks.shape, bool) if valid is None else jnp.asarray(valid, bool)
     target = jnp.asarray(masks, bool) & inside
 
     def at(threshold: Array) -> tuple[Array, Array]:
-        found = (jnp.asarray(probabilities) > threshold) & inside
+        found = (chance > threshold) & inside
         return jnp.sum(found & target, axis=(1, 2)), jnp.sum(found | target, axis=(1, 2))
 
-    return jax.vmap(at, out_axes=1)(jnp.asarray(thresholds, probabilities.dtype))
+    return jax.vmap(at, out_axes=1)(jnp.asarray(thresholds, chance.dtype))
 
 
 def count_masks(intersections: Any, unions: Any) -> MaskCounts:
