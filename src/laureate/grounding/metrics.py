@@ -50,9 +50,9 @@ class MaskCounts(NamedTuple):
 
 
 def overlaps(
-    probabilities: Float[Array, "n h w"],
-    masks: Bool[Array, "n h w"],
-    valid: Bool[Array, "n h w"] | None = None,
+    probabilities: Float[Array | np.ndarray, "n h w"],
+    masks: Bool[Array | np.ndarray, "n h w"],
+    valid: Bool[Array | np.ndarray, "n h w"] | None = None,
     thresholds: tuple[float, ...] = THRESHOLDS,
 ) -> tuple[Array, Array]:
     """Pixels in both masks and in either, [n, thresholds]; found is a pixel whose probability is above the threshold.
