@@ -100,9 +100,20 @@ def test_pairs_that_are_held_out_are_in_no_scene_but_the_novel_ones():
     assert not {"red square", "green cross"} & {" ".join(p.split()[-2:]) for p in drawn.phrases}
     assert set(novel.phrases) == {"the red square", "the green cross"}
     assert novel.masks.any((1, 2)).all()
+    assert np.isin(pairs(novel), [0, 4]).sum(1).max() == 1
+    # The control: the same scenes, but for one object, of a pair that is drawn, with the same colours and shapes.
+    familiar = scenes.draw_familiar(KEY, 100)
+    assert set(familiar.phrases) == {"the red cross", "the green square"}
+    assert (np.isin(pairs(familiar), [1, 3]).sum(1) == 1).all()
+    other = pairs(familiar) != pairs(novel)
+    assert (other.sum(1) == 1).all()
+    np.testing.assert_array_equal(pairs(familiar)[other], np.where(pairs(novel)[other] == 0, 1, 3))
+    for field in ("radius", "centre", "brightness"):
+        np.testing.assert_array_equal(getattr(familiar.objects, field), getattr(novel.objects, field))
+    assert np.isin([1, 3], pairs(drawn)).all()
     # Every word of them is known.
     assert {"red", "green", "square", "cross"} <= set(" ".join(drawn.phrases).split())
-    with pytest.raises(ValueError, match="held_out must be >= 1 to draw novel scenes"):
+    with pytest.raises(ValueError, match="held_out must be >= 2 to draw novel scenes"):
         Scenes().draw_novel(KEY, 1)
 
 
@@ -123,7 +134,7 @@ def test_the_same_key_gives_the_same_scenes_and_images_are_in_range():
         (lambda: Scenes(size=17), "Scenes.size must be a multiple of grid 2"),
         (lambda: Scenes(size=8), "cells of at least 6 pixels"),
         (lambda: Scenes(kinds="colour"), "Scenes.kinds must be among attribute"),
-        (lambda: Scenes(held_out=5), "Scenes.held_out must be in 0 to 4"),
+        (lambda: Scenes(held_out=4), "Scenes.held_out must be 0, 2 or 3"),
         (lambda: Scenes(noise=-1), "Scenes.noise must be >= 0"),
         (lambda: Scenes().draw(KEY, 0), "Scenes.num must be >= 1"),
         (lambda: Pool(np.ones((1, 2, 2)), np.ones((1, 2, 2)), ["x"]), r"Pool.images must be \[n, height, width, 3\]"),

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from laureate._core import require
+from laureate.layers import convolve
 
 __all__ = ["AbstractModulation", "Concatenation", "FiLM", "LanguageFilter", "filter_each", "normalise_kernels"]
 
@@ -40,14 +41,18 @@ def normalise_kernels(kernels: Float[Array, "*b i o"], epsilon: float = 1e-12) -
     >>> normalise_kernels(jnp.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    squares = jnp.sum(kernels**2, axis=-1, keepdims=True)
-    return kernels * jax.lax.rsqrt(jnp.maximum(squares, epsilon**2))
+    wide = kernels.astype(jnp.promote_types(kernels.dtype, jnp.float32))  # half precision has no ε²
+    squares = jnp.sum(wide**2, axis=-1, keepdims=True)
+    return (wide * jax.lax.rsqrt(jnp.maximum(squares, epsilon**2))).astype(kernels.dtype)
 
 
 def filter_each(features: Float[Array, "b h w i"], kernels: Float[Array, "b s s i o"]) -> Float[Array, "b h w o"]:
     """Convolve every map with its own kernel: Y[b, h, w] = Σ_{u, v} x[b, h + u − c, w + v − c] K[b, u, v], 0 outside.
 
-    As products of patches and kernels, one an example: grouped convolutions, which say the same, are slow on CPUs.
+    One example after the other: a grouped convolution, which says the same, is slow in XLA on CPUs, and its gradient
+    a hundred times slower. 32 maps of 16 × 16 × 32 and kernels of 3 × 3, forward and with the gradient, milliseconds
+    of one thread: so 3.0 and 9.3; patches and one product an example 4.6 and 12; nine products of moved maps 4.0 and
+    11; PyTorch's grouped convolution 2.6 and 9.3. Gradients are by reverse mode only where s > 1.
 
     >>> import jax.numpy as jnp
     >>> maps = jnp.ones((2, 3, 3, 1))
@@ -62,12 +67,10 @@ def filter_each(features: Float[Array, "b h w i"], kernels: Float[Array, "b s s 
             f"filter_each: kernels must be [{batch}, s, s, {inputs}, outputs] with s odd, for features "
             f"{list(features.shape)}; got {list(kernels.shape)}."
         )
-    margin = side // 2
-    padded = jnp.pad(features, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
-    moved = [padded[:, u : u + height, v : v + width] for u in range(side) for v in range(side)]
-    patches = jnp.concatenate(moved, axis=-1) if side > 1 else features
-    rows = patches.reshape(batch, height * width, side * side * inputs)
-    return (rows @ kernels.reshape(batch, side * side * inputs, outputs)).reshape(batch, height, width, outputs)
+    if side == 1:
+        rows = features.reshape(batch, height * width, inputs)
+        return (rows @ kernels.reshape(batch, inputs, outputs)).reshape(batch, height, width, outputs)
+    return jax.lax.map(lambda pair: convolve(pair[0][None], pair[1])[0], (features, kernels))
 
 
 class LanguageFilter(AbstractModulation):

@@ -61,7 +61,7 @@ class Scenes:
 
     size: pixels a side, a multiple of grid. grid: cells a side; grid² objects.
     kinds: names from the grammar, by spaces.
-    held_out: so many pairs of colour and shape are in no scene, but for those of ``draw_novel``; at most 4.
+    held_out: so many pairs of colour and shape are in no scene, but for those of ``draw_novel``; 0, 2 or 3.
     noise: standard deviation, added to every channel before clipping to [0, 1].
 
     >>> import jax
@@ -83,30 +83,40 @@ class Scenes:
         require("Scenes", "size", rule, size, lambda s: s % grid == 0 and s // grid >= 6)
         self.kinds = tuple(kinds.split())
         require("Scenes", "kinds", f"among {', '.join(KINDS)}", kinds, lambda _: set(self.kinds) <= set(KINDS) != set())
-        require("Scenes", "held_out", "in 0 to 4", held_out, lambda h: 0 <= h <= 4)
+        require("Scenes", "held_out", "0, 2 or 3", held_out, lambda h: h in (0, 2, 3))
         require("Scenes", "noise", ">= 0", noise, lambda s: s >= 0)
         self.size, self.grid, self.noise = size, grid, noise
-        # Pairs by number, colour · 3 + shape: one of every colour at most, of all shapes.
-        self.novel = [colour * len(SHAPES) + colour % len(SHAPES) for colour in range(held_out)]
+        # Pairs by number, colour · 3 + shape: the first colours and shapes in order are held out; the same colours and
+        # the same shapes, paired otherwise, are those that ``draw_familiar`` names.
+        self.novel = [colour * len(SHAPES) + colour for colour in range(held_out)]
+        self.familiar = [colour * len(SHAPES) + (colour + 1) % held_out for colour in range(held_out)]
         self.words = tuple(sorted(WORDS))
 
     def draw(self, key: Key[Array, ""], num: int) -> Drawn:
         """So many scenes without pairs that are held out, with a phrase each; the kinds take turns."""
-        return self._draw(key, num, self.kinds, novel=False)
+        return self._draw(key, num, self.kinds)
 
     def draw_novel(self, key: Key[Array, ""], num: int) -> Drawn:
         """Scenes in which one object is of a pair that is held out, and the phrase names it by colour and shape."""
-        require("Scenes", "held_out", ">= 1 to draw novel scenes", len(self.novel), lambda n: n >= 1)
-        return self._draw(key, num, ("attribute",), novel=True)
+        return self._draw(key, num, ("attribute",), self.novel)
 
-    def _draw(self, key: Key[Array, ""], num: int, kinds: tuple[str, ...], novel: bool) -> Drawn:
+    def draw_familiar(self, key: Key[Array, ""], num: int) -> Drawn:
+        """The scenes of ``draw_novel`` with the same key, but for that object: its pair is one that ``draw`` draws.
+
+        The pairs have the same colours and shapes as those held out, as often: what differs is that they were seen.
+        """
+        return self._draw(key, num, ("attribute",), self.familiar)
+
+    def _draw(self, key: Key[Array, ""], num: int, kinds: tuple[str, ...], pairs: list[int] | None = None) -> Drawn:
         require("Scenes", "num", ">= 1", num, lambda n: n >= 1)
         generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        objects = self._objects(generator, num)
+        # Where an object is named by its pair, no other object has a pair that may be named.
+        objects = self._objects(generator, num, self.novel if pairs is None else [*self.novel, *self.familiar])
         named = generator.integers(objects.colour.shape[1], size=num)
-        if novel:
-            pairs = generator.choice(self.novel, size=num)
-            objects.colour[np.arange(num), named], objects.shape[np.arange(num), named] = np.divmod(pairs, len(SHAPES))
+        if pairs is not None:
+            require("Scenes", "held_out", ">= 2 to draw novel scenes", len(pairs), lambda n: n >= 2)
+            drawn = np.array(pairs)[generator.integers(len(pairs), size=num)]
+            objects.colour[np.arange(num), named], objects.shape[np.arange(num), named] = np.divmod(drawn, len(SHAPES))
         numbers = np.arange(num) % len(kinds)
         places = [KINDS.index(kind) for kind in kinds]
         said = [
@@ -119,9 +129,9 @@ class Scenes:
         masks = np.any(each & matches[:, :, None, None], axis=1)
         return Drawn(images, np.asarray(masks), [phrase for phrase, _ in said], np.array(places)[numbers], objects)
 
-    def _objects(self, generator: np.random.Generator, num: int) -> Objects:
+    def _objects(self, generator: np.random.Generator, num: int, without: list[int]) -> Objects:
         count, cell = self.grid**2, self.size / self.grid
-        allowed = [p for p in range(len(COLOURS) * len(SHAPES)) if p not in self.novel]
+        allowed = [p for p in range(len(COLOURS) * len(SHAPES)) if p not in without]
         colour, shape = np.divmod(generator.choice(allowed, size=(num, count)), len(SHAPES))
         large = generator.random((num, count)) < 0.5
         low, high = (np.where(large, LARGE[end], SMALL[end]) for end in (0, 1))

@@ -12,6 +12,7 @@ from laureate.lab.claim import Settings
 from laureate.papers.referring_segmentation import speed, trials
 from laureate.papers.referring_segmentation.about import PAPER
 from laureate.papers.referring_segmentation.experiments import DESK, WHERE
+from laureate.papers.referring_segmentation.experiments_form import FORM
 from laureate.papers.referring_segmentation.experiments_limits import COMPOSED, NARROW
 from laureate.problems.scenes import COLOURS, KINDS, Drawn, Scenes
 
@@ -32,7 +33,7 @@ def test_the_ids_are_the_ones_promised():
 
 def test_arms_differ_in_what_their_names_say_alone():
     size = {}
-    for a in (*WHERE.arms[:8],):
+    for a in (*WHERE.arms[:5], *FORM.arms[1:4]):
         network = trials.make_network(KEY, a.settings, Settings(DESK), 26)
         size[a.name] = network.num_parameters
         assert network.unet.conditioning == {"none": "none", "bottom-up": "bottom-up"}.get(
@@ -50,11 +51,10 @@ def test_arms_differ_in_what_their_names_say_alone():
         assert abs(size[other] - size["both"]) < 0.01 * size["both"]
 
 
-def test_every_arm_has_the_same_grid_and_a_guard_watches_it():
+def test_every_experiment_has_trivial_arms_and_a_guard_of_its_threshold():
     for experiment in PAPER.experiments:
-        assert {guard.metric for guard in experiment.guards} >= {"chosen_rate", "threshold"}
+        assert "threshold" in {guard.metric for guard in experiment.guards}
         assert {"background", "foreground", "mean-mask"} <= {a.name for a in experiment.arms}
-        assert all(len(scale.settings["rates"]) >= 3 for name, scale in experiment.scales.items() if name != "tiny")
 
 
 def test_examples_are_split_once_and_looks_are_what_they_say():
@@ -81,10 +81,12 @@ def test_examples_are_split_once_and_looks_are_what_they_say():
 def test_novel_scenes_are_looked_at_where_pairs_are_held_out():
     problem = Scenes(held_out=2)
     found = trials.prepared(KEY, problem, TINY)
-    novel = problem.draw_novel(jax.random.split(KEY)[1], 24)
-    rows = found.looks["novel"][0]
-    np.testing.assert_array_equal(found.masks[rows], novel.masks)
-    np.testing.assert_array_equal(found.images[rows], novel.images)
+    draw = {"novel": problem.draw_novel, "familiar": problem.draw_familiar}
+    for look, drawn in ((look, draw[look](jax.random.split(KEY)[1], 24)) for look in draw):
+        rows, words, _ = found.looks[look]
+        np.testing.assert_array_equal(found.masks[rows], drawn.masks)
+        np.testing.assert_array_equal(found.images[rows], drawn.images)
+        np.testing.assert_array_equal(words, g.Vocabulary(problem.words, 8).encode(drawn.phrases).words)
 
 
 def test_who_has_fewer_examples_splits_them_in_the_same_shares():
@@ -117,33 +119,30 @@ def test_trivial_arms_by_hand():
     assert float(mean["threshold"]) == pytest.approx(g.THRESHOLDS[int(np.argmax(scores))])
 
 
-@pytest.fixture(scope="module")
-def planted():
-    """Overlaps of known size for every look; the second rate is best on validation, the third on the test."""
-    rates = (0.1, 0.2, 0.3)
+@pytest.fixture
+def planted(monkeypatch):
+    """Overlaps of known size for every look: the threshold of place 3 is best on validation, that of 7 on the test."""
+    found = trials.prepared(jax.random.split(KEY)[0], PROBLEM, TINY)
 
     def scored(key, rate, arm, shapes, num_words, train, images, masks, looks):
-        place = int(np.argmin(np.abs(np.array(rates) - float(rate))))
         overlaps = {}
         for name, (rows, *_) in looks.items():
-            good = {"validation": (3, 8, 5), "test": (4, 6, 9), "shuffled": (1, 2, 3), "novel": (2, 5, 9)}
-            both = np.full((len(rows), len(g.THRESHOLDS)), good.get(name, (2, 3, 4))[place])
-            both[:, 10:] = 0  # higher thresholds find nothing
+            good = {"validation": 8, "test": 6, "shuffled": 2, "novel": 5, "familiar": 6}
+            both = np.full((len(rows), len(g.THRESHOLDS)), 1)
+            both[:, 3] = good.get(name, 3)
+            both[:, 7] = {"validation": 7}.get(name, 9)
             if name == "test":
-                both[found.kinds == KINDS.index("place")] -= 2
+                both[found.kinds == KINDS.index("place"), 3] -= 2
             overlaps[name] = (both, np.full_like(both, 10))
         return overlaps, np.float32(0.5)
 
-    found = trials.prepared(jax.random.split(KEY)[0], PROBLEM, TINY)
-    return scored, Settings(dict(TINY), rates=rates)
-
-
-def test_rate_and_threshold_are_chosen_on_validation(monkeypatch, planted):
-    scored, scale = planted
     monkeypatch.setattr(trials, "_scored", scored)
-    found = trials.segmented(KEY, arm("both"), PROBLEM, scale)
-    assert float(found["chosen_rate"]) == pytest.approx(0.2)
-    assert float(found["threshold"]) == pytest.approx(0.05)
+
+
+def test_the_threshold_is_chosen_on_validation(planted):
+    found = trials.segmented(KEY, arm("both"), PROBLEM, TINY)
+    assert float(found["threshold"]) == pytest.approx(0.2)
+    assert float(found["loss"]) == 0.5
     wanted = {
         "iou_attribute": 0.6,
         "iou_place": 0.4,
@@ -161,10 +160,8 @@ def test_rate_and_threshold_are_chosen_on_validation(monkeypatch, planted):
     np.testing.assert_allclose(found["precision"], [2 / 3, 2 / 3, 0, 0, 0], atol=1e-6)
 
 
-def test_novel_and_seen_pairs_by_hand(monkeypatch, planted):
-    scored, scale = planted
-    monkeypatch.setattr(trials, "_scored", scored)
-    found = trials.composed(KEY, arm("both", COMPOSED), Scenes(held_out=2), scale)
+def test_novel_and_seen_pairs_by_hand(planted):
+    found = trials.composed(KEY, arm("both", COMPOSED), Scenes(held_out=2), TINY)
     wanted = {"seen_iou": 0.6, "novel_iou": 0.5, "novel_gap": 0.1}
     assert {name: float(found[name]) for name in wanted} == pytest.approx(wanted, abs=1e-6)
 
@@ -194,9 +191,9 @@ def test_a_network_is_trained_and_scored_as_the_library_does():
 def test_all_experiments_name_arms_whose_programs_are_the_same():
     """What is asked again of another experiment compiles nothing new: the same settings, sizes and shapes."""
     assert arm("both") == arm("both", COMPOSED) == arm("both", NARROW)
-    assert arm("film") == arm("film", COMPOSED)
-    for scale in ("smoke", "desk"):
-        assert WHERE.scales[scale].settings == COMPOSED.scales[scale].settings
+    assert arm("both") == arm("both", FORM)
+    assert arm("film", FORM) == arm("film", COMPOSED)
+    assert WHERE.scales["desk"].settings == FORM.scales["desk"].settings == COMPOSED.scales["desk"].settings
 
 
 def test_the_example_of_ones_own_phrases(monkeypatch):

@@ -2,6 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.referring_segmentation.experiments import WHERE
+from laureate.papers.referring_segmentation.experiments_form import FORM
 from laureate.papers.referring_segmentation.experiments_limits import COMPOSED, NARROW
 
 __all__ = ["PAPER"]
@@ -37,5 +38,5 @@ PAPER = Paper(
         "probabilities = predict(network, images[:3], vocabulary.encode(phrases[:3]))\n"
     ),
     meaning="No result has been looked at yet: the claims are declared, and are read by a second person before a run.",
-    experiments=(WHERE, COMPOSED, NARROW),
+    experiments=(WHERE, FORM, COMPOSED, NARROW),
 )
