@@ -228,6 +228,7 @@ def _check_call(owner: str, features: Array, text: Array, channels: int, text_si
 def _dropped(text: Array, share: float | Array, key: Key[Array, ""] | None) -> Array:
     if key is None:
         return text
+    share = jax.lax.stop_gradient(jnp.asarray(share, text.dtype))  # a setting, never trained
     return jnp.where(jax.random.bernoulli(key, 1 - share, text.shape), text / (1 - share), 0.0)
 
 

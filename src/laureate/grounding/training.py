@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from laureate._core import Status, require
-from laureate.grounding.segmentation import multiscale_loss
+from laureate.grounding.segmentation import Segmenter, multiscale_loss
 from laureate.grounding.text import Tokens, Vocabulary
 from laureate.loops import repeat
 
@@ -190,8 +190,13 @@ def _predict(network: Any, images: Any, words: Any, lengths: Any) -> Array:
 
 
 def predict(network: Any, images: Any, tokens: Tokens) -> np.ndarray:
-    """The probability of every pixel to be meant, [n, h, w]; images and phrases as for `make_examples`."""
+    """The probability of every pixel to be meant, [n, h, w]; images and phrases as for `make_examples`.
+
+    network: a `Segmenter`, or one's own with the same call.
+    """
     require("predict", "tokens", f"one phrase an image, {len(images)}", len(tokens.words), lambda n: n == len(images))
+    # A network of one's own says itself how many channels it takes.
+    channels = network.stem.kernel.shape[2] if isinstance(network, Segmenter) else np.shape(images[0])[-1]
     for image in images:
-        _check_image("predict", np.asarray(image), network.stem.kernel.shape[2])
+        _check_image("predict", np.asarray(image), channels)
     return np.asarray(_predict(network, jnp.asarray(images, jnp.float32), jnp.asarray(tokens.words), tokens.lengths))

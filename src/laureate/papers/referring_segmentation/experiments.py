@@ -82,8 +82,8 @@ SETTING = (
 FAIR = (
     "Every arm has the same scenes, steps, batches and learning rate, as the authors have one rate for all their "
     "ablations; the threshold is the one with the best cumulative IoU on validation scenes, each arm its own. The "
-    "initial weights that two arms share in shape are the same. Every seed draws new scenes, and what the intervals are "
-    "over is scenes and training together."
+    "initial weights that two arms share in shape are the same. Every seed draws new scenes, and what the intervals "
+    "are over is scenes and training together."
 )
 METRIC = "The paper's metric, cumulative IoU, is in the table; claims are decided by the mean over scenes of the IoU."
 GUARDS = (Guard("grid", "threshold", low=0.05, high=0.95),)
