@@ -125,7 +125,9 @@ class Scenes:
         ]
         matches = np.stack([match for _, match in said])
         images, each = render(objects, self.size)
-        images = np.clip(images + self.noise * generator.standard_normal(images.shape), 0, 1).astype(np.float32)
+        images = np.clip(
+            images + self.noise * generator.standard_normal(images.shape, np.float32), 0, 1, dtype=np.float32
+        )
         masks = np.any(each & matches[:, :, None, None], axis=1)
         return Drawn(images, np.asarray(masks), [phrase for phrase, _ in said], np.array(places)[numbers], objects)
 
@@ -206,10 +208,11 @@ class Pool:
 
 def render(objects: Objects, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Images [n, size, size, 3] without noise, and the pixels of every object, [n, k, size, size]."""
-    pixels = np.arange(size) + 0.5
-    y = pixels[:, None] - objects.centre[..., 0, None, None]
-    x = pixels[None, :] - objects.centre[..., 1, None, None]
-    radius = objects.radius[..., None, None]
+    pixels = np.arange(size, dtype=np.float32) + 0.5
+    centre = objects.centre.astype(np.float32)
+    y = pixels[:, None] - centre[..., 0, None, None]
+    x = pixels[None, :] - centre[..., 1, None, None]
+    radius = objects.radius.astype(np.float32)[..., None, None]
     far, near = np.maximum(np.abs(x), np.abs(y)), np.minimum(np.abs(x), np.abs(y))
     forms = {
         "square": far <= 0.85 * radius,
@@ -219,7 +222,9 @@ def render(objects: Objects, size: int) -> tuple[np.ndarray, np.ndarray]:
     chosen = objects.shape[..., None, None]
     each = np.select([chosen == number for number in range(len(SHAPES))], [forms[name] for name in SHAPES], False)
     tint = np.array(list(COLOURS.values()))[objects.colour] * objects.brightness[..., None]
-    return np.einsum("nkhw,nkc->nhwc", each, tint), each
+    count, many = objects.colour.shape
+    colours = each.reshape(count, many, size * size).swapaxes(1, 2).astype(np.float32) @ tint.astype(np.float32)
+    return colours.reshape(count, size, size, 3), each
 
 
 def shape_area(shape: int, radius: float) -> float:
