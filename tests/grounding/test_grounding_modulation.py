@@ -85,7 +85,7 @@ def test_film_and_concatenation_are_what_they_say():
 
 
 @pytest.mark.parametrize("size", [1, 3])
-@pytest.mark.parametrize("channels", [8, 16])
+@pytest.mark.parametrize("channels", [8, pytest.param(16, marks=pytest.mark.slow)])
 def test_matched_means_as_many_weights(size, channels):
     wanted = g.LanguageFilter(jax.random.key(0), channels, 16, kernel_size=size).num_parameters
     assert wanted == 17 * channels**2 * size**2
@@ -94,8 +94,10 @@ def test_matched_means_as_many_weights(size, channels):
         assert abs(made.num_parameters - wanted) <= 0.5 * (17 + 2 * channels)  # half a hidden unit
 
 
-@pytest.mark.parametrize("side", [1, 3, 5, 7])
-@pytest.mark.parametrize("size", [(8, 6), (7, 9)])
+@pytest.mark.parametrize(
+    "side", [pytest.param(1, marks=pytest.mark.slow), 3, 5, pytest.param(7, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("size", [pytest.param((8, 6), marks=pytest.mark.slow), (7, 8)])
 def test_halving_and_doubling_are_strided_convolutions(side, size):
     """Against XLA's own; doubling is the transpose of halving."""
     maps = RNG.normal(size=(2, *size, 3)).astype(np.float32)
