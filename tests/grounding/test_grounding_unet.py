@@ -111,7 +111,7 @@ def test_the_control_without_language_has_the_same_convolutions():
 
 def test_what_comes_out_is_as_large_as_what_went_in():
     network = unet("both", depth=3)
-    for height in range(17, 65):
+    for height in range(17, 65, 3):  # every remainder of 8
         found = jax.eval_shape(network, jnp.zeros((1, height, 81 - height, 3)), jnp.zeros((1, 6)))
         assert found.shape == (1, height, 81 - height, 4)
 

@@ -44,6 +44,8 @@ def prepared(key: Array, problem: Any, scale: Settings) -> Prepared:
     # The problem is kept beside them: as long as it lives its id is no other's.
     name = (np.asarray(jax.random.key_data(key)).tobytes(), scale.train, scale.validation, scale.test, id(problem))
     if name not in _prepared:
+        if len(_prepared) >= 10:  # a block of seeds or two; the oldest is forgotten
+            del _prepared[next(iter(_prepared))]
         _prepared[name] = problem, _prepare(key, problem, scale)
     return _prepared[name][1]
 
