@@ -209,8 +209,8 @@ WHERE = Experiment(
         "Bottom-up as the authors: a second visual branch gives the skips, so that only the deepest map knows the "
         "phrase. With two levels that is a map of 2 × 2, which is harder on it than the authors' four levels were.",
         "Thresholds of 0.05 to 0.95; the authors try 0 as well, at which every pixel belongs to the mask.",
-        "Where colour words are hidden, a word that was never trained on stands in their place; part of what is lost may "
-        "be lost to that stranger. Bottom-up alone has the weights of its second branch besides.",
+        "Where colour words are hidden, a word that was never trained on stands in their place; part of what is lost "
+        "may be lost to that stranger. Bottom-up alone has the weights of its second branch besides.",
         PILOTS,
     ),
 )
