@@ -25,12 +25,12 @@ AREAS = (
     "selection",
     "architecture",
     "compression",
-    "graphs",
     "robustness",
     "training",
     "interpretation",
     "graphs",
     "generative",
+    "grounding",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

@@ -107,6 +107,11 @@ REASONS = {
             "WorldEdges",
         },
     },
+    "grounding": {
+        "the base of one's own modulations": {"AbstractModulation"},
+        "networks and encoders: tests/grounding": {"PhraseEncoder", "Segmenter"},
+        "words, examples and scores: tests/grounding": {"MaskCounts", "Referred", "Tokens", "UNetMaps", "Vocabulary"},
+    },
     "memory": {
         "models and their features: tests/memory": {"BoltzmannMachine", "HopfieldFeatures", "HopfieldNetwork"},
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},

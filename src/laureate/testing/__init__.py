@@ -13,6 +13,7 @@ from laureate.testing._errors import check_standard_error
 from laureate.testing._generative import check_conditional_model
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._graphs import check_graph_network
+from laureate.testing._grounding import check_modulation
 from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._options import pairwise
@@ -36,6 +37,7 @@ __all__ = [
     "check_gradient_estimator",
     "check_graph_network",
     "check_knockoff_sampler",
+    "check_modulation",
     "check_pde_solver",
     "check_quantizer",
     "check_random_function",

@@ -1,0 +1,149 @@
+"""The modulated U-Net: sizes, no leak of language past where it may enter, no leak between examples."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate import grounding as g
+from laureate.layers import convolve
+
+RNG = np.random.default_rng(0)
+MAPS, TEXT = RNG.normal(size=(2, 8, 9, 3)).astype(np.float32), RNG.normal(size=(2, 6)).astype(np.float32)
+
+
+def unet(conditioning, depth=3, **settings):
+    return g.LanguageUNet(
+        jax.random.key(0), 3, 6, depth=depth, width=4, kernel_size=3, conditioning=conditioning, **settings
+    )
+
+
+def slopes(network):
+    """∂ of every map with respect to the text, as the largest entry."""
+
+    def maps(text):
+        found = network.maps(MAPS, text)
+        # The squares, for a sum of normalised values is constant.
+        return [jnp.stack([jnp.sum(m * jnp.cos(jnp.arange(m.size)).reshape(m.shape)) for m in part]) for part in found]
+
+    skips, rising = jax.jit(jax.jacrev(maps))(TEXT)
+    return [float(jnp.abs(one).max()) for one in skips], [float(jnp.abs(one).max()) for one in rising]
+
+
+def test_bottom_up_alone_has_skips_that_know_nothing_of_the_phrase():
+    skips, rising = slopes(unet("bottom-up"))
+    assert skips[:-1] == [0.0, 0.0]
+    assert skips[-1] > 0
+    assert min(rising) > 0
+
+
+@pytest.mark.slow
+def test_top_down_alone_has_skips_that_know_nothing_of_the_phrase():
+    skips, rising = slopes(unet("top-down"))
+    assert skips == [0.0] * 3
+    assert min(rising) > 0
+
+
+@pytest.mark.slow
+def test_without_language_nothing_knows_and_with_both_everything_does():
+    skips, rising = slopes(unet("none"))
+    assert not any(skips)
+    assert not any(rising)
+    skips, rising = slopes(unet("both"))
+    assert min(skips) > 0
+    assert min(rising) > 0
+
+
+def test_each_level_reads_its_own_part_of_the_phrase():
+    """Changing part i changes F_i and what is below it, but none of the maps above."""
+    network = unet("both")
+    maps = eqx.filter_jit(lambda text: network.maps(MAPS, text).skips)
+    before = maps(TEXT)
+    for level in range(3):
+        other = TEXT.copy()
+        other[:, 2 * level : 2 * level + 2] += 1.0
+        same = [bool(np.array_equal(one, two)) for one, two in zip(maps(other), before, strict=True)]
+        assert same == [number < level for number in range(3)]
+
+
+def test_the_way_up_reads_the_part_of_its_level():
+    network = unet("top-down")
+    maps = eqx.filter_jit(lambda text: network.maps(MAPS, text).rising)
+    before = maps(TEXT)
+    for level in range(3):
+        other = TEXT.copy()
+        other[:, 2 * level : 2 * level + 2] += 1.0
+        same = [bool(np.array_equal(one, two)) for one, two in zip(maps(other), before, strict=True)]
+        assert same == [number < 2 - level for number in range(3)]  # the deepest is first
+
+
+def test_one_level_by_hand():
+    """F₁ = ReLU(norm(↓[F₀ ; f(F₀)])) and G₁ = ReLU(norm(↑f′(F₁))), from stride 1 and every second pixel."""
+    network = unet("both", depth=1)
+    maps = eqx.filter_jit(lambda: network.maps(MAPS[:, :8, :8], TEXT))()
+
+    @eqx.filter_jit
+    def hand():
+        start = MAPS[:, :8, :8]
+        both = jnp.concatenate([start, network.down_filters[0](start, TEXT)], axis=-1)
+        first = jax.nn.relu(network.down_norms[0](convolve(both, network.down[0].kernel)[:, ::2, ::2]))
+        told = network.up_filters[0](first, TEXT)
+        spread = jnp.zeros((2, 8, 8, 4)).at[:, ::2, ::2].set(told)
+        mirrored = network.up[0].kernel[::-1, ::-1]
+        return first, jax.nn.relu(network.up_norms[0](convolve(spread, mirrored)))
+
+    first, last = hand()
+    np.testing.assert_allclose(maps.skips[0], first, atol=1e-4)
+    np.testing.assert_allclose(maps.rising[0], last, atol=1e-4)
+
+
+def test_the_control_without_language_has_the_same_convolutions():
+    shapes = {way: [c.kernel.shape for c in (*unet(way).down, *unet(way).up)] for way in ("both", "none", "top-down")}
+    assert shapes["both"] == shapes["none"] == shapes["top-down"]
+    for one, two in zip(unet("both").down, unet("top-down").down, strict=True):
+        np.testing.assert_array_equal(one.kernel, two.kernel)
+    for one, two in zip(unet("both").up_filters, unet("top-down").up_filters, strict=True):
+        np.testing.assert_array_equal(one.weight, two.weight)
+    branch = unet("bottom-up").visual
+    assert [c.kernel.shape for c in branch] == [(3, 3, 3, 4), (3, 3, 4, 4)]
+
+
+def test_what_comes_out_is_as_large_as_what_went_in():
+    network = unet("both", depth=3)
+    for height in range(17, 65, 3):  # every remainder of 8
+        found = jax.eval_shape(network, jnp.zeros((1, height, 81 - height, 3)), jnp.zeros((1, 6)))
+        assert found.shape == (1, height, 81 - height, 4)
+
+
+def test_examples_do_not_see_each_other():
+    network = unet("both", depth=2)
+    run = eqx.filter_jit(lambda maps, text: network(maps, text))
+    whole = run(MAPS, TEXT)
+    np.testing.assert_allclose(run(MAPS[::-1], TEXT[::-1])[::-1], whole, atol=1e-5)
+    stranger = MAPS.copy()
+    stranger[1] *= 3
+    np.testing.assert_allclose(run(stranger, TEXT)[0], whole[0], atol=1e-5)
+
+
+def test_locations_are_the_corners_and_centres_of_cells():
+    found = np.asarray(g.add_locations(jnp.zeros((1, 4, 5, 2))))[0, :, :, 2:]
+    np.testing.assert_allclose(found[0, 0], [-1, -1, -0.6, -0.5, -0.8, -0.75, 0.2, 0.25], atol=1e-6)
+    np.testing.assert_allclose(found[3, 4], [0.6, 0.5, 1, 1, 0.8, 0.75, 0.2, 0.25], atol=1e-6)
+
+
+def test_the_segmenter_learns_what_the_phrase_says():
+    """The left or the right half, of grey images: what no network can know without the phrase."""
+    words = g.Vocabulary.of(["the left half", "the right half"])
+    phrases = ["the left half", "the right half"] * 8
+    masks = np.zeros((16, 8, 8), bool)
+    masks[::2, :, :4] = masks[1::2, :, 4:] = True
+    examples = g.make_examples(RNG.uniform(0.4, 0.6, size=(16, 8, 8, 3)), phrases, masks, words)
+    network = g.Segmenter(jax.random.key(0), len(words), depth=1, width=4, text_size=8, kernel_size=3)
+    network, info = g.fit(jax.random.key(1), network, examples, 120, batch=8, learning_rate=0.03)
+    probabilities = g.predict(network, examples.images, words.encode(phrases))
+    counts = g.count_masks(*g.overlaps(probabilities, masks))
+    assert float(info.losses[-1]) < 0.3 * float(info.losses[0])
+    assert info.cost == 960
+    assert int(info.status) == 0
+    assert counts.mean_iou()[9] > 0.9
