@@ -175,7 +175,7 @@ LOCALISED = Experiment(
         "tiny": Scale(
             2, block=2, compilation="lightest", **changed(_PROPERTY, tokens=60, units=6, carriers=3, repeats=2)
         ),
-        "smoke": Scale(10, cost=2.0, **changed(_PROPERTY, repeats=5)),
+        "smoke": Scale(10, cost=4.0, **changed(_PROPERTY, repeats=5)),
         "desk": Scale(10, cost=8.0, **changed(_PROPERTY, models=4, tokens=2000)),
         "full": Scale(
             20, cost=1800.0, **changed(_PROPERTY, models=18, tokens=20000, units=500, carriers=16, repeats=5)

@@ -11,7 +11,6 @@ from laureate.papers.important_neurons.experiments_models import (
     LEARNED,
     PROBLEM,
     SETTING,
-    SMOKE,
     TINY,
     TRIALS,
 )
@@ -54,7 +53,6 @@ CONTROL = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], strengths=(0.0, 1.0, 2.0), strength=1.0, **TINY),
-        "smoke": Scale(10, block=5, cost=3.0, problem=GRAMMARS["smoke"], **STRENGTHS, **SMOKE),
         "desk": Scale(10, block=5, cost=30.0, problem=GRAMMARS["desk"], **STRENGTHS, **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], **STRENGTHS, **FULL),
     },

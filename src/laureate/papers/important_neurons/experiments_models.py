@@ -90,7 +90,7 @@ ERASURE = Experiment(
     arms=ARMS,
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], **TINY, **CURVED),
-        "smoke": Scale(10, block=5, cost=8.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
+        "smoke": Scale(10, block=5, cost=13.0, problem=GRAMMARS["smoke"], **SMOKE, **CURVED),
         "desk": Scale(10, block=5, cost=80.0, problem=GRAMMARS["desk"], **DESK, **CURVED),
         "full": Scale(
             10, block=1, cost=4e6, problem=GRAMMARS["full"], **FULL, fractions=CURVED["fractions"], judged=0.1
@@ -220,7 +220,7 @@ INTERPRETABLE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=GRAMMARS["tiny"], first=2, **TINY),
-        "smoke": Scale(10, block=5, cost=4.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
+        "smoke": Scale(10, block=5, cost=6.0, problem=GRAMMARS["smoke"], first=3, **SMOKE),
         "desk": Scale(10, block=5, cost=35.0, problem=GRAMMARS["desk"], first=4, **DESK),
         "full": Scale(10, block=1, cost=4e6, problem=GRAMMARS["full"], first=10, **FULL),
     },
