@@ -226,13 +226,14 @@ def check_features(owner: str, features: Any, dims: Dims) -> None:
     """Raise where features are no pair of scalars [..., s] and vectors [..., v, 3] with these numbers of both."""
     rule = "a pair of arrays: scalars [..., s] and vectors [..., v, 3]"
     require(owner, "features", rule, type(features).__name__, lambda _: _is_pair(features))
-    scalars, vectors = (tuple(np.shape(part)) for part in features)
+    shapes: list[list[int]] = [list(np.shape(part)) for part in features]
+    scalars, vectors = shapes
     if len(vectors) >= 2 and vectors[-1] != 3 and vectors[-2] == 3:
         remedy = "It looks like [..., 3, v]: swap the last two axes."
     else:
         remedy = "Where there are no vectors, their shape is [..., 0, 3]."
     fits = len(vectors) >= 2 and vectors[-1] == 3 and scalars[:-1] == vectors[:-2]
-    require(owner, "features", rule, (scalars, vectors), lambda _: fits, remedy)
+    require(owner, "features", rule, (tuple(scalars), tuple(vectors)), lambda _: fits, remedy)
     found = scalars[-1], vectors[-2]
     require(owner, "features", f"of {dims[0]} scalars and {dims[1]} vectors", found, lambda f: f == tuple(dims))
 
