@@ -41,8 +41,9 @@ PAPER = Paper(
         "states, how = rollout(simulator, graph, runs[0, :1], 30)  # how.failed_at tells where it broke, if it did\n"
     ),
     meaning=(
-        "Not yet run at desk. At smoke, after 300 updates, nothing is decided: with plenty of data noise made the median "
-        "rollout of a chain better by a factor of three, which ten seeds cannot tell from chance after Holm's correction."
+        "Not yet run at desk. At smoke, after 300 updates, nothing is decided: with plenty of data noise made the "
+        "median rollout of a chain better by a factor of three, which ten seeds cannot tell from chance after Holm's "
+        "correction."
     ),
     experiments=(TRANSITIONS, FEATURES, REACH, NOISE, RUNTIME),
 )

@@ -322,8 +322,8 @@ TRANSITIONS = Experiment(
         "Rules without training (nearest state, nearest patch, least squares, mean) know the whole pool of "
         "trajectories, half as many again as a network's seed draws.",
         "That an error grows little says nothing of a network that is no good anywhere: claims on such ratios are not "
-        "decided where its error over 50 steps is 0.8 or more in any seed (1 is that of the truth's own mean). This was "
-        "added after 150 updates, at what was smoke then, had supported them with errors of 1.",
+        "decided where its error over 50 steps is 0.8 or more in any seed (1 is that of the truth's own mean). This "
+        "was added after 150 updates, at what was smoke then, had supported them with errors of 1.",
         "On other meshes the training mean is one number, for nodes there have no counterpart.",
         "Not at smoke: a network that is judged on three kinds of meshes takes 35 CPU seconds.",
         "The noise is 2 % of the field's deviation; the authors take 0.02 for a velocity of about 1.",
