@@ -48,7 +48,7 @@ NOISE = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=18.0,
+            cost=30.0,
             compilation="lightest",
             problem={"nodes": 16, "train": 24, "test": 16, "frames": 100, "long": 402},
             learn=16,
