@@ -13,7 +13,7 @@ import pytest
 from laureate import generative as g
 from laureate.lab.claim import Settings
 from laureate.papers.cgml import speed, trials
-from laureate.papers.cgml.about import PAPER
+from laureate.papers.cgml.draft import PAPER
 from laureate.papers.cgml.experiments import ARMS, CGAN_CIRCLE, MODES, OTHERS, RATES
 from laureate.papers.cgml.experiments_beyond import COMPLETION, OFFERS
 from laureate.problems.answers import DigitHalves, LabelledDigits, Ring, TwoCurves

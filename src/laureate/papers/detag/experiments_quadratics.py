@@ -270,7 +270,7 @@ LOWER_BOUND = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=143,
+            cost=90,
             problem={"nodes": 16, "dimension": 5},
             rounds=60_000,
             kappas=(0.5, 0.3, 0.1, 0.03, 0.01),

@@ -32,7 +32,7 @@ SWEEP = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=25,
+            cost=18,
             problem={"nodes": 8, "per_node": 150, "test": 500},
             rounds=400,
             rates=RATES,

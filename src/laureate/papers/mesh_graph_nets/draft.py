@@ -1,4 +1,7 @@
-"""Pfaff et al. (ICLR 2021): simulators that are learnt on meshes, by message passing in mesh and world space."""
+"""Pfaff et al. (ICLR 2021): simulators that are learnt on meshes, by message passing in mesh and world space.
+
+A draft, found by nobody: smoke was run once, desk never was. It becomes ``about.py`` when it is whole.
+"""
 
 from laureate.lab.claim import Paper
 from laureate.papers.mesh_graph_nets.experiments import TRANSITIONS

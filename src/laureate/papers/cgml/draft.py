@@ -1,4 +1,8 @@
-"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one."""
+"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one.
+
+A draft, found by nobody: smoke was run once and an arm stood at the edge of its grid; desk never was. It becomes
+``about.py`` when it is whole.
+"""
 
 from laureate.lab.claim import Paper
 from laureate.papers.cgml.experiments import MODES, RIVALS
