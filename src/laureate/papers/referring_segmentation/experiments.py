@@ -127,7 +127,7 @@ WHERE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, **TINY),
-        "smoke": Scale(10, block=5, cost=25.0, **SMOKE),
+        "smoke": Scale(10, block=5, cost=23.0, **SMOKE),
         "desk": Scale(10, block=5, cost=85.0, **DESK),
         "full": Scale(20, block=1, cost=4000000.0, problem={"size": 64, "grid": 3}, **FULL),
     },
