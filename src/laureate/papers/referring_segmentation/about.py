@@ -37,6 +37,9 @@ PAPER = Paper(
         "network, info = fit(jax.random.key(1), network, make_examples(images, phrases, masks, vocabulary), 20)\n"
         "probabilities = predict(network, images[:3], vocabulary.encode(phrases[:3]))\n"
     ),
-    meaning="No result has been looked at yet: the claims are declared, and are read by a second person before a run.",
+    meaning=(
+        "Only smoke has been run, where networks of one level train for 80 steps: the phrase adds 0.06 of mean IoU, "
+        "less than the 0.1 declared, and nothing is decided about where it should enter. Desk has not been run."
+    ),
     experiments=(WHERE, FORM, COMPOSED, NARROW),
 )

@@ -50,9 +50,9 @@ TINY: dict[str, Any] = {
     "rate": 0.01,
 }
 SMOKE: dict[str, Any] = {**NETWORK, "depth": 1, "train": 1024, "validation": 96, "test": 192, "steps": 80, "batch": 16}
-SMOKE |= {"rate": 0.02}
-DESK: dict[str, Any] = {**NETWORK, "train": 4096, "validation": 256, "test": 512, "steps": 250, "batch": 32}
-DESK |= {"rate": 0.02}
+SMOKE |= {"rate": 0.03}
+DESK: dict[str, Any] = {**NETWORK, "train": 4096, "validation": 256, "test": 512, "steps": 500, "batch": 32}
+DESK |= {"rate": 0.03}
 FULL: dict[str, Any] = {
     "text_size": 256,
     "depth": 4,
@@ -69,14 +69,17 @@ FULL: dict[str, Any] = {
 PILOTS = (
     "The method note's pilot was seen when this was declared (32 × 32 pixels, 16 channels, 700 steps, one or two "
     "seeds): there the networks with language reached mean IoU 0.82 to 0.85 and the one without 0.00 at a fixed "
-    "threshold, and both ways against top-down alone differed by one or two points, within the noise of seeds. No "
-    "result of the experiments as they stand was seen; only seconds were measured."
+    "threshold, and both ways against top-down alone differed by one or two points, within the noise of seeds. Of the "
+    "experiments as they stand one seed that is not among theirs (1000) was tried for the rate and the number of "
+    "steps, scored on validation scenes: cumulative IoU with the rates 0.003, 0.01, 0.03 and 0.1 was 0.34, 0.41, 0.51 "
+    "and 0.49 for both ways after 250 steps, 0.53, 0.64, 0.64 and 0.50 after 600, and 0.21, 0.25, 0.26 and 0.25 "
+    "without language after 250; 0.03 was taken for all arms. The other arms and smoke were not tried."
 )
 SETTING = (
     "Drawn scenes of 16 × 16 pixels instead of photographs (UNC, UNC+, G-Ref, ReferIt); a stem of one trained "
     "convolution instead of a frozen DeepLabv3+ ResNet-101; words and LSTM trained from nothing instead of GloVe; two "
     "levels of 8 channels instead of four of 512, 16 numbers of the phrase a level instead of 64; normalisation within "
-    "an image instead of over the batch; 250 steps of Adam with a cosine instead of ten epochs with a plateau rule, no "
+    "an image instead of over the batch; 500 steps of Adam with a cosine instead of ten epochs with a plateau rule, no "
     "half precision, no dense CRF. Smoke has the first experiment alone, with one level and 80 steps."
 )
 FAIR = (
@@ -124,8 +127,8 @@ WHERE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, **TINY),
-        "smoke": Scale(10, block=5, cost=25.0, **SMOKE),
-        "desk": Scale(10, block=5, cost=60.0, **DESK),
+        "smoke": Scale(10, block=5, cost=23.0, **SMOKE),
+        "desk": Scale(10, block=5, cost=85.0, **DESK),
         "full": Scale(20, block=1, cost=4000000.0, problem={"size": 64, "grid": 3}, **FULL),
     },
     claims=(

@@ -34,7 +34,7 @@ FORM = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, **TINY),
-        "desk": Scale(10, block=5, cost=55.0, **DESK),
+        "desk": Scale(10, block=5, cost=85.0, **DESK),
     },
     claims=(
         higher(

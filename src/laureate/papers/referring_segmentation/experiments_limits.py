@@ -31,7 +31,7 @@ COMPOSED = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem=HELD_OUT, **TINY),
-        "desk": Scale(10, block=5, cost=40.0, problem=HELD_OUT, **DESK),
+        "desk": Scale(10, block=5, cost=60.0, problem=HELD_OUT, **DESK),
     },
     claims=(
         Claim(
@@ -101,7 +101,7 @@ NARROW = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem={"size": 18, "grid": 3}, **TINY),
-        "desk": Scale(10, block=5, cost=35.0, problem=CLUTTER, **DESK | NARROWER),
+        "desk": Scale(10, block=5, cost=50.0, problem=CLUTTER, **DESK | NARROWER),
     },
     claims=(
         Claim(
