@@ -36,5 +36,11 @@ PAPER = Paper(
         "state, info = eqx.filter_jit(siamese.step)(state, *data.views(key, 128))\n"
         "report = collapse_report(data.outputs(state.online, key, 512))\n"
     ),
+    meaning=(
+        "A predictor that is computed from the features' correlation is no worse than a trained one of two layers and "
+        "four to five points better than a trained linear one on 5,000 images of MNIST, and keeps more than twice as "
+        "many directions as the linear one; the floor under the eigenvalues made them fewer here, and a slow target "
+        "could not be told from none."
+    ),
     experiments=(MODES, INVARIANT_SUBSPACE, COLLAPSE, IMAGES, ACCURACY, PARITY),
 )

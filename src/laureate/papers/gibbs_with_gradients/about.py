@@ -37,6 +37,12 @@ PAPER = Paper(
         "kernel = GibbsWithGradients(logdensity, Binary())\n"
         "result = run(jax.random.key(0), kernel, jnp.zeros((8, 10, 10), bool), num_steps=500)  # eight chains\n"
     ),
+    meaning=(
+        "For each evaluation of the model Gibbs-With-Gradients gives several times the effective samples of block "
+        "Gibbs and of the Hamming ball on an Ising lattice and of plain Gibbs on a Potts lattice, and couplings are "
+        "learnt more exactly with few steps; but by the second, with all chains in one compiled program, plain Gibbs "
+        "was ahead on all four models, and on a trained machine no sampler could be told from another."
+    ),
     experiments=(
         EXACT,
         GAP,
