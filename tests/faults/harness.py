@@ -40,10 +40,13 @@ def verdicts(told: dict) -> list[dict]:
 
 
 def kept(home: Path) -> dict[tuple, bytes]:
-    """Every number of every finished cell, as the bytes in the store; each cell must be there once."""
+    """Every number of every finished cell, as the bytes in the store; each cell must be there once.
+
+    Opened for writing: who was killed while it made the file leaves a journal that has to be played back first.
+    """
     if not (home / "store.sqlite").exists():
         return {}
-    with sqlite3.connect(f"file:{home / 'store.sqlite'}?mode=ro", uri=True, timeout=30) as db:
+    with sqlite3.connect(f"file:{home / 'store.sqlite'}?mode=rw", uri=True, timeout=30) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'observations'").fetchone():
             return {}
         rows = db.execute(

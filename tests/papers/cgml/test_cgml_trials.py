@@ -308,6 +308,7 @@ def test_both_sides_of_the_benchmark_do_the_same_work():
 # --- one's own --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # it reads the examples, which a copy of the package alone does not have
 def test_the_example_offers_what_the_experiment_asks_for():
     specification = importlib.util.spec_from_file_location("own_answers", EXAMPLE)
     module = importlib.util.module_from_spec(specification)
