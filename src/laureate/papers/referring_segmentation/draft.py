@@ -1,4 +1,7 @@
-"""Kesen et al. (ICLR 2021 submission): language modulates the way down of a vision network, not its way up alone."""
+"""Kesen et al. (ICLR 2021 submission): language modulates the way down of a vision network, not its way up alone.
+
+A draft, found by nobody: smoke was run once, desk never was. It becomes ``about.py`` when it is whole.
+"""
 
 from laureate.lab.claim import Paper
 from laureate.papers.referring_segmentation.experiments import WHERE
