@@ -13,7 +13,7 @@ import pytest
 from laureate import grounding as g
 from laureate.lab.claim import Settings
 from laureate.papers.referring_segmentation import speed, trials
-from laureate.papers.referring_segmentation.draft import PAPER
+from laureate.papers.referring_segmentation.about import PAPER
 from laureate.papers.referring_segmentation.experiments import DESK, WHERE
 from laureate.papers.referring_segmentation.experiments_form import FORM
 from laureate.papers.referring_segmentation.experiments_limits import COMPOSED, NARROW
