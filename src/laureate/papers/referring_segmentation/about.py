@@ -38,11 +38,11 @@ PAPER = Paper(
         "probabilities = predict(network, images[:3], vocabulary.encode(phrases[:3]))\n"
     ),
     meaning=(
-        "On small synthetic scenes the paper's advice held: language on both ways gave a mean IoU of 0.63 where the way "
-        "up alone gave 0.49 (0.50 with more weights) and the way down alone 0.54, and filters made from the phrase beat "
-        "FiLM and concatenation with as many weights; filters of 3 × 3 were no better than 1 × 1, and the gain was not "
-        "larger for phrases of colour than for those of place. One rate for all arms was chosen by a trial of the "
-        "two-way network, which may favour it."
+        "On small synthetic scenes the paper's advice held: language on both ways gave a mean IoU of 0.63 where the "
+        "way up alone gave 0.49 (0.50 with more weights) and the way down alone 0.54, and filters made from the "
+        "phrase beat FiLM and concatenation with as many weights; filters of 3 × 3 were no better than 1 × 1, and "
+        "the gain was not larger for phrases of colour than for those of place. One rate for all arms was chosen by "
+        "a trial of the two-way network, which may favour it."
     ),
     experiments=(WHERE, FORM, COMPOSED, NARROW),
 )
