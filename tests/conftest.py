@@ -19,7 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # cut a program into parts for threads that it does not have.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
     " --xla_cpu_parallel_codegen_split_count=1",
 )
 os.environ.setdefault("PJRT_NPROC", "1")

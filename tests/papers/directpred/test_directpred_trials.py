@@ -138,7 +138,7 @@ def test_labels_are_drawn_from_every_class_alike_and_anew_for_every_seed():
 def test_an_augmented_image_resembles_its_own_original_most():
     problem = LabelledPairs("digits", side=8, channels=(4,), train=500, test=100)
     images = np.asarray(problem.images)[:200]
-    views = np.asarray(jax.jit(problem.augmented)(jax.random.key(0), images))
+    views = np.asarray(jax.jit(lambda key, images: problem.augmented(key, images))(jax.random.key(0), images))
     alike = np.mean(np.sum((views - images) ** 2, axis=(1, 2)))
     strangers = np.mean(np.sum((views - np.roll(images, 1, axis=0)) ** 2, axis=(1, 2)))
     assert alike < 0.97 * strangers
