@@ -199,8 +199,8 @@ def test_every_slow_example_exists():
         parts = name.split(".")[1:]
         file = next(PACKAGE.joinpath(*parts[:n]).with_suffix(".py") for n in range(len(parts) - 1, 0, -1)
                     if PACKAGE.joinpath(*parts[:n]).with_suffix(".py").is_file())  # fmt: skip
-        body = ast.parse(file.read_text(encoding="utf-8")).body
+        node: ast.AST = ast.parse(file.read_text(encoding="utf-8"))
         for part in parts[len(file.relative_to(PACKAGE).parts) :]:
-            found = [node for node in body if getattr(node, "name", "") == part]
+            found = [one for one in ast.iter_child_nodes(node) if getattr(one, "name", "") == part]
             assert found, f"{name}: {file.name} has no {part}"
-            body = found[0].body
+            node = found[0]
