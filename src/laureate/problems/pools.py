@@ -91,7 +91,8 @@ class DigitsPool(eqx.Module):
 class LinePool(eqx.Module):
     """Points in one dimension that no line fits, a few of them far from the others.
 
-    Most have x uniform in [0, 1], ``num_rare`` in [-1, -0.5]; y = max(0, x) (|x|^1.5 + sin(20 x)/4).
+    y = max(0, x) (|x|^1.5 + sin(20 x)/4). With a gap, most points lie uniformly in [0, 0.5] and [1, 1.5] and
+    ``num_rare`` in [-1.2, -0.8]; without, in [0, 1] and [-1, -0.5].
 
     >>> x, y = LinePool().draw(jax.random.key(0))
     >>> x.shape, int((x < 0).sum())
@@ -100,12 +101,16 @@ class LinePool(eqx.Module):
 
     num_common: int = eqx.field(static=True, default=96)
     num_rare: int = eqx.field(static=True, default=5)
+    gap: bool = eqx.field(static=True, default=True)
 
     def draw(self, key: Key[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
         """Inputs and targets of one pool."""
         place = jax.random.uniform(key, (self.num_common + self.num_rare,))
         rare = jnp.arange(len(place)) >= self.num_common
-        x = jnp.where(rare, -1 + 0.5 * place, place)
+        if self.gap:
+            x = jnp.where(rare, -1.2 + 0.4 * place, place + jnp.where(place > 0.5, 0.5, 0.0))
+        else:
+            x = jnp.where(rare, -1 + 0.5 * place, place)
         return x, jnp.maximum(0, x) * (jnp.abs(x) ** 1.5 + jnp.sin(20 * x) / 4)
 
 

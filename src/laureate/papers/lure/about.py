@@ -2,7 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.lure.experiments import EVALUATION, EXACT, GREEDY, SHARE
-from laureate.papers.lure.experiments_training import LINE, NETWORK
+from laureate.papers.lure.experiments_training import ELSEWHERE, LINE, NETWORK
 
 __all__ = ["PAPER"]
 
@@ -16,7 +16,7 @@ PAPER = Paper(
     idea=(
         "Pick at random, with probabilities that you write down. What was picked at each moment then gives an unbiased "
         "estimate of the whole pool's loss; the M estimates are put together by weights that depend on the order and "
-        "on the pool's size, so that random picks have weight 1 and a pool that is labelled whole has no error. Trained "
+        "on the pool's size, so that random picks have weight 1 and a pool labelled whole has no error. Trained "
         "models have a second bias, of overfitting, with the opposite sign, and weights also cost variance: whether "
         "they help training is another question than whether they are right for evaluation."
     ),
@@ -32,5 +32,5 @@ PAPER = Paper(
         "print(risk.value, risk.interval(0.95), (entropy**2).mean())\n"
         "sample_weight = lure_weights(log_q, 200, log=True)  # for scikit-learn's fit\n"
     ),
-    experiments=(EVALUATION, SHARE, LINE, NETWORK, GREEDY, EXACT),
+    experiments=(EVALUATION, SHARE, LINE, ELSEWHERE, NETWORK, GREEDY, EXACT),
 )

@@ -37,7 +37,7 @@ def exact(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
         mean = jnp.sum(chance * found.value)
         variance = jnp.sum(chance * (found.value - mean) ** 2)
         biases.append(jnp.abs(mean - risk) / risk)
-        gaps.append(jnp.abs(jnp.sum(chance * found.standard_error**2) - variance) / risk**2)
+        gaps.append(jnp.abs(jnp.sum(chance * found.standard_error**2) - variance) / jnp.maximum(variance, risk**2))
         variances.append(variance / risk**2)
     return {
         "log10_bias": jnp.log10(jnp.max(jnp.stack(biases)) + 1e-17),
