@@ -91,7 +91,7 @@ class DigitsPool(eqx.Module):
 class LinePool(eqx.Module):
     """Points in one dimension that no line fits, a few of them far from the others.
 
-    y = max(0, x) (|x|^1.5 + sin(20 x)/4). With a gap, most points lie uniformly in [0, 0.5] and [1, 1.5] and
+    y = max(0, x) (|x|^1.5 + sin(20 x)/4). With a gap of 0.5, most points lie uniformly in [0, 0.5] and [1, 1.5] and
     ``num_rare`` in [-1.2, -0.8]; without, in [0, 1] and [-1, -0.5].
 
     >>> x, y = LinePool().draw(jax.random.key(0))
@@ -101,16 +101,14 @@ class LinePool(eqx.Module):
 
     num_common: int = eqx.field(static=True, default=96)
     num_rare: int = eqx.field(static=True, default=5)
-    gap: bool = eqx.field(static=True, default=True)
+    gap: float = eqx.field(converter=jnp.asarray, default=0.5)
 
     def draw(self, key: Key[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
         """Inputs and targets of one pool."""
         place = jax.random.uniform(key, (self.num_common + self.num_rare,))
         rare = jnp.arange(len(place)) >= self.num_common
-        if self.gap:
-            x = jnp.where(rare, -1.2 + 0.4 * place, place + jnp.where(place > 0.5, 0.5, 0.0))
-        else:
-            x = jnp.where(rare, -1 + 0.5 * place, place)
+        far = jnp.where(self.gap > 0, -1.2 + 0.4 * place, -1 + 0.5 * place)
+        x = jnp.where(rare, far, place + jnp.where(place > 0.5, self.gap, 0.0))
         return x, jnp.maximum(0, x) * (jnp.abs(x) ** 1.5 + jnp.sin(20 * x) / 4)
 
 

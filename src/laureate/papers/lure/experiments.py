@@ -112,7 +112,6 @@ EVALUATION = Experiment(
         "smoke": Scale(
             16,
             block=16,
-            compilation="lightest",
             cost=6.0,
             problem={"num_train": 150, "num_pool": 600},
             labels=(20, 50, 200),
@@ -275,7 +274,6 @@ SHARE = Experiment(
         "smoke": Scale(
             16,
             block=16,
-            compilation="lightest",
             cost=4.0,
             problem={"num_train": 150, "num_pool": 100},
             labels=(10, 50, 80),
@@ -351,11 +349,10 @@ GREEDY = Experiment(
         "smoke": Scale(
             16,
             block=16,
-            compilation="lightest",
             cost=4.0,
             problem={"num_train": 150, "num_pool": 100},
             picks=30,
-            runs=200,
+            runs=100,
         ),
         "desk": Scale(30, block=10, cost=15.0, problem={"num_train": 150, "num_pool": 100}, picks=30, runs=1000),
         "full": Scale(100, block=10, cost=300.0, problem={"num_train": 150, "num_pool": 100}, picks=30, runs=10000),

@@ -22,7 +22,7 @@ LINE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", labels=(3, 5), runs=4, ridge=1e-4),
-        "smoke": Scale(16, block=16, compilation="lightest", cost=5.0, labels=(5, 10, 20), runs=50, ridge=1e-4),
+        "smoke": Scale(16, block=16, cost=5.0, labels=(5, 10, 20), runs=50, ridge=1e-4),
         "desk": Scale(30, block=10, cost=20.0, labels=(5, 10, 20, 40), runs=300, ridge=1e-4),
         "full": Scale(100, block=10, cost=200.0, labels=(5, 10, 20, 40), runs=1000, ridge=1e-4),
     },
@@ -83,19 +83,18 @@ ELSEWHERE = Experiment(
     accepts=("draw",),
     arms=LINE.arms,
     scales={
-        "tiny": Scale(2, block=2, compilation="lightest", problem={"gap": False}, labels=(3, 5), runs=4, ridge=1e-4),
+        "tiny": Scale(2, block=2, compilation="lightest", problem={"gap": 0.0}, labels=(3, 5), runs=4, ridge=1e-4),
         "smoke": Scale(
             16,
             block=16,
-            compilation="lightest",
             cost=3.0,
-            problem={"gap": False},
+            problem={"gap": 0.0},
             labels=(5, 10, 20),
             runs=50,
             ridge=1e-4,
         ),
-        "desk": Scale(30, block=10, cost=20.0, problem={"gap": False}, labels=(5, 10, 20, 40), runs=300, ridge=1e-4),
-        "full": Scale(100, block=10, cost=200.0, problem={"gap": False}, labels=(5, 10, 20, 40), runs=1000, ridge=1e-4),
+        "desk": Scale(30, block=10, cost=20.0, problem={"gap": 0.0}, labels=(5, 10, 20, 40), runs=300, ridge=1e-4),
+        "full": Scale(100, block=10, cost=200.0, problem={"gap": 0.0}, labels=(5, 10, 20, 40), runs=1000, ridge=1e-4),
     },
     claims=(
         Claim(
@@ -149,7 +148,6 @@ NETWORK = Experiment(
         "smoke": Scale(
             16,
             block=16,
-            compilation="lightest",
             cost=8.0,
             problem={"num_pool": 420, "num_test": 400},
             first=10,
