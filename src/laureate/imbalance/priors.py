@@ -42,8 +42,8 @@ def log_prior(counts: Float[Array, "C"], *, smoothing: float = 0.0) -> Float[Arr
 
     counts: n_y >= 0, counts or frequencies. smoothing: >= 0; needed where a class has no example.
 
-    >>> jnp.exp(log_prior(jnp.array([90, 9, 1]))).round(2).tolist()
-    [0.8999999761581421, 0.09000000357627869, 0.009999999776482582]
+    >>> [round(float(p), 2) for p in jnp.exp(log_prior(jnp.array([90, 9, 1])))]
+    [0.9, 0.09, 0.01]
     """
     require("log_prior", "counts", "a vector, [C] with C >= 2", np.shape(counts), lambda s: len(s) == 1 and s[0] >= 2)
     require("log_prior", "smoothing", ">= 0", smoothing, lambda s: s >= 0)
@@ -117,7 +117,7 @@ def normalise_weights(
 def balanced_indices(key: Key[Array, ""], labels: Int[Array, "n"], num_classes: int, num: int) -> Int[Array, "num"]:
     """Rows drawn with replacement so that every class is equally likely: resampling, the oldest rival.
 
-    Do not take the class frequencies of what it draws for ``log_prior``: they are uniform. Every class needs an example.
+    Do not take class frequencies of what it draws for ``log_prior``: they are uniform. Every class needs an example.
 
     >>> rows = balanced_indices(jax.random.key(0), jnp.array([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]), 2, 1000)
     >>> 0.4 < float((rows == 9).mean()) < 0.6
@@ -161,8 +161,8 @@ def tune_tau(
 ) -> tuple[Float[Array, ""], Float[Array, "g"], Float[Array, "g"]]:
     """τ by the balanced error on rows that were not trained on: the best, the error of each, and its standard error.
 
-    The standard error is that of the rows, √Σ_y e_y (1 - e_y)/n_y / C: with three rows of a class it is large, and τ = 1
-    is then as good a choice. Among equals the one nearest to 1.
+    The standard error is that of the rows, √Σ_y e_y (1 - e_y)/n_y / C: with three rows of a class it is large, and
+    τ = 1 is then as good a choice. Among equals the one nearest to 1.
 
     >>> logits = jnp.log(jnp.array([[0.6, 0.4], [0.9, 0.1]]))
     >>> float(tune_tau(logits, jnp.array([1, 0]), jnp.log(jnp.array([0.8, 0.2])), jnp.array([0.0, 1.0, 2.0]))[0])

@@ -23,8 +23,8 @@ EXACT = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", pool=7, picks=3),
-        "smoke": Scale(20, block=20, cost=4.0, compilation="lightest", pool=7, picks=3),
-        "desk": Scale(40, block=20, cost=8.0, compilation="lightest", pool=8, picks=4),
+        "smoke": Scale(20, block=20, cost=1.5, compilation="lightest", pool=7, picks=3),
+        "desk": Scale(40, block=20, cost=3.0, compilation="lightest", pool=8, picks=4),
         "full": Scale(100, block=20, cost=300.0, pool=9, picks=5),
     },
     claims=(
@@ -121,7 +121,7 @@ EVALUATION = Experiment(
         "desk": Scale(
             30,
             block=10,
-            cost=60.0,
+            cost=75.0,
             problem={"num_train": 150, "num_pool": 1500},
             labels=(20, 50, 200),
             runs=1000,
@@ -274,7 +274,7 @@ SHARE = Experiment(
         "smoke": Scale(
             16,
             block=16,
-            cost=4.0,
+            cost=3.0,
             problem={"num_train": 150, "num_pool": 100},
             labels=(10, 50, 80),
             runs=300,
@@ -283,7 +283,7 @@ SHARE = Experiment(
         "desk": Scale(
             30,
             block=10,
-            cost=15.0,
+            cost=14.0,
             problem={"num_train": 150, "num_pool": 100},
             labels=(5, 10, 25, 50, 75, 80, 90),
             runs=2000,
@@ -354,7 +354,7 @@ GREEDY = Experiment(
             picks=30,
             runs=100,
         ),
-        "desk": Scale(30, block=10, cost=15.0, problem={"num_train": 150, "num_pool": 100}, picks=30, runs=1000),
+        "desk": Scale(30, block=10, cost=28.0, problem={"num_train": 150, "num_pool": 100}, picks=30, runs=1000),
         "full": Scale(100, block=10, cost=300.0, problem={"num_train": 150, "num_pool": 100}, picks=30, runs=10000),
     },
     claims=(
