@@ -32,6 +32,7 @@ AREAS = (
     "generative",
     "grounding",
     "active",
+    "imbalance",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))
