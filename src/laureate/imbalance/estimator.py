@@ -101,7 +101,8 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The class of the highest adjusted probability."""
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        best = np.argmax(self.predict_log_proba(X), axis=1)
+        return self.classes_[best]
 
 
 def _logs(field: str, frequencies: Any, count: int) -> np.ndarray:

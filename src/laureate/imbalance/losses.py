@@ -93,7 +93,7 @@ def label_margin_cross_entropy(
     require("label_margin_cross_entropy", "margin", ">= 0", margin, lambda m: m >= 0)
     prior, logits = jnp.asarray(log_prior), jnp.asarray(logits)
     size = margin * jnp.exp(tau * (jnp.min(prior, axis=-1) - _at(prior, labels)))
-    right = jax.nn.one_hot(labels, logits.shape[-1], dtype=logits.dtype)
+    right = jax.nn.one_hot(jnp.asarray(labels), logits.shape[-1], dtype=logits.dtype)
     return optax.softmax_cross_entropy_with_integer_labels(logits - size[..., None] * right, labels)
 
 
@@ -108,7 +108,7 @@ def equalised_cross_entropy(logits: Logits, labels: Labels, log_prior: Prior, *,
     """
     _check("equalised_cross_entropy", logits, labels, log_prior, tau)
     logits, prior = jnp.asarray(logits), jnp.asarray(log_prior)
-    wrong = 1 - jax.nn.one_hot(labels, logits.shape[-1], dtype=logits.dtype)
+    wrong = 1 - jax.nn.one_hot(jnp.asarray(labels), logits.shape[-1], dtype=logits.dtype)
     return optax.softmax_cross_entropy_with_integer_labels(logits + wrong * tau * prior, labels)
 
 

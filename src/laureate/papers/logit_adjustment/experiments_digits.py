@@ -1,6 +1,6 @@
 """Long-tailed digits: networks with every loss and correction, and classifiers of scikit-learn."""
 
-from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.logit_adjustment.experiments import DIGITS, PILOTS
 
 __all__ = ["CLASSIFIERS", "NETWORKS"]
@@ -242,6 +242,7 @@ NETWORKS = Experiment(
             role="extension",
         ),
     ),
+    guards=(Guard("grid", "best_tau_long", low=0.0, high=3.0, claims=("tau-long",)),),
     curves=(Curve("error", "steps", "Balanced error by training", "steps", "balanced error", True),),
     deviations=(
         "scikit-learn's digits with 90 rows of the commonest class and 3 of the rarest, in an order of classes that "
