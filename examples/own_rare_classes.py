@@ -24,7 +24,7 @@ def split():
     """Inputs and labels to train on and to test on: whatever you have instead."""
     x, y = load_wine(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
-    x, y = np.log(x[order]), y[order]
+    x, y = np.log(x[order][:, [0, 1, 2]]), y[order]  # three of its measurements
     known = np.concatenate([np.flatnonzero(y == c)[:count] for c, count in enumerate(KEPT)])
     held = np.setdiff1d(np.arange(len(y)), known)
     return x[known], y[known], x[held], y[held]

@@ -72,10 +72,12 @@ def test_tau_by_validation_is_on_the_grid_and_zeros_are_told(rows):
     assert tuned.tau_ in np.linspace(0, 2, 9)
     forest = LogitAdjusted(RandomForestClassifier(5, random_state=0)).fit(x, y)
     inside = forest.estimator_.predict_proba(x)
-    assert forest.floor_ == pytest.approx(inside[inside > 0].min() / 2)
-    with pytest.warns(UserWarning, match=r"of 750 probabilities are 0; taken as"):
+    ratio = inside / np.array([0.8, 0.16, 0.04])
+    assert forest.floor_ == pytest.approx(ratio[inside > 0].min() / 2)
+    with pytest.warns(UserWarning, match=r"of 750 probabilities are 0; their classes come last"):
         found = forest.predict_proba(x)
     assert np.isfinite(np.log(found)).all()
+    assert (inside[np.arange(250), found.argmax(1)] > 0).all()  # a class without a vote never wins
 
 
 def test_wrong_settings_of_the_wrapper(rows):

@@ -31,8 +31,8 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     prior: π, a frequency a class in the order of ``classes_``; those of y without it.
     target: class frequencies where it is used, for ``predict_proba`` and ``predict``; equal without it.
 
-    Probabilities of exactly 0, as forests give them, are replaced by half of the smallest positive one of the training
-    rows; how many is warned of.
+    Probabilities of exactly 0, as forests give them, come last: once adjusted they count half of the smallest positive
+    one of the training rows; how many is warned of.
 
     Fitted: ``estimator_``, ``classes_``, ``log_prior_``, ``tau_``, ``floor_``.
 
@@ -64,15 +64,16 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warnings.warn("LogitAdjusted: the estimator has a class_weight: the prior is removed twice.", stacklevel=2)
         self.log_prior_ = _logs("prior", counts if self.prior is None else self.prior, len(counts))
         self.estimator_ = clone(base).fit(X, y)
-        probabilities = self.estimator_.predict_proba(X)
-        self.floor_ = float(probabilities[probabilities > 0].min()) / 2
         if self.tau == "cv":
             folds = StratifiedKFold(int(min(5, max(2, counts.min()))), shuffle=True, random_state=0)
             held = cross_val_predict(clone(base), X, y, cv=folds, method="predict_proba")
-            tuned, _, _ = tune_tau(np.log(np.maximum(held, self.floor_)), codes, self.log_prior_, GRID)
+            tuned, _, _ = tune_tau(np.log(np.maximum(held, 1e-30)), codes, self.log_prior_, GRID)
             self.tau_ = float(tuned)
         else:
             self.tau_ = float(self.tau)
+        probabilities = self.estimator_.predict_proba(X)
+        adjusted = probabilities / np.exp(self.tau_ * self.log_prior_)
+        self.floor_ = float(adjusted[probabilities > 0].min()) / 2
         return self
 
     def predict_log_proba(self, X: Any) -> np.ndarray:  # noqa: N803
@@ -82,9 +83,11 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         probabilities = self.estimator_.predict_proba(X)
         zeros = int((probabilities <= 0).sum())
         if zeros:
-            told = f"LogitAdjusted: {zeros} of {probabilities.size} probabilities are 0; taken as {self.floor_:.2g}."
+            told = f"LogitAdjusted: {zeros} of {probabilities.size} probabilities are 0; their classes come last."
             warnings.warn(told, stacklevel=2)
-        scores = np.log(np.where(probabilities > 0, probabilities, self.floor_)) - self.tau_ * self.log_prior_
+        positive = np.where(probabilities > 0, probabilities, 1.0)
+        scores = np.log(positive) - self.tau_ * self.log_prior_
+        scores = np.where(probabilities > 0, scores, np.log(self.floor_))
         if self.target is not None:
             scores = scores + _logs("target", self.target, len(self.classes_))
         scores = scores - scores.max(axis=1, keepdims=True)

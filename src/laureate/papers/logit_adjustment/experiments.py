@@ -29,7 +29,7 @@ CONSISTENCY = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=(40, 80), runs=2, rare=0.1, ridge=0.01),
-        "smoke": Scale(16, block=16, cost=4.0, rows=(200, 1000, 4000), runs=10, rare=0.05, ridge=0.01),
+        "smoke": Scale(16, block=16, cost=5.0, rows=(200, 1000, 4000), runs=10, rare=0.05, ridge=0.01),
         "desk": Scale(30, block=10, cost=40.0, rows=(200, 1000, 5000, 20000), runs=20, rare=0.05, ridge=0.01),
         "full": Scale(100, block=10, cost=1500.0, rows=(200, 1000, 5000, 20000, 80000), runs=50, rare=0.05, ridge=0.01),
     },
@@ -146,8 +146,8 @@ FAMILY = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", classes=3, inputs=3, steps=40),
-        "smoke": Scale(16, block=16, cost=5.0, classes=4, inputs=50, steps=60),
-        "desk": Scale(20, block=20, cost=10.0, classes=4, inputs=200, steps=60),
+        "smoke": Scale(16, block=16, cost=3.0, classes=4, inputs=50, steps=60),
+        "desk": Scale(20, block=20, cost=5.0, classes=4, inputs=200, steps=60),
         "full": Scale(50, block=10, cost=300.0, classes=10, inputs=500, steps=100),
     },
     claims=(
@@ -217,7 +217,7 @@ POSTERIORS = Experiment(
         "smoke": Scale(
             16,
             block=16,
-            cost=1.5,
+            cost=1.0,
             rows=20000,
             prior=(0.9, 0.08, 0.02),
             taus=(0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0),
@@ -225,7 +225,7 @@ POSTERIORS = Experiment(
         "desk": Scale(
             30,
             block=10,
-            cost=3.0,
+            cost=2.0,
             rows=100000,
             prior=(0.9, 0.08, 0.02),
             taus=(0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0),
@@ -283,8 +283,8 @@ IDENTITY = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem={"head": 20, "ratio": 5.0}, hidden=4, steps=5),
-        "smoke": Scale(16, block=16, cost=2.5, problem={"head": 40, "ratio": 10.0}, hidden=16, steps=50),
-        "desk": Scale(20, block=10, cost=15.0, problem={"head": 90, "ratio": 30.0}, hidden=32, steps=300),
+        "smoke": Scale(16, block=16, cost=2.0, problem={"head": 40, "ratio": 10.0}, hidden=16, steps=50),
+        "desk": Scale(20, block=10, cost=8.0, problem={"head": 90, "ratio": 30.0}, hidden=32, steps=300),
         "full": Scale(20, block=10, cost=120.0, problem={"head": 90, "ratio": 30.0}, hidden=64, steps=1000),
     },
     claims=(

@@ -24,7 +24,7 @@ from laureate.problems.classifiers import Perceptron
 
 __all__ = ["classifiers", "networks"]
 
-TAUS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+TAUS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 NAMES = ("short", "middle", "long")
 
 
@@ -41,18 +41,17 @@ def networks(key: Array, arm: Settings, problem, scale: Settings) -> dict[str, A
     def cost(model, rows):
         return jnp.mean(jax.lax.switch(number, losses, model(split.inputs[rows]), split.labels[rows]))
 
-    def step(carry, i):
+    def step(i, carry):
         model, state = carry
         drawn = balanced_indices(jax.random.fold_in(row_key, i), split.labels, classes, num)
         rows = jnp.where(arm.resampled > 0.5, drawn, jnp.arange(num))
         updates, state = optimiser.update(jax.grad(cost)(model, rows), state)
-        return (optax.apply_updates(model, updates), state), None
+        return optax.apply_updates(model, updates), state
 
-    model: Any = Perceptron(start_key, (split.inputs.shape[1], scale.hidden, classes))
-    carry, metrics, first = (model, optimiser.init(model)), {}, 0
-    for name, last in zip(NAMES, scale.steps, strict=True):
-        carry, _ = jax.lax.scan(step, carry, jnp.arange(first, last))
-        logits, first = _logits(carry[0], split, arm), last
+    def length(carry, bounds):
+        """Train on from one number of steps to the next, and look."""
+        carry = jax.lax.fori_loop(bounds[0], bounds[1], step, carry)
+        logits = _logits(carry[0], split, arm)
         predicted = jnp.argmax(adjust(logits, prior, tau=arm.after), axis=-1)
         predicted = jnp.where(arm.centroid > 0.5, _nearest(split, classes), predicted)
         each = class_errors(predicted, split.test_labels, classes)
@@ -63,15 +62,19 @@ def networks(key: Array, arm: Settings, problem, scale: Settings) -> dict[str, A
                 for tau in TAUS
             ]
         )
-        metrics |= {
-            f"error_{name}": jnp.mean(each),
-            f"tail_{name}": jnp.mean(by_frequency[:3]),
-            f"prior_error_{name}": jnp.exp(prior) @ each,  # under the training frequencies: who pays
-            f"tau_gap_{name}": by_tau[TAUS.index(1.0)] - jnp.min(by_tau),
-            f"best_tau_{name}": jnp.asarray(TAUS)[jnp.argmin(by_tau)],
+        return carry, {
+            "error": jnp.mean(each),
+            "tail": jnp.mean(by_frequency[:3]),
+            "prior_error": jnp.exp(prior) @ each,  # under the training frequencies: who pays
+            "tau_gap": by_tau[TAUS.index(1.0)] - jnp.min(by_tau),
+            "best_tau": jnp.asarray(TAUS)[jnp.argmin(by_tau)],
         }
-    metrics["error"] = jnp.stack([metrics[f"error_{name}"] for name in NAMES])
-    return metrics | {"steps": jnp.asarray(scale.steps, jnp.float32)}
+
+    model = Perceptron(start_key, (split.inputs.shape[1], scale.hidden, classes))
+    bounds = jnp.asarray([(0, *scale.steps[:-1]), scale.steps]).T
+    _, found = jax.lax.scan(length, (model, optimiser.init(model)), bounds)
+    metrics = {f"{key}_{name}": values[i] for key, values in found.items() for i, name in enumerate(NAMES)}
+    return metrics | {"error": found["error"], "steps": jnp.asarray(scale.steps, jnp.float32)}
 
 
 def _logits(model: Perceptron, split, arm: Settings) -> Array:
