@@ -150,7 +150,7 @@ def test_your_own_rows():
     specification.loader.exec_module(example)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = example.main(steps=30, trees=10)
+        found = example.main(trees=10)
     assert found["forest, adjusted"] < found["forest"]
     assert found["network, adjusted after training"] <= found["network"]
 
