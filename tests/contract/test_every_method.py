@@ -18,6 +18,7 @@ ROWS = {area: importlib.import_module(f"test_{area}_contract").TYPES for area in
 # What carries or reports numbers and computes nothing.
 RECORDS = ("State", "Info", "History", "Progress", "Run", "Report", "Result", "Interval", "Accuracy", "Error")
 REASONS = {
+    "active": {"what estimators return, a warning: tests/active": {"RiskEstimate", "WeightWarning"}},
     "architecture": {
         "the base of the rules, which have rows": {"AbstractSelection"},
         "the protocol of a user's supernet": {"Supernet"},
