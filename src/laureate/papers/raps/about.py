@@ -34,7 +34,7 @@ PAPER = Paper(
         "y = (logits + rng.gumbel(size=(900, 10))).argmax(axis=1)\n"
         "raps = RAPS(alpha=0.1).fit(jax.random.key(0), logits[:500], y[:500])\n"
         "sets = raps.predict_set(jax.random.key(1), logits[500:])  # bool [400, 10]\n"
-        "print(sets.sum(axis=1).mean(), coverage_law(raps.n_cal_, 0.1).sd)  # labels a set; coverage may be so far off\n"
+        "print(sets.sum(axis=1).mean(), coverage_law(raps.n_cal_, 0.1).sd)  # labels a set; its coverage's sd\n"
     ),
     experiments=(LAW, DIGITS, NOISE, CLASSES, TUNING),
 )
