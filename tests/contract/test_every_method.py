@@ -213,6 +213,11 @@ REASONS = {
             "StepCost",
         },
     },
+    "uncertainty": {
+        "bases of one's own sets": {"AbstractRankedSets", "AbstractSets"},
+        "estimators on the host: tests/uncertainty": {"APS", "LAC", "NaiveSets", "RAPS", "SAPS", "ScoreSets", "TopK"},
+        "what sets are made and judged with": {"CoverageLaw", "Ranked", "Strata"},
+    },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},
         "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},

@@ -111,7 +111,7 @@ class AbstractSets(BaseEstimator, ABC):
             raise TypeError(f"{type(self).__name__}.fit draws random numbers: give a jax.random.key first; got None.")
         order_key, tune_key, score_key = (None,) * 3 if key is None else jax.random.split(key, 3)
         known, held = self._parts(order_key, z) if tunes else (np.arange(0), np.arange(n))
-        fitted = fit_temperature(z[known], y[known]) if self.temperature == "fit" else self.temperature
+        fitted = fit_temperature(self._as_logits(z[known]), y[known]) if self.temperature == "fit" else self.temperature
         self.temperature_, self.n_cal_ = float(fitted), len(held)
         self._tune(self._probabilities(z[known]), y[known], _uniform(tune_key, known, z.dtype))
         p, y = self._probabilities(z[held]), y[held]
@@ -155,7 +155,12 @@ class AbstractSets(BaseEstimator, ABC):
         return self._probabilities(z), u, tau.astype(z.dtype)
 
     def _probabilities(self, z: np.ndarray) -> np.ndarray:
-        return softmax(z / z.dtype.type(self.temperature_), axis=1)
+        if self.input == "proba" and self.temperature_ == 1:
+            return z
+        return softmax(self._as_logits(z) / z.dtype.type(self.temperature_), axis=1)
+
+    def _as_logits(self, z: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(z, np.finfo(z.dtype).tiny)) if self.input == "proba" else z
 
     def _parts(self, key: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows to tune on and rows to calibrate on."""
@@ -173,7 +178,7 @@ class AbstractSets(BaseEstimator, ABC):
         return known, held
 
     def _logits(self, logits: Any) -> np.ndarray:
-        """Checked logits ``[n, K]`` in float32 or float64; probabilities become their logarithms."""
+        """Checked logits, or probabilities, ``[n, K]`` in float32 or float64."""
         owner, z = type(self).__name__, np.asarray(logits)
         z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float32)
         require(owner, self.input, "of shape [n, K] with K >= 2", z.shape, lambda s: len(s) == 2 and s[1] >= 2)
@@ -189,7 +194,7 @@ class AbstractSets(BaseEstimator, ABC):
                 f"{owner}.proba must be >= 0 and sum to 1; row {row} has the least {z[row].min():g} and the sum "
                 f"{z[row].sum():g}. For logits give input='logits'."
             )
-        return np.log(np.maximum(z, np.finfo(z.dtype).tiny))
+        return z
 
     def _labels(self, y: Any, n: int) -> np.ndarray:
         owner, y = type(self).__name__, np.asarray(y)
@@ -237,7 +242,8 @@ class AbstractRankedSets(AbstractSets):
         return np.sum(self._score(rank_all(p), u[:, None]) <= tau[:, None], axis=1)
 
     def _sets(self, p: np.ndarray, u: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        return set_of_size(p, self._sizes(p, u, tau))
+        at = rank_all(p)
+        return set_of_size(p, np.sum(self._score(at, u[:, None]) <= tau[:, None], axis=1), at.mass)
 
 
 def _uniform(key: Any, rows: np.ndarray, dtype: Any) -> np.ndarray:

@@ -89,7 +89,7 @@ def raps_score(at: Ranked, u: Any, k_reg: Any, lam: Any, penalty: Any = None) ->
     """
     xp = namespace(*at, u, k_reg, lam)
     extra = lam * xp.maximum(at.rank - k_reg, 0) if penalty is None else xp.asarray(penalty)[at.rank - 1]
-    return at.above + u * at.mass + extra
+    return at.above + u * at.mass + xp.asarray(extra, at.mass.dtype)
 
 
 def lac_score(at: Ranked, u: Any = None) -> Any:
@@ -141,18 +141,24 @@ def conformal_quantile(scores: Any, alpha: Any, weights: Any = None, test_weight
     return ordered[xp.sum(short)]
 
 
-def set_of_size(p: Any, size: Any) -> Any:
+def set_of_size(p: Any, size: Any, mass: Any = None) -> Any:
     """The ``size [...]`` most probable labels of every row of ``p [..., K]``, as bool; ties as in `Ranked`.
+
+    mass: the sorted probabilities of `rank_all`, where they are known.
 
     >>> set_of_size(np.array([[0.2, 0.5, 0.1, 0.2]]), np.array([2])).tolist()
     [[True, True, False, False]]
     """
     xp = namespace(p, size)
-    last = xp.clip(xp.asarray(size) - 1, 0, p.shape[-1] - 1)
-    least = xp.take_along_axis(xp.sort(p, axis=-1)[..., ::-1], last[..., None], axis=-1)
-    more, equal = p > least, p == least
-    spare = xp.asarray(size)[..., None] - xp.sum(more, axis=-1, keepdims=True)
-    return (more & (spare > 0)) | (equal & (xp.cumsum(equal, axis=-1) <= spare))
+    size = xp.asarray(size)[..., None]
+    mass = xp.sort(p, axis=-1)[..., ::-1] if mass is None else mass
+    least = xp.take_along_axis(mass, xp.clip(size - 1, 0, p.shape[-1] - 1), axis=-1)
+    inside = (p >= least) & (size > 0)
+    if xp is np and np.array_equal(np.count_nonzero(inside, axis=-1), size[..., 0]):
+        return inside
+    more, equal = p > least, p == least  # of labels as probable as the last one, those of the smaller indices
+    spare = size - xp.sum(more, axis=-1, keepdims=True)
+    return inside & (more | (xp.cumsum(equal, axis=-1) <= spare))
 
 
 def fit_temperature(logits: Any, y: Any, lowest: float = 0.05, highest: float = 20.0, num_steps: int = 30) -> Any:

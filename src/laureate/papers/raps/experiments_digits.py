@@ -171,7 +171,8 @@ DIGITS = Experiment(
         SEEN,
         "Pairs of MNIST's digits (smoke: scikit-learn's) read by a linear classifier trained on 300 images (60), 100 "
         "classes, where the paper has ImageNet and deep networks. 500 rows to tune on, 1,000 to calibrate, 3,000 to "
-        "test (smoke: 300, 500, 900); at each place of a number no image comes twice.",
+        "test (smoke: 300, 500, 900); at each place of a number no image comes "
+        "twice, though one may stand first in one row and second in another.",
         POOL,
         "λ is chosen among ten values, the paper's five and others below and above; for adaptiveness among twelve, the "
         "paper's eight and larger ones. T is the minimum of the negative log-likelihood.",

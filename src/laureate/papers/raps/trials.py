@@ -44,26 +44,19 @@ def released_quantile(scores: Array, alpha: float) -> Array:
 
 def law(key: Array, arm: Settings, problem: NoisyScores, scale: Settings) -> dict[str, Array]:
     """Coverage of the thresholds of ``scale.worlds`` calibration sets, each of ``scale.rows`` fresh rows."""
-    rules = {
-        "raps": lambda at, u: raps_score(at, u, 2, arm.lam),
-        "saps": lambda at, u: saps_score(at, u, arm.lam),
-        "lac": lac_score,
-        "top-k": top_k_score,
-    }
-    quantiles = {
-        "right": conformal_quantile,
-        "released": released_quantile,
-        "none": lambda scores, alpha: jnp.asarray(1 - alpha, scores.dtype),
-    }
 
     def scores(key, num_rows):
         row_key, u_key = jax.random.split(key)
         logits, y = problem.sample(row_key, num_rows)
         at, u = rank_label(jax.nn.softmax(logits), y), jax.random.uniform(u_key, (num_rows,))
-        return rules[arm.score](at, u)
+        # One of the weights is 1: one program serves all arms.
+        ranked = arm.raps * raps_score(at, u, 2, arm.lam) + arm.saps * saps_score(at, u, arm.lam)
+        return ranked + arm.lac * lac_score(at) + arm.top_k * top_k_score(at, u)
 
     def threshold(key):
-        return quantiles[arm.quantile](scores(key, scale.rows), ALPHA)
+        found = scores(key, scale.rows)
+        tau = jnp.where(arm.released > 0.5, released_quantile(found, ALPHA), conformal_quantile(found, ALPHA))
+        return jnp.where(arm.naive > 0.5, 1 - ALPHA, tau)
 
     reference_key, world_key = jax.random.split(key)
     taus = jax.vmap(threshold)(jax.random.split(world_key, scale.worlds))
@@ -88,19 +81,20 @@ def tuning(key: Array, arm: Settings, problem: NoisyScores, scale: Settings) -> 
         row_key, u_key = jax.random.split(key)
         logits, y = problem.sample(row_key, total)
         u = jax.random.uniform(u_key, (total,))
-        held, test = slice(n, 2 * n), slice(2 * n, None)
-        known = slice(0, n) if arm.tuned == "others" else held
-        k_reg, lam = 2, 0.1
-        if arm.tuned == "temperature":
-            logits = logits / fit_temperature(logits[known], y[known])
+        others, held, test = slice(0, n), slice(n, 2 * n), slice(2 * n, None)
+        # Weights again: where settings come from is a number, so that one program serves all arms.
+        logits = logits / jnp.where(arm.temperature > 0.5, fit_temperature(logits[held], y[held]), 1.0)
         p = jax.nn.softmax(logits)
-        if arm.tuned in ("others", "same"):
-            k_reg, lam = tune_raps(p[known], y[known], u[known], ALPHA)
+        known = [jnp.where(arm.others > 0.5, values[others], values[held]) for values in (p, y, u)]
+        k_reg, lam = (
+            jnp.where(arm.tuned > 0.5, found, fixed)
+            for found, fixed in zip(tune_raps(*known, ALPHA), (2, 0.1), strict=True)
+        )
         scores = raps_score(rank_label(p, y), u, k_reg, lam)
         return jnp.mean(scores[test] <= conformal_quantile(scores[held], ALPHA)), lam
 
     covered, lams = jax.vmap(world)(jax.random.split(key, scale.worlds))
-    return {"coverage": jnp.mean(covered), "lam": jnp.median(jnp.asarray(lams))}
+    return {"coverage": jnp.mean(covered), "lam": jnp.median(lams)}
 
 
 def _method(arm: Settings, tune_fraction: float) -> Any:
@@ -153,11 +147,10 @@ def noise(key: Array, arm: Settings, problem: NoisyScores, scale: Settings) -> d
     metrics = {
         f"{name}_{place}": jnp.asarray(one[name], jnp.float32)
         for place, one in enumerate(found)
-        for name in ("coverage", "log_size", "violation", "hard", "accuracy")
+        for name in ("coverage", "log_size", "violation", "hard", "accuracy", "lam")
     }
     return metrics | {
         "log_growth": metrics["log_size_2"] - metrics["log_size_0"],
-        "lam": jnp.asarray(found[1]["lam"]),
         "noises": jnp.asarray(NOISES),
         "sizes": jnp.asarray([one["size"] for one in found]),
         "coverages": jnp.asarray([one["coverage"] for one in found]),
