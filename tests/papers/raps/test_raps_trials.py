@@ -3,6 +3,7 @@
 import importlib.util
 import math
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from laureate.uncertainty import coverage, coverage_law
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_scores.py"
 KEY = jax.random.key(0)
+QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
 SCALE = Settings(tune=100, calibrate=200, test=300)
 
 
@@ -46,11 +48,12 @@ def test_the_released_quantile_is_numpys():
 
 @pytest.fixture(scope="module")
 def law():
-    problem, scale = NoisyScores(5, noise=0.5), Settings(rows=35, worlds=300, reference=20_000)
+    problem, scale = NoisyScores(5, noise=0.5), Settings(rows=35, worlds=200, reference=10_000)
     compiled = jax.jit(
         lambda weights: jax.vmap(lambda key: trials.law(key, Settings(weights), problem, scale))(
             jax.random.split(KEY, 4)
-        )
+        ),
+        **QUICK,
     )
     return lambda arm: jax.tree.map(np.asarray, compiled(dict(EXPERIMENTS["law"].arm(arm).settings)))
 
@@ -58,21 +61,21 @@ def law():
 @pytest.mark.parametrize("arm", ["raps", "aps", "lac", "top-k", "saps"])
 def test_coverage_and_its_law(law, arm):
     found, exact = law(arm), coverage_law(35, 0.1)
-    assert abs(found["coverage"].mean() - exact.mean) < 4 * np.hypot(exact.sd / np.sqrt(1200), 0.3 / np.sqrt(80_000))
+    assert abs(found["coverage"].mean() - exact.mean) < 4 * np.hypot(exact.sd / np.sqrt(800), 0.3 / np.sqrt(40_000))
     assert found["kolmogorov"].mean() < 1.36
     np.testing.assert_allclose(found["below"].mean(), exact.cdf(0.9), atol=0.08)
 
 
 def test_one_score_less_is_seen(law):
     """At n = 35 the released quantile is the 32nd smallest where the 33rd is right."""
-    np.testing.assert_allclose(law("raps")["coverage"].mean(), 33 / 36, atol=0.006)
-    np.testing.assert_allclose(law("released")["coverage"].mean(), 32 / 36, atol=0.006)
+    np.testing.assert_allclose(law("raps")["coverage"].mean(), 33 / 36, atol=0.008)
+    np.testing.assert_allclose(law("released")["coverage"].mean(), 32 / 36, atol=0.008)
     assert (law("naive")["kolmogorov"] > 5).all()
 
 
 def test_tuning_on_the_same_rows_covers_less():
     problem, scale = NoisyScores(6, noise=1.0), Settings(rows=50, worlds=150, test=100)
-    compiled = jax.jit(lambda weights: trials.tuning(KEY, Settings(weights), problem, scale))
+    compiled = jax.jit(lambda weights: trials.tuning(KEY, Settings(weights), problem, scale), **QUICK)
     found = {arm.name: float(compiled(dict(arm.settings))["coverage"]) for arm in EXPERIMENTS["tuning"].arms}
     assert found["shared"] < found["split"] - 0.005
     assert abs(found["split"] - 46 / 51) < 0.02
@@ -128,14 +131,14 @@ def test_noise_keeps_the_draws_and_changes_the_noise_alone():
 
 def test_numbers_are_digits_in_a_row_and_their_probabilities_products():
     one, two, three = numbers_of_one_to_three("digits", train=100, steps=60)
+    for problem, number in ((one, 10), (three, 1000)):
+        assert jax.eval_shape(lambda key, problem=problem: problem.sample(key, 5), KEY)[0].shape == (5, number)
     logits, y = two.sample(KEY, 300)
     np.testing.assert_allclose(np.exp(logits).sum(axis=1), 1, atol=1e-4)
     joint = np.exp(np.asarray(logits)).reshape(300, 10, 10)
     np.testing.assert_allclose(joint, joint.sum(2)[:, :, None] * joint.sum(1)[:, None, :], atol=1e-4)
     right = [(joint.sum(2).argmax(1) == y // 10).mean(), (joint.sum(1).argmax(1) == y % 10).mean()]
     assert min(right) > 0.75
-    assert one.sample(KEY, 5)[0].shape == (5, 10)
-    assert three.sample(KEY, 5)[0].shape == (5, 1000)
 
 
 def test_own_logits_are_divided_in_the_same_proportions():
@@ -176,7 +179,9 @@ def test_mapie_gives_the_same_sets():
 
     u = 1 - np.random.RandomState(0).uniform(size=(600, 1))
     size = np.sum(raps_score(rank_all(p[600:]), u, 0, 0.0) <= made.quantiles_[0], axis=1)
-    np.testing.assert_array_equal(set_of_size(p[600:], size), sets)
+    differ = set_of_size(p[600:], size) != sets
+    assert p[600:][differ].max(initial=0.0) < 1e-7  # MAPIE takes labels that are within 1e-8 of the last one as well
+    assert differ.sum() <= 2
 
 
 def test_our_side_of_the_benchmark_covers():
