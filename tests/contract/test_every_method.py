@@ -216,7 +216,8 @@ REASONS = {
     "uncertainty": {
         "bases of one's own sets": {"AbstractRankedSets", "AbstractSets"},
         "estimators on the host: tests/uncertainty": {"APS", "LAC", "NaiveSets", "RAPS", "SAPS", "ScoreSets", "TopK"},
-        "what sets are made and judged with": {"CoverageLaw", "Ranked", "Strata"},
+        "the same, of confidences and thresholds": {"PACConfidence", "SafeCascade", "Shield"},
+        "what they are made and judged with": {"BinCounts", "BinTable", "CoverageLaw", "Ranked", "Strata"},
     },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},
