@@ -80,7 +80,7 @@ class PACConfidence(BaseEstimator):
     >>> right = generator.uniform(size=2000) < score
     >>> lo, hi = PACConfidence(delta=0.1, bins=5).fit(score, right).interval(np.array([0.1, 0.95]))
     >>> lo.round(2).tolist(), hi.round(2).tolist()
-    ([0.07, 0.86], [0.16, 0.94])
+    ([0.09, 0.88], [0.16, 0.95])
     """
 
     def __init__(
@@ -108,7 +108,11 @@ class PACConfidence(BaseEstimator):
         self._check()
         score = self._score(p)
         correct = check_events("PACConfidence", "correct", correct, len(score))
-        edges = np.linspace(0, 1, self.bins + 1) if isinstance(self.bins, int) else np.asarray(self.bins, float)
+        edges = (
+            np.arange(self.bins + 1) / self.bins
+            if isinstance(self.bins, int | np.integer)
+            else np.asarray(self.bins, float)
+        )
         place = _bin(np, score, edges)
         if ((place < 0) | (place >= len(edges) - 1)).any():
             raise ValueError(

@@ -145,7 +145,8 @@ def test_shields_are_judged_by_their_law():
     assert found["direct"]["violation"] <= 0.13
     assert found["empirical"]["violation"] > 0.3
     assert (found["fallback"]["use"], found["fallback"]["risk"]) == (0, 0)
-    assert found["product"]["risk"] < found["direct"]["risk"] < 0.05
+    assert max(found[name]["risk"] for name in ("product", "direct")) < 0.05
+    assert found["product"]["use"] > 0.9
 
 
 def test_the_slow_model_is_the_better_one_and_the_pool_was_not_trained_on():

@@ -208,7 +208,8 @@ SHIELD = Experiment(
         "3 and 6, another for each seed.",
         "Seen before the declaration: 3.0 % of violations for the product, 9.0 % for direct counting, in a similar "
         "toy.",
-        "Direct counting needs new rollouts with the shield for every threshold; here it is given them.",
+        "Direct counting needs new rollouts with the shield for every threshold; here it is given them, and the first "
+        "unlucky of 201 ends the sequence.",
     ),
     over_seeds="loop",
     over="data sets",
