@@ -52,9 +52,15 @@ def cascade_bounds(worse: Any, better: Any, n: int, delta: float, method: str = 
     if method == "hoeffding":
         return worse / n + math.sqrt(math.log(1 / delta) / (2 * n))
     if method == "difference":
-        return clopper_pearson(worse, n, delta / 2, "upper")[1] - clopper_pearson(better, n, delta / 2, "lower")[0]
-    shared = delta / np.shape(worse)[-1] if method == "union" else delta
-    return clopper_pearson(worse, n, shared, "upper")[1]
+        return _bound(worse, n, delta / 2, "upper") - _bound(better, n, delta / 2, "lower")
+    return _bound(worse, n, delta / np.shape(worse)[-1] if method == "union" else delta, "upper")
+
+
+def _bound(counts: Any, n: int, delta: float, side: str) -> Any:
+    """One end of Clopper and Pearson's interval; of equal counts only one is computed."""
+    different, places = np.unique(counts, return_inverse=True)
+    lo, hi = clopper_pearson(different, n, delta, side)
+    return (lo if side == "lower" else hi)[places].reshape(np.shape(counts))
 
 
 class SafeCascade(BaseEstimator):
@@ -212,7 +218,7 @@ class Shield(BaseEstimator):
         grid = np.linspace(0, 1, 201) if self.thresholds is None else np.asarray(self.thresholds, float)
         order = np.sort(grid)[::-1]
         missed = np.sum(score >= order[:, None], axis=1)
-        bounds = becomes * clopper_pearson(missed, len(score), self.delta / 2, "upper")[1]
+        bounds = becomes * _bound(missed, len(score), self.delta / 2, "upper")
         passed = int(fixed_sequence(bounds, self.risk))
         self.threshold_ = float(order[passed - 1]) if passed else math.inf
         self.bound_ = float(bounds[passed - 1]) if passed else 0.0

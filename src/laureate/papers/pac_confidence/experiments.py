@@ -42,8 +42,8 @@ BINS = Experiment(
     arms=INTERVALS,
     scales={
         "tiny": Scale(2, block=2, bins=3, draws=10, delta=0.1),
-        "smoke": Scale(10, cost=2, bins=10, draws=500, delta=0.1),
-        "desk": Scale(20, cost=6, bins=10, draws=2000, delta=0.1),
+        "smoke": Scale(10, cost=5, bins=10, draws=200, delta=0.1),
+        "desk": Scale(20, cost=30, bins=10, draws=1000, delta=0.1),
         "full": Scale(100, cost=60, bins=10, draws=4000, delta=0.1),
     },
     claims=(

@@ -9,7 +9,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from laureate.lab.claim import Settings
 from laureate.problems.two_models import FastAndSlow
-from laureate.uncertainty import cascade_bounds, clopper_pearson, fit_temperature, fixed_sequence
+from laureate.uncertainty import cascade_bounds, fit_temperature, fixed_sequence
 from laureate.uncertainty.binomial import INTERVALS
 
 __all__ = ["bins", "cascade", "chosen_threshold", "intervals", "scores", "shield"]
@@ -50,6 +50,11 @@ def bins(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str,
         found[f"width_{rows}"] = np.mean(hi - lo)
     found["miss_worst"] = max(found[f"miss_{rows}"] for rows in ROWS)
     return {name: np.float32(value) for name, value in found.items()}
+
+
+def _upper(counts: np.ndarray, rows: int, delta: float) -> np.ndarray:
+    """Clopper and Pearson's upper bound."""
+    return cascade_bounds(counts, counts, rows, delta, "sequence")
 
 
 def scores(key: Array, arm: Settings, problem: FastAndSlow, scale: Settings) -> dict[str, Any]:
@@ -149,14 +154,9 @@ def shield(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[st
     seen = np.cumsum(generator.multinomial(scale.rows, np.diff(missed, prepend=0.0), size=scale.draws), axis=1)
     becomes = generator.binomial(scale.rows, scale.unsafe, size=(scale.draws, 1))
     if arm.method == "product":
-        bounds = (
-            clopper_pearson(becomes, scale.rows, scale.delta / 2, "upper")[1]
-            * clopper_pearson(seen, scale.rows, scale.delta / 2, "upper")[1]
-        )
+        bounds = _upper(becomes, scale.rows, scale.delta / 2) * _upper(seen, scale.rows, scale.delta / 2)
     elif arm.method == "direct":
-        bounds = clopper_pearson(
-            generator.binomial(scale.rows, risk, size=seen.shape), scale.rows, scale.delta, "upper"
-        )[1]
+        bounds = _upper(generator.binomial(scale.rows, risk, size=seen.shape), scale.rows, scale.delta)
     elif arm.method == "empirical":
         bounds = becomes / scale.rows * seen / scale.rows
     else:
