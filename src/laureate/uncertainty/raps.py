@@ -97,7 +97,7 @@ class RAPS(AbstractRankedSets):
             k, lam = tune_raps(p, y, u, self.alpha, k_reg=self.k_reg, lams=lams, criterion=self.criterion)
             self.k_reg_, self.lam_ = int(k), float(lam)
         else:
-            self.k_reg_, self.lam_ = self.k_reg, self.lam
+            self.k_reg_, self.lam_ = (self.k_reg, self.lam) if self.penalty is None else (None, None)
 
     def _score(self, at: Ranked, u: np.ndarray) -> np.ndarray:
         return raps_score(at, u, self.k_reg_, self.lam_, self.penalty)
