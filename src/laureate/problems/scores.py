@@ -90,7 +90,7 @@ def linear_classifier(
         return (optax.apply_updates(params, updates), state), None
 
     start = (jnp.zeros((images.shape[1], 10)), jnp.zeros(10))
-    return jax.lax.scan(step, (start, optimiser.init(start)), None, length=steps)[0][0]
+    return jax.lax.scan(step, (start, optimiser.init(start)), None, length=steps)[0][0]  # pyright: ignore[reportReturnType]
 
 
 @eqx.filter_jit

@@ -31,7 +31,7 @@ class BinTable(NamedTuple):
 
     lower: np.ndarray
     upper: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride]
     correct: np.ndarray
     lo: np.ndarray
     hi: np.ndarray

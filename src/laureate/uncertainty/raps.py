@@ -94,7 +94,7 @@ class RAPS(AbstractRankedSets):
         tried = grid if self.lams is None else self.lams
         lams = tried if self.lam == "auto" else (self.lam,)
         if self._tunes():
-            k, lam = tune_raps(p, y, u, self.alpha, k_reg=self.k_reg, lams=lams, criterion=self.criterion)
+            k, lam = tune_raps(p, y, u, self.alpha, k_reg=self.k_reg, lams=lams, criterion=self.criterion)  # pyright: ignore[reportArgumentType]
             self.k_reg_, self.lam_ = int(k), float(lam)
         else:
             self.k_reg_, self.lam_ = (self.k_reg, self.lam) if self.penalty is None else (None, None)
@@ -146,7 +146,7 @@ def tune_raps(
         if criterion == "size":
             return xp.mean(size)
         covered = scores <= tau
-        return worst_violation(size, covered, alpha) if criterion == "adaptive" else criterion(size, covered)
+        return worst_violation(size, covered, alpha) if criterion == "adaptive" else criterion(size, covered)  # pyright: ignore[reportCallIssue]
 
     best = xp.argmin(xp.stack([xp.asarray(loss(*one)) for one in tried]))
     return xp.stack([k for k, _ in tried])[best], xp.stack([lam for _, lam in tried])[best]

@@ -136,7 +136,7 @@ def cascade(key: Array, arm: Settings, problem: FastAndSlow, scale: Settings) ->
             found[f"share_{name}"] = share.mean()
             found[f"regret_{name}"] = best - share.mean()
             found[f"excess_{name}"] = np.mean(np.maximum(reached - gap, 0))
-        shares.append(share.mean())
+        shares.append(share.mean())  # pyright: ignore[reportPossiblyUnboundVariable]
     found |= {"grid_sizes": np.asarray(scale.grids), "grid_shares": np.asarray(shares[1:])}
     return {name: np.asarray(value, np.float32) for name, value in found.items()}
 

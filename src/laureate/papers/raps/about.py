@@ -2,7 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.raps.experiments import LAW, NOISE, TUNING
-from laureate.papers.raps.experiments_digits import CLASSES, DIGITS
+from laureate.papers.raps.experiments_digits import ADAPTIVE, CLASSES, DIGITS
 
 __all__ = ["PAPER"]
 
@@ -36,5 +36,5 @@ PAPER = Paper(
         "sets = raps.predict_set(jax.random.key(1), logits[500:])  # bool [400, 10]\n"
         "print(sets.sum(axis=1).mean(), coverage_law(raps.n_cal_, 0.1).sd)  # labels a set; its coverage's sd\n"
     ),
-    experiments=(LAW, DIGITS, NOISE, CLASSES, TUNING),
+    experiments=(LAW, DIGITS, ADAPTIVE, NOISE, CLASSES, TUNING),
 )

@@ -42,10 +42,10 @@ LAW = Experiment(
             2, block=2, compilation="lightest", problem={"num_classes": 4, "noise": 1.0}, rows=9, worlds=3, reference=40
         ),
         "smoke": Scale(
-            10, block=5, cost=6, problem={"num_classes": 20, "noise": 1.0}, rows=105, worlds=400, reference=50_000
+            10, block=5, cost=5, problem={"num_classes": 20, "noise": 1.0}, rows=105, worlds=400, reference=50_000
         ),
         "desk": Scale(
-            20, block=2, cost=30, problem={"num_classes": 20, "noise": 1.0}, rows=105, worlds=400, reference=200_000
+            20, block=2, cost=65, problem={"num_classes": 20, "noise": 1.0}, rows=105, worlds=400, reference=200_000
         ),
         "full": Scale(
             20,
@@ -131,8 +131,8 @@ TUNING = Experiment(
         "tiny": Scale(
             2, block=2, compilation="lightest", problem={"num_classes": 4, "noise": 1.0}, rows=9, worlds=2, test=10
         ),
-        "smoke": Scale(10, cost=5, problem={"num_classes": 10, "noise": 1.0}, rows=50, worlds=200, test=200),
-        "desk": Scale(20, cost=20, problem={"num_classes": 10, "noise": 1.0}, rows=50, worlds=500, test=300),
+        "smoke": Scale(10, cost=4, problem={"num_classes": 10, "noise": 1.0}, rows=50, worlds=200, test=200),
+        "desk": Scale(20, cost=25, problem={"num_classes": 10, "noise": 1.0}, rows=50, worlds=500, test=300),
         "full": Scale(20, cost=100, problem={"num_classes": 10, "noise": 1.0}, rows=50, worlds=2000, test=300),
     },
     claims=(
@@ -194,8 +194,8 @@ NOISE = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, problem={"num_classes": 12}, tune=60, calibrate=40, test=60),
-        "smoke": Scale(10, cost=10, problem={"num_classes": 100}, tune=500, calibrate=1000, test=2000),
-        "desk": Scale(20, cost=60, problem={"num_classes": 300}, tune=500, calibrate=1000, test=4000),
+        "smoke": Scale(10, cost=7, problem={"num_classes": 100}, tune=500, calibrate=1000, test=2000),
+        "desk": Scale(20, cost=55, problem={"num_classes": 300}, tune=500, calibrate=1000, test=4000),
         "full": Scale(100, cost=8000, problem={"num_classes": 1000}, tune=10_000, calibrate=20_000, test=20_000),
     },
     claims=(

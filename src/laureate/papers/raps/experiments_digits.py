@@ -1,9 +1,9 @@
 """RAPS on real images: numbers of handwritten digits, read by a classifier trained anew for every seed."""
 
-from laureate.lab.claim import Claim, Curve, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.raps.experiments import SCORES, SEEN, TRIALS, sets_arm
 
-__all__ = ["CLASSES", "DIGITS"]
+__all__ = ["ADAPTIVE", "CLASSES", "DIGITS"]
 
 ARMS = (
     sets_arm("raps", "RAPS"),
@@ -31,8 +31,8 @@ DIGITS = Experiment(
     arms=ARMS,
     scales={
         "tiny": Scale(2, block=2, problem={"data": "digits", "train": 50, "steps": 5}, tune=60, calibrate=40, test=60),
-        "smoke": Scale(10, cost=8, problem={"data": "digits", "train": 60}, tune=300, calibrate=500, test=900),
-        "desk": Scale(20, cost=40, problem={"data": "mnist-5k", "train": 300}, tune=500, calibrate=1000, test=3000),
+        "smoke": Scale(10, cost=3, problem={"data": "digits", "train": 60}, tune=300, calibrate=500, test=900),
+        "desk": Scale(20, cost=12, problem={"data": "mnist-5k", "train": 300}, tune=500, calibrate=1000, test=3000),
         "full": Scale(
             100,
             cost=10_000,
@@ -205,8 +205,8 @@ CLASSES = Experiment(
     arms=tuple(arm for arm in ARMS if arm.name in ("raps", "raps-joint", "aps", "lac", "saps", "top-k", "naive")),
     scales={
         "tiny": Scale(2, block=2, problem={"data": "digits", "train": 50, "steps": 5}, tune=60, calibrate=40, test=60),
-        "smoke": Scale(10, cost=6, problem={"data": "digits", "train": 60}, tune=300, calibrate=500, test=900),
-        "desk": Scale(20, cost=60, problem={"data": "mnist-5k", "train": 300}, tune=500, calibrate=1000, test=2000),
+        "smoke": Scale(10, cost=8, problem={"data": "digits", "train": 60}, tune=300, calibrate=500, test=900),
+        "desk": Scale(20, cost=45, problem={"data": "mnist-5k", "train": 300}, tune=500, calibrate=1000, test=2000),
         "full": Scale(
             100, cost=8000, problem={"data": "mnist-5k", "train": 300}, tune=10_000, calibrate=20_000, test=20_000
         ),
@@ -230,6 +230,62 @@ CLASSES = Experiment(
         POOL,
     ),
     curves=(Curve("sizes", "classes", "Mean size of a set", "number of classes", "labels", log_x=True, log_y=True),),
+    data=DATA,
+    over_seeds="loop",
+)
+
+ADAPTIVE = Experiment(
+    name="adaptive",
+    title="Tuned for adaptiveness: the paper's grid of penalties and a wider one, 100 classes",
+    trial="laureate.papers.raps.trials_adaptive:adaptive",
+    problem=f"{SCORES}:DigitNumbers",
+    arms=(
+        Arm("paper-grid", "RAPS, λ up to 0.002", most=0.002),
+        Arm("wide-grid", "RAPS, λ up to 0.1", most=0.1),
+        Arm("aps", "APS", most=0.0),
+    ),
+    scales={
+        "tiny": Scale(2, block=2, problem={"data": "digits", "train": 50, "steps": 5}, tune=60, calibrate=40, test=60),
+        "smoke": Scale(10, cost=2, problem={"data": "digits", "train": 60}, tune=300, calibrate=500, test=900),
+        "desk": Scale(20, cost=5, problem={"data": "mnist-5k", "train": 300}, tune=500, calibrate=1000, test=3000),
+        "full": Scale(
+            100,
+            cost=3000,
+            problem={"data": "mnist-5k", "train": 300, "digits": 3},
+            tune=10_000,
+            calibrate=20_000,
+            test=20_000,
+        ),
+    },
+    claims=(
+        Claim(
+            "adaptivity-grid",
+            "With the paper's own grid, which ends at λ = 0.002, RAPS tuned for it has a smaller worst violation over "
+            "strata of sizes than APS.",
+            metric="violation",
+            method="paper-grid",
+            baseline="aps",
+            unit="largest |coverage − 0.9|",
+            source="table 3",
+            role="stand-in",
+            reported="0.039 against 0.067 (ResNet-152)",
+        ),
+        Claim(
+            "adaptivity-widened",
+            "And the wider grid of the claim adaptivity did harm: its worst violation is larger than with the paper's.",
+            metric="violation",
+            method="paper-grid",
+            baseline="wide-grid",
+            unit="largest |coverage − 0.9|",
+            source="our own change",
+            role="extension",
+        ),
+    ),
+    deviations=(
+        "Declared after the claim adaptivity had been refuted with the wider grid, to tell whether the grid was why.",
+        "No guard of the grid: the paper's ends where it ends.",
+        POOL,
+    ),
     data=DATA,
     over_seeds="loop",
 )

@@ -88,7 +88,7 @@ def tuning(key: Array, arm: Settings, problem: NoisyScores, scale: Settings) -> 
         known = [jnp.where(arm.others > 0.5, values[others], values[held]) for values in (p, y, u)]
         k_reg, lam = (
             jnp.where(arm.tuned > 0.5, found, fixed)
-            for found, fixed in zip(tune_raps(*known, ALPHA), (2, 0.1), strict=True)
+            for found, fixed in zip(tune_raps(*known, ALPHA), (2, 0.1), strict=True)  # pyright: ignore[reportCallIssue]
         )
         scores = raps_score(rank_label(p, y), u, k_reg, lam)
         return jnp.mean(scores[test] <= conformal_quantile(scores[held], ALPHA)), lam

@@ -40,7 +40,7 @@ sets = method.predict_set(jax.random.key(1), scored.scores)  # of new rows: thei
 print(sets.sum(axis=1).mean(), method.tau_)
 """,
     smallest=200,
-    largest=20_000,
+    largest=2000,
     one_shot=True,
     absent={
         "NaiveSets": "promises no coverage, so its size cannot be compared",
