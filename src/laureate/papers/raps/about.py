@@ -37,10 +37,10 @@ PAPER = Paper(
         "print(sets.sum(axis=1).mean(), coverage_law(raps.n_cal_, 0.1).sd)  # labels a set; its coverage's sd\n"
     ),
     meaning=(
-        "The coverage is what was promised, on average over calibration sets and whatever the model (of sets of 105 rows "
-        "two in five cover less), as long as nothing is tuned on the rows that give the threshold; the sets are smaller "
-        "than top-k's, and than APS's clearly where classes are 300 and barely where a linear model reads pairs of "
-        "digits; but LAC, which tunes nothing, was smaller still and here no worse on hard inputs, tuning for "
+        "The coverage is what was promised, on average over calibration sets and whatever the model (of sets of 105 "
+        "rows two in five cover less), as long as nothing is tuned on the rows that give the threshold; the sets are "
+        "smaller than top-k's, and than APS's clearly where classes are 300 and barely where a linear model reads "
+        "pairs of digits; but LAC, which tunes nothing, was smaller still and here no worse on hard inputs, tuning for "
         "adaptiveness made it worse, and the gain over APS did not come from noise in the tail: try LAC first, and "
         "look at coverage by rank."
     ),
