@@ -39,10 +39,10 @@ PAPER = Paper(
     meaning=(
         "The coverage is what was promised, on average over calibration sets and whatever the model (of sets of 105 "
         "rows two in five cover less), as long as nothing is tuned on the rows that give the threshold; the sets are "
-        "smaller than top-k's, and than APS's clearly where classes are 300 and barely where a linear model reads "
-        "pairs of digits; but LAC, which tunes nothing, was smaller still and here no worse on hard inputs, tuning for "
-        "adaptiveness made it worse, and the gain over APS did not come from noise in the tail: try LAC first, and "
-        "look at coverage by rank."
+        "smaller than top-k's, and than APS's clearly with 300 simulated classes but not surely with pairs of digits; "
+        "LAC, which tunes nothing, was smaller still and here not surely worse on hard inputs, tuning for adaptiveness "
+        "made coverage more uneven than APS's, and the gain over APS did not come from noise in the tail: try LAC "
+        "first, and look at coverage by rank."
     ),
     experiments=(LAW, DIGITS, ADAPTIVE, NOISE, CLASSES, TUNING),
 )
