@@ -4,6 +4,18 @@ from laureate.racing.discipline import Discipline, Entrant, Metric
 
 __all__ = ["DISCIPLINE"]
 
+CALIBRATORS = (
+    "Beta",
+    "Constant",
+    "HistogramBinning",
+    "Identity",
+    "Isotonic",
+    "NaturalSpline",
+    "Platt",
+    "SplineCalibrator",
+    "Temperature",
+)
+
 DISCIPLINE = Discipline(
     name="prediction-sets",
     title="Whose sets of labels are smallest for the promised coverage?",
@@ -48,7 +60,8 @@ print(sets.sum(axis=1).mean(), method.tau_)
         "PACConfidence": "gives intervals of confidence, not sets: laureate run pac-confidence",
         "SafeCascade": "needs two models",
         "Shield": "needs rollouts of a policy",
-    },
+    }
+    | dict.fromkeys(CALIBRATORS, "makes a calibrated score instead of sets"),
     notes=(
         "all keep the promise; look at --metric hard before the smallest is taken, for small sets are paid for there",
         "a seed draws which rows calibrate and which judge; temperatures and penalties are tuned inside the budget",
