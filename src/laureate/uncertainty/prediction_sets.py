@@ -48,6 +48,8 @@ class AbstractSets(BaseEstimator, ABC):
     """
 
     draws = True  # whether scores depend on u
+    groups_: Any  # None without groups, and then ``tau_`` is a number
+    tau_: Any
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class AbstractSets(BaseEstimator, ABC):
             raise ValueError(f"{owner} was fitted with {self.n_classes_} classes; got logits with {z.shape[1]}.")
         if (groups is None) != (self.groups_ is None):
             raise ValueError(f"{owner}.groups must be given to both fit and predict, or to none.")
-        tau = np.full(len(z), self.tau_) if self.groups_ is None else self.tau_[self._places(groups, len(z))]  # pyright: ignore[reportIndexIssue]
+        tau = np.full(len(z), self.tau_) if self.groups_ is None else self.tau_[self._places(groups, len(z))]
         if self.randomized and self.draws and key is None:
             raise TypeError(f"{owner} draws random numbers: give a new jax.random.key first, or randomized=False.")
         rows = np.arange(len(z))
@@ -211,9 +213,9 @@ class AbstractSets(BaseEstimator, ABC):
 
     def _places(self, groups: Any, n: int) -> np.ndarray:
         found, place = self._values(groups, n)
-        if len(unknown := np.setdiff1d(found, self.groups_)):  # pyright: ignore[reportCallIssue, reportArgumentType]
+        if len(unknown := np.setdiff1d(found, self.groups_)):
             raise ValueError(f"{type(self).__name__}.groups must be among those of fit; got {unknown[:5].tolist()}.")
-        return np.searchsorted(self.groups_, found)[place]  # pyright: ignore[reportCallIssue, reportArgumentType]
+        return np.searchsorted(self.groups_, found)[place]
 
     def _check_settings(self) -> None:
         owner = type(self).__name__

@@ -113,7 +113,7 @@ def cascade(key: Array, arm: Settings, problem: FastAndSlow, scale: Settings) ->
     fast, slow = np.asarray(answers.fast), np.asarray(answers.slow)
     score = np.asarray(jax.nn.softmax(answers.logits)).max(axis=1)
     found: dict[str, Any] = {"error_fast": 1 - fast.mean(), "error_slow": 1 - slow.mean()}
-    shares = []
+    shares, share = [], np.zeros(1)
     for grid in (51, *scale.grids):
         thresholds = np.linspace(1, 0, grid)
         # The first threshold that lets a row exit; drawing rows is drawing from the cells of place and event.
@@ -136,7 +136,7 @@ def cascade(key: Array, arm: Settings, problem: FastAndSlow, scale: Settings) ->
             found[f"share_{name}"] = share.mean()
             found[f"regret_{name}"] = best - share.mean()
             found[f"excess_{name}"] = np.mean(np.maximum(reached - gap, 0))
-        shares.append(share.mean())  # pyright: ignore[reportPossiblyUnboundVariable]
+        shares.append(share.mean())
     found |= {"grid_sizes": np.asarray(scale.grids), "grid_shares": np.asarray(shares[1:])}
     return {name: np.asarray(value, np.float32) for name, value in found.items()}
 

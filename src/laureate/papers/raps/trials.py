@@ -85,11 +85,9 @@ def tuning(key: Array, arm: Settings, problem: NoisyScores, scale: Settings) -> 
         # Weights again: where settings come from is a number, so that one program serves all arms.
         logits = logits / jnp.where(arm.temperature > 0.5, fit_temperature(logits[held], y[held]), 1.0)
         p = jax.nn.softmax(logits)
-        known = [jnp.where(arm.others > 0.5, values[others], values[held]) for values in (p, y, u)]
-        k_reg, lam = (
-            jnp.where(arm.tuned > 0.5, found, fixed)
-            for found, fixed in zip(tune_raps(*known, ALPHA), (2, 0.1), strict=True)  # pyright: ignore[reportCallIssue]
-        )
+        known_p, known_y, known_u = (jnp.where(arm.others > 0.5, v[others], v[held]) for v in (p, y, u))
+        tuned_k, tuned_lam = tune_raps(known_p, known_y, known_u, ALPHA)
+        k_reg, lam = jnp.where(arm.tuned > 0.5, tuned_k, 2), jnp.where(arm.tuned > 0.5, tuned_lam, 0.1)
         scores = raps_score(rank_label(p, y), u, k_reg, lam)
         return jnp.mean(scores[test] <= conformal_quantile(scores[held], ALPHA)), lam
 
