@@ -36,5 +36,12 @@ PAPER = Paper(
         "cascade = SafeCascade(error_gap=0.05).fit(score, right, right_slow=rng.uniform(size=2000) < 0.95)\n"
         "print(lo, hi, cascade.certificate())\n"
     ),
+    meaning=(
+        "The intervals keep their promise for all bins at once and waste about half of it (5 % of calibration sets are "
+        "wrong somewhere where 10 % may be); shares counted in bins are too sure somewhere in nine of ten calibration "
+        "sets, temperature scaling in none to all of them, by the model; a certified threshold spared the slow model "
+        "seven inputs in ten at a price of at most 0.02 in error, broken in under 1 % of calibration sets, where the "
+        "threshold that just fits the data broke it in 45 %: take the certificate, it cost 0.07 of the inputs."
+    ),
     experiments=(BINS, SCORES, CASCADE, SHIELD),
 )

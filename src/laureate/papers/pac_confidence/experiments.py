@@ -42,8 +42,8 @@ BINS = Experiment(
     arms=INTERVALS,
     scales={
         "tiny": Scale(2, block=2, bins=3, draws=10, delta=0.1),
-        "smoke": Scale(10, cost=5, bins=10, draws=200, delta=0.1),
-        "desk": Scale(20, cost=30, bins=10, draws=1000, delta=0.1),
+        "smoke": Scale(10, cost=1, bins=10, draws=200, delta=0.1),
+        "desk": Scale(20, cost=5, bins=10, draws=1000, delta=0.1),
         "full": Scale(100, cost=60, bins=10, draws=4000, delta=0.1),
     },
     claims=(
@@ -139,9 +139,9 @@ SCORES = Experiment(
         "tiny": Scale(
             2, block=2, problem={"data": "digits", "train": 50, "steps": 5}, bins=3, rows=50, draws=5, delta=0.1
         ),
-        "smoke": Scale(10, cost=6, problem={"data": "digits", "train": 60}, bins=10, rows=500, draws=100, delta=0.1),
+        "smoke": Scale(10, cost=11, problem={"data": "digits", "train": 60}, bins=10, rows=500, draws=100, delta=0.1),
         "desk": Scale(
-            20, cost=40, problem={"data": "mnist-5k", "train": 300}, bins=10, rows=1000, draws=300, delta=0.1
+            20, cost=53, problem={"data": "mnist-5k", "train": 300}, bins=10, rows=1000, draws=300, delta=0.1
         ),
         "full": Scale(
             100, cost=2000, problem={"data": "mnist-5k", "train": 300}, bins=20, rows=20_000, draws=300, delta=0.1

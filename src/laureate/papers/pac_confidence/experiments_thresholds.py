@@ -27,7 +27,7 @@ CASCADE = Experiment(
             2, block=2, problem={"data": "digits", "train": 50, "steps": 5}, rows=120, draws=5, delta=0.1, grids=(3, 5)
         ),
         "smoke": Scale(
-            10, cost=6, problem={"data": "digits", "train": 200}, rows=1000, draws=200, delta=0.1, grids=GRIDS
+            10, cost=5, problem={"data": "digits", "train": 200}, rows=1000, draws=200, delta=0.1, grids=GRIDS
         ),
         "desk": Scale(
             20, cost=30, problem={"data": "mnist-5k", "train": 1000}, rows=1000, draws=1000, delta=0.1, grids=GRIDS
@@ -164,8 +164,8 @@ SHIELD = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, rows=60, draws=5, delta=0.1, risk=0.05, unsafe=0.3),
-        "smoke": Scale(10, cost=2, rows=1000, draws=300, delta=0.1, risk=0.05, unsafe=0.7),
-        "desk": Scale(20, cost=6, rows=1000, draws=1000, delta=0.1, risk=0.05, unsafe=0.7),
+        "smoke": Scale(10, cost=1, rows=1000, draws=300, delta=0.1, risk=0.05, unsafe=0.7),
+        "desk": Scale(20, cost=2, rows=1000, draws=1000, delta=0.1, risk=0.05, unsafe=0.7),
         "full": Scale(100, cost=40, rows=1000, draws=2000, delta=0.1, risk=0.05, unsafe=0.7),
     },
     claims=(
