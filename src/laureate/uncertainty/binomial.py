@@ -36,7 +36,7 @@ def _beta_quantile(q: Any, a: Any, b: Any) -> Any:
 
 
 def clopper_pearson(k: Any, n: Any, delta: Any, side: str = "two") -> tuple[Any, Any]:
-    """The interval [lo, hi] that holds the probability in at least 1 − δ of all draws, whatever it is::
+    """The interval [lo, hi] that holds the probability in at least 1 − δ of all draws (Clopper & Pearson 1934)::
 
         lo = BetaInv(δ/2; k, n − k + 1),  0 if k = 0;      hi = BetaInv(1 − δ/2; k + 1, n − k),  1 if k = n
 

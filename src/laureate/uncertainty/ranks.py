@@ -113,7 +113,7 @@ def saps_score(at: Ranked, u: Any, lam: Any) -> Any:
 
 
 def conformal_quantile(scores: Any, alpha: Any, weights: Any = None, test_weight: Any = 1.0) -> Any:
-    """The threshold τ below which a new score lies with probability 1 − α or more::
+    """The threshold τ below which a new score lies with probability 1 − α or more (Vovk et al. 2005)::
 
         τ = the ⌈(n + 1)(1 − α)⌉-th smallest of s_1, …, s_n,   ∞ where that index exceeds n
 
