@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from laureate.lab.claim import Settings
-from laureate.papers.raps import speed, trials
+from laureate.papers.raps import speed, trials, trials_adaptive
 from laureate.papers.raps.about import PAPER
 from laureate.problems.scores import DigitNumbers, NoisyScores, ScoreTable, numbers_of_one_to_three
-from laureate.uncertainty import coverage, coverage_law
+from laureate.uncertainty import APS, coverage, coverage_law
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_scores.py"
@@ -113,10 +113,24 @@ def test_arms_are_what_their_names_say():
     found |= {name: trials.judged(KEY, arm(name), problem, SCALE) for name in ("raps-joint", "raps-rounded")}
     assert found["raps-rounded"]["size"] > found["raps"]["size"]
     assert found["raps-rounded"]["changes"] == found["lac"]["changes"] == 0
-    assert found["raps-adaptive"]["lam"] <= 0.1
+    assert found["raps-adaptive"]["lam"] <= 0.002
     assert found["naive-overconfident"]["temperature"] == 1.0
     assert found["naive-overconfident"]["coverage"] < found["naive"]["coverage"] - 0.05
     assert found["top-k"]["size"] > found["lac"]["size"]
+
+
+def test_grids_for_adaptiveness_end_where_they_say():
+    from laureate.uncertainty.raps import ADAPTIVE_GRID
+
+    assert tuple(lam for lam in trials_adaptive.PENALTIES if lam <= 0.002) == ADAPTIVE_GRID
+    arms = {one.name: one.settings for one in EXPERIMENTS["adaptive"].arms}
+    found = {name: trials_adaptive.adaptive(KEY, arms[name], NoisyScores(30, noise=1.0), SCALE) for name in arms}
+    assert found["aps"]["lam"] == 0
+    assert found["paper-grid"]["lam"] <= 0.002
+    row_key, fit_key, set_key = jax.random.split(KEY, 3)
+    logits, y = (np.asarray(v) for v in NoisyScores(30, noise=1.0).sample(row_key, 600))
+    aps = APS(tune_fraction=1 / 3).fit(fit_key, logits[300:], y[300:])
+    assert found["aps"]["size"] == pytest.approx(aps.predict_size(set_key, logits[:300]).mean())
 
 
 def test_noise_keeps_the_draws_and_changes_the_noise_alone():
