@@ -1,4 +1,4 @@
-"""Clopper and Pearson's intervals of many bins beside SciPy's, which computes one at a time."""
+"""Clopper and Pearson's intervals of many bins beside those of statsmodels."""
 
 from typing import Any
 
@@ -25,26 +25,19 @@ def our_side(intervals: int = INTERVALS) -> Side:
     return Side(lambda: clopper_pearson(k, n, DELTA), INTERVALS / intervals)
 
 
-def their_side(intervals: int = 200) -> Side:
-    """One after another."""
-    import scipy.stats as statistics
+def their_side(intervals: int = INTERVALS) -> Side:
+    """The same by statsmodels."""
+    from statsmodels.stats.proportion import proportion_confint  # pyright: ignore[reportMissingImports]  (a peer)
 
     k, n = counts(intervals)
-
-    def run():
-        found = [
-            statistics.binomtest(int(a), int(b)).proportion_ci(1 - DELTA, "exact") for a, b in zip(k, n, strict=True)
-        ]
-        return np.array(found).T
-
-    return Side(run, INTERVALS / intervals)
+    return Side(lambda: proportion_confint(k, n, DELTA, method="beta"), INTERVALS / intervals)
 
 
 COMPARISONS = (
     Comparison(
         work=f"{INTERVALS} Clopper-Pearson intervals of up to 500 trials",
-        peer="SciPy",
-        package="scipy",
+        peer="statsmodels",
+        package="statsmodels",
         ours=our_side,
         theirs=their_side,
     ),

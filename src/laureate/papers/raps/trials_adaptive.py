@@ -1,5 +1,7 @@
 """Is it the grid? RAPS tuned for adaptiveness with the paper's penalties and with more."""
 
+from typing import Any
+
 import jax
 import numpy as np
 from jax import Array
@@ -14,7 +16,7 @@ ALPHA = 0.1
 PENALTIES = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3, 5e-3, 0.01, 0.03, 0.1)
 
 
-def adaptive(key: Array, arm: Settings, problem: DigitNumbers, scale: Settings) -> dict[str, np.ndarray]:
+def adaptive(key: Array, arm: Settings, problem: DigitNumbers, scale: Settings) -> dict[str, Any]:
     """The worst violation with penalties up to ``arm.most``; with none it is APS."""
     row_key, fit_key, set_key = jax.random.split(key, 3)
     logits, y = (np.asarray(v) for v in problem.sample(row_key, scale.tune + scale.calibrate + scale.test))
