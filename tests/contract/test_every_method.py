@@ -214,6 +214,12 @@ REASONS = {
             "StepCost",
         },
     },
+    "uncertainty": {
+        "bases of one's own sets": {"AbstractRankedSets", "AbstractSets"},
+        "estimators on the host: tests/uncertainty": {"APS", "LAC", "NaiveSets", "RAPS", "SAPS", "ScoreSets", "TopK"},
+        "the same, of confidences and thresholds": {"PACConfidence", "SafeCascade", "Shield"},
+        "what they are made and judged with": {"BinCounts", "BinTable", "CoverageLaw", "Ranked", "Strata"},
+    },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},
         "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},
