@@ -31,6 +31,7 @@ AREAS = (
     "graphs",
     "generative",
     "grounding",
+    "uncertainty",
 )
 SOURCE = Path(laureate.__file__).parent
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))

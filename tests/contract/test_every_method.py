@@ -213,6 +213,16 @@ REASONS = {
             "StepCost",
         },
     },
+    "uncertainty": {
+        "bases of the calibrators and of what they fit": {"AbstractCalibrator", "AbstractScoreMap"},
+        "maps that calibrators with rows fit, and their spline": {
+            "LogitMap",
+            "NaturalSpline",
+            "StepMap",
+            "TemperatureMap",
+        },
+        "a warning": {"CalibrationWarning"},
+    },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},
         "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},

@@ -1,4 +1,4 @@
-"""Classifiers whose confidence is to be calibrated: networks trained on few real images, and scores with known truth."""
+"""Confidences to be calibrated: networks trained on few real images, and scores with known truth."""
 
 import equinox as eqx
 import jax

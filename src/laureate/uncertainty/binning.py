@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from laureate._core import Status, require
 from laureate.uncertainty.calibration import AbstractCalibrator, AbstractScoreMap, CalibrationInfo, checked
 
-__all__ = ["Constant", "HistogramBinning", "Identity", "StepMap"]
+__all__ = ["Constant", "HistogramBinning", "Identity", "IdentityMap", "StepMap"]
 
 
 def told(status: Array | int = Status.OK, cost: Array | int = 1, clipped: Array | float = 0.0) -> CalibrationInfo:

@@ -68,7 +68,14 @@ def checked(
         weights = np.ones(np.shape(p), np.float32)
     require(owner, "weights", f"as long as p, {np.shape(p)}", np.shape(weights), lambda s: s == np.shape(p))
     if not isinstance(weights, Tracer):
-        require(owner, "weights", "> 0", np.min(weights), lambda least: least > 0, "Leave out rows of weight 0.")
+        require(
+            owner,
+            "weights",
+            "> 0",
+            float(np.asarray(weights).min()),
+            lambda least: least > 0,
+            "Leave out rows of weight 0.",
+        )
     return floating(p, y, weights)  # pyright: ignore[reportReturnType]
 
 

@@ -67,7 +67,7 @@ def ks_error(
     >>> print(f"{ks_error(np.array([0.2, 0.4, 0.9]), np.array([0.0, 1.0, 1.0])):.4f}")
     0.1667
     """
-    return jnp.max(jnp.abs(cumulative_difference(p, y, weights)[1]))
+    return jnp.max(jnp.abs(cumulative_difference(*checked("ks_error", p, y, weights))[1]))
 
 
 def ks_test(p: Float[Array, "rows"], y: Float[Array, "rows"]) -> KSResult:

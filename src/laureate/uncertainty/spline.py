@@ -71,8 +71,8 @@ class SplineCalibrator(AbstractCalibrator):
         h(t) = P(hit, score ≤ s(t)),   γ(s(t)) = h'(t)     (Gupta et al. 2021, proposition 4.1)
 
     With rows by ascending score and t_i their fractiles, a natural cubic spline S is fitted by least squares to the
-    running sums of y − s (``target="residual"``: γ = s + S') or of y (``"direct"``: γ = S'). Of each row counts the mean
-    slope over its own step of t, of rows with equal scores the mean over all of them; between scores γ is linear,
+    running sums of y − s (``target="residual"``: γ = s + S') or of y (``"direct"``: γ = S'). Of each row counts the
+    mean slope over its own step of t, of rows with equal scores the mean over all of them; between scores γ is linear,
     beyond them constant.
 
     knots: how many, equally spaced in t, >= 2, or their positions from 0 to 1. Four suffice below 500 rows.

@@ -38,7 +38,7 @@ def scales(noise: float) -> dict[str, Scale]:
             block=counts[name][1],
             cost=counts[name][2],
             problem={**problem, "noise": noise},
-            compilation="lightest" if name == "tiny" else None,
+            compilation="lightest" if name in ("tiny", "smoke") else None,
             calibration=rows,
         )
         for name, (problem, rows) in SAME.items()
@@ -47,8 +47,8 @@ def scales(noise: float) -> dict[str, Scale]:
 
 DATA = {"tiny": ("digits",), "smoke": ("digits",), "desk": ("mnist-5k",), "full": ("fashion-mnist",)}
 SMALL = (
-    "A network of one hidden layer on 1,000 images of MNIST at 14 × 14 (smoke: 400 digits at 8 × 8), trained until it is "
-    "too sure; calibrated on 1,500 of the other 4,000 and judged by the rest, anew for every seed. The paper has 13 "
+    "A network of one hidden layer on 1,000 images of MNIST at 14 × 14 (smoke: 400 digits at 8 × 8), trained until it "
+    "is too sure; calibrated on 1,500 of the other 4,000 and judged by the rest, anew for every seed. The paper has 13 "
     "convolutional networks on CIFAR, ImageNet and SVHN, one split each and no seeds, and also vector scaling and two "
     "Dirichlet calibrations, which are not here; isotonic, beta, Platt and histogram are not there."
 )
@@ -56,6 +56,10 @@ OURS = (
     "Running sums of y − s are fitted, as in the authors' code and not as in their text (the arm `spline as in the "
     "paper's text`); ends are pinned, ties are one step, and the interpolation between scores is not swapped as it is "
     "in that code."
+)
+KEPT = (
+    "That the chosen class stays holds by construction, since only its confidence is changed; measured is what happens "
+    "where that confidence is written back into its row."
 )
 GAMED = (
     "A constant score has nearly no KS and ECE error and is of no use; who does not beat it on a measure is held back "
@@ -102,7 +106,7 @@ def claims(suffix: str, where: str, role: str) -> tuple[Claim, ...]:
             margin=0.2,
             unit="points of accuracy",
             source="section 4: the chosen class stays",
-            role=role,
+            role="check",
             reported="no loss, by construction: the class is chosen before",
         ),
         better(f"brier{suffix}", f"{where} its Brier score is lower.", "brier", "temperature", "points of Brier score"),
@@ -154,7 +158,7 @@ NETWORKS = Experiment(
             reported="lower on 7 of 13",
         ),
     ),
-    deviations=(SMALL, OURS, GAMED, PILOTS),
+    deviations=(SMALL, OURS, GAMED, KEPT, PILOTS),
     data=DATA,
 )
 
@@ -178,7 +182,7 @@ NOISY = Experiment(
             source="the authors' code and their text differ",
         ),
     ),
-    deviations=("The paper has no such networks. " + SMALL, OURS, GAMED, PILOTS),
+    deviations=("The paper has no such networks. " + SMALL, OURS, GAMED, KEPT, PILOTS),
     data=DATA,
 )
 
@@ -193,7 +197,7 @@ TRUTH = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=(40,), judged=40, wanted=3.0),
-        "smoke": Scale(40, block=40, cost=8.0, rows=(100, 1000), judged=1000, wanted=3.0),
+        "smoke": Scale(40, block=40, cost=8.0, compilation="lightest", rows=(100, 1000), judged=1000, wanted=3.0),
         "desk": Scale(100, block=50, cost=40.0, rows=(100, 300, 1000, 3000, 10000), judged=1000, wanted=3.0),
         "full": Scale(1000, block=50, cost=1200.0, rows=(100, 300, 1000, 3000, 10000, 30000), judged=1000, wanted=3.0),
     },
@@ -263,9 +267,7 @@ TRUTH = Experiment(
     ),
     curves=(
         Curve("errors", "rows", "Mean error to three truths", "rows", "points of probability", log_x=True, log_y=True),
-        Curve(
-            "errors_plateau", "rows", "Truth with two steps", "rows", "points of probability", log_x=True, log_y=True
-        ),
+        Curve("errors_plateau", "rows", "Truth of two steps", "rows", "points of probability", log_x=True, log_y=True),
         Curve("errors_slope", "rows", "Truth with a slope", "rows", "points of probability", log_x=True, log_y=True),
     ),
     deviations=(

@@ -15,7 +15,6 @@ from laureate.uncertainty import (
     Temperature,
     brier,
     ece,
-    ks_error,
     ks_test,
     nll,
     top_scores,
@@ -48,32 +47,37 @@ def networks(key, arm, problem, scale):
     probabilities, labels = problem.predictions(draw)
     order = jax.random.permutation(split, len(labels))
     known, asked = order[: scale.calibration], order[scale.calibration :]
-    first, second = (_confidence(arm.map, probabilities, labels, known, asked, r) for r in (1, 2))
-    confidence, hits, rows = first
-    tested = ks_test(confidence, hits)
-    written = jnp.argmax(rows, axis=1) == labels[asked]
+    confidence, hits, rows = _confidences(arm.map, probabilities, labels, known, asked)
+    tested = jax.vmap(ks_test)(confidence, hits)
+    first, right = confidence[0], hits[0]
     return {
-        "ks": 100 * tested.statistic,
-        "ks_range": 100 * tested.range,
-        "floor": 100 * tested.floor,
-        "ks_second": 100 * ks_error(second[0], second[1]),
-        "ece": 100 * ece(confidence, hits, 25),
-        "ece_mass": 100 * ece(confidence, hits, 15, "mass"),
-        "brier": 100 * brier(confidence, hits),
-        "nll": nll(confidence, hits),
-        "accuracy": 100 * jnp.mean(written),
+        "ks": 100 * tested.statistic[0],
+        "ks_range": 100 * tested.range[0],
+        "floor": 100 * tested.floor[0],
+        "ks_second": 100 * tested.statistic[1],
+        "ece": 100 * ece(first, right, 25),
+        "brier": 100 * brier(first, right),
+        "nll": nll(first, right),
+        "accuracy": 100 * jnp.mean(jnp.argmax(rows, axis=1) == labels[asked]),
     }
 
 
-def _confidence(name, probabilities, labels, known, asked, r):
-    """The r-th confidence after the map, its hits, and the rows with that confidence written into its place."""
+def _confidences(name, probabilities, labels, known, asked):
+    """First and second confidence after the map, their hits, [2, rows] each, and rows with the first written back."""
     if name == "temperature":  # of whole rows, as the paper's baseline; the order of the classes stays
         rows = calibrator(name).fit(probabilities[known], labels[known]).transform(probabilities[asked])
-        return *top_scores(rows, labels[asked], r), rows
-    p, y = top_scores(probabilities[asked], labels[asked], r)
-    gamma = calibrator(name).fit(*top_scores(probabilities[known], labels[known], r)).transform(p)
-    place = jnp.argsort(-probabilities[asked], axis=1)[:, r - 1]
-    return gamma, y, probabilities[asked].at[jnp.arange(len(asked)), place].set(gamma)
+        return *_ranked(rows, labels[asked]), rows
+    p, y = _ranked(probabilities[asked], labels[asked])
+    maps = jax.vmap(calibrator(name).fit)(*_ranked(probabilities[known], labels[known]))
+    gamma = jax.vmap(lambda found, p: found.transform(p))(maps, p)
+    place = jnp.argmax(probabilities[asked], axis=1)
+    return gamma, y, probabilities[asked].at[jnp.arange(len(asked)), place].set(gamma[0])
+
+
+def _ranked(rows, labels):
+    """The scores and hits of the first and of the second class, [2, rows] each."""
+    both = [top_scores(rows, labels, r) for r in (1, 2)]
+    return tuple(jnp.stack(part) for part in zip(*both, strict=True))
 
 
 def truth(key, arm, problem, scale):
