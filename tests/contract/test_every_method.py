@@ -216,6 +216,8 @@ REASONS = {
     "uncertainty": {
         "bases of the calibrators and of what they fit": {"AbstractCalibrator", "AbstractScoreMap"},
         "maps that calibrators with rows fit, and their spline": {
+            "IdentityMap",
+            "InterpolatedMap",
             "LogitMap",
             "NaturalSpline",
             "StepMap",

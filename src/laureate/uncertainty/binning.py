@@ -27,7 +27,12 @@ class StepMap(AbstractScoreMap):
 
     def transform(self, p: Float[Array, "..."]) -> Float[Array, "..."]:
         """The value of each score's bin."""
-        return self.values[jnp.searchsorted(self.edges, p, side="left")]
+        return _looked_up(self.edges, self.values, p)
+
+
+@jax.jit
+def _looked_up(edges, values, p):
+    return values[jnp.searchsorted(edges, p, side="left")]
 
 
 class IdentityMap(AbstractScoreMap):
@@ -43,7 +48,8 @@ class IdentityMap(AbstractScoreMap):
 class Identity(AbstractCalibrator):
     """Leaves scores as they are, γ(s) = s: what every other map should improve.
 
-    >>> print(Identity().fit(jnp.array([0.2, 0.9]), jnp.array([0, 1])).transform(jnp.array([0.5])))
+    >>> import numpy as np
+    >>> print(Identity().fit(np.array([0.2, 0.9]), np.array([0, 1])).transform(np.array([0.5])))
     [0.5]
     """
 
@@ -58,7 +64,8 @@ class Identity(AbstractCalibrator):
 class Constant(AbstractCalibrator):
     """One number for every score, γ(s) = ȳ, the share of hits: calibrated, and of no use to tell rows apart.
 
-    >>> print(Constant().fit(jnp.array([0.2, 0.9]), jnp.array([0, 1])).transform(jnp.array([0.7])))
+    >>> import numpy as np
+    >>> print(Constant().fit(np.array([0.2, 0.9]), np.array([0, 1])).transform(np.array([0.7])))
     [0.5]
     """
 
@@ -66,8 +73,12 @@ class Constant(AbstractCalibrator):
         self, p: Float[Array, "rows"], y: Float[Array, "rows"], weights: Float[Array, "rows"] | None = None
     ) -> StepMap:
         """The mean of the hits."""
-        p, y, weights = checked("Constant", p, y, weights)
-        return StepMap(jnp.zeros(0, p.dtype), jnp.average(y, weights=weights)[None], told())
+        return _fit_constant(*checked("Constant", p, y, weights))
+
+
+@eqx.filter_jit
+def _fit_constant(p, y, weights) -> StepMap:
+    return StepMap(jnp.zeros(0, p.dtype), jnp.average(y, weights=weights)[None], told())
 
 
 class HistogramBinning(AbstractCalibrator):
@@ -77,8 +88,9 @@ class HistogramBinning(AbstractCalibrator):
     scheme: ``"mass"``: bins of equally many rows (of equal weight); ``"width"``: equally wide ones. A bin without rows
         gives its middle.
 
-    >>> map = HistogramBinning(bins=2).fit(jnp.array([0.1, 0.2, 0.8, 0.9]), jnp.array([0, 1, 1, 1]))
-    >>> print(map.transform(jnp.array([0.0, 1.0])))
+    >>> import numpy as np
+    >>> map = HistogramBinning(bins=2).fit(np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 1, 1, 1]))
+    >>> print(map.transform(np.array([0.0, 1.0])))
     [0.5 1. ]
     """
 

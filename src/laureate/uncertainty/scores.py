@@ -1,5 +1,8 @@
 """From the probabilities of several classes to one score a row and whether it hit: the only multiclass step."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -20,10 +23,14 @@ def top_scores(
     >>> print(p, y)
     [0.7 0.4] [1. 0.]
     """
-    order = _ranked("top_scores", probabilities, labels, r)
-    chosen = order[:, r - 1]
-    scores = jnp.take_along_axis(jnp.asarray(probabilities), chosen[:, None], axis=1)[:, 0]
-    return scores, jnp.asarray(chosen == labels, scores.dtype)
+    return _top(*_checked("top_scores", probabilities, labels, r), r)
+
+
+@partial(jax.jit, static_argnums=2)
+def _top(probabilities, labels, r):
+    chosen = jnp.argsort(-probabilities, axis=1)[:, r - 1]
+    scores = jnp.take_along_axis(probabilities, chosen[:, None], axis=1)[:, 0]
+    return scores, (chosen == labels).astype(scores.dtype)
 
 
 def within_scores(
@@ -31,12 +38,17 @@ def within_scores(
 ) -> tuple[Float[Array, "rows"], Float[Array, "rows"]]:
     """The sum of the r largest probabilities of each row, and 1 where the label is among those classes.
 
-    >>> p, y = within_scores(np.array([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]), np.array([1, 1]))
-    >>> print(jnp.round(p, 2), y)
+    >>> p, y = within_scores(np.array([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]), np.array([1, 0]))
+    >>> print(np.round(p, 2), y)
     [0.9 0.7] [1. 1.]
     """
-    chosen = _ranked("within_scores", probabilities, labels, r)[:, :r]
-    scores = jnp.sum(jnp.take_along_axis(jnp.asarray(probabilities), chosen, axis=1), axis=1)
+    return _within(*_checked("within_scores", probabilities, labels, r), r)
+
+
+@partial(jax.jit, static_argnums=2)
+def _within(probabilities, labels, r):
+    chosen = jnp.argsort(-probabilities, axis=1)[:, :r]
+    scores = jnp.sum(jnp.take_along_axis(probabilities, chosen, axis=1), axis=1)
     return jnp.clip(scores, 0, 1), jnp.any(chosen == labels[:, None], axis=1).astype(scores.dtype)
 
 
@@ -62,8 +74,8 @@ def check_rows(owner: str, probabilities: Array, labels: Array) -> None:
         require(owner, "labels", f"whole numbers from 0 to {shape[1] - 1}", strange, lambda s: not s)
 
 
-def _ranked(owner: str, probabilities: Array, labels: Array, r: int) -> Array:
+def _checked(owner: str, probabilities: Array, labels: Array, r: int) -> tuple[Array, Array]:
     check_rows(owner, probabilities, labels)
     classes = np.shape(probabilities)[1]
     require(owner, "r", f"from 1 to {classes}", r, lambda r: 1 <= r <= classes)
-    return jnp.argsort(-jnp.asarray(probabilities), axis=1)
+    return jnp.asarray(probabilities), jnp.asarray(labels)

@@ -24,9 +24,10 @@ class NaturalSpline:
 
     knots: ascending positions, at least two.
 
+    >>> import jax
     >>> spline = NaturalSpline((0.0, 0.5, 1.0))
-    >>> print(spline.design(jnp.array([0.5]))[0], spline.mean_slope(jnp.zeros(1), jnp.ones(1), jnp.array([0., 2, 3])))
-    [0. 1. 0.] [3.]
+    >>> print(jax.jit(spline.design)(jnp.array([0.5]))[0])
+    [0. 1. 0.]
     """
 
     def __init__(self, knots: tuple[float, ...]):
@@ -81,10 +82,10 @@ class SplineCalibrator(AbstractCalibrator):
         of hits, exactly; ``"free"``, as in the paper: all values are fitted, (0, 0) as one more point.
     monotone: whether γ is then made never to fall, by isotonic regression; as published it may fall a little.
 
-    >>> p = (jnp.arange(100) + 0.5) / 100
-    >>> map = SplineCalibrator(knots=3).fit(p, p**2)
-    >>> print(jnp.round(map.transform(jnp.array([0.3, 0.9])), 2))
-    [0.1  0.82]
+    >>> p = 0.5 + np.arange(100) / 200
+    >>> map = SplineCalibrator(knots=3).fit(p, p - 0.1 * p**2)
+    >>> print(np.round(map.transform(np.array([0.6, 0.9])), 2))
+    [0.57 0.82]
     """
 
     knots: int | tuple[float, ...] = eqx.field(static=True, default=6)
