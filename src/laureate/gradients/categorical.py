@@ -61,13 +61,15 @@ def gumbel_rao(
     size = max(1, LARGEST_BLOCK // max(1, np.size(logits))) if chunk is None else chunk
     require("gumbel_rao", "chunk", ">= 1 or None", size, lambda c: c >= 1)
 
-    def pullback(keys, theta, tau, index, v):
+    def pullback(key, theta, tau, y, v):
+        index = jnp.argmax(y, axis=-1)
+
         def block(total, first):
             number = first + jnp.arange(min(size, samples))
-            each = jax.vmap(lambda k: jax.random.fold_in(keys[1], k))(number)
-            y = jax.vmap(lambda one: _conditional(one, theta, index))(each)
+            each = jax.vmap(lambda k: jax.random.fold_in(key, k))(number)
+            fresh = jax.vmap(lambda one: _conditional(one, theta, index))(each)
             counted = (number < samples).reshape(-1, *[1] * theta.ndim)
-            return total + jnp.sum(jnp.where(counted, _softmax_pullback(y, tau, v), 0), axis=0), None
+            return total + jnp.sum(jnp.where(counted, _softmax_pullback(fresh, tau, v), 0), axis=0), None
 
         return jax.lax.scan(block, jnp.zeros_like(theta), jnp.arange(0, samples, min(size, samples)))[0] / samples
 
@@ -87,8 +89,8 @@ def st_gumbel_softmax(
     _check("st_gumbel_softmax", logits)
     _check_temperature("st_gumbel_softmax", temperature, 1)
 
-    def pullback(keys, theta, tau, index, v):
-        return _softmax_pullback(theta + _noise(keys, theta), tau, v)  # the very noise that chose D
+    def pullback(key, theta, tau, y, v):
+        return _softmax_pullback(y, tau, v)  # the very noise that chose D
 
     return _draw(key, logits, axis, pullback, temperature)
 
@@ -103,7 +105,7 @@ def straight_through(key: Array, logits: Float[Array, "*batch n"], *, axis: int 
     """
     _check("straight_through", logits)
 
-    def pullback(keys, theta, tau, index, v):
+    def pullback(key, theta, tau, y, v):
         return _softmax_pullback(theta, 1.0, v)
 
     return _draw(key, logits, axis, pullback, 1.0)
@@ -123,8 +125,8 @@ def zgr(key: Array, logits: Float[Array, "*batch n"], *, axis: int = -1) -> Floa
     """
     _check("zgr", logits)
 
-    def pullback(keys, theta, tau, index, v):
-        p, drawn = jax.nn.softmax(theta), jax.nn.one_hot(index, theta.shape[-1], dtype=theta.dtype)
+    def pullback(key, theta, tau, y, v):
+        p, drawn = jax.nn.softmax(theta), _one_hot(y)
         gap = jnp.sum(drawn * v, axis=-1, keepdims=True) - v  # v_i − v_j
         return 0.5 * (drawn * jnp.sum(p * gap, axis=-1, keepdims=True) - p * gap)
 
@@ -170,19 +172,19 @@ def _softmax_pullback(y: Array, tau: Array | float, v: Array) -> Array:
 
 
 def _draw(key: Array, logits: Array, axis: int, pullback: Callable, temperature: float | Array) -> Array:
-    """One-hot of argmax(θ + G), with ``pullback(keys, θ, τ, index, v)`` for its gradient: the first key draws G."""
+    """One-hot of argmax(θ + G), with ``pullback(key, θ, τ, y, v)`` for its gradient, y = θ + G."""
 
     @jax.custom_vjp
     def sample(keys, theta, tau):
         return forward(keys, theta, tau)[0]
 
     def forward(keys, theta, tau):
-        index = jnp.argmax(theta + _noise(keys, theta), axis=-1)
-        return jax.nn.one_hot(index, theta.shape[-1], dtype=theta.dtype), (keys, theta, tau, index)
+        y = theta + jax.random.gumbel(keys[0], theta.shape, theta.dtype)
+        return _one_hot(y), (keys[1], theta, tau, y)
 
     def backward(kept, v):
-        keys, theta, tau, index = kept
-        return None, pullback(keys, theta, tau, index, v).astype(theta.dtype), jnp.zeros_like(tau)
+        key, theta, tau, y = kept
+        return None, pullback(key, theta, tau, y, v).astype(theta.dtype), jnp.zeros_like(tau)
 
     sample.defvjp(forward, backward)
     theta = jnp.moveaxis(jnp.asarray(logits), axis, -1)
@@ -190,8 +192,8 @@ def _draw(key: Array, logits: Array, axis: int, pullback: Callable, temperature:
     return jnp.moveaxis(sample(jax.random.split(key), theta, tau), -1, axis)
 
 
-def _noise(keys: Array, theta: Array) -> Array:
-    return jax.random.gumbel(keys[0], theta.shape, theta.dtype)
+def _one_hot(y: Array) -> Array:
+    return jax.nn.one_hot(jnp.argmax(y, axis=-1), y.shape[-1], dtype=y.dtype)
 
 
 def _check(owner: str, logits: Array) -> None:

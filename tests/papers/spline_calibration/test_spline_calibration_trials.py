@@ -1,7 +1,6 @@
 """The trials of spline calibration: the ids promised, numbers known from elsewhere, a problem of one's own."""
 
-import subprocess
-import sys
+import runpy
 from functools import partial
 from pathlib import Path
 
@@ -91,9 +90,9 @@ def test_wrong_labels_are_as_many_as_asked_and_rows_are_dealt_anew():
     assert 0.05 < float(jnp.mean(labels == again)) < 0.15
 
 
-def test_the_example_runs():
-    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+def test_the_example_runs(capsys):
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["Identity", "Constant", "Beta", "SplineCalibrator"]
     briers = [float(line.rsplit(" ", 1)[1]) for line in lines]
     assert briers[3] < briers[1]

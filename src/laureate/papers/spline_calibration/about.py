@@ -33,6 +33,11 @@ PAPER = Paper(
         "map = SplineCalibrator().fit(p, y)\n"
         "print(map.transform(np.array([0.5, 0.9])))\n"
     ),
-    meaning="",
+    meaning=(
+        "Where confidence is wrong in more than its slope a spline is far better calibrated than a temperature, and it "
+        "is smoother than isotonic regression; but the beta family's three numbers do as well wherever we looked, "
+        "where a slope suffices a temperature needs fewer rows, and a constant, which is of no use, beats them all "
+        "on KS and ECE: judge by Brier's score."
+    ),
     experiments=(NETWORKS, NOISY, TRUTH, MEASURE),
 )

@@ -23,7 +23,7 @@ ARMS = (
 )
 SAME = {
     "tiny": ({"data": "digits", "train": 60, "steps": 3, "width": 8}, 100),
-    "smoke": ({"data": "digits", "train": 400, "steps": 300}, 500),
+    "smoke": ({"data": "digits", "train": 400, "steps": 120}, 500),
     "desk": ({"data": "mnist-5k", "train": 1000, "steps": 400}, 1500),
     "full": ({"data": "fashion-mnist", "train": 30000, "steps": 10000, "width": 512}, 10000),
 }
@@ -31,7 +31,7 @@ SAME = {
 
 def scales(noise: float) -> dict[str, Scale]:
     """The same sizes with and without wrong labels."""
-    counts = {"tiny": (2, 2, 0.0), "smoke": (12, 12, 7.0), "desk": (20, 10, 60.0), "full": (20, 1, 36000.0)}
+    counts = {"tiny": (2, 2, 0.0), "smoke": (12, 12, 9.0), "desk": (20, 10, 45.0), "full": (20, 1, 36000.0)}
     return {
         name: Scale(
             counts[name][0],
@@ -197,8 +197,8 @@ TRUTH = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=(40,), judged=40, wanted=3.0),
-        "smoke": Scale(40, block=40, cost=8.0, compilation="lightest", rows=(100, 1000), judged=1000, wanted=3.0),
-        "desk": Scale(100, block=50, cost=40.0, rows=(100, 300, 1000, 3000, 10000), judged=1000, wanted=3.0),
+        "smoke": Scale(40, block=40, cost=10.0, compilation="lightest", rows=(100, 1000), judged=1000, wanted=3.0),
+        "desk": Scale(100, block=50, cost=60.0, rows=(100, 300, 1000, 3000, 10000), judged=1000, wanted=3.0),
         "full": Scale(1000, block=50, cost=1200.0, rows=(100, 300, 1000, 3000, 10000, 30000), judged=1000, wanted=3.0),
     },
     claims=(
@@ -286,7 +286,7 @@ MEASURE = Experiment(
     arms=(Arm("calibrated", "calibrated", power=1.0), Arm("curved", "true probability s^1.3", power=1.3)),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=40, draws=20),
-        "smoke": Scale(12, block=12, cost=4.0, rows=500, draws=200),
+        "smoke": Scale(12, block=12, cost=1.0, rows=500, draws=200),
         "desk": Scale(20, block=10, cost=10.0, rows=1000, draws=1000),
         "full": Scale(20, block=5, cost=120.0, rows=10000, draws=2000),
     },
