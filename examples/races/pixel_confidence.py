@@ -13,9 +13,8 @@ LEVELS = (0.25, 0.5, 0.75)
 def pixels(name):
     """The eight neighbours before a pixel, and which of four levels of brightness it has."""
     grey = load_sample_image(name).mean(axis=2)[::4, ::4] / 255
-    before = [
-        np.roll(grey, shift, axis=(0, 1)) for shift in ((1, 0), (0, 1), (1, 1), (1, -1), (2, 0), (0, 2), (2, 1), (1, 2))
-    ]
+    shifts = ((1, 0), (0, 1), (1, 1), (1, -1), (2, 0), (0, 2), (2, 1), (1, 2))
+    before = [np.roll(grey, shift, axis=(0, 1)) for shift in shifts]
     inner = (slice(2, -2), slice(2, -2))
     return np.stack([part[inner].ravel() for part in before], axis=1), np.digitize(grey[inner].ravel(), LEVELS)
 

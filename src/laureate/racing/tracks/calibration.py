@@ -36,9 +36,8 @@ def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, n
     clock, scored = Clock(scale), view(problem)
     p, y = (np.asarray(part) for part in top_scores(np.asarray(scored.probabilities), np.asarray(scored.labels)))
     half = len(p) // 2
-    known, judging = (
-        (half * 2 // 3, range(half * 2 // 3, half)) if scale.phase == "tune" else (half, range(half, len(p)))
-    )
+    # Maps are fitted to rows before `known`; while tuning, the last third of the first half judges.
+    known, end = (half * 2 // 3, half) if scale.phase == "tune" else (half, len(p))
     first, second = jax.random.split(key)
     fitted = np.asarray(jax.random.permutation(first, known))
     asked = known + np.asarray(jax.random.permutation(second, end - known))[: (end - known) // 2]
