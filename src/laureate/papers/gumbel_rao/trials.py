@@ -165,10 +165,15 @@ def encode(params, x, shape):
     return (jnp.tanh(x @ w1 + b1) @ w2 + b2).reshape(len(x), *shape)
 
 
-def log_likelihood(params, x, z):
-    """ln p(x | z), of rows x [..., pixels] and codes z [..., variables, options]."""
+def decode(params, z):
+    """Logits of the pixels [..., pixels], of codes z [..., variables, options]."""
     *_, (w3, b3), (w4, b4) = params
-    logits = jnp.tanh(z.reshape(*z.shape[:-2], -1) @ w3 + b3) @ w4 + b4
+    return jnp.tanh(z.reshape(*z.shape[:-2], -1) @ w3 + b3) @ w4 + b4
+
+
+def log_likelihood(params, x, z):
+    """ln p(x | z), row by row."""
+    logits = decode(params, z)
     return jnp.sum(x * logits - jax.nn.softplus(logits), axis=-1)
 
 
@@ -182,7 +187,8 @@ def enumerated_bound(params, x, choices):
     """The evidence lower bound of each row, every joint choice visited."""
     logits = encode(params, x, choices.shape[1:])
     log_q = jnp.einsum("svo,rvo->rs", choices, jax.nn.log_softmax(logits))
-    likelihood = jax.vmap(lambda z: log_likelihood(params, x, jnp.broadcast_to(z, (len(x), *z.shape))))(choices).T
+    pixels = decode(params, choices)  # [states, pixels], the same for every row
+    likelihood = x @ pixels.T - jnp.sum(jax.nn.softplus(pixels), axis=1)
     return jnp.sum(jnp.exp(log_q) * likelihood, axis=1) - divergence(logits)
 
 
