@@ -1,5 +1,7 @@
 """Confidences to be calibrated: networks trained on few real images, and scores with known truth."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -79,7 +81,8 @@ class TrainedNetworks(eqx.Module):
             return (optax.apply_updates(parts, updates), state), None
 
         (parts, _), _ = jax.lax.scan(step, (parts, optimiser.init(parts)), jax.random.split(run, self.steps))
-        return jax.nn.softmax(jax.vmap(eqx.combine(parts, static))(inputs[self.train :])), labels[self.train :]
+        trained: Any = eqx.combine(parts, static)
+        return jax.nn.softmax(jax.vmap(trained)(inputs[self.train :])), labels[self.train :]
 
 
 # Three truths: P(hit | score).

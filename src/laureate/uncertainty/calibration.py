@@ -1,7 +1,7 @@
 """What all calibrators share: ``fit(p, y)`` on scores and hits gives a map, whose ``transform`` recalibrates scores."""
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -64,19 +64,18 @@ def checked(
     require(owner, "y", f"as long as p, {np.shape(p)}", np.shape(y), lambda s: s == np.shape(p))
     within(owner, "p", p, "Are these logits? Apply a sigmoid or softmax.")
     within(owner, "y", y, "Give 1 where the prediction is right, 0 where it is wrong; top_scores makes them.")
+    return floating(p, y, checked_weights(owner, len(p), weights))  # pyright: ignore[reportReturnType]
+
+
+def checked_weights(owner: str, rows: int, weights: Any) -> Any:
+    """The weights of the rows, 1 each where none are given."""
     if weights is None:
-        weights = np.ones(np.shape(p), np.float32)
-    require(owner, "weights", f"as long as p, {np.shape(p)}", np.shape(weights), lambda s: s == np.shape(p))
+        return np.ones(rows, np.float32)
+    require(owner, "weights", f"[{rows}], one a row", np.shape(weights), lambda s: s == (rows,))
     if not isinstance(weights, Tracer):
-        require(
-            owner,
-            "weights",
-            "> 0",
-            float(np.asarray(weights).min()),
-            lambda least: least > 0,
-            "Leave out rows of weight 0.",
-        )
-    return floating(p, y, weights)  # pyright: ignore[reportReturnType]
+        least = float(np.asarray(weights).min())
+        require(owner, "weights", "> 0", least, lambda least: least > 0, "Leave out rows of weight 0.")
+    return weights
 
 
 def within(owner: str, field: str, values: Array, remedy: str) -> None:

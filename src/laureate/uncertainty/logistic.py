@@ -11,7 +11,14 @@ from jaxtyping import Array, Float, Int
 
 from laureate._core import Status
 from laureate.uncertainty.binning import told
-from laureate.uncertainty.calibration import AbstractCalibrator, AbstractScoreMap, CalibrationInfo, checked, floating
+from laureate.uncertainty.calibration import (
+    AbstractCalibrator,
+    AbstractScoreMap,
+    CalibrationInfo,
+    checked,
+    checked_weights,
+    floating,
+)
 from laureate.uncertainty.scores import check_rows
 
 __all__ = ["Beta", "LogitMap", "Platt", "Temperature", "TemperatureMap"]
@@ -135,7 +142,7 @@ class Temperature(AbstractCalibrator):
         if np.ndim(p) == 1:
             return _fit_slope(*checked("Temperature", p, y, weights))
         check_rows("Temperature", p, y)
-        mass = jnp.ones(np.shape(p)[0], jnp.float32) if weights is None else weights
+        mass = checked_weights("Temperature", np.shape(p)[0], weights)
         rows, mass = floating(jnp.asarray(p), jnp.asarray(mass))
         return _fit_rows(rows, jnp.asarray(y), mass)
 

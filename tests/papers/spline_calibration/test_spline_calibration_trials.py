@@ -37,8 +37,8 @@ def test_the_ids_are_the_ones_promised():
 def test_a_map_is_fitted_to_one_part_and_judged_by_the_other():
     run = jit(lambda key: trials.networks(key, Settings(map="constant"), Fixed(), Settings(calibration=100)))
     found = run(jax.random.key(3))
-    rows, labels = Fixed().predictions(None)
-    order = jax.random.permutation(jax.random.split(jax.random.key(3))[1], 300)
+    rows, labels = map(np.asarray, Fixed().predictions(None))
+    order = np.asarray(jax.random.permutation(jax.random.split(jax.random.key(3))[1], 300))
     hits = np.asarray(rows.argmax(1) == labels, float)[order]
     share, test = hits[:100].mean(), hits[100:]
     assert float(found["brier"]) == pytest.approx(100 * np.mean((share - test) ** 2), rel=1e-4)
@@ -82,7 +82,7 @@ def test_scores_are_quantiles_of_a_beta_law():
 
 def test_wrong_labels_are_as_many_as_asked_and_rows_are_dealt_anew():
     problem = TrainedNetworks("digits", train=100, noise=0.5, steps=2, width=4)
-    run = jit(problem.predictions)
+    run = jit(lambda key: problem.predictions(key))
     (rows, labels), (_, again) = run(jax.random.key(0)), run(jax.random.key(1))
     np.testing.assert_allclose(rows.sum(1), 1, rtol=1e-5)
     assert labels.shape == (1697,)

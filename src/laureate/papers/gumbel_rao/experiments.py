@@ -1,6 +1,6 @@
 """Gumbel-Rao: errors against gradients that are known, how they fall, and a categorical autoencoder."""
 
-from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Role, Scale
 
 __all__ = ["GRADIENT", "SAMPLES", "TEMPERATURE", "VAE"]
 
@@ -25,7 +25,7 @@ def relaxed(name: str, label: str, estimator: str, samples: int) -> tuple[Arm, .
     )
 
 
-def lower(name: str, words: str, method: str, baseline: str, role: str = "stand-in", **more) -> Claim:
+def lower(name: str, words: str, method: str, baseline: str, role: Role = "stand-in", **more) -> Claim:
     """The error of one arm is lower than that of another, and than that of no gradient."""
     more = {"source": "abstract: lower mean squared error", "trivial": "zero", **more}
     unit = "log of the error relative to the exact gradient"
