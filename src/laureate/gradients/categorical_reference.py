@@ -54,7 +54,7 @@ def exact_gradient(
 
     f: from one-hot choices [variables, options], or [options] where the logits have one axis, to a number.
 
-    >>> exact_gradient(lambda z: z @ jnp.array([1.0, 0.0]), jnp.zeros(2)).tolist()
+    >>> jax.jit(lambda logits: exact_gradient(lambda z: z @ jnp.array([1.0, 0.0]), logits))(jnp.zeros(2)).tolist()
     [0.25, -0.25]
     """
     theta, shape = jnp.atleast_2d(logits), np.shape(logits)
@@ -80,7 +80,7 @@ def rloo(
 
     samples: S >= 2 evaluations of f.
 
-    >>> rloo(jax.random.key(0), lambda z: z[0], jnp.zeros(3), samples=4).shape
+    >>> jax.jit(lambda key: rloo(key, lambda z: z[0], jnp.zeros(3), samples=4))(jax.random.key(0)).shape
     (3,)
     """
     require("rloo", "samples", ">= 2", samples, lambda s: s >= 2)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from laureate.lab.claim import Settings
@@ -25,7 +26,7 @@ def facts(problem: Any) -> dict[str, Any]:
             f"{list(np.shape(problem.labels))}."
         )
     try:
-        top_scores(np.asarray(problem.probabilities), np.asarray(problem.labels))
+        top_scores(jnp.asarray(problem.probabilities), jnp.asarray(problem.labels))
     except ValueError as error:
         raise UserError(f"scored: {error}") from error
     return {}
@@ -34,7 +35,7 @@ def facts(problem: Any) -> dict[str, Any]:
 def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:
     """A seed draws the rows that are fitted and those that judge; tuning never sees the second half."""
     clock, scored = Clock(scale), view(problem)
-    p, y = (np.asarray(part) for part in top_scores(np.asarray(scored.probabilities), np.asarray(scored.labels)))
+    p, y = (np.asarray(part) for part in top_scores(jnp.asarray(scored.probabilities), jnp.asarray(scored.labels)))
     half = len(p) // 2
     # Maps are fitted to rows before `known`; while tuning, the last third of the first half judges.
     known, end = (half * 2 // 3, half) if scale.phase == "tune" else (half, len(p))
