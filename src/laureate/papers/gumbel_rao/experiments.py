@@ -48,7 +48,7 @@ GRADIENT = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", options=3, spread=0.5, repeats=4),
-        "smoke": Scale(20, block=20, cost=10.0, compilation="lightest", options=10, spread=0.5, repeats=500),
+        "smoke": Scale(20, block=20, cost=7.0, compilation="lightest", options=10, spread=0.5, repeats=300),
         "desk": Scale(60, block=20, cost=60.0, options=10, spread=0.5, repeats=4000),
         "full": Scale(200, block=20, cost=1200.0, options=10, spread=0.5, repeats=20000),
     },
@@ -125,7 +125,7 @@ SAMPLES = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", options=3, spread=0.5, repeats=4, samples=(1, 2)),
         "smoke": Scale(
-            12, block=12, cost=6.0, compilation="lightest", options=10, spread=0.5, repeats=300, samples=(1, 10, 100)
+            12, block=12, cost=4.0, compilation="lightest", options=10, spread=0.5, repeats=300, samples=(1, 10, 100)
         ),
         "desk": Scale(30, block=30, cost=30.0, options=10, spread=0.5, repeats=1000, samples=(1, 3, 10, 30, 100)),
         "full": Scale(100, block=20, cost=3600.0, options=10, spread=0.5, repeats=10000, samples=(1, 10, 100, 1000)),
@@ -166,7 +166,7 @@ TEMPERATURE = Experiment(
         "smoke": Scale(
             12,
             block=12,
-            cost=4.0,
+            cost=3.0,
             compilation="lightest",
             options=10,
             spread=0.5,
@@ -216,7 +216,7 @@ TEMPERATURE = Experiment(
     over="data sets",
 )
 
-RATES = (0.001, 0.003, 0.01, 0.03)
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 COLD_TO_WARM = (0.03, 0.1, 0.5, 1.0)
 TUNED = ("categorical-vae", "vae-plain", "vae-limit", "vae-unbiased", "vae-exact")  # at each arm's best
 
@@ -261,13 +261,14 @@ VAE = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=15.0,
+            cost=16.0,
+            compilation="lightest",
             problem={"train": 1400, "test": 359},
             variables=2,
             options=5,
             width=24,
             batch=32,
-            steps=150,
+            steps=100,
             rates=RATES,
             temperatures=COLD_TO_WARM,
             worst=100.0,
@@ -346,7 +347,7 @@ VAE = Experiment(
     deviations=(
         "scikit-learn's digits as black and white pixels, two variables of ten options, one hidden layer, so that the "
         "bound and the exact gradient are known by enumeration; the paper trains larger models on MNIST, which we know "
-        "by its abstract alone. Rates are chosen from four for every arm, and temperatures from four where there is "
+        "by its abstract alone. Rates are chosen from five for every arm, and temperatures from four where there is "
         "one, by a seventh of the training rows.",
         "The part of the bound that needs no draw, the divergence from the prior, is exact in all arms.",
         PILOTS + " They had one rate for all.",
