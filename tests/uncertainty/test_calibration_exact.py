@@ -59,7 +59,7 @@ def measured():
             "test": ks_test(p, y),
             "curve": cumulative_difference(p, y, w),
             "ece": ece(p, y, 7),
-            "ece_mass": ece(p, y, 4, "mass"),
+            "ece_mass": ece(p, y, 7, "mass"),
             "brier": brier(p, y),
             "nll": nll(p, y),
         }
@@ -122,8 +122,13 @@ def test_other_measures_by_loops(measured):
     assert float(found["brier"]) == pytest.approx(np.mean((P - Y) ** 2))
     assert float(found["nll"]) == pytest.approx(-np.mean(np.log(np.where(Y == 1, P, 1 - P))))
     before = np.array([np.sum(p > P) for p in P])  # rows of smaller score: ties share a bin
-    gaps = [np.sum((Y - P)[before * 4 // N == k]) for k in range(4)]
+    gaps = [np.sum((Y - P)[before * 7 // N == k]) for k in range(7)]
     assert float(found["ece_mass"]) == pytest.approx(np.abs(gaps).sum() / N)
+
+
+def test_an_edge_belongs_to_the_bin_below():
+    p, y = np.array([0.5, 0.6, 0.0]), np.array([1.0, 0.0, 0.0])
+    assert float(jit(lambda p, y: ece(p, y, 2))(p, y)) == pytest.approx((0.5 + 0.6) / 3)
 
 
 def test_the_law_of_the_test_has_its_known_quantiles_and_joins():
