@@ -1,7 +1,5 @@
 """Calibration against closed forms, NumPy, SciPy and scikit-learn, in double precision."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,9 +30,6 @@ from laureate.uncertainty import (
 )
 from laureate.uncertainty.measures import exceeded
 
-# Programs that run for microseconds need not be optimised.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-jit = partial(jax.jit, compiler_options=QUICK)
 RNG = np.random.default_rng(3)
 N = 80
 P = RNG.permutation(np.round(RNG.beta(3, 1, N), 2) * 0.9 + 0.08)  # with ties, in no order
@@ -64,7 +59,7 @@ def measured():
             "nll": nll(p, y),
         }
 
-    return jit(measures)
+    return jax.jit(measures)
 
 
 # --- measures ---------------------------------------------------------------------------------------------------------
@@ -72,7 +67,7 @@ def measured():
 
 def test_the_curve_and_its_largest_gap_by_hand():
     p, y = np.array([0.9, 0.2, 0.4]), np.array([1.0, 0.0, 1.0])
-    t, d = jit(cumulative_difference)(p, y)
+    t, d = jax.jit(cumulative_difference)(p, y)
     np.testing.assert_allclose(t, [0, 1 / 3, 2 / 3, 1])
     np.testing.assert_allclose(d, [0, -0.2 / 3, 0.4 / 3, 0.5 / 3], atol=1e-15)
 
@@ -112,7 +107,7 @@ def test_soft_labels_that_are_the_scores_have_no_error_and_a_change_of_sign_canc
     assert float(found["test"].pvalue) == 1.0
     s = (np.arange(2000) + 0.5) / 2000
     wave = 0.1 * np.sin(2 * np.pi * s)
-    assert float(jit(ks_error)(s, s + wave * 0.3)) == pytest.approx(0.03 / np.pi, abs=1e-5)
+    assert float(jax.jit(ks_error)(s, s + wave * 0.3)) == pytest.approx(0.03 / np.pi, abs=1e-5)
 
 
 def test_other_measures_by_loops(measured):
@@ -128,11 +123,11 @@ def test_other_measures_by_loops(measured):
 
 def test_an_edge_belongs_to_the_bin_below():
     p, y = np.array([0.5, 0.6, 0.0]), np.array([1.0, 0.0, 0.0])
-    assert float(jit(lambda p, y: ece(p, y, 2))(p, y)) == pytest.approx((0.5 + 0.6) / 3)
+    assert float(jax.jit(lambda p, y: ece(p, y, 2))(p, y)) == pytest.approx((0.5 + 0.6) / 3)
 
 
 def test_the_law_of_the_test_has_its_known_quantiles_and_joins():
-    law = jit(jax.vmap(exceeded))
+    law = jax.jit(jax.vmap(exceeded))
     np.testing.assert_allclose(law(np.array([1.1490, 1.9600, 2.2414, 2.8070])), [0.5, 0.1, 0.05, 0.01], rtol=3e-4)
     joined = law(np.array([0.0, 0.3, 1 - 1e-9, 1.0]))
     assert float(joined[0]) == 1.0
@@ -193,7 +188,7 @@ def reference(p, y, w, knots, target, ends, clip=True):
 )
 def test_gamma_is_that_of_a_second_writing(knots, target, ends):
     calibrator = SplineCalibrator(KNOTS[knots], target=target, ends=ends)  # pyright: ignore[reportArgumentType]
-    run = jit(lambda p, y, w: calibrator.fit(p, y, w).transform(NEW))
+    run = jax.jit(lambda p, y, w: calibrator.fit(p, y, w).transform(NEW))
     for w in (W, np.ones(N)):
         scores, gamma = reference(P, Y, w, KNOTS[knots], target, ends)
         np.testing.assert_allclose(run(P, Y, w), np.interp(NEW, scores, gamma), atol=1e-9)
@@ -213,7 +208,7 @@ def fits():
         found = [kind.fit(p, y) for kind in kinds]
         return [(one.transform(p), one.info, one.outside(jnp.asarray(NEW))) for one in found]
 
-    return jit(every)
+    return jax.jit(every)
 
 
 def test_pinned_ends_keep_the_mean_and_two_knots_are_a_shift(fits):
@@ -269,7 +264,7 @@ def logit(p):
 
 
 def fitted(calibrator, p=P, y=Y, w=W):
-    found = jit(lambda p, y, w: calibrator.fit(p, y, w))(p, y, w)
+    found = jax.jit(lambda p, y, w: calibrator.fit(p, y, w))(p, y, w)
     assert int(found.info.status) == 0
     return found
 
@@ -277,7 +272,7 @@ def fitted(calibrator, p=P, y=Y, w=W):
 @WEIGHTS
 def test_isotonic_is_scikit_learns():
     np.testing.assert_allclose(fitted(Isotonic()).transform(NEW[1:-1]), scikit("isotonic", lambda p: p), atol=1e-6)
-    values, rounds = jit(pool_adjacent_violators)(np.array([1.0, 3.0, 2.0, 4.0, 0.0]), np.array([1, 1, 3, 1, 1.0]))
+    values, rounds = jax.jit(pool_adjacent_violators)(np.array([1.0, 3.0, 2.0, 4.0, 0.0]), np.array([1, 1, 3, 1, 1.0]))
     np.testing.assert_allclose(values, [1, *[(3 + 6 + 4) / 6] * 4])
     assert int(rounds) >= 2
 
@@ -314,7 +309,7 @@ def test_the_beta_family_has_the_largest_likelihood_with_its_signs(turned):
     assert loss([float(found.a), float(found.b), float(found.c)]) == pytest.approx(best.fun, abs=1e-8)
 
 
-run_beta = jit(lambda p, y, w: Beta().fit(p, y, w))
+run_beta = jax.jit(lambda p, y, w: Beta().fit(p, y, w))
 
 
 def test_histograms_by_loops():

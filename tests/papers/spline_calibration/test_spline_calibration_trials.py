@@ -1,7 +1,6 @@
 """The trials of spline calibration: the ids promised, numbers known from elsewhere, a problem of one's own."""
 
 import runpy
-from functools import partial
 from pathlib import Path
 
 import jax
@@ -16,7 +15,6 @@ from laureate.papers.spline_calibration.experiments import ARMS, TRUTH
 from laureate.problems.confidences import TRUTHS, TrainedNetworks, known_truth, scores_of_rank
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_confidence.py"
-jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 class Fixed:
@@ -37,7 +35,7 @@ def test_the_ids_are_the_ones_promised():
 
 
 def test_a_map_is_fitted_to_one_part_and_judged_by_the_other():
-    run = jit(lambda key: trials.networks(key, Settings(map="constant"), Fixed(), Settings(calibration=100)))
+    run = jax.jit(lambda key: trials.networks(key, Settings(map="constant"), Fixed(), Settings(calibration=100)))
     found = run(jax.random.key(3))
     rows, labels = map(np.asarray, Fixed().predictions(None))
     order = np.asarray(jax.random.permutation(jax.random.split(jax.random.key(3))[1], 300))
@@ -53,7 +51,9 @@ def test_a_map_is_fitted_to_one_part_and_judged_by_the_other():
 
 
 def test_errors_to_the_truth_are_distances():
-    run = jit(lambda key: trials.truth(key, Settings(map="none"), None, Settings(rows=(40,), judged=40, wanted=3.0)))
+    run = jax.jit(
+        lambda key: trials.truth(key, Settings(map="none"), None, Settings(rows=(40,), judged=40, wanted=3.0))
+    )
     found = run(jax.random.key(0))
     test = (np.arange(2000) + 0.5) / 2000
     for k, name in enumerate(TRUTHS):
@@ -65,7 +65,7 @@ def test_errors_to_the_truth_are_distances():
 
 def test_rows_needed_are_those_from_which_the_error_stays_low():
     x = np.log10([100.0, 1000.0, 10000.0])
-    read = jit(trials.rows_needed)
+    read = jax.jit(trials.rows_needed)
     for errors, wanted in (
         ((4.0, 2.0, 1.0), 2.5),
         ((2.0, 4.0, 2.0), 3.5),
@@ -84,7 +84,7 @@ def test_scores_are_quantiles_of_a_beta_law():
 
 def test_wrong_labels_are_as_many_as_asked_and_rows_are_dealt_anew():
     problem = TrainedNetworks("digits", train=100, noise=0.5, steps=2, width=4)
-    run = jit(lambda key: problem.predictions(key))
+    run = jax.jit(lambda key: problem.predictions(key))
     (rows, labels), (_, again) = run(jax.random.key(0)), run(jax.random.key(1))
     np.testing.assert_allclose(rows.sum(1), 1, rtol=1e-5)
     assert labels.shape == (1697,)
