@@ -31,9 +31,8 @@ def _theirs(method: str) -> Side:
     from sklearn.frozen import FrozenEstimator
 
     class Scored(ClassifierMixin, BaseEstimator):
-        classes_ = np.array([0, 1])
-
         def fit(self, X, y):  # noqa: N803
+            self.classes_ = np.array([0, 1])
             return self
 
         def decision_function(self, X):  # noqa: N803
@@ -44,7 +43,7 @@ def _theirs(method: str) -> Side:
 
     p, y = _scores()
     logits, labels = np.log(p / (1 - p)).astype(np.float64)[:, None], y.astype(int)
-    peer = CalibratedClassifierCV(FrozenEstimator(Scored()), method=method)  # pyright: ignore[reportArgumentType]
+    peer = CalibratedClassifierCV(FrozenEstimator(Scored().fit(None, None)), method=method)  # pyright: ignore[reportArgumentType]
     return Side(lambda: peer.fit(logits, labels).predict_proba(logits))
 
 
