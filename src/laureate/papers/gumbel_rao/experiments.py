@@ -127,7 +127,7 @@ SAMPLES = Experiment(
         "smoke": Scale(
             12, block=12, cost=4.0, compilation="lightest", options=10, spread=0.5, repeats=300, samples=(1, 10, 100)
         ),
-        "desk": Scale(30, block=30, cost=30.0, options=10, spread=0.5, repeats=1000, samples=(1, 3, 10, 30, 100)),
+        "desk": Scale(30, block=30, cost=10.0, options=10, spread=0.5, repeats=1000, samples=(1, 3, 10, 30, 100)),
         "full": Scale(100, block=20, cost=3600.0, options=10, spread=0.5, repeats=10000, samples=(1, 10, 100, 1000)),
     },
     claims=tuple(
@@ -177,7 +177,7 @@ TEMPERATURE = Experiment(
         "desk": Scale(
             30,
             block=30,
-            cost=30.0,
+            cost=6.0,
             options=10,
             spread=0.5,
             repeats=1000,
@@ -276,7 +276,7 @@ VAE = Experiment(
         "desk": Scale(
             12,
             block=6,
-            cost=150.0,
+            cost=125.0,
             problem={"train": 1400, "test": 359},
             variables=2,
             options=10,
