@@ -36,7 +36,7 @@ PAPER = Paper(
         "Averaging the noise given the draw keeps the mean, removes most of the variance at low temperature and trains "
         "a better model at every temperature tried; but its limit without samples does as well, two draws of an "
         "unbiased estimate do better here, at τ = 0.5 and below a single gradient errs more than no gradient at all, "
-        "and plain straight-through, which has the lowest error, trains the worst."
+        "and plain straight-through, which has the lowest error, trains the worst of them."
     ),
     experiments=(VAE, GRADIENT, SAMPLES, TEMPERATURE),
 )
