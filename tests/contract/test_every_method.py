@@ -219,6 +219,16 @@ REASONS = {
         "estimators on the host: tests/uncertainty": {"APS", "LAC", "NaiveSets", "RAPS", "SAPS", "ScoreSets", "TopK"},
         "the same, of confidences and thresholds": {"PACConfidence", "SafeCascade", "Shield"},
         "what they are made and judged with": {"BinCounts", "BinTable", "CoverageLaw", "Ranked", "Strata"},
+        "bases of the calibrators and of what they fit": {"AbstractCalibrator", "AbstractScoreMap"},
+        "maps that calibrators with rows fit, and their spline": {
+            "IdentityMap",
+            "InterpolatedMap",
+            "LogitMap",
+            "NaturalSpline",
+            "StepMap",
+            "TemperatureMap",
+        },
+        "a warning": {"CalibrationWarning"},
     },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},

@@ -27,6 +27,8 @@ LONG |= {"drift", "denoising"}  # of alista; `recovery` and `conditioning` have 
 LONG |= {"ring", "completion"}  # of cgml; `modes` has its training
 LONG |= {"product", "depth"}  # of quant-noise; `scalar` has its training
 LONG |= {"transitions", "reach", "noise"}  # of mesh-graph-nets; `features` has its training
+LONG |= {"networks"}  # of spline-calibration; `truth` has its maps
+LONG |= {"samples", "temperature"}  # of gumbel-rao; `gradient` has its estimators
 CHOSEN = [paper for paper in all_papers() if os.environ.get("PAPER", "") in ("", paper.id)]  # make test PAPER=<id>
 EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}
 

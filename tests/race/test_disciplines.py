@@ -97,6 +97,7 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
         ("recovery", {"signals": jax.numpy.zeros((32, 5))}, "recording.signals"),
         ("compression", {"size": 10**9}, "trained.size must be between"),
         ("prediction-sets", {"labels": [0, 1]}, "scored.scores must be"),
+        ("calibration", {"labels": jax.numpy.zeros(3)}, "scored.probabilities must be"),
     ],
 )
 def test_a_problem_that_cannot_be_raced_says_why(kind, change, said):

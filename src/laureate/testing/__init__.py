@@ -6,6 +6,7 @@ found and what to do. ``skip`` leaves properties out by name.
 """
 
 from laureate.testing._architecture import check_architecture_selection
+from laureate.testing._calibration import check_calibrator
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
@@ -32,6 +33,7 @@ __all__ = [
     "check_architecture_selection",
     "check_attack",
     "check_block_trainer",
+    "check_calibrator",
     "check_conditional_model",
     "check_decentralized_optimiser",
     "check_gradient_estimator",
