@@ -62,12 +62,12 @@ def test_a_sound_model_passes_all():
     ("fault", "property"),
     [
         ("stands still", "training"),
-        ("wrong cost", "training"),
-        ("no noise", "answers"),
+        pytest.param("wrong cost", "training", marks=pytest.mark.slow),
+        pytest.param("no noise", "answers", marks=pytest.mark.slow),
         ("rate not used", "numbers are used"),
         ("key used twice", "keys are used once"),
         ("silent", "divergence"),
-        ("narrow", "float64"),
+        pytest.param("narrow", "float64", marks=pytest.mark.slow),
     ],
 )
 def test_faults_of_a_model(fault, property):

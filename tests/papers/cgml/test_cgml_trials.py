@@ -13,8 +13,8 @@ import pytest
 from laureate import generative as g
 from laureate.lab.claim import Settings
 from laureate.papers.cgml import speed, trials
-from laureate.papers.cgml.draft import PAPER
-from laureate.papers.cgml.experiments import ARMS, CGAN_CIRCLE, MODES, OTHERS, RATES
+from laureate.papers.cgml.about import PAPER
+from laureate.papers.cgml.experiments import ARMS, CGAN_CIRCLE, MODES, OTHERS, RATES, UNTRAINED
 from laureate.papers.cgml.experiments_beyond import COMPLETION, OFFERS
 from laureate.problems.answers import DigitHalves, LabelledDigits, Ring, TwoCurves
 
@@ -36,7 +36,9 @@ def test_the_ids_are_the_ones_promised():
 def test_every_arm_that_learns_has_the_same_grid_and_its_edges_are_guarded():
     for experiment in PAPER.experiments:
         assert [guard.grid for guard in experiment.guards if guard.kind == "grid"] == ["rates"]
-        assert not experiment.guards[0].arms
+        learning = {one.name for one in experiment.arms if one not in UNTRAINED}
+        assert set(experiment.guards[0].arms) == learning
+        assert all(one.settings.kind in g.KINDS for one in experiment.arms if one.name in learning)
         for name, scale in experiment.scales.items():
             assert len(scale.settings.rates) >= 3
             assert name == "tiny" or scale.settings.rates == RATES
@@ -139,11 +141,16 @@ def test_the_true_law_has_no_distance_and_its_curve_is_flat(monkeypatch):
     found = trials.modes(KEY, arm("mixture"), problem, scale)
     assert abs(float(found["energy_distance"])) < 0.03
     assert float(found["area"]) == pytest.approx(float(found["energy_distance"]), abs=1e-4)
-    assert float(found["late_spread"]) == pytest.approx(0, abs=1e-5)
+    assert float(found["log_late_spread"]) < np.log(1e-4)
+    np.testing.assert_allclose(found["sorted_answers"], np.repeat([-4.0, 4.0], 300), rtol=1e-5)
+    assert np.asarray(found["share_below"])[[0, -1]].tolist() == pytest.approx([0.5 / 600, 1 - 0.5 / 600])
     assert found["updates"].tolist() == [2.0, 4.0]
     assert "more_than_raw" not in found
-    mean = trials.modes(KEY, arm("mean"), problem, scale)
+    mean, truth = (trials.modes(KEY, arm(name), problem, scale) for name in ("mean", "truth"))
     assert float(mean["energy_distance"]) > 1
+    assert abs(float(truth["energy_distance"])) < 0.05
+    assert float(truth["energy_distance"]) != 0  # its draws are others than those it is compared with
+    assert float(truth["hit"]) == 1
 
 
 def test_the_spread_is_that_of_the_second_half(monkeypatch):
@@ -154,7 +161,7 @@ def test_the_spread_is_that_of_the_second_half(monkeypatch):
     monkeypatch.setattr(trials, "trained", lambda *_: made)
     found = trials.modes(KEY, arm("mixture"), TwoCurves(), scale)
     curve = np.asarray(found["distance_curve"])
-    assert float(found["late_spread"]) == pytest.approx(curve[2:].std(), rel=1e-4)
+    assert float(found["log_late_spread"]) == pytest.approx(np.log(curve[2:].std()), abs=1e-3)
     assert curve[2:].std() > 0.1 > 10 * curve[:2].std()
     assert float(found["area"]) == pytest.approx(curve.mean(), rel=1e-4)
     assert float(found["energy_distance"]) == pytest.approx(curve[-1], rel=1e-4)
@@ -170,6 +177,7 @@ def test_the_part_of_the_ring_that_is_covered(monkeypatch):
     found = trials.ring(KEY, arm("cgml"), Ring(), scale)
     assert float(found["covered"]) == pytest.approx(16 / 64)  # within a tenth of the radius, whatever it is
     assert float(found["near"]) == pytest.approx(0.5)
+    np.testing.assert_allclose(found["sorted_radii"], np.repeat([1.09, 1.3], 32), rtol=1e-5)
 
 
 def test_completions_by_hand(monkeypatch):
@@ -239,7 +247,7 @@ def test_arms_are_the_models_their_labels_say():
     made = {
         one.name: trials.make(KEY, one.settings, data, SCALE, jnp.asarray(0.1))
         for one in (*ARMS, *OTHERS)
-        if one.settings.kind not in trials.TRIVIAL
+        if one not in UNTRAINED
     }
     assert isinstance(made["cgml"], g.LatentFlowRegressor)
     assert made["cgml"].num_inner == SCALE.inner
@@ -285,14 +293,18 @@ def test_passes_are_counted_as_they_are_spent(monkeypatch):
     assert seen == {("LatentFlowRegressor", 2, 4), ("ConditionalDiffusion", 4, 16)}
 
 
-def test_trivial_answers_do_not_look_at_the_input():
+def test_answers_of_who_learns_nothing():
     problem = TwoCurves()
-    data = trials.Data(*problem.pairs(KEY, 8), *problem.pairs(KEY, 8))
-    mean = trials.trivial(KEY, arm("mean"), data, data.x, 3)
+    data = trials.Data(*problem.pairs(KEY, 40), *problem.pairs(KEY, 8))
+    mean = trials.untrained(KEY, arm("mean"), data, data.x[:6], 3)
     np.testing.assert_allclose(mean[1, 2], data.y.mean(0), rtol=1e-5)
-    marginal = np.asarray(trials.trivial(KEY, arm("marginal"), data, data.x, 30))
-    rows = {tuple(row) for row in np.asarray(data.y).round(5).tolist()}
-    assert {tuple(row) for row in marginal.reshape(-1, 3).round(5).tolist()} == rows
+    rows = [tuple(row) for row in np.asarray(data.y).round(5).tolist()]
+    marginal = np.asarray(trials.untrained(KEY, arm("marginal"), data, data.x[:6], 300))
+    assert {tuple(row) for row in marginal[:, 0].round(5).tolist()} == set(rows)
+    nearby = np.asarray(trials.untrained(KEY, arm("neighbours"), data, data.x[:6], 300))
+    for row in range(6):
+        nearest = np.argsort(np.abs(np.asarray(data.x[:, 0] - data.x[row, 0])))[:16]
+        assert {tuple(one) for one in nearby[:, row].round(5).tolist()} == {rows[i] for i in nearest}
 
 
 @pytest.mark.slow
