@@ -111,7 +111,7 @@ PILOTS = (
     "the edge of the rates: the flow made more answers right than raw latents, a mixture density network was nearer "
     "to the truth, a cGAN covered more of the circle. After that the rates were widened for all arms, seeds raised "
     "from 10 to 12, updates cut for seconds (smoke: 240, desk: 800 to 640, digits: 500 to 300), the spread of a curve "
-    "put in logarithms, answers of inputs nearby added. The new rates were tried on three to ten seeds from a million on, "
+    "put in logarithms, answers of inputs nearby added. The new rates were tried on three to ten seeds from 1,000,000, "
     "which decide nothing; of those only the rates chosen and the seconds were read: a cGAN with cGML's passes chose "
     "1.6e-5 most often, which is why the rates begin below. At desk nothing had been seen."
 )
