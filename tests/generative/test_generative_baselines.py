@@ -152,7 +152,11 @@ def test_diffusion_with_the_true_velocity_gives_the_law():
 @pytest.mark.parametrize("kind", g.KINDS)
 def test_every_kind_takes_images_for_answers(kind):
     x, y = jnp.zeros((10, 3)), jnp.zeros((10, 2, 2))
-    model = g.make_model(KEY, kind, x, y, width=4)
-    assert jax.eval_shape(lambda: model.sample(KEY, model.init(), x, 2)).shape == (2, 10, 2, 2)
+
+    def answers():
+        model = g.make_model(KEY, kind, x, y, width=4)
+        return model.sample(KEY, model.init(), x, 2)
+
+    assert jax.eval_shape(answers).shape == (2, 10, 2, 2)
     with pytest.raises(ValueError, match=r"make_model.kind must be one of latent-flow"):
         g.make_model(KEY, "gan", x, y)
