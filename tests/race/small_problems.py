@@ -158,14 +158,17 @@ def problem(kind):
     if kind == "selection":
         table = rng.normal(size=(120, 8))
         return {"X": table, "y": table[:, 0] + rng.normal(size=120), "q": 0.5}
+    if kind == "generative":
+        x = rng.uniform(size=(40, 1))
+        return {"x": x, "y": np.where(rng.uniform(size=(40, 1)) < 0.5, x, -x)}
     raise KeyError(kind)
 
 
 # A budget with which an entrant can make a few steps.
 BUDGETS = {"sampling": 4000, "gradients": 2000, "decentralized": 20_000, "representation": 4000, "pde": 16_000,
-           "robustness": 20, "recovery": 8, "compression": 80, "selection": 1}  # fmt: skip
+           "robustness": 20, "recovery": 8, "compression": 80, "selection": 1, "generative": 500}  # fmt: skip
 # Of each, two that are quick to compile.
 QUICK = {"sampling": "gibbs,discrete-langevin", "gradients": "pes,truncated-backprop", "decentralized": "dpsgd,detag",
          "representation": "simclr,untrained", "pde": "monte-carlo,deep-bsde", "robustness": "fgsm,pgd",
          "recovery": "ista,alista", "compression": "scalar,product",
-         "selection": "second-order,copula"}  # fmt: skip
+         "selection": "second-order,copula", "generative": "regression,mixture-density"}  # fmt: skip
