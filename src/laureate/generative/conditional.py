@@ -236,13 +236,7 @@ class FittedConditional(eqx.Module):
 
 
 class AbstractOneLoss(AbstractConditional):
-    """A model that learns by descent on one loss.
-
-    learning_rate: > 0. optimiser: from a learning rate to an Optax optimiser.
-    """
-
-    learning_rate: eqx.AbstractVar[float | Array]
-    optimiser: eqx.AbstractVar[Optimiser]
+    """A model that learns by descent on one loss; it has fields ``learning_rate`` and ``optimiser``."""
 
     @property
     @abc.abstractmethod
@@ -252,7 +246,9 @@ class AbstractOneLoss(AbstractConditional):
     @property
     def rule(self) -> optax.GradientTransformation:
         """The optimiser with its learning rate."""
-        return self.optimiser(self.learning_rate)
+        # Declared here, these fields would come before a subclass's networks in its constructor.
+        model: Any = self
+        return model.optimiser(model.learning_rate)
 
     @property
     def hooks(self) -> Hooks:

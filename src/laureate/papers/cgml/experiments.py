@@ -229,7 +229,7 @@ MODES = Experiment(
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=ARMS,
-    scales=make_scales(POINTS, smoke=24.0, desk=70.0, full=4000000.0),
+    scales=make_scales(POINTS, smoke=24.0, desk=60.0, full=4000000.0),
     claims=(
         Claim(
             "both-modes",
@@ -355,7 +355,7 @@ RIVALS = Experiment(
     trial=f"{TRIALS}:modes",
     problem="laureate.problems.answers:TwoCurves",
     arms=OTHERS,
-    scales=make_scales({name: POINTS[name] for name in ("tiny", "desk", "full")}, desk=115.0, full=5000000.0),
+    scales=make_scales({name: POINTS[name] for name in ("tiny", "desk", "full")}, desk=120.0, full=5000000.0),
     claims=(
         _nearer("against-cvae", "cvae", "a CVAE's, at equal updates", "stand-in", AGAINST),
         _nearer("against-diffusion", "diffusion", "a diffusion's with 20 steps, at equal updates", "extension", OURS),

@@ -71,7 +71,7 @@ CONTINUUM = Experiment(
     trial=f"{TRIALS}:ring",
     problem="laureate.problems.answers:Ring",
     arms=RING_ARMS,
-    scales=make_scales(CIRCLES, desk=60.0, full=2400000.0),
+    scales=make_scales(CIRCLES, desk=67.0, full=2400000.0),
     claims=(
         Claim(
             "continuum",
@@ -161,7 +161,7 @@ COMPLETION = Experiment(
     problem="laureate.problems.answers:DigitHalves",
     accepts=OFFERS,
     arms=HALVES_ARMS,
-    scales=make_scales(DIGITS, desk=100.0, full=400000.0),
+    scales=make_scales(DIGITS, desk=125.0, full=400000.0),
     claims=(
         Claim(
             "completion",
@@ -284,7 +284,7 @@ CLASSES = Experiment(
     trial=f"{TRIALS}:completion",
     problem="laureate.problems.answers:LabelledDigits",
     arms=CLASS_ARMS,
-    scales=make_scales({name: DIGITS[name] for name in ("tiny", "desk")}, desk=65.0),
+    scales=make_scales({name: DIGITS[name] for name in ("tiny", "desk")}, desk=80.0),
     claims=(
         Claim(
             "class-conditional",

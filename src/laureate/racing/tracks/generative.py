@@ -73,12 +73,13 @@ def _begin(settings: dict, train: Any, seed: Any) -> Any:
 
 def _advance(settings: dict, train: Any, seed: Any, key: Any, carry: Any, target: Any) -> Any:
     model = _model(settings, train, seed)
+    state, count, cost = carry
 
     def update(state, index):
         state, info = model.train(key, *train, state, num_steps=1, batch=settings["batch"])
         return state, info.cost[0]
 
-    return spend(update, *carry, target)
+    return spend(update, state, count, cost, target)
 
 
 def _judge(settings: dict, train: Any, judged: Any, seed: Any, key: Any, state: Any) -> dict[str, Any]:
