@@ -59,6 +59,7 @@ REASONS = {
             "AbstractConditional",
             "AbstractLatent",
             "AbstractOneLoss",
+            "AbstractOneNetwork",
             "Hooks",
         },
         "networks, sets of latents and what is found, inside rows: tests/generative": {

@@ -35,7 +35,11 @@ def made(kind, settings):
     return make_model(jax.random.key(1), kind, X, Y, width=4, **settings)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+# These share training with the mixture, and their losses and draws have closed forms in tests/generative.
+SIBLINGS = {"regression", "best-of-k", "cvae"}
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SIBLINGS)) for k in MODELS])
 def test_model(kind):
     settings, other, cost = MODELS[kind]
     alone = kind == "regression"

@@ -22,6 +22,7 @@ from laureate.generative.baselines import CVAE, BestOfK, MixtureDensity, Regress
 from laureate.generative.conditional import (
     AbstractConditional,
     AbstractOneLoss,
+    AbstractOneNetwork,
     ConditionalInfo,
     ConditionalState,
     FittedConditional,
@@ -56,6 +57,7 @@ __all__ = [
     "AbstractConditional",
     "AbstractLatent",
     "AbstractOneLoss",
+    "AbstractOneNetwork",
     "BestOfK",
     "Box",
     "ConditionalDiffusion",
