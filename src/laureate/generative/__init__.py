@@ -18,7 +18,8 @@
 =============================  ========================================================================================
 
 Models of y given x have the same calls: ``fit(key, x, y)`` hands back a ``FittedConditional`` with ``sample(key, x,
-num_samples)``, and cGML's has ``infer(key, x, y)`` for the latents of known pairs. Inside one's own loop: ``init``, ``step``, ``draw``.
+num_samples)``, and cGML has ``infer(key, x, y)`` for the latents of known pairs. Inside one's own loop: ``init``,
+``step``, ``draw``.
 Networks are functions of one example. ``energy_distance``, ``energy_score``, ``mode_report``, ``covered_arc``,
 ``diversity``, ``frechet_distance`` and ``precision_recall`` measure answers without a pre-trained network.
 """

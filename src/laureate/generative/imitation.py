@@ -1,5 +1,6 @@
 """Imitation in finite environments with an exact inner solver: GAIL, AIRL, and with a bottleneck VAIL and VAIRL."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -146,7 +147,7 @@ class ShapedDiscriminator(eqx.Module):
 
     reward: Callable[[Array], Array]
     potential: Callable[[Array], Array]
-    discount: float | Array = 0.9
+    discount: float = eqx.field(static=True, default=0.9)  # not a leaf: it must not be learned
 
     def __call__(self, seen: Float[Array, "3 ..."], log_probability: Array) -> Array:
         """l of one transition."""
@@ -252,4 +253,4 @@ class AdversarialIRL(eqx.Module):
 
 def _uniform(environment: FiniteEnvironment) -> Array:
     shape = environment.following.shape
-    return jnp.full(shape, -jnp.log(shape[1]))
+    return jnp.full(shape, -math.log(shape[1]), environment.start.dtype)

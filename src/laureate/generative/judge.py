@@ -14,7 +14,7 @@ from laureate.generative.conditional import Optimiser, status_of
 from laureate.generative.losses import LOSSES
 from laureate.generative.regularisers import AbstractRegulariser, Examples, rows_of
 
-__all__ = ["Judge", "JudgeInfo", "JudgeState", "accumulated", "adam"]
+__all__ = ["Judge", "JudgeInfo", "JudgeState", "accumulated", "adam", "keys_of"]
 
 # A loss whose derivative by the logit is smaller has nothing more to teach.
 LEARNED = 0.01
@@ -54,13 +54,18 @@ class JudgeInfo(NamedTuple):
     status: Array
 
 
+def keys_of(key: Array, number: int) -> Array:
+    """So many keys; of one, itself: each call of the generator is a tenth of a second of compiling."""
+    return key[None] if number == 1 else jax.random.split(key, number)
+
+
 def accumulated(function: Callable, *batches: Any) -> Any:
     """The mean of a function's results, any pytree of numbers, over the first axis of its arguments; one at a time."""
     first = jax.tree.map(lambda leaf: leaf[0], batches)
-    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *first))
     number = len(jax.tree.leaves(batches)[0])
     if number == 1:
         return function(*first)
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *first))
     total, _ = jax.lax.scan(lambda sums, one: (jax.tree.map(jnp.add, sums, function(*one)), None), zeros, batches)
     return jax.tree.map(lambda leaf: leaf / number, total)
 
@@ -169,7 +174,7 @@ class Judge(eqx.Module):
 
         number = self.num_accumulated
         deal = lambda rows: tuple(leaf.reshape(number, -1, *leaf.shape[1:]) for leaf in rows_of(rows))  # noqa: E731
-        gradient, told, nats = accumulated(part, jax.random.split(key, number), deal(real), deal(made))
+        gradient, told, nats = accumulated(part, keys_of(key, number), deal(real), deal(made))
         rule = self.optimiser(self.learning_rate)
         updates, optimiser = rule.update(gradient, state.optimiser, state.parameters)
         after = tuple(

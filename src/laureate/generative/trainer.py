@@ -12,7 +12,7 @@ from jaxtyping import Array
 from laureate._core import require
 from laureate.generative.adversarial_checks import after_training, before_training, data_of
 from laureate.generative.conditional import Optimiser, check_key, status_of
-from laureate.generative.judge import Judge, JudgeState, accumulated, adam
+from laureate.generative.judge import Judge, JudgeState, accumulated, adam, keys_of
 from laureate.generative.losses import LOSSES
 from laureate.generative.regularisers import Examples, rows_of
 
@@ -138,8 +138,12 @@ class Adversarial(eqx.Module):
             made = self.make(state.generator, z, *beside)
             return judge.step(key, (real, *beside), (made, *beside), judged)
 
-        parts = jax.random.split(judge_key, number), z[:-1], rows
-        judged, told = jax.lax.scan(discriminate, state.judge, parts)
+        parts = keys_of(judge_key, number), z[:-1], rows
+        if number == 1:  # without a loop: it compiles faster
+            judged, told = discriminate(state.judge, jax.tree.map(lambda leaf: leaf[0], parts))
+            told = jax.tree.map(lambda leaf: leaf[None], told)
+        else:
+            judged, told = jax.lax.scan(discriminate, state.judge, parts)
         beside = [leaf[-1] for leaf in rows[1:]]
 
         def part(key, z, *beside):
@@ -155,7 +159,7 @@ class Adversarial(eqx.Module):
             return back(by_made)[0], value, lengths
 
         deal = lambda leaf: leaf.reshape(self.num_accumulated, -1, *leaf.shape[1:])  # noqa: E731
-        keys = jax.random.split(own_key, self.num_accumulated)
+        keys = keys_of(own_key, self.num_accumulated)
         gradient, value, lengths = accumulated(part, keys, deal(z[-1]), *map(deal, beside))
         rule = self.optimiser(self.learning_rate)
         updates, optimiser = rule.update(gradient, state.optimiser, state.generator)

@@ -87,14 +87,19 @@ class Mazes(eqx.Module):
         """The way through is at the right."""
         return Maze(self.side, "right").tables()
 
-    def demonstrations(self, key: Array, environment: Any, policy: Array, number: int, length: int) -> Array:
-        """States and actions [number, length, 2] of a policy π(a | s)."""
+    def demonstration(self, key: Array, environment: Any, policy: Array, discount: Any, length: int) -> Array:
+        """States and actions [length, 2] of a policy π(a | s), begun anew after each step with probability 1 − γ.
+
+        So each pair is visited as often as the discounted returns of the policy count it.
+        """
         first_key, step_key = jax.random.split(key)
-        starts = jax.random.categorical(first_key, jnp.log(environment.start), shape=(number,))
 
-        def move(states, key):
-            actions = jax.random.categorical(key, jnp.log(policy[states]), axis=1)
-            return environment.following[states, actions], jnp.stack([states, actions], axis=1)
+        def move(state, key):
+            action_key, anew_key, start_key = jax.random.split(key, 3)
+            action = jax.random.categorical(action_key, jnp.log(policy[state] + 1e-30))
+            start = jax.random.categorical(start_key, jnp.log(environment.start))
+            anew = jax.random.uniform(anew_key) >= discount
+            return jnp.where(anew, start, environment.following[state, action]), jnp.stack([state, action])
 
-        _, pairs = jax.lax.scan(move, starts, jax.random.split(step_key, length))
-        return jnp.swapaxes(pairs, 0, 1)
+        first = jax.random.categorical(first_key, jnp.log(environment.start))
+        return jax.lax.scan(move, first, jax.random.split(step_key, length))[1]
