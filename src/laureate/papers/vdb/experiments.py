@@ -78,7 +78,7 @@ ROWS = make_arm("rows", "the training rows", "rows")
 
 GUARDS = (
     Guard("grid", "chosen_rate", grid="rates"),
-    Guard("limit", "log_distance", low=-6.907755, arms=("vgan", "gan", "noise", "penalty", "vgan-penalty")),
+    Guard("limit", "log_distance", low=-6.907755),
 )
 
 
