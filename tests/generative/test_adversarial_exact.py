@@ -62,29 +62,29 @@ def sigmoid(x):
 # values and derivatives by the logit: real, made, generator
 PLAY = {
     "non-saturating": (
-        (lambda l: softplus(-l), lambda l: -sigmoid(-l)),
+        (lambda v: softplus(-v), lambda v: -sigmoid(-v)),
         (softplus, sigmoid),
-        (lambda l: softplus(-l), lambda l: -sigmoid(-l)),
+        (lambda v: softplus(-v), lambda v: -sigmoid(-v)),
     ),
     "saturating": (
-        (lambda l: softplus(-l), lambda l: -sigmoid(-l)),
+        (lambda v: softplus(-v), lambda v: -sigmoid(-v)),
         (softplus, sigmoid),
-        (lambda l: -softplus(l), lambda l: -sigmoid(l)),
+        (lambda v: -softplus(v), lambda v: -sigmoid(v)),
     ),
     "hinge": (
-        (lambda l: np.maximum(0, 1 - l), lambda l: -1.0 * (l < 1)),
-        (lambda l: np.maximum(0, 1 + l), lambda l: 1.0 * (l > -1)),
-        (lambda l: -l, lambda l: -1 + 0 * l),
+        (lambda v: np.maximum(0, 1 - v), lambda v: -1.0 * (v < 1)),
+        (lambda v: np.maximum(0, 1 + v), lambda v: 1.0 * (v > -1)),
+        (lambda v: -v, lambda v: -1 + 0 * v),
     ),
     "wasserstein": (
-        (lambda l: -l, lambda l: -1 + 0 * l),
-        (lambda l: l, lambda l: 1 + 0 * l),
-        (lambda l: -l, lambda l: -1 + 0 * l),
+        (lambda v: -v, lambda v: -1 + 0 * v),
+        (lambda v: v, lambda v: 1 + 0 * v),
+        (lambda v: -v, lambda v: -1 + 0 * v),
     ),
     "lsgan": (
-        (lambda l: (l - 1) ** 2, lambda l: 2 * (l - 1)),
-        (lambda l: l**2, lambda l: 2 * l),
-        (lambda l: (l - 1) ** 2, lambda l: 2 * (l - 1)),
+        (lambda v: (v - 1) ** 2, lambda v: 2 * (v - 1)),
+        (lambda v: v**2, lambda v: 2 * v),
+        (lambda v: (v - 1) ** 2, lambda v: 2 * (v - 1)),
     ),
 }
 
@@ -201,6 +201,10 @@ def told():
     }
     every = lambda: {name: judged(one, real=REAL[: 2 if name == "few" else 6]) for name, one in cases.items()}  # noqa: E731
     return jax.jit(every)()
+
+
+def pairs(told, first, second):
+    return zip(*(jax.tree.leaves(told[name][0].parameters) for name in (first, second)), strict=True)
 
 
 def loss_of(info):

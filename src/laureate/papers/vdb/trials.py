@@ -14,8 +14,6 @@ __all__ = ["real_images", "supports"]
 TRIVIAL = ("gaussian", "rows")
 # Distances below are as good as none: an unbiased estimate may be 0 or less.
 FLOOR = 1e-3
-# As in the method note's pilot; the authors' 1e-5 would not move β within so few steps.
-BETA_RATE, BETA = 1e-2, 0.1
 NEAR = 0.3  # of a made point to its cluster: three standard deviations
 
 
