@@ -65,6 +65,14 @@ def world(**settings):
         (lambda: world(discount=1.0), "FiniteEnvironment.discount must be within 0 and 1; got 1.0"),
         (lambda: g.AdversarialImitation(world(), jnp.sum, temperature=0.0), "temperature must be > 0; got 0.0"),
         (lambda: g.AdversarialImitation(world(), jnp.sum, policy_rate=2.0), "policy_rate must be within 0 and 1"),
+        (
+            lambda: g.AdversarialImitation(world(), jnp.sum).step(KEY, jnp.eye(2)[:1], None),
+            "AdversarialImitation.demonstrated must be at least two; got 1",
+        ),
+        (
+            lambda: g.Judge(jnp.sum).step(KEY, jnp.ones((3, 2)), jnp.ones((3, 4)), g.Judge(jnp.sum).init()),
+            r"Judge.made must be examples of the shape of real ones; got \(\(2,\), \(4,\)\)",
+        ),
         (lambda: g.frechet_distance(jnp.ones((1, 2)), jnp.ones((3, 2))), "first must be at least two rows; got 1"),
     ],
 )

@@ -67,6 +67,12 @@ def _rows(key: Array, law: Array, number: int) -> Array:
     return jnp.minimum(jnp.searchsorted(reached, drawn, side="right"), len(law) - 1)
 
 
+def _demonstrated(owner: str, demonstrated: Array) -> int:
+    """How many there are."""
+    require(owner, "demonstrated", "at least two", len(demonstrated), lambda n: n >= 2)
+    return len(demonstrated)
+
+
 def _told(info: Any, judged: JudgeState) -> ImitationInfo:
     return ImitationInfo(*info[:5], judged.regularisers, info.cost, info.status)
 
@@ -90,7 +96,7 @@ class AdversarialImitation(eqx.Module):
 
     >>> line = FiniteEnvironment(jnp.array([[0, 1], [0, 1]]), jnp.array([1.0, 0.0]), jnp.eye(2))
     >>> imitation = AdversarialImitation(line, lambda x: 4 * x[1] - 2)
-    >>> state, info = imitation.step(jax.random.key(0), jnp.array([[0.0, 1.0]]), imitation.init())
+    >>> state, info = imitation.step(jax.random.key(0), jnp.array([[0.0, 1.0]] * 2), imitation.init())
     >>> bool(jnp.all(state.log_policy[:, 1] > state.log_policy[:, 0]))
     True
     """
@@ -127,7 +133,7 @@ class AdversarialImitation(eqx.Module):
     def step(self, key: Array, demonstrated: Array, state: ImitationState) -> tuple[ImitationState, ImitationInfo]:
         """One step of D on demonstrated features [n, ...] and visited states, then one of the policy."""
         rows_key, visit_key, judge_key = jax.random.split(key, 3)
-        number, world = len(demonstrated), self.environment
+        number, world = _demonstrated("AdversarialImitation", demonstrated), self.environment
         real = demonstrated[_rows(rows_key, jnp.full(number, 1 / number), self.batch)]
         made = world.features[_rows(visit_key, visits(world, jnp.exp(state.log_policy)), self.batch)]
         judged, info = self.judge.step(judge_key, real, made, state.judge)
@@ -238,7 +244,8 @@ class AdversarialIRL(eqx.Module):
     ) -> tuple[ImitationState, ImitationInfo]:
         """One step of D on demonstrated states and actions and on the policy's own, then one of the policy."""
         rows_key, visit_key, judge_key = jax.random.split(key, 3)
-        number, world, (states, actions) = len(demonstrated), self.environment, state.log_policy.shape
+        number, world = _demonstrated("AdversarialIRL", demonstrated), self.environment
+        states, actions = state.log_policy.shape
         policy = jnp.exp(state.log_policy)
         real = demonstrated[_rows(rows_key, jnp.full(number, 1 / number), self.batch)]
         flat = _rows(visit_key, (visits(world, policy)[:, None] * policy).reshape(-1), self.batch)

@@ -147,6 +147,8 @@ class Judge(eqx.Module):
     def step(self, key: Array, real: Examples, made: Examples, state: JudgeState) -> tuple[JudgeState, JudgeInfo]:
         """One step of D and of what regularisers learn; then each regulariser learns what its nats were."""
         play = LOSSES[self.loss]
+        shapes = rows_of(real)[0].shape[1:], rows_of(made)[0].shape[1:]
+        require("Judge", "made", "examples of the shape of real ones", shapes, lambda both: both[0] == both[1])
 
         def part(key, real, made):
             """Gradient, reports and nats of one part of the batch."""
