@@ -94,7 +94,7 @@ def test_one_program_of_training_tells_what_went_wrong():
     made = gan(bottleneck, generator, learning_rate=0.1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = made.fit(KEY, 9 * X, num_steps=150, batch=8)
+        fitted = made.fit(KEY, 3 * X, num_steps=150, batch=8)
     said = [str(one.message) for one in caught]
     assert any("β grew more than 10 times within 100 steps" in one for one in said), said
     beta = np.asarray(fitted.history.regularisers[0].beta)
