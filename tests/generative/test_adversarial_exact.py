@@ -171,8 +171,8 @@ def test_a_step_is_that_by_hand(stepped, name):
     for mine, theirs in ((head.w, w), (head.b, b), (state.generator.a, new_a), (state.generator.c, new_c)):
         np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=1e-6)
     np.testing.assert_allclose(state.average.c, 0.25 * c + 0.75 * new_c, rtol=1e-5, atol=1e-6)
-    # The lengths are averaged over parts, place by place; their mean is that of all.
     np.testing.assert_allclose(info.slope, lengths.mean(), rtol=1e-5)
+    np.testing.assert_allclose(info.flat, np.mean(lengths < 0.3), rtol=1e-5)
     np.testing.assert_allclose(info.margin, margin, rtol=1e-4, atol=1e-5)
     assert int(info.cost) == 2 * 2 * 2 + 2 * 2
     assert int(state.step) == 1

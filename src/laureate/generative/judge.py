@@ -59,15 +59,24 @@ def keys_of(key: Array, number: int) -> Array:
     return key[None] if number == 1 else jax.random.split(key, number)
 
 
-def accumulated(function: Callable, *batches: Any) -> Any:
-    """The mean of a function's results, any pytree of numbers, over the first axis of its arguments; one at a time."""
+def accumulated(function: Callable, *batches: Any) -> tuple[Any, Any]:
+    """A function of parts of a batch, one after the other over the first axis of its arguments.
+
+    It hands back two pytrees: the first is averaged over the parts, the second is kept of each.
+    """
     first = jax.tree.map(lambda leaf: leaf[0], batches)
     number = len(jax.tree.leaves(batches)[0])
     if number == 1:
-        return function(*first)
-    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *first))
-    total, _ = jax.lax.scan(lambda sums, one: (jax.tree.map(jnp.add, sums, function(*one)), None), zeros, batches)
-    return jax.tree.map(lambda leaf: leaf / number, total)
+        mean, kept = function(*first)
+        return mean, jax.tree.map(lambda leaf: leaf[None], kept)
+
+    def one(sums, batch):
+        found, kept = function(*batch)
+        return jax.tree.map(jnp.add, sums, found), kept
+
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *first)[0])
+    total, kept = jax.lax.scan(one, zeros, batches)
+    return jax.tree.map(lambda leaf: leaf / number, total), kept
 
 
 class Judge(eqx.Module):
@@ -172,11 +181,11 @@ class Judge(eqx.Module):
 
             found = eqx.filter_value_and_grad(objective, has_aux=True)(state.parameters)
             (value, (on_real, on_made, nats)), gradient = found
-            return gradient, self._told(value, on_real, on_made), nats
+            return (gradient, self._told(value, on_real, on_made), nats), ()
 
         number = self.num_accumulated
         deal = lambda rows: tuple(leaf.reshape(number, -1, *leaf.shape[1:]) for leaf in rows_of(rows))  # noqa: E731
-        gradient, told, nats = accumulated(part, keys_of(key, number), deal(real), deal(made))
+        (gradient, told, nats), _ = accumulated(part, keys_of(key, number), deal(real), deal(made))
         rule = self.optimiser(self.learning_rate)
         updates, optimiser = rule.update(gradient, state.optimiser, state.parameters)
         after = tuple(

@@ -156,11 +156,12 @@ class Adversarial(eqx.Module):
 
             value, by_made = jax.value_and_grad(objective)(made)
             lengths = len(made) * jnp.sqrt(jnp.sum(by_made.reshape(len(made), -1) ** 2, axis=1))
-            return back(by_made)[0], value, lengths
+            return (back(by_made)[0], value), lengths
 
         deal = lambda leaf: leaf.reshape(self.num_accumulated, -1, *leaf.shape[1:])  # noqa: E731
         keys = keys_of(own_key, self.num_accumulated)
-        gradient, value, lengths = accumulated(part, keys, deal(z[-1]), *map(deal, beside))
+        (gradient, value), lengths = accumulated(part, keys, deal(z[-1]), *map(deal, beside))
+        lengths = lengths.reshape(-1)
         rule = self.optimiser(self.learning_rate)
         updates, optimiser = rule.update(gradient, state.optimiser, state.generator)
         generator = eqx.apply_updates(state.generator, updates)
