@@ -112,6 +112,7 @@ def test_the_reward_of_imitation_is_minus_log_of_one_minus_d():
 def by_hand(loss, latents, rows, labels, w, b, a, c, rate, ratio, parts):
     """k steps of D and one of G in NumPy; ``parts`` micro-batches change nothing, for the mean of means is the mean."""
     real_slope, made_slope, generator_slope = (pair[1] for pair in PLAY[loss])
+    margin = np.nan
     for z, x, label in zip(latents[:-1], rows, labels, strict=True):
         made = z @ a.T + c + label[:, None]
         on_real, on_made = x @ w + b, made @ w + b

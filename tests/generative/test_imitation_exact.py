@@ -87,7 +87,7 @@ def test_values_and_visits_are_sums_over_time(solved):
 
 def test_the_soft_best_policy(solved):
     for name, temperature in (("soft", 1.0), ("cold", 0.2)):
-        values = np.zeros(4)
+        values, q = np.zeros(4), REWARD
         for _ in range(300):
             q = REWARD + GAMMA * values[FOLLOWING]
             values = temperature * np.log(np.sum(np.exp(q / temperature), axis=1))
@@ -104,7 +104,7 @@ def test_the_best_policy_by_enumeration(solved):
         chain = np.eye(4)[[FOLLOWING[s, a] for s, a in enumerate(actions)]]
         reward = REWARD[np.arange(4), actions]
         worths[actions] = START @ np.linalg.solve(np.eye(4) - GAMMA * chain, reward)
-    best = max(worths, key=worths.get)
+    best = max(worths, key=lambda actions: worths[actions])
     reached = START @ np.eye(4)
     for _ in range(4):
         reached = reached + reached @ np.eye(4)[[FOLLOWING[s, a] for s, a in enumerate(best)]]

@@ -181,8 +181,8 @@ class VariationalBottleneck(AbstractRegulariser):
 
     def init(self) -> BottleneckState:
         """β and I_c as they are given."""
-        numbers = [jnp.asarray(value, jnp.result_type(float)) for value in (self.beta, self.information)]
-        return BottleneckState(*numbers, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
+        beta, information = (jnp.asarray(value, jnp.result_type(float)) for value in (self.beta, self.information))
+        return BottleneckState(beta, information, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
 
     def code(self, networks: Any, x: Array) -> tuple[Array, Array]:
         """μ and log σ of a batch."""
@@ -194,9 +194,10 @@ class VariationalBottleneck(AbstractRegulariser):
         mean, log_deviation = self.code(networks, x)
         nats = divergence(mean, log_deviation).reshape(len(x), -1)
         nats = jnp.mean(nats, axis=1) if self.sites == "mean" else jnp.sum(nats, axis=1)
-        noisy = self.noise and key is not None and (learner == "discriminator" or self.through == "sample")
-        z = mean + jnp.exp(log_deviation) * jax.random.normal(key, mean.shape, mean.dtype) if noisy else mean
-        return z, nats
+        noisy = self.noise and (learner == "discriminator" or self.through == "sample")
+        if key is None or not noisy:
+            return mean, nats
+        return mean + jnp.exp(log_deviation) * jax.random.normal(key, mean.shape, mean.dtype), nats
 
     def penalty(self, key: Array, judge: Logit, real: Examples, made: Examples, nats: Array, state: Any) -> Array:
         """β (KL − I_c)."""

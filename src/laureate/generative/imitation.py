@@ -74,7 +74,8 @@ def _demonstrated(owner: str, demonstrated: Array) -> int:
 
 
 def _told(info: Any, judged: JudgeState) -> ImitationInfo:
-    return ImitationInfo(*info[:5], judged.regularisers, info.cost, info.status)
+    loss, margin, accuracy, saturated, nats, cost, status = info
+    return ImitationInfo(loss, margin, accuracy, saturated, nats, judged.regularisers, cost, status)
 
 
 class AdversarialImitation(eqx.Module):

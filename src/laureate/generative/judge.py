@@ -192,13 +192,15 @@ class Judge(eqx.Module):
             one.update(own, price) for one, own, price in zip(self.regularisers, state.regularisers, nats, strict=True)
         )
         cost = jnp.asarray(number * (2 + sum(one.passes for one in self.regularisers)))
-        info = JudgeInfo(*told, sum(nats, jnp.zeros_like(told[0])), cost, status_of(told[0]))
+        loss, margin, accuracy, saturated = told
+        info = JudgeInfo(loss, margin, accuracy, saturated, sum(nats, jnp.zeros_like(loss)), cost, status_of(loss))
         return JudgeState(eqx.apply_updates(state.parameters, updates), optimiser, after), info
 
     def _told(self, value: Array, on_real: Array, on_made: Array) -> tuple[Array, ...]:
         """Loss, margin, accuracy and the share of examples from which nothing is left to learn."""
         play, middle = LOSSES[self.loss], 0.5 if self.loss == "lsgan" else 0.0
-        right = jnp.mean(on_real > middle, dtype=value.dtype), jnp.mean(on_made < middle, dtype=value.dtype)
+        half = lambda real, made: 0.5 * (jnp.mean(real, dtype=value.dtype) + jnp.mean(made, dtype=value.dtype))  # noqa: E731
         slopes = jax.vmap(jax.grad(play.real))(on_real), jax.vmap(jax.grad(play.made))(on_made)
-        learned = [jnp.mean(jnp.abs(slope) < LEARNED, dtype=value.dtype) for slope in slopes]
-        return value, jnp.mean(on_real) - jnp.mean(on_made), 0.5 * sum(right), 0.5 * sum(learned)
+        accuracy = half(on_real > middle, on_made < middle)
+        saturated = half(jnp.abs(slopes[0]) < LEARNED, jnp.abs(slopes[1]) < LEARNED)
+        return value, jnp.mean(on_real) - jnp.mean(on_made), accuracy, saturated

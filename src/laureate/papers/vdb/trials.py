@@ -11,7 +11,6 @@ from laureate.lab.claim import Settings
 
 __all__ = ["real_images", "supports"]
 
-TRIVIAL = ("gaussian", "rows")
 # Distances below are as good as none: an unbiased estimate may be 0 or less.
 FLOOR = 1e-3
 NEAR = 0.3  # of a made point to its cluster: three standard deviations
@@ -27,7 +26,7 @@ class Rows(NamedTuple):
 
 def regulariser_of(key: Array, arm: Settings, scale: Settings, inputs: int, knob: Array) -> Any:
     """What an arm puts between examples and the discriminator; ``knob``: the number that its grid tries."""
-    number = {arm.knob: knob}
+    number: dict[str, Any] = {arm.knob: knob}
     penalty = g.GradientPenalty(number.get("weights", arm.weight), at=arm.at)
     if arm.kind == "noise":
         return g.InstanceNoise(number.get("sigmas", arm.sigma))
@@ -122,6 +121,7 @@ def trained(key: Array, arm: Settings, rows: Rows, scale: Settings) -> tuple[Arr
 def answered(key: Array, arm: Settings, rows: Rows, scale: Settings) -> tuple[Array, dict[str, Array]]:
     """Made rows and how far their law is from that of the rows that count."""
     number = len(rows.test)
+    metrics: dict[str, Array] = {}
     if arm.kind == "gaussian":
         # A normal law with the mean and the covariance of the rows to learn from.
         middle = jnp.mean(rows.train, axis=0, keepdims=True)
@@ -129,8 +129,6 @@ def answered(key: Array, arm: Settings, rows: Rows, scale: Settings) -> tuple[Ar
         made = middle + jnp.tensordot(noise, rows.train - middle, axes=1)
     elif arm.kind == "rows":
         made = rows.train[jax.random.randint(key, (number,), 0, len(rows.train))]
-    if arm.kind in TRIVIAL:
-        metrics = {}
     else:
         made, metrics = trained(key, arm, rows, scale)
     distance = g.energy_distance(made, rows.test)
