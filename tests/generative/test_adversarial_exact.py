@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import scipy.linalg
+import scipy.optimize
 
 from laureate.generative import (
     LOSSES,
@@ -371,9 +373,68 @@ def test_an_encoder_begins_with_little_to_say():
 
 def test_frechet_distance_of_two_normal_laws():
     first, second = RNG.normal(size=(50, 3)), RNG.normal(size=(40, 3)) @ np.diag([1.0, 2.0, 0.5]) + 1
-    import scipy.linalg
-
     one, two = np.cov(first.T), np.cov(second.T)
     apart = np.sum((first.mean(0) - second.mean(0)) ** 2)
     expected = apart + np.trace(one + two - 2 * np.real(scipy.linalg.sqrtm(one @ two)))
     np.testing.assert_allclose(frechet_distance(jnp.asarray(first), jnp.asarray(second)), expected, rtol=1e-4)
+
+
+# --- the trade of a whole problem -------------------------------------------------------------------------------------
+
+
+class Code(eqx.Module):
+    """A linear code of one number with a constant deviation."""
+
+    gain: jax.Array
+    log_deviation: jax.Array
+
+    def __call__(self, x):
+        return self.gain * x, self.log_deviation + 0 * x
+
+
+def best_trade(beta, distance):
+    """The nats, and E log-loss, of the best linear code of N(±distance, 1) at a price β, by quadrature."""
+    points, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+
+    def parts(numbers):
+        gain, log_deviation, w = numbers
+        mean, deviation = gain * (distance + points), np.exp(log_deviation)
+        logits = w * (mean[:, None] + deviation * points[None])
+        loss = 2 * weights @ softplus(-logits) @ weights  # both laws alike, by symmetry
+        return loss, weights @ (-log_deviation + 0.5 * (deviation**2 + mean**2) - 0.5)
+
+    def objective(numbers):
+        loss, nats = parts(numbers)
+        return loss + beta * nats
+
+    found = scipy.optimize.minimize(objective, [0.5, -0.3, 1.0], method="Nelder-Mead", options={"maxiter": 4000})
+    return parts(found.x)[1]
+
+
+@pytest.mark.slow  # the parts of it have tests of their own
+def test_the_learned_trade_is_the_best_one_and_vanishes_at_a_high_price():
+    distance, betas = 1.5, jnp.array([0.1, 0.3, 100.0])
+
+    def at(beta):
+        code = Code(jnp.asarray(0.3), jnp.asarray(-0.1))
+        bottleneck = VariationalBottleneck(code, beta=beta, beta_rate=0.0)
+        judge = Judge(Linear(jnp.ones(1), jnp.zeros(())), "non-saturating", bottleneck, 5e-3)
+
+        def one(state, key):
+            draw_key, step_key = jax.random.split(key)
+            real, made = jax.random.normal(draw_key, (2, 512, 1)) + jnp.array([distance, -distance])[:, None, None]
+            state, info = judge.step(step_key, real, made, state)
+            return state, info.nats
+
+        state, nats = jax.lax.scan(one, judge.init(), jax.random.split(KEY, 2500))
+        x = jnp.linspace(-3, 3, 7)[:, None]
+        slopes = jax.vmap(jax.grad(lambda x: judge.score(state, x[None])[0]))(x)
+        return jnp.mean(nats[-800:]), judge.score(state, x), slopes
+
+    nats, logits, slopes = jax.jit(jax.vmap(at))(betas)
+    for found, beta in zip(nats[:2], betas[:2], strict=True):
+        np.testing.assert_allclose(found, best_trade(float(beta), distance), rtol=0.05)
+    # At a high price D is ½ everywhere and there is no gradient either: the budget has a best value between.
+    np.testing.assert_allclose(jax.nn.sigmoid(logits[2]), 0.5, atol=0.02)
+    assert np.abs(slopes[2]).max() < 0.02 < 0.2 < np.abs(slopes[0]).max()
