@@ -120,8 +120,7 @@ class AdversarialImitation(eqx.Module):
     @property
     def judge(self) -> Judge:
         """The discriminator with its regularisers and its optimiser."""
-        regulariser = () if self.regulariser is None else self.regulariser
-        return Judge(self.discriminator, "non-saturating", regulariser, self.learning_rate, self.optimiser)
+        return Judge(self.discriminator, "non-saturating", self.regulariser, self.learning_rate, self.optimiser)
 
     def init(self) -> ImitationState:
         """Every action alike."""
@@ -215,8 +214,7 @@ class AdversarialIRL(eqx.Module):
     @property
     def judge(self) -> Judge:
         """The discriminator with its regularisers and its optimiser."""
-        regulariser = () if self.regulariser is None else self.regulariser
-        return Judge(self.discriminator, "non-saturating", regulariser, self.learning_rate, self.optimiser)
+        return Judge(self.discriminator, "non-saturating", self.regulariser, self.learning_rate, self.optimiser)
 
     def init(self) -> ImitationState:
         """Every action alike."""

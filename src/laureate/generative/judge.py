@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float
 
 from laureate._core import require
+from laureate.generative.adversarial import _adam as adam
 from laureate.generative.conditional import Optimiser, status_of
 from laureate.generative.losses import LOSSES
 from laureate.generative.regularisers import AbstractRegulariser, Examples, rows_of
@@ -18,11 +18,6 @@ __all__ = ["Judge", "JudgeInfo", "JudgeState", "accumulated", "adam", "keys_of"]
 
 # A loss whose derivative by the logit is smaller has nothing more to teach.
 LEARNED = 0.01
-
-
-def adam(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam with the momentum that GANs are trained with."""
-    return optax.adam(learning_rate, b1=0.5)
 
 
 class JudgeState(NamedTuple):
@@ -86,7 +81,7 @@ class Judge(eqx.Module):
 
     discriminator: D, from what is seen of one example (and what is told beside) to one number.
     loss: "non-saturating", "saturating", "hinge", "wasserstein" or "lsgan".
-    regulariser: a regulariser, or a tuple of them: the first sees the example, the next what that one lets through.
+    regulariser: None, a regulariser, or a tuple of them: the first sees the example, the next what that one lets through.
     learning_rate: > 0.
     optimiser: from a learning rate to an Optax optimiser; Adam with b1 = 0.5 unless given.
     num_accumulated: a batch is dealt out in so many parts, whose gradients are averaged, >= 1.
@@ -99,7 +94,7 @@ class Judge(eqx.Module):
 
     discriminator: Callable[..., Array]
     loss: str = eqx.field(static=True, default="non-saturating")
-    regulariser: Any = ()
+    regulariser: Any = None
     learning_rate: float | Array = 1e-3
     optimiser: Optimiser = eqx.field(static=True, default=adam)
     num_accumulated: int = eqx.field(static=True, default=1)
@@ -115,7 +110,7 @@ class Judge(eqx.Module):
     @property
     def regularisers(self) -> tuple[Any, ...]:
         """As a tuple."""
-        return tuple(self.regulariser) if isinstance(self.regulariser, tuple | list) else (self.regulariser,)
+        return () if self.regulariser is None else rows_of(self.regulariser)
 
     @property
     def networks(self) -> Any:

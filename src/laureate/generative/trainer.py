@@ -111,9 +111,8 @@ class Adversarial(eqx.Module):
     @property
     def judge(self) -> Judge:
         """The discriminator with its regularisers and its optimiser."""
-        regulariser = () if self.regulariser is None else self.regulariser
         rate = self.learning_rate * self.ratio
-        return Judge(self.discriminator, self.loss, regulariser, rate, self.optimiser, self.num_accumulated)
+        return Judge(self.discriminator, self.loss, self.regulariser, rate, self.optimiser, self.num_accumulated)
 
     def init(self) -> AdversarialState:
         """Zero steps, the first weights: networks bring them, so nothing is drawn."""
