@@ -81,7 +81,7 @@ class Judge(eqx.Module):
 
     discriminator: D, from what is seen of one example (and what is told beside) to one number.
     loss: "non-saturating", "saturating", "hinge", "wasserstein" or "lsgan".
-    regulariser: None, a regulariser, or a tuple of them: the first sees the example, the next what that one lets through.
+    regulariser: None, a regulariser, or a tuple of them: the first sees the example, the next what it lets through.
     learning_rate: > 0.
     optimiser: from a learning rate to an Optax optimiser; Adam with b1 = 0.5 unless given.
     num_accumulated: a batch is dealt out in so many parts, whose gradients are averaged, >= 1.
