@@ -108,10 +108,11 @@ def test_a_silent_bottleneck_and_a_vain_budget_are_warned_of():
     ones = jnp.ones(4)
     state = g.BottleneckState(ones, ones, jnp.arange(500, 504), jnp.array([False, True, True, True]))
     infos = type("Infos", (), {"status": jnp.zeros(4, int), "regularisers": (state, ())})
+    parts = g.VariationalBottleneck(code, beta=1.0), g.GradientPenalty()
     with pytest.warns(g.BottleneckCollapsedWarning, match=r"fallen silent: KL .* for 503 steps, β = 1"):
-        after_training("Adversarial", infos)
+        after_training("Adversarial", parts, infos)
     with pytest.warns(UserWarning, match="of 60.0 nats is never used up"):
         before_training("Adversarial", (g.VariationalBottleneck(code, 60.0),), (jnp.asarray(X),), (2,))
     lost = type("Infos", (), {"status": jnp.ones(4, int), "regularisers": ()})
     with pytest.raises(FloatingPointError, match="got 4 of 4 steps not finite"):
-        after_training("Adversarial", lost)
+        after_training("Adversarial", (), lost)
