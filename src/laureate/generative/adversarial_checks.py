@@ -67,7 +67,7 @@ def before_training(owner: str, regularisers: tuple[Any, ...], data: tuple[Array
         )
 
 
-def after_training(owner: str, regularisers: tuple[Any, ...], infos: Any) -> None:
+def after_training(owner: str, infos: Any) -> None:
     """Raise where training was lost; warn where an encoder fell silent or β ran away."""
     lost = int(np.sum(np.asarray(infos.status) == Status.DIVERGED))
     if lost:
@@ -75,7 +75,7 @@ def after_training(owner: str, regularisers: tuple[Any, ...], infos: Any) -> Non
             f"{owner}.learning_rate must be small enough to train; got {lost} of {len(infos.status)} steps not finite. "
             "Lower it, or scale the examples to numbers near 1."
         )
-    for one, state in zip(regularisers, infos.regularisers, strict=True):
+    for state in infos.regularisers:
         if not isinstance(state, BottleneckState):
             continue
         if np.asarray(state.collapsed)[-1]:
@@ -84,8 +84,7 @@ def after_training(owner: str, regularisers: tuple[Any, ...], infos: Any) -> Non
                 f"{float(state.beta[-1]):.3g}. Begin with smaller heads (make_encoder), cap β or lower beta_rate."
             )
             warnings.warn(told, BottleneckCollapsedWarning, stacklevel=4)
-        beta = np.concatenate([[float(one.beta)], np.asarray(state.beta, np.float64)])
-        later = np.array([beta[t : t + WITHIN + 1].max() for t in range(len(beta))])
-        if beta[0] > 0 and np.any(later > JUMP * np.maximum(beta, beta[0])):
+        beta = np.asarray(state.beta, np.float64)
+        if len(beta) > WITHIN and beta[0] > 0 and np.any(beta[WITHIN:] > JUMP * np.maximum(beta[:-WITHIN], beta[0])):
             told = f"β grew more than {JUMP:.0f} times within {WITHIN} steps, to {beta.max():.3g}: lower beta_rate."
             warnings.warn(told, UserWarning, stacklevel=4)

@@ -224,7 +224,7 @@ class Adversarial(eqx.Module):
             before_training("Adversarial", self.judge.regularisers, data, made.shape[1:])
         state, infos = _trained(self, key, data, num_steps, batch)
         if known:
-            after_training("Adversarial", self.judge.regularisers, infos)
+            after_training("Adversarial", infos)
         return FittedAdversarial(self, state, infos)
 
 
