@@ -47,7 +47,7 @@ IMITATION = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem={"side": 5}, **LEAST),
-        "desk": Scale(10, cost=60.0, problem={"side": 7}, steps=400, length=100, **USUAL),
+        "desk": Scale(10, cost=45.0, problem={"side": 7}, steps=400, length=100, **USUAL),
     },
     claims=(
         Claim(
@@ -112,7 +112,7 @@ TRANSFER = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem={"side": 5}, **LEAST),
-        "desk": Scale(10, cost=40.0, problem={"side": 7}, steps=600, length=200, **USUAL),
+        "desk": Scale(10, cost=35.0, problem={"side": 7}, steps=600, length=200, **USUAL),
     },
     claims=(
         Claim(
