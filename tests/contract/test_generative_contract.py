@@ -86,6 +86,7 @@ def test_adversarial():
 LINE = FiniteEnvironment(jnp.array([[0, 1], [0, 2], [1, 2]]), jnp.array([0.5, 0.5, 0.0]), jnp.eye(3), discount=0.8)
 
 
+@pytest.mark.slow  # the next has all its parts
 def test_imitation():
     def made(**numbers):
         return AdversarialImitation(LINE, linear(2, 1), bottleneck(GaussianEncoder(linear(3, 4))), batch=4, **numbers)
