@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from laureate.lab.claim import Settings
+from laureate.lab.running.plan import Selection, plan
+from laureate.lab.running.trying import try_problem
+from laureate.lab.running.worker import compute
 from laureate.papers import paper
 from laureate.papers.vdb import speed, trials, trials_imitation
 from laureate.problems.mazes import Mazes
@@ -154,9 +157,13 @@ def test_the_example_runs():
 
 
 @pytest.mark.slow
-def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "vdb/images", "--problem", f"{EXAMPLE}:images", "--scale", "tiny", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+def test_a_problem_of_ones_own():
+    """As ``laureate run vdb/images --problem examples/own_images.py:images``, at the least scale."""
+    experiment = EXPERIMENTS["images"]
+    selection = Selection(paper("vdb"), experiment, experiment.claims)
+    cells = plan([selection], "tiny", problem=f"{EXAMPLE}:images")
+    try_problem(f"{EXAMPLE}:images", cells)
+    (cell,) = [cell for cell in cells if cell.arm == "vgan"]
+    outcome = compute(cell)
+    assert not outcome.error, outcome.error
+    assert np.isfinite(outcome.metrics["log_distance"]).all()
