@@ -91,7 +91,7 @@ def torch_side(work: Work) -> Side:
         judging.zero_grad()
         loss.backward()
         judging.step()
-        beta = max(0.0, beta + 1e-2 * (float(nats) - 0.5))
+        beta = max(0.0, beta + 1e-2 * (float(nats.detach()) - 0.5))
         mean = encoder(generator(torch.randn(work.batch, work.latents))).chunk(2, dim=1)[0]
         loss = softplus(-head(mean)).mean()
         making.zero_grad()
