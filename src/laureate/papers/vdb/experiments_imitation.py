@@ -112,7 +112,7 @@ TRANSFER = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem={"side": 5}, **LEAST),
-        "desk": Scale(10, cost=35.0, problem={"side": 7}, steps=600, length=200, **USUAL),
+        "desk": Scale(10, cost=35.0, problem={"side": 7}, steps=600, length=50, **USUAL),
     },
     claims=(
         Claim(
@@ -148,6 +148,9 @@ TRANSFER = Experiment(
         PILOTS,
         MAZE + " Rewards are taken to the mirrored maze without further training, and solved there by value iteration.",
         CHOICE,
+        "There were first 200 demonstrated steps, with which AIRL's reward led to the best return in every one of ten "
+        "seeds (VAIRL's to 0.96 of it, with β = 0 to 0.89): nothing could have been better than that. Only then were "
+        "they made 50, once, for all arms.",
         "Rewards and potentials have an encoder each, as in the authors' code; the variance between runs, which the "
         "paper also speaks of, is not tested.",
     ),
