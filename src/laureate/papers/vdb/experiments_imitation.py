@@ -11,6 +11,8 @@ TRIALS = "laureate.papers.vdb.trials_imitation"
 GRIDS: dict[str, Any] = {"rates": RATES, "sigmas": (0.05, 0.2, 0.8, 3.2), "betas": (1e-3, 1e-2, 0.1, 1.0, 10.0)}
 LEAST: dict[str, Any] = {"rates": LEAST_RATES, "sigmas": (0.1, 1.0), "betas": (0.1, 1.0)}
 LEAST |= {"width": 4, "codes": 2, "batch": 4, "steps": 4, "length": 12}
+# With the usual five, half of GAIL's seeds took a rate at an end of the grid.
+WIDER_RATES = (*RATES, 0.128)
 USUAL: dict[str, Any] = {"width": 32, "codes": 8, "batch": 64, **GRIDS}
 
 
@@ -47,7 +49,7 @@ IMITATION = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem={"side": 5}, **LEAST),
-        "desk": Scale(10, cost=45.0, problem={"side": 7}, steps=400, length=100, **USUAL),
+        "desk": Scale(10, cost=50.0, problem={"side": 7}, steps=400, length=100, **USUAL | {"rates": WIDER_RATES}),
     },
     claims=(
         Claim(
@@ -95,7 +97,13 @@ IMITATION = Experiment(
         Guard("grid", "chosen_knob", grid="betas", arms=("vail-fixed",), claims=("adaptive-beta-imitation",)),
     ),
     over="data sets",
-    deviations=(PILOTS, MAZE, CHOICE),
+    deviations=(
+        PILOTS,
+        MAZE,
+        CHOICE
+        + " In imitation six rates: with five, GAIL and VAIL had been seen (total variation 0.194 and 0.222), and "
+        "half of GAIL's seeds stood at an end of the grid, so that a larger rate was added for all arms.",
+    ),
 )
 
 TRANSFER = Experiment(
