@@ -431,9 +431,9 @@ IMAGES = Experiment(
         "The grids of noises and weights were first those of the ring. Distances of GAN, instance noise, VGAN and the "
         "penalty had been seen when the grids were widened for all arms that use them, because the penalty's weight "
         "stood at its upper edge in every seed and the noise at its lower one in six of ten.",
-        "Seen in the run: after 600 updates no arm is near real images. A normal law fitted to the rows is at an energy "
-        "distance of 0.09, as near as the rows themselves, the GANs are at 0.3 to 1. So this compares the beginnings of "
-        "training, and a normal law cannot be beaten by this distance on so small images.",
+        "Seen in the run: after 600 updates no arm is near real images. A normal law fitted to the rows is at an "
+        "energy distance of 0.09, as near as the rows themselves, the GANs are at 0.3 to 1. So this compares the "
+        "beginnings of training, and a normal law cannot be beaten by this distance on so small images.",
         DISTANCES + " A Fréchet distance in pixels, precision and recall are reported beside it.",
     ),
 )
