@@ -1,7 +1,5 @@
 """The adversarial trainer, its regularisers and the bottleneck against NumPy, closed forms and one another."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,8 +23,6 @@ from laureate.generative import (
     make_encoder,
 )
 
-# These programs run for milliseconds, so the compiler need not optimise.
-QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(3)
 REAL, MADE = RNG.normal(1, 1, (6, 2)).astype(np.float32), RNG.normal(-1, 1, (6, 2)).astype(np.float32)
 W, B = np.array([0.7, -0.4], np.float32), np.float32(0.2)
@@ -158,7 +154,7 @@ def stepped():
         )
         for name in LOSSES
     }
-    run = jax.jit(lambda: {name: model.step(KEY, (x, labels), model.init()) for name, model in models.items()}, **QUICK)
+    run = jax.jit(lambda: {name: model.step(KEY, (x, labels), model.init()) for name, model in models.items()})
     latent_key = jax.random.split(KEY, 3)[0]
     latents = np.asarray(jax.random.normal(latent_key, (3, 4, 3)))
     return run(), latents, np.asarray(x).reshape(2, 4, 2), np.asarray(labels).reshape(2, 4)
@@ -211,7 +207,7 @@ def told():
         found = {name: judged(one, real=REAL[: 2 if name == "few" else 6]) for name, one in cases.items()}
         return found | {"far": judged(real=REAL + 20, loss="hinge")}
 
-    return jax.jit(every, **QUICK)()
+    return jax.jit(every)()
 
 
 def pairs(told, first, second):

@@ -1,7 +1,6 @@
 """Finite environments and tabular imitation against NumPy, and what theory says of AIRL."""
 
 import itertools
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,8 +20,6 @@ from laureate.generative import (
 from laureate.generative.imitation import improved
 from laureate.problems.mazes import Maze, Mazes
 
-# These programs run for milliseconds, so the compiler need not optimise.
-QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(1)
 FOLLOWING = np.array([[0, 1, 2], [1, 3, 0], [3, 3, 1], [2, 0, 3]])
 START = np.array([0.7, 0.3, 0.0, 0.0], np.float32)
@@ -68,7 +65,7 @@ def solved():
             "moved": improved(WORLD, jnp.log(jnp.asarray(POLICY)), jnp.asarray(REWARD), 0.5, 0.25),
         }
 
-    return {name: np.asarray(value) for name, value in jax.jit(every, **QUICK)().items()}
+    return {name: np.asarray(value) for name, value in jax.jit(every)().items()}
 
 
 def test_values_and_visits_are_sums_over_time(solved):
@@ -165,7 +162,7 @@ def learned():
         state, _ = jax.lax.scan(one, airl.init(), jax.random.split(key, 800))
         return jnp.exp(state.log_policy), airl.reward(state)
 
-    return [np.asarray(value) for value in (*jax.jit(every, **QUICK)(jax.random.key(3)), expert)]
+    return [np.asarray(value) for value in (*jax.jit(every)(jax.random.key(3)), expert)]
 
 
 def test_airl_finds_the_policy_and_the_reward_up_to_a_constant(learned):
@@ -178,7 +175,7 @@ def test_the_reward_of_imitation_and_what_it_learns_from():
     """One step with a rate of 0 but for the policy: r = softplus(l) of every state, then a step towards its best."""
     table = Table(jnp.asarray([0.5, -1.0, 2.0, 0.0]))
     made = AdversarialImitation(WORLD, table, temperature=0.5, policy_rate=0.25, learning_rate=1e-12, batch=4)
-    run = jax.jit(lambda key: (made.step(key, jnp.eye(4)[1:3], made.init())[0], made.reward(made.init())), **QUICK)
+    run = jax.jit(lambda key: (made.step(key, jnp.eye(4)[1:3], made.init())[0], made.reward(made.init())))
     state, reward = run(jax.random.key(0))
     expected = np.log1p(np.exp(np.asarray(table.numbers)))
     np.testing.assert_allclose(reward, expected, rtol=1e-5)
@@ -212,7 +209,7 @@ def test_a_demonstration_follows_its_policy_and_begins_anew():
     tables = mazes.learned_in
     up = np.zeros((25, 5), np.float32)
     up[:, 4] = 1.0
-    run = jax.jit(lambda key: mazes.demonstration(key, tables, jnp.asarray(up), 0.5, 400), **QUICK)
+    run = jax.jit(lambda key: mazes.demonstration(key, tables, jnp.asarray(up), 0.5, 400))
     pairs = np.asarray(run(jax.random.key(0)))
     assert (pairs[:, 1] == 4).all()
     follows = pairs[1:, 0] == np.asarray(tables.following)[pairs[:-1, 0], 4]

@@ -4,7 +4,6 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +19,6 @@ from laureate.papers.vdb import speed, trials, trials_imitation
 from laureate.problems.mazes import Mazes
 from laureate.problems.supports import DigitImages, PlanarRing
 
-# These programs run for milliseconds, so the compiler need not optimise.
-QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_images.py"
 EXPERIMENTS = {one.name: one for one in paper("vdb").experiments}
 KEY = jax.random.key(2)
@@ -69,7 +66,7 @@ def test_every_arm_has_what_it_says():
 def test_the_best_of_the_grid_answers():
     """Rates so large that training is lost are never chosen; the number that answers is among those of the grid."""
     scale = tiny("supports", rates=(1e-3, 1e30), rows=8, fresh=16, tests=16, steps=8)
-    run = jax.jit(lambda: trials.supports(KEY, arm("supports", "noise"), PlanarRing(4), scale), **QUICK)
+    run = jax.jit(lambda: trials.supports(KEY, arm("supports", "noise"), PlanarRing(4), scale))
     metrics = run()
     assert float(metrics["chosen_rate"]) == pytest.approx(1e-3)
     assert float(metrics["chosen_knob"]) in [pytest.approx(value) for value in scale.sigmas]
@@ -118,7 +115,7 @@ def test_shares_of_the_best_return():
         share = lambda policy: trials_imitation.share(world, policy, tables)  # noqa: E731
         return share(best), share(chance), share(0.5 * best + 0.5 * chance)
 
-    best, chance, between = jax.jit(every, **QUICK)()
+    best, chance, between = jax.jit(every)()
     assert (float(best), float(chance)) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-5))
     assert 0.1 < float(between) < 0.95
 
