@@ -36,6 +36,12 @@ PAPER = Paper(
         "fitted = gan.fit(jax.random.key(3), x, num_steps=300)\n"
         "print(fitted.sample(jax.random.key(4), 5), fitted.history.regularisers[0].beta[-1])\n"
     ),
-    meaning="Not measured yet.",
+    meaning=(
+        "The mechanism does what it says: dual ascent keeps the code at its budget from 0.1 to 10 nats, a gradient is "
+        "left where that of a plain discriminator is seven powers of ten shorter, and without a price the encoder "
+        "talks the noise down. That it makes better GANs or imitators was not shown at our sizes: on the ring "
+        "differences are within the spread of ten seeds, on digits, early in training, instance noise and a gradient penalty were "
+        "nearer, and in a maze GAIL, AIRL and small fixed β did as well or better."
+    ),
     experiments=(GAP, SUPPORTS, IMAGES, IMITATION, TRANSFER),
 )

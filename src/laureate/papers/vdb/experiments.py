@@ -354,6 +354,9 @@ SUPPORTS = Experiment(
         NETWORKS,
         KNOBS,
         DISTANCES,
+        "Seen in the run: seven of ten seeds took the smallest noise of its grid, and half of the seeds an end of the "
+        "grids of weights and of budgets; the grids were left as declared, since no claim that they guard was near to "
+        "be decided. No gradient had vanished in any arm: the budget that follows vanished gradients only grew.",
         "The budget follows the share of made examples where the generator's gradient is shorter than 0.03, around a "
         "share of 5 %, between 0.01 and 10 nats; these numbers were chosen before anything was run.",
     ),
