@@ -89,7 +89,7 @@ def make_encoder(
 
 
 class AdaptiveBudget(eqx.Module):
-    """A budget that follows the gradients which the generator gets, as a reviewer of the paper asked for::
+    """A budget that follows the gradients which the generator gets (a reviewer of the paper asked for it)::
 
         I_c ← I_c · exp(−rate · (share of made examples with ‖gradient‖ < below − target))
 

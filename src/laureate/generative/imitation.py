@@ -79,7 +79,7 @@ def _told(info: Any, judged: JudgeState) -> ImitationInfo:
 
 
 class AdversarialImitation(eqx.Module):
-    """Imitate whoever visited the states of a demonstration, without knowing actions or rewards::
+    """Imitate whoever visited the states of a demonstration, without knowing actions or rewards (GAIL, VAIL)::
 
         D learns to tell demonstrated states from visited ones
         r(s) = −log(1 − D(s)),   π moves towards the soft best policy for r
@@ -177,7 +177,7 @@ class ShapedEncoder(eqx.Module):
 
 
 class AdversarialIRL(eqx.Module):
-    """Find the reward behind demonstrated transitions, apart from what the environment adds to it::
+    """Find the reward behind demonstrated transitions, apart from what the environment adds to it (AIRL, VAIRL)::
 
         D learns to tell demonstrated (s, a, s') from the policy's,   l = g(s) + γ h(s') − h(s) − log π(a | s)
         π moves towards the soft best policy for f = g(s) + γ h(s') − h(s), at temperature 1

@@ -75,7 +75,7 @@ def accumulated(function: Callable, *batches: Any) -> tuple[Any, Any]:
 
 
 class Judge(eqx.Module):
-    """A discriminator with its loss, its regularisers and its optimiser::
+    """A discriminator with its loss, its regularisers and its optimiser (half of a GAN, or of an imitator)::
 
         min_D E ℓ_real(l(x)) + E ℓ_made(l(x̃)) + Σ penalties,   l(x) = D(see(x))
 

@@ -71,7 +71,7 @@ class AbstractRegulariser(eqx.Module):
 
 
 class GradientPenalty(AbstractRegulariser):
-    """Keep the discriminator's slope small, or near 1::
+    """Keep the discriminator's slope small, or near 1 (R1, R2, WGAN-GP)::
 
         "real"          weight · E ‖∇l(x)‖², x real: R1, with weight = γ/2 (Mescheder et al. 2018)
         "made"          the same at made examples: R2
@@ -133,11 +133,11 @@ class GradientPenalty(AbstractRegulariser):
 
 
 class InstanceNoise(AbstractRegulariser):
-    """Show the discriminator real and made examples under the same noise, so that their laws overlap::
+    """Show the discriminator real and made examples under the same noise, so that their laws overlap (Sønderby 2017)::
 
         x + σ_t ε,   ε ~ N(0, I),   σ_t = σ max(0, 1 − t / horizon)
 
-    Both players see it (Sønderby et al. 2017).
+    Both players see it (Sønderby et al.).
 
     sigma: σ, in the unit of the examples, >= 0.
     horizon: steps of the discriminator until there is none, > 0; infinite for the same noise for ever.

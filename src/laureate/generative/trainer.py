@@ -60,7 +60,7 @@ class AdversarialInfo(NamedTuple):
 
 
 class Adversarial(eqx.Module):
-    """A generative adversarial network, trained step by step::
+    """A generative adversarial network, trained step by step (Goodfellow et al. 2014)::
 
         k times:  min_D E ℓ_real(l(x)) + E ℓ_made(l(G(z))) + Σ penalties,   z ~ N(0, I)
         once:     min_G E ℓ_G(l(G(z)))

@@ -40,8 +40,8 @@ PAPER = Paper(
         "The mechanism does what it says: dual ascent keeps the code at its budget from 0.1 to 10 nats, a gradient is "
         "left where that of a plain discriminator is seven powers of ten shorter, and without a price the encoder "
         "talks the noise down. That it makes better GANs or imitators was not shown at our sizes: on the ring "
-        "differences are within the spread of ten seeds, on digits, early in training, instance noise and a gradient penalty were "
-        "nearer, and in a maze GAIL, AIRL and small fixed β did as well or better."
+        "differences are within the spread of ten seeds, on digits, early in training, instance noise and a "
+        "gradient penalty were nearer, and in a maze GAIL, AIRL and small fixed β did as well or better."
     ),
     experiments=(GAP, SUPPORTS, IMAGES, IMITATION, TRANSFER),
 )
