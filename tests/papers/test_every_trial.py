@@ -26,6 +26,7 @@ LONG |= {"frontier", "non_gaussian", "architecture"}  # of knockoff-gan; `traini
 LONG |= {"drift", "denoising"}  # of alista; `recovery` and `conditioning` have its solvers and their training
 LONG |= {"ring", "completion"}  # of cgml; `modes` has its training
 LONG |= {"product", "depth"}  # of quant-noise; `scalar` has its training
+LONG |= {"real_images", "gap", "imitation", "transfer"}  # of vdb; `supports` has its training
 LONG |= {"transitions", "reach", "noise"}  # of mesh-graph-nets; `features` has its training
 LONG |= {"networks"}  # of spline-calibration; `truth` has its maps
 LONG |= {"samples", "temperature"}  # of gumbel-rao; `gradient` has its estimators
