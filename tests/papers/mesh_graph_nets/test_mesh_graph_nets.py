@@ -14,7 +14,7 @@ import pytest
 from laureate.graphs import free_nodes
 from laureate.lab.claim import Settings
 from laureate.papers.mesh_graph_nets import trials, trials_timed
-from laureate.papers.mesh_graph_nets.draft import PAPER
+from laureate.papers.mesh_graph_nets.about import PAPER
 from laureate.papers.mesh_graph_nets.experiments import SIMPLE, TRANSITIONS
 from laureate.papers.mesh_graph_nets.experiments_noise import NOISE
 from laureate.problems.meshes_simulations import FRAME, cloth, many_frames, plate, transport
