@@ -156,6 +156,7 @@ def make_simulator(
     num_steps: int = 15,
     hidden_layers: int = 2,
     aggregate: Literal["sum", "mean"] = "sum",
+    recompute: bool = False,
     dtype: Any = jnp.float32,
 ) -> MeshSimulator:
     """A `MeshSimulator` with new weights and empty normalisers, its sizes taken from a graph like those it is for.
@@ -180,6 +181,7 @@ def make_simulator(
         num_steps=num_steps,
         hidden_layers=hidden_layers,
         aggregate=aggregate,
+        recompute=recompute,
         dtype=dtype,
     )
     empty = lambda size: Normaliser.empty(size, dtype)  # noqa: E731
