@@ -68,9 +68,9 @@ def test_more_world_edges_than_fit_are_told(contact):
     assert int(edges.found) == 12
     with pytest.raises(ValueError, match=r"radius_edges.max_edges must be >= 12; got 5"):
         g.check_room(edges)
-    _, info = contact(GRAPH, FRAMES)
+    _, info, _ = contact(GRAPH, FRAMES)
     assert (int(info.status), int(info.world_edges)) == (0, 2)
-    _, info = contact(GRAPH, 0.1 * FRAMES)  # all are close
+    _, info, _ = contact(GRAPH, 0.1 * FRAMES)  # all are close
     assert (int(info.status), int(info.world_edges)) == (1, 20 - GRAPH.num_edges)
 
 
@@ -159,9 +159,19 @@ def test_what_is_k_edges_away_is_known_after_k_steps_and_not_before():
 
 @pytest.fixture(scope="module")
 def contact():
-    """A step of a simulator with contact, and room for four edges of it."""
+    """A step of a simulator with contact and room for four edges of it, and what the network says, normalised."""
     simulator = simulator_of(world_radius=1.6, max_world_edges=4, ready=True)
-    return jax.jit(lambda graph, frames: simulator.step(graph, frames))
+    said = lambda graph, frames: simulator.normalised(graph, simulator.features(graph, frames))  # noqa: E731
+    return jax.jit(lambda graph, frames: (*simulator.step(graph, frames), said(graph, frames)))
+
+
+def test_a_step_adds_what_the_network_says_scaled_back(contact):
+    """The targets' mean is 0.2, their deviation 0.5; one node is held."""
+    (older, new), _, said = contact(GRAPH, FRAMES)
+    np.testing.assert_array_equal(older, FRAMES[1])
+    wanted = 2 * np.asarray(FRAMES[1]) - np.asarray(FRAMES[0]) + 0.5 * np.asarray(said) + 0.2
+    np.testing.assert_allclose(new[1:], wanted[1:], atol=1e-5)
+    np.testing.assert_array_equal(new[0], FRAMES[1, 0])
 
 
 def test_a_shift_in_the_world_or_in_mesh_space_changes_nothing_and_a_turn_does(contact):

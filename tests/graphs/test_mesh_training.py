@@ -292,6 +292,7 @@ def test_springs_keep_their_energy_and_feel_no_rigid_motion():
         ({"cells": [[0, 1, -1]]}, r"cells must be node numbers in 0 to 4; got \[-1\]"),
         ({"cells": [[0.0, 1, 2]]}, r"cells must be integers"),
         ({"cells": [[0, 1, 2, 3, 4]]}, r"split into triangles"),
+        ({"cells": [[0, 1, 3, 2]]}, r"k <= 3; got \(1, 4\). Quadrilaterals are to be split into triangles"),
         ({"cells": CELLS[:2]}, r"every node is in one; got \[4\]"),
         ({"cells": [*CELLS.tolist(), [0, 1, 1]]}, r"cells must be of positive volume; got \[3\]"),
         (

@@ -94,16 +94,16 @@ class MeshGraphNet(eqx.Module):
         have (``world_size=0``: there are no world edges). outputs: numbers a node.
     latent: width of all layers (the authors: 128). num_steps: of message passing, >= 1 (the authors: 15).
     hidden_layers: of each perceptron (the authors: 2). aggregate: "sum" (the authors) or "mean". dtype: of weights.
-    recompute: whether a gradient computes what is inside a step again instead of keeping it: the same numbers, a
-        fraction of the memory, and on meshes of a thousand nodes or more less time; on small ones more.
+    recompute: whether a gradient computes what is inside a step again instead of keeping it: the same numbers with a
+        fraction of the memory, for a third more products.
 
     Time and memory grow with the edges: about latent² (hidden_layers + 1) products a step for each.
 
-    >>> import jax, jax.numpy as jnp
+    >>> import equinox as eqx, jax, jax.numpy as jnp
     >>> from laureate.graphs import mesh_graph
     >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 3])
-    >>> network = MeshGraphNet(jax.random.key(0), 2, 3, 1, latent=8, num_steps=2)
-    >>> network(graph, jnp.ones((3, 2)), jnp.ones((6, 3))).shape
+    >>> network = MeshGraphNet(jax.random.key(0), 10, 3, 1, latent=8, num_steps=1)
+    >>> eqx.filter_jit(network)(graph, jnp.ones((3, 10)), jnp.ones((6, 3))).shape
     (3, 1)
     """
 

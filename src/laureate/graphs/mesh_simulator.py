@@ -76,11 +76,11 @@ class MeshSimulator(eqx.Module):
     max_world_edges: room for edges of contact.
     scripted: whether the next state of held nodes is known and shown.
 
-    >>> import jax, jax.numpy as jnp
+    >>> import equinox as eqx, jax, jax.numpy as jnp
     >>> from laureate.graphs import FirstOrder, make_simulator, mesh_graph
     >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 6])
-    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), state_size=1, latent=8, num_steps=2)
-    >>> after, info = simulator.step(graph, jnp.ones((1, 3, 1)))
+    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), state_size=1, latent=8, num_steps=1)
+    >>> after, info = eqx.filter_jit(simulator.step)(graph, jnp.ones((1, 3, 1)))
     >>> after.shape, float(after[-1, 2, 0]), int(info.status)
     ((1, 3, 1), 1.0, 0)
     """
