@@ -26,7 +26,8 @@ LONG |= {"frontier", "non_gaussian", "architecture"}  # of knockoff-gan; `traini
 LONG |= {"drift", "denoising"}  # of alista; `recovery` and `conditioning` have its solvers and their training
 LONG |= {"ring", "completion"}  # of cgml; `modes` has its training
 LONG |= {"product", "depth"}  # of quant-noise; `scalar` has its training
-LONG |= {"transitions", "reach", "noise"}  # of mesh-graph-nets; `features` has its training
+# Trials of which a sibling has all that they share, and whose problem is solved by programs of its own.
+ALSO = {"transitions", "features", "reach"}  # of mesh-graph-nets; `noise` has its training, rollouts and rules
 CHOSEN = [paper for paper in all_papers() if os.environ.get("PAPER", "") in ("", paper.id)]  # make test PAPER=<id>
 EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}
 
@@ -37,7 +38,7 @@ def cells():
     for name, (_, experiment) in EXPERIMENTS.items():
         for arm in experiment.arms:
             long = experiment.over_seeds == "loop" or experiment.trial.partition(":")[2] in LONG
-            slow = long or experiment.trial in seen
+            slow = long or experiment.trial in seen or experiment.trial.partition(":")[2] in ALSO
             if long and experiment.over_seeds != "loop" and experiment.trial not in seen:
                 long_rows.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}"))
             seen.add(experiment.trial)
