@@ -26,8 +26,8 @@ LONG |= {"frontier", "non_gaussian", "architecture"}  # of knockoff-gan; `traini
 LONG |= {"drift", "denoising"}  # of alista; `recovery` and `conditioning` have its solvers and their training
 LONG |= {"ring", "completion"}  # of cgml; `modes` has its training
 LONG |= {"product", "depth"}  # of quant-noise; `scalar` has its training
-# Trials of which a sibling has all that they share, and whose problem is solved by programs of its own.
-ALSO = {"transitions", "features", "reach"}  # of mesh-graph-nets; `noise` has its training, rollouts and rules
+# Trials of which a sibling has all that they share: `noise` of mesh-graph-nets has its training, rollouts and rules.
+ALSO = {f"laureate.papers.mesh_graph_nets.trials:{name}" for name in ("transitions", "features", "reach")}
 CHOSEN = [paper for paper in all_papers() if os.environ.get("PAPER", "") in ("", paper.id)]  # make test PAPER=<id>
 EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}
 
@@ -38,7 +38,7 @@ def cells():
     for name, (_, experiment) in EXPERIMENTS.items():
         for arm in experiment.arms:
             long = experiment.over_seeds == "loop" or experiment.trial.partition(":")[2] in LONG
-            slow = long or experiment.trial in seen or experiment.trial.partition(":")[2] in ALSO
+            slow = long or experiment.trial in seen | ALSO
             if long and experiment.over_seeds != "loop" and experiment.trial not in seen:
                 long_rows.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}"))
             seen.add(experiment.trial)
