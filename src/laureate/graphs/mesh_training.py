@@ -175,10 +175,16 @@ def fit_simulator(
     trajectories: [m, t, n, d], the states of the nodes of ``graph``. nodes: [m, ...] where every trajectory has a mesh
         of its own with the same edges. batch: transitions a step. Returns the simulator and the steps' infos.
 
-    As in the example of the paper's page::
-
-        trainer = MeshTrainer(optax.adam(1e-3), TrainingNoise(0.01, gamma=1.0))
-        simulator, info = fit_simulator(key, simulator, graph, runs, trainer=trainer, num_steps=1000)
+    >>> import jax, numpy as np, optax
+    >>> from laureate.graphs import FirstOrder, make_simulator, mesh_graph
+    >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 6])
+    >>> cooling = 0.9 ** np.arange(8.0)[None, :, None, None] * np.array([1.0, 2.0, 0.0])[:, None]
+    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), 1, latent=8, num_steps=1)
+    >>> simulator, info = fit_simulator(
+    ...     jax.random.key(1), simulator, graph, cooling, trainer=MeshTrainer(optax.adam(0.01)), num_steps=100
+    ... )
+    >>> bool(info.loss[-1] < 0.5 * info.loss[0])
+    True
     """
     length = simulator.integrator.num_frames + 1
     _check_trajectories(simulator, graph, trajectories, length, trainer.noise, nodes)
