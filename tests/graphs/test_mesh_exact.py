@@ -137,13 +137,15 @@ def test_the_network_is_the_papers_equations_whatever_stands_beside(plain, conta
     close(found[1], reference(within, GRAPH, nodes, edges, pairs, world[:3]))
 
 
-def test_every_step_has_weights_of_its_own():
+def test_every_step_has_weights_of_its_own_and_the_decoder_no_norm():
     made = g.MeshGraphNet(jax.random.key(0), 1, 1, 1, latent=4, num_steps=2, hidden_layers=1)
     first, second = np.asarray(made.blocks.mesh.weights[0])
     assert np.abs(first - second).max() > 0.1
     for leaf in jax.tree.leaves(eqx.filter(made, eqx.is_inexact_array)):  # weights are truncated at two deviations
         assert np.abs(leaf).max() <= 2
     assert float(jnp.abs(made.decoder.biases[0]).max()) == 0
+    assert made.decoder.norm is None
+    assert all(part.norm is not None for part in (made.node_encoder, made.edge_encoder, made.blocks.mesh))
 
 
 def test_what_is_k_edges_away_is_known_after_k_steps_and_not_before():

@@ -124,7 +124,7 @@ def test_noise_is_told_in_the_deviation_from_each_nodes_mean(problem, stepped):
 
 @pytest.fixture(scope="module")
 def judged():
-    """No change, judged in several ways by one program; five test trajectories, of which two seeds draw three."""
+    """No change, judged in several ways by one program; five test trajectories, of which four seeds draw three."""
     pool, rule = transport(**FEW | {"test": 5}), arm("no-change")
     scale = Settings(horizon=4, judge=3)
 
@@ -135,7 +135,7 @@ def judged():
         whole, short = trials.judged(step, pool, 1e9, 10), trials.judged(step, pool, 1e9, 4, 4)
         return whole, short, by(rule), by(Settings(model="network"))
 
-    return pool, jax.tree.map(np.asarray, all_of(pool, jax.random.split(KEY, 2)))
+    return pool, jax.tree.map(np.asarray, all_of(pool, jax.random.split(KEY, 4)))
 
 
 def test_errors_by_hand(judged):
@@ -157,8 +157,8 @@ def test_errors_by_hand(judged):
 def test_rules_are_judged_by_the_trajectories_that_the_seed_draws_and_never_by_the_one_that_is_watched(judged):
     _, (whole, _, drawn, network) = judged
     ends = whole.by_step[:, -1].tolist()
-    assert drawn.by_step.shape == (2, 3, 10)
-    for seed in range(2):
+    assert drawn.by_step.shape == (4, 3, 10)
+    for seed in range(4):
         which = [int(np.argmin(np.abs(np.asarray(ends) - end))) for end in drawn.by_step[seed, :, -1]]
         assert len(set(which)) == 3
         assert 0 not in which

@@ -103,7 +103,7 @@ TRANSITIONS = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=110.0,
+            cost=70.0,
             problem={"side": 7, "train": 32, "test": 13, "frames": 60, "long": 500, "elsewhere": 13},
             learn=16,
             judge=4,

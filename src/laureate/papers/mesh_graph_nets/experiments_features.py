@@ -35,7 +35,7 @@ FEATURES = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=40.0,
+            cost=60.0,
             problem={"side": 5, "train": 32, "test": 19, "frames": 60, "long": 52},
             learn=16,
             judge=6,
@@ -111,7 +111,7 @@ REACH = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=55.0,
+            cost=45.0,
             problem={"side": 6, "train": 32, "test": 19, "frames": 30},
             learn=16,
             judge=6,

@@ -48,8 +48,7 @@ NOISE = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=30.0,
-            compilation="lightest",
+            cost=20.0,
             problem={"nodes": 16, "train": 24, "test": 17, "frames": 100, "long": 402},
             learn=16,
             judge=8,
@@ -174,7 +173,7 @@ RUNTIME = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=25.0,
+            cost=35.0,
             problem={"side": 5, "train": 32, "test": 16, "frames": 60, "long": 52},
             learn=16,
             judge=16,
