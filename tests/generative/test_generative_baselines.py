@@ -95,6 +95,7 @@ def found():
         return {
             "regression": regression.step(KEY, jnp.zeros((4, 1)), signs, regression.init()),
             "mixture": (loss_of(mixture, POINT), draws_of(mixture, 4000)),
+            "rows": mixture.sample(KEY, mixture.init(), jnp.zeros((2, 1)), 3),
             "floor": loss_of(g.MixtureDensity(free(0.0, 1.0, -20.0), 1, (1,)), [1.0]),
             "nearest": (loss_of(nearest, [0.4]), draws_of(nearest, 2000)),
             "cvae": loss_of(g.CVAE(q, lambda x, z: jnp.zeros(3), 2, weight=0.7, log_scale=LOG_SCALE), THREE),
@@ -124,6 +125,11 @@ def test_the_mixture_is_the_density_of_scipy(found):
     spread = weights @ (np.exp(2 * NUMBERS[:, 3:]) + NUMBERS[:, 1:3] ** 2) - mean**2
     np.testing.assert_allclose(drawn.mean(0), mean, atol=5 * np.sqrt(spread.max() / 4000))
     np.testing.assert_allclose(drawn.var(0), spread, rtol=0.25)
+
+
+def test_equal_inputs_of_a_batch_have_draws_of_their_own(found):
+    drawn = found["rows"].reshape(6, 2)
+    assert len(np.unique(drawn, axis=0)) == 6
 
 
 def test_a_mixture_on_a_point_has_a_finite_density(found):

@@ -13,6 +13,8 @@ import pytest
 
 from laureate import generative as g
 from laureate.lab.claim import Settings
+from laureate.lab.running.plan import Selection, plan
+from laureate.lab.running.worker import compute
 from laureate.papers.cgml import speed, trials
 from laureate.papers.cgml.about import PAPER
 from laureate.papers.cgml.experiments import ARMS, CGAN_CIRCLE, MODES, OTHERS, RATES, UNTRAINED
@@ -297,8 +299,8 @@ def test_long_arms_have_as_many_passes_as_cgml():
                     assert spent == pytest.approx(ours, rel=0.05), (experiment.name, name, one.name)
 
 
-@pytest.mark.slow
-def test_passes_are_counted_as_they_are_spent(monkeypatch):
+def test_longer_arms_train_longer_on_larger_batches(monkeypatch):
+    """Traced alone: what is asked of training is read, nothing is compiled."""
     seen, train = set(), g.AbstractConditional.train
 
     def counted(self, *rest, num_steps, batch):
@@ -306,12 +308,19 @@ def test_passes_are_counted_as_they_are_spent(monkeypatch):
         return train(self, *rest, num_steps=num_steps, batch=batch)
 
     monkeypatch.setattr(g.AbstractConditional, "train", counted)
+    data = trials.Data(jnp.zeros((16, 1)), jnp.zeros((16, 3)), jnp.zeros((4, 1)), jnp.zeros((4, 3)))
+    for name in ("cgml", "diffusion-long"):
+        jax.eval_shape(lambda name=name: trials.trained(KEY, arm(name), data, SCALE).passes)
+    assert seen == {("LatentFlowRegressor", 2, 4), ("ConditionalDiffusion", 4, 16)}
+
+
+@pytest.mark.slow
+def test_passes_are_counted_as_they_are_spent():
     problem = TwoCurves()
     data = trials.Data(*problem.pairs(KEY, 16), *problem.pairs(KEY, 4))
     for name in ("cgml", "diffusion-long"):
         passes = jax.jit(lambda name=name: trials.trained(KEY, arm(name), data, SCALE).passes)()
         assert passes.tolist() == [16.0, 32.0]
-    assert seen == {("LatentFlowRegressor", 2, 4), ("ConditionalDiffusion", 4, 16)}
 
 
 def test_answers_of_who_learns_nothing():
@@ -361,9 +370,11 @@ def test_the_example_runs():
 
 
 @pytest.mark.slow
-def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "cgml/completion", "--problem", f"{EXAMPLE}:Arms", "--scale", "tiny", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+@pytest.mark.parametrize("name", ["cgml", "marginal"])
+def test_a_problem_of_ones_own(name):
+    """Through the lab's own worker, as ``laureate run cgml/completion --problem`` does it."""
+    selection = Selection(PAPER, COMPLETION, COMPLETION.claims[:1])
+    cells = plan([selection], "tiny", problem=f"{EXAMPLE}:Arms")
+    (outcome,) = [compute(cell) for cell in cells if cell.arm == name]
+    assert not outcome.error, outcome.error
+    assert np.isfinite(outcome.metrics["energy_score"]).all()
