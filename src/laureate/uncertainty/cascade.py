@@ -115,8 +115,12 @@ class SafeCascade(BaseEstimator):
             check_events(owner, name, events, n)
             for name, events in (("right_fast", right_fast), ("right_slow", right_slow))
         )
-        if fast.any() and slow.any() and not (fast & slow).any():
-            raise ValueError("SafeCascade: the two models are never right together. Are their rows in the same order?")
+        chance = fast.mean() * slow.mean()
+        if np.mean(fast & slow) < chance - 4 * math.sqrt(chance * (1 - chance) / n):
+            raise ValueError(
+                f"SafeCascade: the models are right together in {np.mean(fast & slow):.0%} of rows, and by chance it "
+                f"would be {chance:.0%}. Are right_fast and right_slow of the same rows, in the same order?"
+            )
         if slow.mean() < fast.mean():
             warnings.warn("SafeCascade: the slow model is wrong more often than the fast one.", stacklevel=2)
         least = 1 - self.delta ** (1 / n)  # the bound of b where nothing at all went wrong
