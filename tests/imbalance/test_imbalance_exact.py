@@ -130,7 +130,7 @@ def test_invariances(values):
         return shifted, turned, adjust(BATCH, prior, tau=0.7), adjust(4 * BATCH, prior, tau=2.8)
 
     with jax.enable_x64(True):
-        shifted, turned, one, scaled = changed(np.log(PRIOR))
+        shifted, turned, one, scaled = jax.tree.map(np.asarray, changed(np.log(PRIOR)))
     np.testing.assert_allclose(shifted, values["logit-adjusted 2.0"][0], rtol=1e-12)
     for name, found in zip(LOSSES, turned, strict=True):
         np.testing.assert_allclose(found, values[f"{name} 0.5"][0], rtol=1e-12)

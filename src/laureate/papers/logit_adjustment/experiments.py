@@ -30,7 +30,7 @@ CONSISTENCY = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=(40, 80), runs=2, rare=0.1, ridge=0.01),
         "smoke": Scale(16, block=16, cost=5.0, rows=(200, 1000, 4000), runs=10, rare=0.05, ridge=0.01),
-        "desk": Scale(30, block=10, cost=40.0, rows=(200, 1000, 5000, 20000), runs=20, rare=0.05, ridge=0.01),
+        "desk": Scale(30, block=10, cost=130.0, rows=(200, 1000, 5000, 20000), runs=20, rare=0.05, ridge=0.01),
         "full": Scale(100, block=10, cost=1500.0, rows=(200, 1000, 5000, 20000, 80000), runs=50, rare=0.05, ridge=0.01),
     },
     claims=(
@@ -147,7 +147,7 @@ FAMILY = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", classes=3, inputs=3, steps=40),
         "smoke": Scale(16, block=16, cost=3.0, classes=4, inputs=50, steps=60),
-        "desk": Scale(20, block=20, cost=5.0, classes=4, inputs=200, steps=60),
+        "desk": Scale(20, block=20, cost=12.0, classes=4, inputs=200, steps=60),
         "full": Scale(50, block=10, cost=300.0, classes=10, inputs=500, steps=100),
     },
     claims=(
@@ -225,7 +225,7 @@ POSTERIORS = Experiment(
         "desk": Scale(
             30,
             block=10,
-            cost=2.0,
+            cost=3.0,
             rows=100000,
             prior=(0.9, 0.08, 0.02),
             taus=(0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0),

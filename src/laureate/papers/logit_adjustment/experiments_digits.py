@@ -50,7 +50,7 @@ NETWORKS = Experiment(
             16, block=16, cost=9.0, problem={"head": 90, "ratio": 30.0}, hidden=32, rate=0.004, steps=(25, 75, 250)
         ),
         "desk": Scale(
-            20, block=10, cost=180.0, problem={"head": 90, "ratio": 30.0}, hidden=64, rate=0.001, steps=(100, 300, 1000)
+            20, block=10, cost=55.0, problem={"head": 90, "ratio": 30.0}, hidden=64, rate=0.001, steps=(100, 300, 1000)
         ),
         "full": Scale(
             50,
