@@ -103,7 +103,7 @@ def test_a_bias_on_vectors_is_found():
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
 MESH = mesh_graph(POSITIONS, [[0, 1, 2], [2, 1, 3], [2, 3, 4]], kinds=[3, 0, 0, 5, 0])
 FIRST = {"latent": 6, "num_steps": 2, "hidden_layers": 1, "scripted": True}
-SECOND = FIRST | {"spaces": "both", "world_radius": 1.6, "max_world_edges": 12, "scripted": False}
+SECOND = FIRST | {"spaces": "both", "world_radius": 1.6, "max_world_edges": 12}
 
 
 SIMULATORS = {
@@ -113,7 +113,7 @@ SIMULATORS = {
 OPTIMISER = optax.adam(0.01)
 
 
-@pytest.mark.parametrize("name", SIMULATORS)
+@pytest.mark.parametrize("name", [pytest.param("first", marks=pytest.mark.slow), "second"])
 def test_simulator(name):
     integrator, settings, frames = SIMULATORS[name]
     check_simulator(meshes_drawn.simulator(integrator, MESH, 2, ready=True, **settings), MESH, frames)

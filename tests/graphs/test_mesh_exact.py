@@ -138,7 +138,8 @@ def test_the_network_is_the_papers_equations_whatever_stands_beside(plain, conta
 
 
 def test_every_step_has_weights_of_its_own_and_the_decoder_no_norm():
-    made = g.MeshGraphNet(jax.random.key(0), 1, 1, 1, latent=4, num_steps=2, hidden_layers=1)
+    sizes = {"latent": 4, "num_steps": 2, "hidden_layers": 1}
+    made = eqx.filter_jit(lambda key: g.MeshGraphNet(key, 1, 1, 1, **sizes))(jax.random.key(0))
     first, second = np.asarray(made.blocks.mesh.weights[0])
     assert np.abs(first - second).max() > 0.1
     for leaf in jax.tree.leaves(eqx.filter(made, eqx.is_inexact_array)):  # weights are truncated at two deviations

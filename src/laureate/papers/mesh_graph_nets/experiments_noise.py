@@ -48,7 +48,7 @@ NOISE = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=20.0,
+            cost=15.0,
             problem={"nodes": 16, "train": 24, "test": 17, "frames": 100, "long": 402},
             learn=16,
             judge=8,
