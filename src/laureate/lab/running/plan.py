@@ -39,7 +39,7 @@ class Selection:
 def select(
     words: Iterable[str], paper_ids: list[str], load_paper: Callable[[str], Paper], everything: bool = False
 ) -> list[Selection]:
-    """What ``pes``, ``pes/variance`` (a claim or an experiment), ``pes/variance/`` (the experiment) or ``--all`` mean."""
+    """What ``pes``, ``pes/x`` (a claim, else an experiment), ``pes/x/`` (the experiment) or ``--all`` stand for."""
     words = list(words)
     if everything:
         words = paper_ids
