@@ -49,13 +49,13 @@ def rows(sides):
         masks = jnp.ones(count, bool), jnp.ones(edges, bool)
         graph = Graph(None, None, senders, receivers, jnp.zeros(count, jnp.int32), *masks, 1)
         x, e = jnp.ones((count, 4)), jnp.ones((edges, 3))
-        arrays, predict = network(False)
+        (arrays, predict), (others, again) = network(False), network(True)
         calls = {
-            "prediction": predict,
-            "with gradient": slope(predict),
-            "with gradient, recomputed": slope(network(True)[1]),
+            "prediction": (arrays, predict),
+            "with gradient": (arrays, slope(predict)),
+            "with gradient, recomputed": (others, slope(again)),
         }
-        for name, call in calls.items():
+        for name, (arrays, call) in calls.items():
             program = jax.jit(call).lower(arrays, graph, x, e).compile()
             seconds = float(np.median(seconds_of(lambda: program(arrays, graph, x, e))))  # noqa: B023
             temporary = getattr(program.memory_analysis(), "temp_size_in_bytes", 0)

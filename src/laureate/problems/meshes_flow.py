@@ -128,7 +128,7 @@ def cylinder(
     kinds = np.where(side(0.0), INFLOW, np.where(side(size[0]), OUTFLOW, kinds))
     tau = 0.5 + 3 * (0.07 * 0.26 * rows) / reynolds
     waits = np.array([settle, *[every] * (frames - 1)], np.int32)
-    flow = jax.jit(lambda *given: _flow(*given, tau, waits, (rows, columns)))
+    flow = jax.jit(lambda c, r, s: _flow(c, r, s, tau, waits, (rows, columns)))
     fields = (np.asarray(flow(c, r, s)) for c, r, s in zip(centres, radii, speeds, strict=True))
     runs = np.stack([_sampled(field, mesh) for field, mesh in zip(fields, meshes, strict=True)])
     # In the unit of a middling inflow. Between two places a wall's node would see some of the fluid's motion.

@@ -232,7 +232,7 @@ def judged_by_draw(
         found = judged(step, problem, limit, horizon, length, which)
     else:
         found = Judged(*(leaf[which] for leaf in judged(step, problem, limit, horizon, length)))
-    return Judged(*(leaf[:-1] for leaf in found[:-1]), found.watched[-1])
+    return Judged(*(leaf[:-1] for leaf in found[:-1]), found.watched[-1])  # pyright: ignore[reportCallIssue]
 
 
 def _limit(problem: Any) -> Array:
