@@ -7,6 +7,9 @@ __all__ = ["DISCIPLINE"]
 RATES = {"learning_rate": (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03)}
 GIVEN = "pairs.x, pairs.y, learning_rate=learning_rate"
 ENTERS = "enters by make_model"
+# The parts of the adversarial trainer and of imitation.
+UNCONDITIONAL = ("Adversarial", "AdversarialIRL", "AdversarialImitation", "FiniteEnvironment", "GradientPenalty",
+                 "InstanceNoise", "Judge", "VariationalBottleneck")  # fmt: skip
 
 DISCIPLINE = Discipline(
     name="generative",
@@ -51,7 +54,7 @@ print(model.sample(jax.random.key(2), state, x[:5], 16).shape)
     absent={
         "LatentFlowRegressor": ENTERS, "Regression": ENTERS, "CVAE": ENTERS, "ConditionalGAN": ENTERS,
         "MixtureDensity": ENTERS, "BestOfK": ENTERS, "ConditionalDiffusion": ENTERS,
-    },
+    } | dict.fromkeys(UNCONDITIONAL, "makes examples or rewards, not answers to an input"),
     notes=(
         "a pass is one network forward and backward over the batch: a step of cGML costs 62, of a cGAN 4, of a CVAE 2",
         "all have perceptrons of 64 units from make_model; inputs and answers are brought to deviation 1",
