@@ -10,10 +10,10 @@ from laureate.lab.judging.verdict import ALPHA
 from laureate.papers import all_papers, paper_ids
 
 PAPERS = {paper.id: paper for paper in all_papers()}
-# Seconds on two cores for a whole paper. DirectPred and Quant-Noise train networks on real images, for which issues
-# allow more.
+# Seconds on two cores for a whole paper. DirectPred, Quant-Noise and cGML train networks on real images, for which
+# issues allow more.
 LIMITS = {"smoke": 30, "desk": 300}
-LONGER = {("directpred", "desk"): 480, ("quant-noise", "desk"): 480}
+LONGER = {("directpred", "desk"): 480, ("quant-noise", "desk"): 480, ("cgml", "desk"): 480}
 
 
 def test_declarations_load_without_jax():
