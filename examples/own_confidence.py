@@ -1,52 +1,50 @@
-"""A classifier of one's own whose confidence is to be believed: a random forest that tells benign tumours from others.
+"""How far your own classifier's scores may be trusted, and when a cheap model may answer alone.
 
-Prints how wrong its confidence is before and after each map. Also a problem for the lab:
+    python examples/own_confidence.py
+    laureate run pac-confidence/cascade-saves --problem examples/own_confidence.py:answers
 
-    laureate run spline-calibration/networks --problem examples/own_confidence.py:Tumours
+Your models are the fast one's logits on rows that it was not trained on, the labels, and whether the slow one is right.
+The second line draws calibration sets from these rows, and counts how often each kind of threshold breaks its promise.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import cross_val_predict
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
-from laureate.uncertainty import Beta, Constant, Identity, SplineCalibrator, brier, ks_test, top_scores
-
-
-def forest_probabilities(columns=4):
-    """Out-of-fold probabilities [rows, 2] of a small forest that sees the first columns, and the labels."""
-    inputs, labels = load_breast_cancer(return_X_y=True)
-    forest = RandomForestClassifier(30, random_state=0)
-    inputs, labels = np.asarray(inputs)[:, :columns], np.asarray(labels)
-    return np.asarray(cross_val_predict(forest, inputs, labels, cv=4, method="predict_proba")), labels
+from laureate.problems.two_models import AnswerTable
+from laureate.uncertainty import PACConfidence, SafeCascade
 
 
-class Tumours:
-    """What the lab's experiment asks for: held-out predictions; these are the same for every seed, the split is not."""
+def models_and_rows():
+    """Tumours: naive Bayes on three cheap measurements, logistic regression on all thirty."""
+    x, y = map(np.asarray, load_breast_cancer(return_X_y=True))
+    order = np.random.default_rng(0).permutation(len(y))
+    known, others = order[:100], order[100:]
+    centre, scale = x[known].mean(0), x[known].std(0)
+    x = (x - centre) / scale
+    cheap = GaussianNB().fit(x[known, :3], y[known])
+    whole = LogisticRegression().fit(x[known], y[known])
+    return (lambda rows: cheap.predict_proba(rows[:, :3]), whole.predict_proba), x[others], y[others]
 
-    def __init__(self):
-        probabilities, labels = forest_probabilities()
-        # A forest's votes are ties by the hundred; a little noise tells them apart.
-        noise = np.random.default_rng(0).uniform(0, 1e-3, len(labels))
-        second = np.clip(probabilities[:, 1] + noise, 0, 1)
-        self.probabilities = jnp.asarray(np.stack([1 - second, second], axis=1), jnp.float32)
-        self.labels = jnp.asarray(labels)
 
-    def predictions(self, key):
-        """Probabilities and labels of rows that the classifier has not seen."""
-        return self.probabilities, self.labels
+def answers():
+    (fast, slow), x, y = models_and_rows()
+    return AnswerTable(np.log(np.maximum(fast(x), 1e-6)), y, slow(x).argmax(axis=1) == y)
+
+
+def main():
+    models, x, y = models_and_rows()
+    fast, slow = (model(x) for model in models)
+    right = fast.argmax(axis=1) == y
+    confidence = PACConfidence(delta=0.1, bins=[0.5, 0.9, 0.99, 1.0]).fit(fast, right)
+    for row in zip(*confidence.table(), strict=True):
+        low, high, count, correct, lo, hi, _ = row
+        print(f"scores {low:.2f} to {high:.2f}: {correct} of {count} right, so the probability is {lo:.2f} to {hi:.2f}")
+    cascade = SafeCascade(models, error_gap=0.05).fit(fast.max(axis=1), right, slow.argmax(axis=1) == y)
+    print(cascade.certificate())
+    return confidence, cascade, np.mean(cascade.predict(x) == y)
 
 
 if __name__ == "__main__":
-    problem = Tumours()
-    p, y = top_scores(*problem.predictions(jax.random.key(0)))
-    known = np.random.default_rng(1).permutation(len(p)) < 300
-    for calibrator in (Identity(), Constant(), Beta(), SplineCalibrator(knots=4)):
-        gamma = calibrator.fit(p[known], y[known]).transform(p[~known])
-        found = ks_test(gamma, y[~known])
-        print(
-            f"{type(calibrator).__name__:18} KS {100 * found.statistic:5.2f} (by chance {100 * found.floor:.2f}), "
-            f"p-value {found.pvalue:.2f}, Brier {100 * brier(gamma, y[~known]):.2f}"
-        )
+    main()

@@ -14,7 +14,7 @@ from laureate.papers.spline_calibration.about import PAPER
 from laureate.papers.spline_calibration.experiments import ARMS, TRUTH
 from laureate.problems.confidences import TRUTHS, TrainedNetworks, known_truth, scores_of_rank
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "own_confidence.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_calibration.py"
 
 
 class Fixed:

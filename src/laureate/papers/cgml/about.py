@@ -1,8 +1,4 @@
-"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one.
-
-A draft, found by nobody: smoke was run once and an arm stood at the edge of its grid; desk never was. It becomes
-``about.py`` when it is whole.
-"""
+"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.cgml.experiments import MODES, RIVALS
@@ -41,8 +37,11 @@ PAPER = Paper(
         "found = fitted.infer(jax.random.key(4), x, y)  # the latents of known pairs\n"
     ),
     meaning=(
-        "Only smoke was run so far (400 updates): the learned flow makes more answers right than raw latents, but a "
-        "mixture density network is nearer to the truth, and of a circle of answers a cGAN covers more."
+        "For a few separate answers it works: both of two are drawn, 83 % of the draws right where raw latents make "
+        "38 %, and at equal updates it beats a cGAN. But with as much computing a CVAE and a diffusion come nearer to "
+        "the truth, on digits so do the nearest training images; the length learned apart showed no gain, an answer "
+        "of 10 % of the data is hardly drawn (1.6 %), and of a circle of answers its flow keeps a tenth where raw "
+        "latents keep a half: for a continuum take another model."
     ),
     experiments=(MODES, RIVALS, CONTINUUM, COMPLETION, CLASSES),
 )
