@@ -19,7 +19,8 @@ def forest_probabilities(columns=4):
     """Out-of-fold probabilities [rows, 2] of a small forest that sees the first columns, and the labels."""
     inputs, labels = load_breast_cancer(return_X_y=True)
     forest = RandomForestClassifier(30, random_state=0)
-    return cross_val_predict(forest, inputs[:, :columns], labels, cv=4, method="predict_proba"), labels
+    inputs, labels = np.asarray(inputs)[:, :columns], np.asarray(labels)
+    return np.asarray(cross_val_predict(forest, inputs, labels, cv=4, method="predict_proba")), labels
 
 
 class Tumours:

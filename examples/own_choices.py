@@ -7,6 +7,8 @@ lab:
     laureate run gumbel-rao/vae --problem examples/own_choices.py:Wines
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,8 @@ from sklearn.datasets import load_wine
 
 from laureate.gradients import gumbel_rao, st_gumbel_softmax, straight_through, zgr
 
-INPUTS, GROWERS = load_wine(return_X_y=True)
+WINE: Any = load_wine()
+INPUTS, GROWERS = np.asarray(WINE.data), np.asarray(WINE.target)
 TABLE = jnp.asarray((INPUTS - INPUTS.mean(0)) / INPUTS.std(0), jnp.float32)
 LABELS = jnp.asarray(GROWERS)
 
@@ -60,7 +63,7 @@ def train(estimator, num_steps=400):
 
 
 if __name__ == "__main__":
-    names = load_wine().feature_names
+    names = WINE.feature_names
     for name, estimator in {
         "gumbel_rao": lambda key, logits: gumbel_rao(key, logits, 0.1, 10),
         "st_gumbel_softmax": lambda key, logits: st_gumbel_softmax(key, logits, 0.1),
