@@ -35,11 +35,11 @@ def their_sessions() -> Side:
     """A loop over sessions and picks, as published code labels: ``Generator.choice`` among those left."""
     scores, losses = _pool()
 
-    def session(rng):
+    def session(generator):
         left, value = scores.copy(), 0.0
         for m in range(1, PICKS + 1):
             p = left / left.sum()
-            pick = rng.choice(POOL, p=p)
+            pick = generator.choice(POOL, p=p)
             v = 1 + (POOL - PICKS) / (POOL - m) * (1 / ((POOL - m + 1) * p[pick]) - 1)
             value += v * losses[pick] / PICKS
             left[pick] = 0
