@@ -9,6 +9,7 @@ Seconds, and the bytes of temporaries that XLA asks for; both over the edges sho
 """
 
 import sys
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -31,7 +32,7 @@ def grid(side):
 
 def network(recompute):
     """The arrays of a network, and the function that predicts with them."""
-    sizes = {"latent": 16, "num_steps": 2, "hidden_layers": 1}
+    sizes: Any = {"latent": 16, "num_steps": 2, "hidden_layers": 1}
     made = MeshGraphNet(jax.random.key(0), 4, 3, 2, recompute=recompute, **sizes)
     arrays, rest = eqx.partition(made, eqx.is_array)
     return arrays, lambda arrays, graph, x, e: eqx.combine(arrays, rest)(graph, x, e)

@@ -20,7 +20,7 @@ from laureate.problems.pools import Pool
 
 def predictions(trees: int = 50):
     """What your own model says of the pool: the probability of class 1, the classes, and the inputs."""
-    x, y = load_breast_cancer(return_X_y=True)
+    x, y = map(np.asarray, load_breast_cancer(return_X_y=True))
     order = np.random.default_rng(0).permutation(len(y))
     known, pool = order[:100], order[100:500]
     forest = RandomForestClassifier(trees, random_state=0).fit(x[known], y[known])

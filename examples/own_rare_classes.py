@@ -6,6 +6,8 @@
 Wines of three growers, one of whom has sent five bottles. The second line tries every loss of the paper on these rows.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +36,7 @@ def rows() -> RareRows:
     return RareRows(*split())
 
 
-def fit(x, y, loss, steps):
+def fit(x, y, loss, steps) -> Any:
     """A linear model and your own Optax loop; only the loss is ours."""
     optimiser, start = optax.adam(0.02), {"w": jnp.zeros((x.shape[1], 3)), "b": jnp.zeros(3)}
 

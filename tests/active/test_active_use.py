@@ -1,6 +1,7 @@
 """Proposals, orders, bad input, and the weights in other people's estimators."""
 
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -118,7 +119,7 @@ def test_weights_are_sample_weights():
     x, y, q = rng.normal(size=(20, 2)), rng.normal(size=20), rng.uniform(0.01, 0.05, 20)
     for weights in WEIGHTS.values():
         v = np.asarray(weights(q, 60), np.float64)
-        found = LinearRegression().fit(x, y, sample_weight=v)
+        found: Any = LinearRegression().fit(x, y, sample_weight=v)
         a = np.column_stack([x, np.ones(20)])
         np.testing.assert_allclose([*found.coef_, found.intercept_], np.linalg.solve((a.T * v) @ a, a.T @ (v * y)))
 

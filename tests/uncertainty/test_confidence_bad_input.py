@@ -1,5 +1,7 @@
 """Confidence intervals, cascades and shields with wrong input: the field, the rule, the value and the remedy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -141,4 +143,5 @@ def test_scikit_learns_manner():
     ):
         before = model.get_params()
         assert model.fit(*data) is model
-        assert clone(model).get_params() == before == model.get_params()
+        again: Any = clone(model)
+        assert again.get_params() == before == model.get_params()

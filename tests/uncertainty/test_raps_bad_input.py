@@ -1,5 +1,7 @@
 """Prediction sets with wrong input: the field, the rule, the value and the remedy; and what scikit-learn expects."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -127,7 +129,7 @@ def test_scikit_learns_manner():
         before = method.get_params()
         assert method.fit(KEY, Z, Y) is method
         assert method.get_params() == before
-        again = clone(method)
+        again: Any = clone(method)
         assert again.get_params() == before
         assert not hasattr(again, "tau_")
         assert again.set_params(alpha=0.5).alpha == 0.5

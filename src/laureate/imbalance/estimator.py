@@ -63,11 +63,11 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if getattr(base, "class_weight", None) is not None:
             warnings.warn("LogitAdjusted: the estimator has a class_weight: the prior is removed twice.", stacklevel=2)
         self.log_prior_ = _logs("prior", counts if self.prior is None else self.prior, len(counts))
-        self.estimator_ = clone(base).fit(X, y)
+        self.estimator_ = clone(base).fit(X, y)  # pyright: ignore[reportAttributeAccessIssue]
         if self.tau == "cv":
             folds = StratifiedKFold(int(min(5, max(2, counts.min()))), shuffle=True, random_state=0)
             held = cross_val_predict(clone(base), X, y, cv=folds, method="predict_proba")
-            tuned, _, _ = tune_tau(np.log(np.maximum(held, 1e-30)), codes, self.log_prior_, GRID)
+            tuned, _, _ = tune_tau(np.log(np.maximum(held, 1e-30)), codes, self.log_prior_, GRID)  # pyright: ignore
             self.tau_ = float(tuned)
         else:
             self.tau_ = float(self.tau)

@@ -85,7 +85,7 @@ class DigitsPool(eqx.Module):
 
         start = (jnp.zeros((x.shape[1], 10)), jnp.zeros(10))
         (model, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=200)
-        return nats_and_entropy(self.inputs[pool] @ model[0] + model[1], self.labels[pool])
+        return nats_and_entropy(self.inputs[pool] @ model[0] + model[1], self.labels[pool])  # pyright: ignore
 
 
 class LinePool(eqx.Module):
@@ -101,7 +101,7 @@ class LinePool(eqx.Module):
 
     num_common: int = eqx.field(static=True, default=96)
     num_rare: int = eqx.field(static=True, default=5)
-    gap: float = eqx.field(converter=jnp.asarray, default=0.5)
+    gap: float = eqx.field(converter=jnp.asarray, default=0.5)  # pyright: ignore[reportArgumentType]
 
     def draw(self, key: Key[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
         """Inputs and targets of one pool."""

@@ -124,7 +124,7 @@ class ScoreTable(eqx.Module):
     logits: Float[Array, "n K"]
     labels: Int[Array, " n"]
 
-    def __init__(self, logits: Float[Array, "n K"], labels: Int[Array, " n"]):
+    def __init__(self, logits: Any, labels: Any):
         self.logits, self.labels = jnp.asarray(logits, jnp.float32), jnp.asarray(labels)
         require("ScoreTable", "logits", "[n, K]", self.logits.shape, lambda s: len(s) == 2 and s[1] >= 2)
         require("ScoreTable", "labels", "one for each row", self.labels.shape, lambda s: s == self.logits.shape[:1])

@@ -1,6 +1,6 @@
 """A fast classifier of handwritten digits and a slow one, on images that neither was trained on."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -66,7 +66,7 @@ class AnswerTable(eqx.Module):
     labels: Int[Array, " n"]
     slow: Array
 
-    def __init__(self, logits: Array, labels: Array, slow: Array):
+    def __init__(self, logits: Any, labels: Any, slow: Any):
         self.logits, self.labels = jnp.asarray(logits, jnp.float32), jnp.asarray(labels)
         self.slow = jnp.asarray(slow, bool)
         shape = (self.logits.shape[:1],) * 2

@@ -165,7 +165,7 @@ def identity(key: Array, arm: Settings, problem, scale: Settings) -> dict[str, A
         return jax.lax.scan(step, (model, optimiser.init(model)), length=scale.steps)[0][0]
 
     inside = trained(lambda f: logit_adjusted_cross_entropy(f, split.labels, prior, tau=arm.tau), start)
-    plain = _shifted(trained(lambda f: cross_entropy(f, split.labels, prior), moved), -arm.tau * prior)
+    plain = _shifted(trained(lambda f: cross_entropy(f, split.labels, prior), moved), -arm.tau * prior)  # pyright: ignore
     apart = jax.tree.map(lambda a, b: jnp.max(jnp.abs(a - b)), inside, plain)
     return {"log10_apart": jnp.log10(jnp.max(jnp.stack(jax.tree.leaves(apart))) + 1e-17)}
 

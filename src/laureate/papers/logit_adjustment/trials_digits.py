@@ -72,7 +72,7 @@ def networks(key: Array, arm: Settings, problem, scale: Settings) -> dict[str, A
 
     model = Perceptron(start_key, (split.inputs.shape[1], scale.hidden, classes))
     bounds = jnp.asarray([(0, *scale.steps[:-1]), scale.steps]).T
-    _, found = jax.lax.scan(length, (model, optimiser.init(model)), bounds)
+    _, found = jax.lax.scan(length, (model, optimiser.init(model)), bounds)  # pyright: ignore[reportArgumentType]
     metrics = {f"{key}_{name}": values[i] for key, values in found.items() for i, name in enumerate(NAMES)}
     return metrics | {"error": found["error"], "steps": jnp.asarray(scale.steps, jnp.float32)}
 

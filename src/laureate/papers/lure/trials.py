@@ -81,7 +81,7 @@ def evaluation(key: Array, arm: Settings, problem, scale: Settings) -> dict[str,
     metrics |= {"log_error_some": jnp.log(error[1]), "log_error_many": jnp.log(error[2])}
     metrics |= {"log_error_ratio": jnp.log(said / spread), "effective": jnp.mean(some.effective)}
     for name, kind in (("coverage", "linear"), ("coverage_log", "log")):
-        low, high = some.interval(0.95, kind)
+        low, high = some.interval(0.95, kind)  # pyright: ignore[reportArgumentType]
         metrics[name] = jnp.mean(((low <= risk) & (risk <= high)).astype(risk.dtype))
     return metrics | {"labels": jnp.asarray(scale.labels, risk.dtype)}
 

@@ -126,4 +126,4 @@ def train(key: Array, hidden: int, inputs: Array, labels: Array, weights: Array,
         updates, state = optimiser.update(jax.grad(cost)(model), state)
         return (optax.apply_updates(model, updates), state), None
 
-    return jax.lax.scan(step, (start, optimiser.init(start)), length=scale.steps)[0][0]
+    return jax.lax.scan(step, (start, optimiser.init(start)), length=scale.steps)[0][0]  # pyright: ignore

@@ -42,7 +42,7 @@ FEATURES = Experiment(
             horizon=50,
             updates=4000,
             steps=3,
-            **QUICK | {"latent": 32},
+            **{**QUICK, "latent": 32},
         ),
         "full": Scale(
             10,

@@ -49,7 +49,7 @@ IMITATION = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", problem={"side": 5}, **LEAST),
-        "desk": Scale(10, cost=50.0, problem={"side": 7}, steps=400, length=100, **USUAL | {"rates": WIDER_RATES}),
+        "desk": Scale(10, cost=50.0, problem={"side": 7}, steps=400, length=100, **{**USUAL, "rates": WIDER_RATES}),
     },
     claims=(
         Claim(
