@@ -160,30 +160,31 @@ def learned():
     def every(key):
         one = lambda state, key: (airl.step(key, demonstrated, state)[0], None)  # noqa: E731
         state, _ = jax.lax.scan(one, airl.init(), jax.random.split(key, 800))
-        begun, _ = one(airl.init(), key)
-        shaped = begun.judge.parameters[0]
-        return jnp.exp(state.log_policy), airl.reward(state), begun.log_policy, shaped.reward, shaped.potential
+        after, _ = one(state, key)
+        shaped = after.judge.parameters[0]
+        return jnp.exp(state.log_policy), airl.reward(state), after.log_policy, shaped.reward, shaped.potential
 
     return [np.asarray(leaf) for leaf in jax.tree.leaves((*jax.jit(every)(jax.random.key(3)), expert))]
 
 
-def stepped_from_chance(reward, temperature, rate):
-    """The policy after one step from chance towards the soft best one for a reward of states and actions."""
+def stepped_from(policy, reward, temperature, rate):
+    """The policy after one step towards the soft best one for a reward of states and actions."""
     chain = np.zeros((4, 4))
     for s in range(4):
         for a in range(3):
-            chain[s, FOLLOWING[s, a]] += 1 / 3
-    values = np.linalg.solve(np.eye(4) - GAMMA * chain, np.mean(reward, axis=1) + temperature * np.log(3))
-    logits = (1 - rate) * -np.log(3) + rate * (reward + GAMMA * values[FOLLOWING]) / temperature
+            chain[s, FOLLOWING[s, a]] += policy[s, a]
+    bonus = np.sum(policy * (reward - temperature * np.log(policy)), axis=1)
+    values = np.linalg.solve(np.eye(4) - GAMMA * chain, bonus)
+    logits = (1 - rate) * np.log(policy) + rate * (reward + GAMMA * values[FOLLOWING]) / temperature
     return np.exp(logits) / np.sum(np.exp(logits), axis=1, keepdims=True)
 
 
 def test_the_policy_answers_what_the_discriminator_has_just_learned(learned):
-    """From g = h = 0 and chance: with the old f the policy would stay, but for where it leads."""
-    _, _, begun, reward, potential, _ = learned
+    """One more step of both: f is that of the discriminator after its step, not before."""
+    policy, before, after, reward, potential, _ = learned
+    assert np.ptp(reward - before) > 1e-3
     f = (reward - potential)[:, None] + GAMMA * potential[FOLLOWING]
-    assert np.abs(f).max() > 0.01
-    np.testing.assert_allclose(np.exp(begun), stepped_from_chance(f, 1.0, 0.3), rtol=1e-4)
+    np.testing.assert_allclose(np.exp(after), stepped_from(policy.astype(float), f, 1.0, 0.3), rtol=5e-5)
 
 
 def test_airl_finds_the_policy_and_the_reward_up_to_a_constant(learned):
@@ -201,7 +202,7 @@ def test_the_reward_of_imitation_and_what_it_learns_from():
     np.testing.assert_allclose(reward, np.log1p(np.exp(np.asarray(table.numbers))), rtol=1e-5)
     after = np.log1p(np.exp(np.asarray(state.judge.parameters[0].numbers)))
     assert np.abs(after - np.asarray(reward)).max() > 0.05
-    policy = stepped_from_chance(np.repeat(after[:, None], 3, axis=1), 0.5, 0.25)
+    policy = stepped_from(np.full((4, 3), 1 / 3), np.repeat(after[:, None], 3, axis=1), 0.5, 0.25)
     np.testing.assert_allclose(np.exp(state.log_policy), policy, rtol=1e-4)
 
 
