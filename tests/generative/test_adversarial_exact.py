@@ -237,6 +237,14 @@ def test_instance_noise_is_a_bottleneck_with_a_fixed_deviation(told):
     assert float(InstanceNoise(0.3, horizon=4.0).level(jnp.asarray(9))) == 0.0
 
 
+def test_every_regulariser_has_noise_of_its_own():
+    judge = Judge(HEAD, regulariser=(InstanceNoise(0.3), InstanceNoise(0.4)))
+    state = judge.init()
+    seen, _ = judge.seen(KEY, state.parameters, jnp.asarray(REAL), state.regularisers, "discriminator")
+    first, second = (np.asarray(jax.random.normal(jax.random.fold_in(KEY, n), REAL.shape)) for n in range(2))
+    np.testing.assert_allclose(seen, REAL + 0.3 * first + 0.4 * second, rtol=1e-5, atol=1e-6)
+
+
 def test_penalties_of_a_linear_logit(told):
     plain, square = loss_of(told["plain"][1]), float(W @ W)
     np.testing.assert_allclose(loss_of(told["real"][1]), plain + 0.5 * square, rtol=1e-5)
@@ -323,6 +331,8 @@ def test_dual_ascent_stands_at_the_budget_or_at_zero():
     assert float(made.update(state, jnp.asarray(0.5)).beta) == float(state.beta)
     np.testing.assert_allclose(made.update(state, jnp.asarray(0.8)).beta, 0.23, rtol=1e-6)
     np.testing.assert_allclose(made.update(state, jnp.asarray(9.0)).beta, 0.25)  # its cap
+    moved = state._replace(information=jnp.asarray(0.8))  # where the budget adapts, it is the state's that counts
+    assert float(made.update(moved, jnp.asarray(0.8)).beta) == float(state.beta)
     zero = state._replace(beta=jnp.asarray(0.01))
     assert float(made.update(zero, jnp.asarray(0.0)).beta) == 0.0
     logarithmic = VariationalBottleneck(lambda x: (x, x), 0.5, beta=0.2, beta_rate=0.1, logarithmic=True)

@@ -39,6 +39,16 @@ class Constant(eqx.Module):
         return self.value
 
 
+class Turned(eqx.Module):
+    """v + V z."""
+
+    value: jax.Array
+    turn: jax.Array
+
+    def __call__(self, h, z):
+        return self.value + self.turn @ z
+
+
 class Times(eqx.Module):
     """h = a x."""
 
@@ -178,12 +188,13 @@ def test_draws_are_uniform_on_the_sphere_and_in_the_box():
 def test_a_training_step_by_hand(smoothness):
     """Frozen H and G in the descent, Z and ρ by every step of it, then H and G by the last latent; plain descent."""
     a, b, u, v, c = 0.7, np.array([[0.4]]), np.array([[0.5, -0.8]]), np.array([0.1, 0.2]), 0.3
+    t = np.array([[0.6, -0.3], [0.2, 0.4]])
     beta, rate, flow_rate, nearby = 0.4, 0.05, 0.03, 0.2
-    arrays = [jnp.asarray(value, jnp.float32) for value in (a, b, u, v, c)]
+    arrays = [jnp.asarray(value, jnp.float32) for value in (a, b, u, v, c, t)]
     model = LatentFlowRegressor(
         Times(arrays[0]),
         Linear(arrays[1], arrays[2]),
-        Constant(arrays[3]),
+        Turned(arrays[3], arrays[5]),
         Constant(arrays[4]),
         latent=Box(2, WIDE),
         inner_rate=beta,
@@ -208,10 +219,13 @@ def test_a_training_step_by_hand(smoothness):
         left = h @ b.T + z @ u.T - y  # [4, 1]
         after = np.clip(z - beta * left @ u, -1, 1)
         lengths = np.linalg.norm(after - z, axis=1)
-        flow_losses.append(((v - after) ** 2).sum(1).mean())
+        there = v + z @ t.T
+        flow_losses.append(((there - after) ** 2).sum(1).mean())
         length_losses.append(((c - lengths) ** 2).mean())
         copies.append((lengths**2).mean())
-        v = v - flow_rate * 2 * (v - after).mean(0)  # a constant is not rough
+        rough = np.sign(noise[:, 1:] @ t.T)  # |Z(· + e) − Z(·)|, over four rows of two numbers
+        v = v - flow_rate * 2 * (there - after).mean(0)
+        t = t - flow_rate * (2 * (there - after).T @ z / 4 + smoothness * rough.T @ noise[:, 1:] / 8)
         c = c - flow_rate * 2 * (c - lengths).mean()
         z = after
     left = h @ b.T + z @ u.T - y
@@ -223,8 +237,9 @@ def test_a_training_step_by_hand(smoothness):
     batch = [jnp.asarray(value, jnp.float32) for value in (x, y)]
     state, info = jax.jit(lambda: model.step(key, *batch, model.init()))()
     found = model.trained(state.parameters)
-    wanted = {"encoder": new_a, "flow": v, "length": c}
+    wanted = {"encoder": new_a, "flow": v, "turn": t, "length": c}
     got = {"encoder": found["encoder"].a, "flow": found["flow"].value, "length": found["length"].value}
+    got["turn"] = found["flow"].turn
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
     np.testing.assert_allclose(found["decoder"].a, new_b, rtol=1e-4)

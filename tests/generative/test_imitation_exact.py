@@ -160,32 +160,49 @@ def learned():
     def every(key):
         one = lambda state, key: (airl.step(key, demonstrated, state)[0], None)  # noqa: E731
         state, _ = jax.lax.scan(one, airl.init(), jax.random.split(key, 800))
-        return jnp.exp(state.log_policy), airl.reward(state)
+        after, _ = one(state, key)
+        shaped = after.judge.parameters[0]
+        return jnp.exp(state.log_policy), airl.reward(state), after.log_policy, shaped.reward, shaped.potential
 
-    return [np.asarray(value) for value in (*jax.jit(every)(jax.random.key(3)), expert)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves((*jax.jit(every)(jax.random.key(3)), expert))]
+
+
+def stepped_from(policy, reward, temperature, rate):
+    """The policy after one step towards the soft best one for a reward of states and actions."""
+    chain = np.zeros((4, 4))
+    for s in range(4):
+        for a in range(3):
+            chain[s, FOLLOWING[s, a]] += policy[s, a]
+    bonus = np.sum(policy * (reward - temperature * np.log(policy)), axis=1)
+    values = np.linalg.solve(np.eye(4) - GAMMA * chain, bonus)
+    logits = (1 - rate) * np.log(policy) + rate * (reward + GAMMA * values[FOLLOWING]) / temperature
+    return np.exp(logits) / np.sum(np.exp(logits), axis=1, keepdims=True)
+
+
+def test_the_policy_answers_what_the_discriminator_has_just_learned(learned):
+    """One more step of both: f is that of the discriminator after its step, not before."""
+    policy, before, after, reward, potential, _ = learned
+    assert np.ptp(reward - before) > 1e-3
+    f = (reward - potential)[:, None] + GAMMA * potential[FOLLOWING]
+    np.testing.assert_allclose(np.exp(after), stepped_from(policy.astype(float), f, 1.0, 0.3), rtol=5e-5)
 
 
 def test_airl_finds_the_policy_and_the_reward_up_to_a_constant(learned):
-    policy, reward, expert = learned
+    policy, reward, *_, expert = learned
     assert np.abs(policy - expert).max() < 0.06 < 0.2 < np.abs(1 / 3 - expert).max()
     np.testing.assert_allclose(reward - reward.mean(), TRUE - TRUE.mean(), atol=0.3)
 
 
 def test_the_reward_of_imitation_and_what_it_learns_from():
-    """One step with a rate of 0 but for the policy: r = softplus(l) of every state, then a step towards its best."""
+    """r = softplus(l) of every state; D takes a step, then the policy one towards the best for the new D's reward."""
     table = Table(jnp.asarray([0.5, -1.0, 2.0, 0.0]))
-    made = AdversarialImitation(WORLD, table, temperature=0.5, policy_rate=0.25, learning_rate=1e-12, batch=4)
+    made = AdversarialImitation(WORLD, table, temperature=0.5, policy_rate=0.25, learning_rate=0.3, batch=4)
     run = jax.jit(lambda key: (made.step(key, jnp.eye(4)[1:3], made.init())[0], made.reward(made.init())))
     state, reward = run(jax.random.key(0))
-    expected = np.log1p(np.exp(np.asarray(table.numbers)))
-    np.testing.assert_allclose(reward, expected, rtol=1e-5)
-    chain = np.zeros((4, 4))
-    for s in range(4):
-        for a in range(3):
-            chain[s, FOLLOWING[s, a]] += 1 / 3
-    values = np.linalg.solve(np.eye(4) - GAMMA * chain, expected + 0.5 * np.log(3))
-    logits = 0.75 * -np.log(3) + 0.25 * (expected[:, None] + GAMMA * values[FOLLOWING]) / 0.5
-    policy = np.exp(logits) / np.sum(np.exp(logits), axis=1, keepdims=True)
+    np.testing.assert_allclose(reward, np.log1p(np.exp(np.asarray(table.numbers))), rtol=1e-5)
+    after = np.log1p(np.exp(np.asarray(state.judge.parameters[0].numbers)))
+    assert np.abs(after - np.asarray(reward)).max() > 0.05
+    policy = stepped_from(np.full((4, 3), 1 / 3), np.repeat(after[:, None], 3, axis=1), 0.5, 0.25)
     np.testing.assert_allclose(np.exp(state.log_policy), policy, rtol=1e-4)
 
 

@@ -184,26 +184,46 @@ def test_the_loss_is_over_free_nodes_and_normalised_targets():
 
 
 def test_every_window_may_have_kinds_of_its_own():
-    """Which nodes are predicted, disturbed and counted is told by the window's own mesh, not by the graph's."""
-    kinds = jnp.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]])
-    nodes = g.MeshNodes(jnp.stack([GRAPH.nodes.position] * 2), kinds, jnp.zeros((2, 5, 0)))
-    windows = jnp.asarray(np.random.default_rng(1).normal(size=(2, 2, 5, 1)), jnp.float32)
-    simulator = simulator_of()
+    """Which nodes are predicted, disturbed and counted is told by the window's own mesh, not by the graph's.
+
+    Two nodes and six edges of padding count nowhere, nor does the room for edges of contact that is not used.
+    """
+    kinds, graph, room = np.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]]), pad_graph(GRAPH, 7, 20), 30
+    places = jnp.stack([graph.nodes.position] * 2)
+    nodes = g.MeshNodes(places, jnp.asarray(np.pad(kinds, ((0, 0), (0, 2)))), jnp.zeros((2, 7, 0)))
+    own = np.random.default_rng(1).normal(size=(2, 2, 5, 1)).astype("f4")
+    windows = jnp.asarray(np.concatenate([own, own[:, :, 4:], own[:, :, 4:]], 2))  # padding lies where a node does
+    simulator = simulator_of(max_world_edges=room, world_radius=0.8)
 
     @eqx.filter_jit
     def seen(trainer, windows):
         begin = g.TrainerState(simulator, None)
-        return trainer.gather(jax.random.key(0), GRAPH, windows, begin, nodes).simulator.statistics
+        return trainer.gather(jax.random.key(0), graph, windows, begin, nodes).simulator.statistics
 
-    free = np.asarray(kinds) == 0
-    changes = np.asarray(windows[:, 1] - windows[:, 0])[free]
+    free = kinds == 0
+    changes = (own[:, 1] - own[:, 0])[free]
     quiet = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(0.0), jnp.asarray(1.0))), windows)
     np.testing.assert_allclose(quiet.target.statistics.mean, changes.mean(0), rtol=1e-4, atol=1e-6)
     assert int(quiet.target.statistics.count) == free.sum()
+    assert int(quiet.node.statistics.count) == 10
+    s, r = (np.asarray(ends)[np.asarray(GRAPH.edge_mask)] for ends in (GRAPH.senders, GRAPH.receivers))
+    lengths = np.linalg.norm(POSITIONS[s] - POSITIONS[r], axis=1)
+    assert int(quiet.edge.statistics.count) == 2 * len(lengths)
+    np.testing.assert_allclose(quiet.edge.statistics.mean[-1], lengths.mean(), rtol=1e-4)
+    apart = np.abs(own[:, 0] - own[:, 0, :, 0][:, None])
+    apart[:, s, r] = np.inf
+    close = apart[apart + np.where(np.eye(5), np.inf, 0) < 0.8]
+    assert 0 < len(close) < room
+    assert int(quiet.world.statistics.count) == len(close)
+    np.testing.assert_allclose(quiet.world.statistics.mean[-1], close.mean(), rtol=1e-4)
     # A state of 0 with noise: only that of free nodes is other than 0, so the mean square is their share.
     noisy = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(1e3), jnp.asarray(1.0))), 0 * windows)
     both = noisy.node.statistics.mean[0], noisy.target.statistics.mean[0]
     assert float(both[0]) * 10 == pytest.approx(-float(both[1]) * free.sum(), rel=1e-4)
+    # Every window has noise of its own.
+    keys = jax.random.split(jax.random.key(0), 2)
+    noise = np.stack([1e3 * np.asarray(jax.random.normal(key, (7, 1)))[:5, 0] for key in keys])
+    assert float(both[0]) * 10 == pytest.approx(noise[free].sum(), rel=1e-3)
 
 
 def test_windows_lie_within_a_trajectory_and_reach_both_ends():

@@ -140,6 +140,44 @@ def test_hits_and_shares_of_planted_answers(monkeypatch):
     assert float(skewed["share_error"]) == pytest.approx(0.15)
 
 
+def test_other_ways_to_an_answer_begin_with_the_same_latents(monkeypatch):
+    """Answers that depend on the key alone are the same in every mode: nothing is gained."""
+    problem, scale = DigitHalves(train=6, validation=3, test=5), Settings(dict(SCALE), samples=40)
+
+    class ByKey:
+        rate, score, passes = jnp.asarray(0.1), jnp.asarray(0.5), jnp.arange(float(SCALE.checkpoints))
+        parameters = jnp.zeros(SCALE.checkpoints)
+
+        def __init__(self, shape):
+            self.shape = shape
+
+        def drawn(self, key, x, number, parameters, **options):
+            return jax.random.normal(key, (number, len(x), *self.shape))
+
+        def sample(self, key, x, number, **options):
+            return self.drawn(key, x, number, None)
+
+    def one(trial, shape, problem, scale):
+        monkeypatch.setattr(trials, "trained", lambda *_: ByKey(shape))
+        return trial(KEY, arm("cgml"), problem, scale)
+
+    @jax.jit
+    def every():
+        two = one(trials.modes, (3,), TwoCurves(), scale)
+        circle = one(trials.ring, (2,), Ring(), scale)
+        half = one(trials.completion, (4, 8), problem, COMPLETION.scales["tiny"].settings)
+        return (
+            {name: two[name] for name in ("hit", "more_than_raw", "more_than_iterated")},
+            {name: circle[name] for name in ("covered", "raw_covered")},
+            half["gain_of_flow"],
+        )
+
+    two, circle, gained = jax.tree.map(float, every())
+    assert two["hit"] > 0
+    assert two["more_than_raw"] == two["more_than_iterated"] == gained == 0
+    assert circle["covered"] == circle["raw_covered"] > 0
+
+
 def test_the_true_law_has_no_distance_and_its_curve_is_flat(monkeypatch):
     problem = TwoCurves()
     scale = Settings(dict(SCALE), samples=600, tests=3)

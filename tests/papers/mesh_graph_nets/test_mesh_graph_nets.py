@@ -184,6 +184,22 @@ def test_a_failure_is_an_error_above_one_in_some_step_and_lasts(monkeypatch):
     assert float(found["log_median_error"]) == pytest.approx(np.log10(np.median(errors)), abs=1e-5)
 
 
+def test_growth_is_the_last_quarter_over_the_second_half_of_the_horizon(monkeypatch):
+    by_step = jnp.array([[0.1, 0.1, 0.2, 0.3, 9.0, 9.0, 0.5, 0.6], [0.3, 0.1, 0.2, 0.2, 9.0, 9.0, 0.4, 0.6]])
+    made = trials.Judged(jnp.array([0.5, 0.7]), by_step, jnp.array([8, 8]), jnp.ones(8))
+    monkeypatch.setattr(trials, "stepper", lambda *_: None)
+    monkeypatch.setattr(trials, "_limit", lambda _: 1.0)
+    monkeypatch.setattr(trials, "judged_by_draw", lambda *_: made)
+    pool, rows = Settings(others={"finer": None}), np.asarray(by_step)
+    found = jax.jit(lambda: trials.transitions(KEY, Settings(model="network"), pool, Settings(horizon=4, every=2)))()
+    root = lambda part: np.log10(np.sqrt(np.mean(part**2)))  # noqa: E731
+    wanted = {"one_step": root(np.array([0.5, 0.7])), "rollout": root(rows[:, :4]), "long": root(rows[:, 6:])}
+    wanted |= {"growth": root(rows[:, 6:]) - root(rows[:, 2:4]), "finer": root(rows[:, :4]), "finer_growth": 0.0}
+    for name, value in wanted.items():
+        assert float(found[f"log_{name}"]) == pytest.approx(value, abs=1e-5), name
+    np.testing.assert_allclose(found["error_by_step"], [root(rows[:, k]) for k in (0, 2, 4, 6)], atol=1e-5)
+
+
 def test_the_tuned_solver_is_the_cheapest_that_is_as_accurate():
     errors = {0.5: math.inf, 1: 0.5, 2: 0.1, 4: 0.02, 8: 0.0}
     assert [trials_timed.choose(errors, bound) for bound in (0.6, 0.2, 0.1, 0.01)] == [1, 2, 2, 8]

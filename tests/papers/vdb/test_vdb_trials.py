@@ -73,6 +73,41 @@ def test_the_best_of_the_grid_answers():
     assert float(metrics["log_distance"]) == pytest.approx(np.log(max(float(metrics["distance"]), 1e-3)), rel=1e-4)
 
 
+def test_numbers_are_chosen_by_fresh_rows_and_never_by_those_that_count(monkeypatch):
+    """Traced, not run: what the grid's distances are taken to has as many rows as there are to choose by."""
+    rows, seen = trials.Rows(*(jnp.zeros((number, 4)) for number in (8, 5, 7))), []
+    monkeypatch.setattr(trials.g, "energy_distance", lambda made, real: seen.append(len(real)) or jnp.zeros(()))
+    jax.eval_shape(lambda: trials.trained(KEY, arm("supports", "gan"), rows, tiny("supports"))[1])
+    assert set(seen) == {5}
+
+
+def test_a_second_demonstration_is_held_out():
+    """The first stays in the start, the second at the goal: how likely it is says which one was looked at."""
+    start, goal = 22, 2
+
+    class Planted:
+        learned_in = Mazes(5).learned_in
+
+        def __init__(self):
+            self.asked = []
+
+        def demonstration(self, key, environment, policy, discount, length):
+            self.asked.append(key)
+            return jnp.stack([jnp.full(length, start if len(self.asked) == 1 else goal), jnp.zeros(length, int)], 1)
+
+    def both():
+        planted = Planted()
+        found = trials_imitation.imitation(KEY, arm("imitation", "random"), planted, tiny("imitation"))
+        world = trials_imitation.environment_of(planted.learned_in)
+        assert len(planted.asked) == 2
+        return found["likelihood"], trials_imitation.g.visits(world, jnp.full((25, 5), 0.2)), jnp.stack(planted.asked)
+
+    likelihood, law, keys = jax.jit(both)()
+    assert float(likelihood) == pytest.approx(float(np.log(law[goal] + 1e-6)), rel=1e-4)
+    assert float(law[goal]) < 0.5 * float(law[start])
+    assert not np.array_equal(*jax.random.key_data(keys))
+
+
 def test_trivial_arms():
     ring = PlanarRing(16)
     rows = trials.Rows(ring.draw(KEY, 2000), ring.draw(KEY, 8), ring.draw(jax.random.key(9), 1000))

@@ -141,6 +141,12 @@ RIVALS_MADE = (
     "Four arms learn nothing: the mean answer, answers of inputs drawn at random, answers of the 16 nearest inputs, "
     "and draws of the true law, which show how near one can come."
 )
+SEEN = (
+    "Seen in the run: a cGAN at equal updates is farther from the truth than answers of other inputs (energy distance "
+    "1.53 to 1.11), for it keeps one answer in some seeds: to be nearer than that says little. Answers of the 16 "
+    "nearest inputs are all right and give both answers for every x, so that by hits, which decide the claims on both "
+    "modes, cGML (83 %) does not beat the simplest rule; by the energy distance it does (0.21 to 0.26)."
+)
 EXPECTED = (
     "We expect the mixture density network to win on two answers, as its 4 laws are made for them: the claim that cGML "
     "is nearer to the truth is declared so that its failure can be seen."
@@ -346,7 +352,7 @@ MODES = Experiment(
     # Answers that hit nothing are nearest to + as often as to −: what is no answer has no share.
     guards=(grid_guard(ARMS), Guard("effective", "hit", low=0.5, arms=("cgml-90", "mixture-90"), claims=UNBALANCED)),
     over="data sets",
-    deviations=(PILOTS, SETTING, BUDGET, RIVALS_MADE, EXPECTED, SHARES),
+    deviations=(PILOTS, SETTING, BUDGET, RIVALS_MADE, EXPECTED, SHARES, SEEN),
 )
 
 RIVALS = Experiment(
@@ -418,5 +424,6 @@ RIVALS = Experiment(
         BUDGET,
         RIVALS_MADE,
         "cGML is the same as in the experiment above, from the same seeds: these claims and those share its numbers.",
+        SEEN,
     ),
 )

@@ -275,7 +275,18 @@ COMPLETION = Experiment(
     ),
     guards=(grid_guard(HALVES_ARMS),),
     data=("digits",),
-    deviations=(PILOTS + " Nothing was seen on digits.", SETTING, BUDGET, RIVALS_MADE, REAL),
+    deviations=(
+        PILOTS + " Nothing was seen on digits.",
+        SETTING,
+        BUDGET,
+        RIVALS_MADE,
+        REAL,
+        "Seen in the run: the energy score, which decides, asks for the right spread and not for likely images. A "
+        "diffusion at equal updates has a lower score than cGML (0.91 to 1.03), but only 11 % of its draws lie near a "
+        "true image (cGML 88 %, lower halves of other digits 28 %; with cGML's passes a diffusion 58 %, a CVAE 83 %). "
+        "Lower halves of other digits foretell better than regression by squares and than the cGAN with L1, in every "
+        "seed: to beat these two says little.",
+    ),
 )
 
 CLASSES = Experiment(
@@ -319,5 +330,13 @@ CLASSES = Experiment(
     ),
     guards=(grid_guard(CLASS_ARMS),),
     data=("digits",),
-    deviations=(PILOTS + " Nothing was seen on digits.", SETTING, BUDGET, RIVALS_MADE, REAL),
+    deviations=(
+        PILOTS + " Nothing was seen on digits.",
+        SETTING,
+        BUDGET,
+        RIVALS_MADE,
+        REAL,
+        "Seen in the run: what cGML draws for a class hardly differs (two draws by 0.02 grey values, those of other "
+        "arms by 0.13 and more), no true image lies near one of its draws, and images of any class foretell better.",
+    ),
 )

@@ -90,7 +90,9 @@ FEATURES = Experiment(
         "corners; every trajectory has its own rest lengths, so that mesh space says what nothing else does. No noise, "
         "so that one thing differs. GNS, the paper's baseline, also has a history and edges by distance: here the mesh "
         "edges stay, and only their mesh offsets are taken away. No edges of contact: the cloth does not touch "
-        "itself. Not at smoke: two networks that differ in their inputs are two programs to compile.",
+        "itself. Not at smoke: two networks that differ in their inputs are two programs to compile. Seen in the run: "
+        "without mesh offsets the network is worse than no change over 50 steps, so that the claim is about what "
+        "cannot be known without them, not about what is learnt less well.",
     ),
 )
 
@@ -154,7 +156,7 @@ REACH = Experiment(
             method="sum",
             baseline="no-change",
             margin=0.301,
-            trivial="mean",
+            trivial="extrapolated",
             unit=ONE,
             role="extension",
             source="our own question: is what the trend leads to of any use?",
@@ -180,6 +182,9 @@ REACH = Experiment(
         "dimensional, with contact): the answer of inner nodes to the moved side is global, so that too few steps "
         "cannot carry it. One, two and four steps, for four reach from side to side; the paper goes to 25. All numbers "
         "of steps have the same updates and learning rate, not the same time. Sums and means of messages were not "
-        "compared. Not at smoke: every number of steps is a network to compile.",
+        "compared. Not at smoke: every number of steps is a network to compile. Seen in the run: with four steps "
+        "two of ten networks had learnt nothing (an error of 1.00), and the others' is 1.1 to 0.7 of that of linear "
+        "extrapolation, which knows one frame more and no motion of the side; extrapolation was made the trivial arm "
+        "of the claim on use after that, where it had been the mean. Whether training diverged is not reported.",
     ),
 )
