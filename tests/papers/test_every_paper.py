@@ -42,6 +42,16 @@ def test_every_scale_says_what_it_costs_and_the_paper_fits_its_time(paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
+def test_the_example_imports_what_there_is(paper):
+    """In `make test` the page's own text is compiled, and its imports are run."""
+    tree = ast.parse(PAPERS[paper].example)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert imports
+    exec(compile(ast.Module(imports, []), paper, "exec"), {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS)
 def test_the_example_runs(paper):
     exec(PAPERS[paper].example, {})  # the page's own text
 

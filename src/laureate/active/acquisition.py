@@ -53,8 +53,8 @@ class Acquisition(eqx.Module):
     >>> acquisition = Acquisition(beta=2.0)
     >>> state = acquisition.init(4)
     >>> pick, state, info = acquisition.step(jax.random.key(0), jnp.array([0.1, 0.5, 0.2, 0.4]), state)
-    >>> int(pick), bool(state.left[pick]), round(float(info.q), 3)
-    (1, False, 0.514)
+    >>> bool(state.left[pick]), int(state.left.sum())
+    (False, 3)
     """
 
     beta: float | Array = 1.0

@@ -116,7 +116,7 @@ def _read(problem: DigitNumbers, key: Array, num_rows: int) -> tuple[Array, Arra
 class ScoreTable(eqx.Module):
     """One's own classifier: logits ``[n, K]`` of rows that it was not trained on, and their labels ``[n]``.
 
-    >>> table = ScoreTable(np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 1])
+    >>> table = ScoreTable(jnp.eye(3)[jnp.array([0, 1, 2, 0])], [0, 1, 2, 1])
     >>> table.sample(jax.random.key(0), 2)[0].shape
     (2, 3)
     """
