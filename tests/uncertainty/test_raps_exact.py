@@ -369,7 +369,12 @@ def test_tuning_is_the_best_of_its_grid():
     for criterion, value in {"size": lambda s, c: s.mean(), "adaptive": violation}.items():
         found = tune_raps(p, y, u, 0.15, lams=lams, criterion=criterion)
         assert tuple(map(float, found)) == brute_tuning(p, y, u, 0.15, (rank,), lams, value)
-    for own in (lambda s, c: np.mean(s == 0), lambda s, c: -np.mean(s * (1 + 2 * c))):
+
+    def largest(size, covered):
+        assert (size.dtype.kind, covered.dtype.kind) == ("i", "b")
+        return -size.mean()
+
+    for own in (lambda s, c: np.mean(s == 0), largest):
         found = tune_raps(p, y, u, 0.15, lams=lams, k_reg=4, criterion=own)
         assert tuple(map(float, found)) == brute_tuning(p, y, u, 0.15, (4,), lams, own)
     joint = tune_raps(p, y, u, 0.15, lams=lams, k_reg="joint")
