@@ -9,9 +9,11 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
 
 from laureate.uncertainty import (
     Beta,
+    Constant,
     HistogramBinning,
     Isotonic,
     NaturalSpline,
@@ -204,11 +206,12 @@ def fits():
     """Four calibrators of the same rows in one program: the map at its own rows, its info."""
     kinds = (SplineCalibrator(7), SplineCalibrator(2), SplineCalibrator(7, monotone=True))
 
-    def every(p, y):
-        found = [kind.fit(p, y) for kind in kinds]
+    def every(p, y, w):
+        found = [kind.fit(p, y, w) for kind in kinds]
         return [(one.transform(p), one.info, one.outside(jnp.asarray(NEW))) for one in found]
 
-    return jax.jit(every)
+    compiled = jax.jit(every)
+    return lambda p, y, w=None: compiled(p, y, np.ones(N) if w is None else w)
 
 
 def test_pinned_ends_keep_the_mean_and_two_knots_are_a_shift(fits):
@@ -227,6 +230,14 @@ def test_monotone_never_falls_where_the_plain_one_does_and_clips_are_counted(fit
     gamma = np.interp(P, scores, gamma)
     np.testing.assert_allclose(plain, np.clip(gamma, 0, 1), atol=1e-9)
     assert float(info.clipped) == pytest.approx(np.mean((gamma < 0) | (gamma > 1)))
+
+
+def test_monotone_pools_by_weight(fits):
+    _, _, (never, _, _) = fits(P, Y, W)
+    scores, gamma = reference(P, Y, W, np.linspace(0, 1, 7), "residual", "pinned", clip=False)
+    mass = np.bincount(np.searchsorted(scores, P), W)
+    pooled = IsotonicRegression().fit(scores, gamma, sample_weight=mass).predict(P)
+    np.testing.assert_allclose(never, np.clip(pooled, 0, 1), atol=1e-9)
 
 
 def test_rows_that_all_hit_give_one(fits):
@@ -301,7 +312,8 @@ def test_temperature_is_scikit_learns_of_scores_and_of_rows():
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_beta_family_has_the_largest_likelihood_with_its_signs(turned):
     y = 1 - Y if turned else Y  # scores that speak against the hits: both slopes must be 0
-    found = run_beta(P, y, W)
+    found, constant = run_beta(P, y, W)
+    assert float(constant.values[0]) == pytest.approx(np.average(y, weights=W))
     assert min(float(found.a), float(found.b)) >= 0
     z = lambda q: q[0] * np.log(P) - q[1] * np.log1p(-P) + q[2]  # noqa: E731
     loss = lambda q: np.average(np.logaddexp(0, z(q)) - y * z(q), weights=W)  # noqa: E731
@@ -309,7 +321,7 @@ def test_the_beta_family_has_the_largest_likelihood_with_its_signs(turned):
     assert loss([float(found.a), float(found.b), float(found.c)]) == pytest.approx(best.fun, abs=1e-8)
 
 
-run_beta = jax.jit(lambda p, y, w: Beta().fit(p, y, w))
+run_beta = jax.jit(lambda p, y, w: (Beta().fit(p, y, w), Constant().fit(p, y, w)))
 
 
 def test_histograms_by_loops():
@@ -319,8 +331,12 @@ def test_histograms_by_loops():
         wanted = np.average(Y[inside], weights=W[inside]) if inside.any() else (k + 0.5) / 5
         assert float(wide.transform(np.array((k + 0.5) / 5))) == pytest.approx(wanted)
     scores, hits = np.linspace(0.05, 0.95, 12), np.arange(12) % 3 == 0
-    mass = fitted(HistogramBinning(3), scores, hits, np.ones(12))
-    np.testing.assert_allclose(mass.transform(scores), np.repeat(hits.reshape(3, 4).mean(1), 4))
+    run = jax.jit(lambda p, y, w: HistogramBinning(3).fit(p, y, w).transform(p))
+    np.testing.assert_allclose(run(scores, hits, np.ones(12)), np.repeat(hits.reshape(3, 4).mean(1), 4))
+    order, weights = np.arange(12) * 5 % 12, np.array([6.0, 1, 1, 1, 1, 1, 1, 6, 1, 1, 2, 2])
+    thirds = [(3, slice(0, 3)), (5, slice(3, 8)), (4, slice(8, 12))]  # of the weight 24, by ascending score
+    expected = np.concatenate([np.full(k, np.average(hits[part], weights=weights[part])) for k, part in thirds])
+    np.testing.assert_allclose(run(scores[order], hits[order], weights[order]), expected[order])
 
 
 def test_scores_of_several_classes_by_hand():

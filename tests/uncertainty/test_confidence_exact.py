@@ -168,6 +168,8 @@ def test_groups_have_their_own_bins_and_share_delta():
         expected = clopper_pearson(RIGHT[inside].sum(), inside.sum(), 0.1 / 8)
         np.testing.assert_allclose(np.ravel(model.interval(np.array([0.6]), np.array([name]))), expected)
         assert model.table(name).count.sum() == (site == name).sum()
+        np.testing.assert_allclose((model.table(name).lo[2], model.table(name).hi[2]), expected)
+        assert model.point(np.array([0.6]), np.array([name]))[0] == pytest.approx(RIGHT[inside].mean())
 
 
 def test_joint_misses_are_those_of_enumeration():
@@ -310,6 +312,8 @@ def test_the_slow_model_is_asked_for_the_rest_alone():
     certificate = cascade.certificate()
     assert certificate["rows"] == 3000
     assert certificate["holds"] == "with probability 0.9 over calibration sets"
+    guess = SafeCascade(None, 0.05, method="empirical").fit(score, right, right_slow)
+    assert guess.certificate()["holds"] == "not certified: an estimate"
 
 
 def test_a_shield_by_brute_force():

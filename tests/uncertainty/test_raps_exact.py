@@ -222,6 +222,7 @@ def test_rounded_up_is_the_union_over_u(name):
     rounded = type(method)(**(method.get_params() | {"randomized": False})).fit(KEY, z[:200], y[:200])
     assert rounded.tau_ == drawn.tau_
     sets = rounded.predict_set(None, z[200:])
+    np.testing.assert_array_equal(rounded.predict_set(KEY, z[200:]), sets)  # a key changes nothing
     assert (many <= sets).all()
     assert (sets & ~many).mean() < 0.02
 
@@ -311,6 +312,9 @@ def test_groups_are_each_covered():
         inside = names[test] == group
         assert abs(coverage(sets[inside], y[test][inside]) - 0.9) < 0.03
     assert coverage(plain[hard[test]], y[test][hard[test]]) < 0.85
+    mondrian.set_params(randomized=False)  # rows of the second group alone have its threshold, as among others
+    among = mondrian.predict_size(None, z[test], names[test])[hard[test]]
+    np.testing.assert_array_equal(mondrian.predict_size(None, z[test][hard[test]], names[test][hard[test]]), among)
     alone = APS(temperature=1.0)._threshold(
         mondrian._label_scores(softmax(z[:4000]), y[:4000], _calibration_u(4000))[hard[:4000]]
     )
@@ -365,8 +369,14 @@ def test_tuning_is_the_best_of_its_grid():
     for criterion, value in {"size": lambda s, c: s.mean(), "adaptive": violation}.items():
         found = tune_raps(p, y, u, 0.15, lams=lams, criterion=criterion)
         assert tuple(map(float, found)) == brute_tuning(p, y, u, 0.15, (rank,), lams, value)
-    own = tune_raps(p, y, u, 0.15, lams=lams, k_reg=4, criterion=lambda s, c: np.mean(s == 0))
-    assert tuple(map(float, own)) == brute_tuning(p, y, u, 0.15, (4,), lams, lambda s, c: np.mean(s == 0))
+
+    def largest(size, covered):
+        assert (size.dtype.kind, covered.dtype.kind) == ("i", "b")
+        return -size.mean()
+
+    for own in (lambda s, c: np.mean(s == 0), largest):
+        found = tune_raps(p, y, u, 0.15, lams=lams, k_reg=4, criterion=own)
+        assert tuple(map(float, found)) == brute_tuning(p, y, u, 0.15, (4,), lams, own)
     joint = tune_raps(p, y, u, 0.15, lams=lams, k_reg="joint")
     assert tuple(map(float, joint)) == brute_tuning(p, y, u, 0.15, (1, 2, 5, rank), lams, lambda s, c: s.mean())
 

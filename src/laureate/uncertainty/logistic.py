@@ -125,7 +125,9 @@ class Temperature(AbstractCalibrator):
 
     Given rows of probabilities [rows, classes] and labels, it fits and transforms whole rows, whose largest entry stays
     the largest; given scores and hits, it is the map of a slope alone. The temperature is that of the largest
-    likelihood; 1/T = 0, a guess, where the scores speak against the labels.
+    likelihood; 1/T = 0, a guess, where the scores speak against the labels. Probabilities below the precision of their
+    type (1e-7 in float32) count as that much: of a model that is very sure among many classes give rows in float64, or
+    its logits to `fit_temperature`, which finds the same T without weights.
 
     >>> p = np.array([0.9, 0.8, 0.9, 0.7])
     >>> float(Temperature().fit(p, np.array([1, 0, 1, 1])).a) < 1  # too sure: made flatter

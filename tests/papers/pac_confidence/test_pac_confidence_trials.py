@@ -12,7 +12,7 @@ from laureate.lab.claim import Settings
 from laureate.papers.pac_confidence import speed, trials
 from laureate.papers.pac_confidence.about import PAPER
 from laureate.problems.two_models import Answers, AnswerTable, FastAndSlow
-from laureate.uncertainty import PACConfidence, SafeCascade, clopper_pearson
+from laureate.uncertainty import PACConfidence, SafeCascade, clopper_pearson, fit_temperature
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_confidence.py"
@@ -90,6 +90,29 @@ def test_scores_are_judged_against_the_pool():
     assert trials.scores(KEY, arm("scores", "temperature"), sure, scale)["overclaims"] < 1
 
 
+def test_only_bins_with_enough_scores_count_as_too_sure():
+    """Twenty rows of 3,000 that are all wrong at 0.55 are no bin of 1 %; forty are one."""
+    scale = Settings(bins=10, rows=100, draws=2, delta=0.1)
+    for light, expected in ((20, 0), (40, 1)):
+        score = np.where(np.arange(3000) < light, 0.55, 0.95)
+        labels = np.where((np.arange(3000) < light) | (np.arange(3000) % 50 == 0), 1, 0)
+        table = AnswerTable(np.stack([np.log(score), np.log(1 - score)], axis=1), labels, np.ones(3000))
+        assert trials.scores(KEY, arm("scores", "raw"), table, scale)["overclaims"] == expected
+
+
+def test_a_calibrator_sees_the_rows_of_its_draw_alone():
+    answers = pool().pool(KEY)
+    logits, y, right = (np.asarray(part) for part in (answers.logits, answers.labels, answers.fast))
+    score = np.asarray(jax.nn.softmax(answers.logits)).max(axis=1)
+    place, rows = np.minimum((score * 5).astype(int), 4), np.random.default_rng(0).integers(0, len(y), 80)
+    size = np.bincount(place, minlength=5)
+    found = trials._calibrated("temperature", logits, y, score, right, rows, place, size)
+    claim = np.asarray(jax.nn.softmax(answers.logits / float(fit_temperature(logits[rows], y[rows])))).max(axis=1)
+    for one in (2, 3, 4):
+        assert found[one] == pytest.approx(claim[place == one].mean(), rel=1e-4)
+    assert abs(float(fit_temperature(logits[rows], y[rows])) - float(fit_temperature(logits, y))) > 0.02
+
+
 def test_a_drawn_cascade_is_the_estimators():
     """Counts of cells give the threshold that SafeCascade finds on the rows themselves."""
     answers = pool().pool(KEY)
@@ -147,6 +170,14 @@ def test_shields_are_judged_by_their_law():
     assert (found["fallback"]["use"], found["fallback"]["risk"]) == (0, 0)
     assert max(found[name]["risk"] for name in ("product", "direct")) < 0.05
     assert found["product"]["use"] > 0.9
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(KEY)))
+    b, grid = generator.uniform(3, 6), np.linspace(1, 0, 201)
+    missed = (1 - grid) ** b
+    seen = np.cumsum(generator.multinomial(1000, np.diff(missed, prepend=0.0), size=500), axis=1)
+    becomes = generator.binomial(1000, 0.7, size=(500, 1))
+    upper = clopper_pearson(becomes, 1000, 0.05, "upper")[1] * clopper_pearson(seen, 1000, 0.05, "upper")[1]
+    last = np.argmax(upper > 0.05, axis=1)  # the first that fails; the one before it is taken
+    assert found["product"]["risk"] == pytest.approx(np.mean(np.append(0.0, 0.7 * missed)[last]), rel=1e-5)
 
 
 def test_the_slow_model_is_the_better_one_and_the_pool_was_not_trained_on():

@@ -115,6 +115,8 @@ def test_arms_are_what_their_names_say():
     assert found["raps-rounded"]["changes"] == found["lac"]["changes"] == 0
     assert found["raps-adaptive"]["lam"] <= 0.002
     assert found["naive-overconfident"]["temperature"] == 1.0
+    undoubled = Settings(dict(arm("naive-overconfident", "noise")) | {"sharpen": 1.0})
+    assert found["naive-overconfident"]["size"] < trials.judged(KEY, undoubled, problem, SCALE)["size"] - 0.1
     assert found["naive-overconfident"]["coverage"] < found["naive"]["coverage"] - 0.05
     assert found["top-k"]["size"] > found["lac"]["size"]
 

@@ -13,6 +13,7 @@ from laureate.papers.spline_calibration import trials
 from laureate.papers.spline_calibration.about import PAPER
 from laureate.papers.spline_calibration.experiments import ARMS, TRUTH
 from laureate.problems.confidences import TRUTHS, TrainedNetworks, known_truth, scores_of_rank
+from laureate.uncertainty import fit_temperature
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_calibration.py"
 
@@ -48,6 +49,43 @@ def test_a_map_is_fitted_to_one_part_and_judged_by_the_other():
     assert float(found["accuracy"]) == pytest.approx(100 * np.mean((place == labels)[order][100:]), rel=1e-5)
     second = np.asarray(labels == 1, float)[order]
     assert float(found["ks_second"]) == pytest.approx(100 * abs(second[:100].mean() - second[100:].mean()), rel=1e-3)
+
+
+def binned(p, y, bins):
+    """The expected calibration error by a loop over bins that are closed above."""
+    inside = [(p > k / bins) & (p <= (k + 1) / bins) for k in range(bins)]
+    return sum(abs(np.sum((y - p)[one])) for one in inside) / len(p)
+
+
+def test_the_temperature_is_that_of_the_calibration_rows_and_ece_has_25_bins():
+    """And it is the one of the prediction sets, which is found another way."""
+    run = jax.jit(lambda key: trials.networks(key, Settings(map="temperature"), Fixed(), Settings(calibration=60)))
+    found = run(jax.random.key(3))
+    rows, labels = (np.asarray(part) for part in Fixed().predictions(None))
+    order = np.asarray(jax.random.permutation(jax.random.split(jax.random.key(3))[1], 300))
+    known, asked = order[:60], order[60:]
+    temperatures = [float(fit_temperature(np.log(rows[part]).astype(float), labels[part])) for part in (known, asked)]
+    assert abs(temperatures[0] - temperatures[1]) > 0.02
+    p = (rows[asked] ** (1 / temperatures[0])).astype(float)
+    p, y = p.max(1) / p.sum(1), 1.0 * (rows[asked].argmax(1) == labels[asked])
+    assert float(found["brier"]) == pytest.approx(100 * np.mean((p - y) ** 2), rel=1e-3)
+    assert float(found["nll"]) == pytest.approx(-np.mean(np.log(np.where(y == 1, p, 1 - p))), rel=1e-3)
+    assert float(found["ece"]) == pytest.approx(100 * binned(p, y, 25), rel=1e-3)
+
+
+def test_measures_are_those_of_their_draws():
+    run = jax.jit(lambda key: trials.measure(key, Settings(power=1.3), None, Settings(rows=60, draws=6)))
+    found = run(jax.random.key(5))
+    ks, errors = [], []
+    for key in jax.random.split(jax.random.key(5), 6):
+        rank, coin = np.asarray(jax.random.uniform(key, (2, 60)), float)
+        p = np.sort(rank**0.25)
+        y = 1.0 * (coin < rank ** (0.25 * 1.3))[np.argsort(rank)]
+        ks.append(np.abs(np.cumsum(y - p)).max() / 60)
+        errors.append([binned(p, y, bins) for bins in (5, 10, 15, 25, 50, 100)])
+    errors = np.array(errors)
+    assert float(found["log_ratio"]) == pytest.approx(np.log(np.mean(ks) / errors[:, 3].mean()), abs=1e-4)
+    assert float(found["log_bins"]) == pytest.approx(np.log(np.median(errors.max(1) / errors.min(1))), abs=1e-4)
 
 
 def test_errors_to_the_truth_are_distances():

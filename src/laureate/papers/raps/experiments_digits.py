@@ -70,7 +70,7 @@ DIGITS = Experiment(
         ),
         Claim(
             "smaller-than-top-k",
-            "They are also smaller than those of top-k, by more than 5 %.",
+            "The sets of RAPS are smaller than those of top-k, too, by more than 5 %.",
             metric="log_size",
             method="raps",
             baseline="top-k",
@@ -82,7 +82,7 @@ DIGITS = Experiment(
         ),
         Claim(
             "lac",
-            "LAC, which needs no tuning, has smaller sets still, by more than 5 %.",
+            "LAC, which tunes the temperature alone, has smaller sets than RAPS, by more than 5 %.",
             metric="log_size",
             method="lac",
             baseline="raps",
@@ -95,8 +95,8 @@ DIGITS = Experiment(
         ),
         Claim(
             "hard-cases",
-            "LAC pays with the hard inputs: where the true label has rank 4 or more, RAPS covers it more often, by "
-            "more than 0.05.",
+            "LAC pays with the hard inputs: where the true label has rank 4 or more, RAPS (tuned for size) covers it "
+            "more often, by more than 0.05.",
             metric="hard",
             method="raps",
             baseline="lac",
@@ -120,7 +120,7 @@ DIGITS = Experiment(
         ),
         Claim(
             "adaptivity-lac",
-            "And a smaller one than LAC.",
+            "Tuned for it, RAPS has a smaller worst violation over strata of sizes than LAC.",
             metric="violation",
             method="raps-adaptive",
             baseline="lac",
@@ -179,6 +179,13 @@ DIGITS = Experiment(
         "minimum of the negative log-likelihood.",
         "Strata of sizes are the paper's; those with fewer than 20 rows are left out. Top-k has one or two strata by "
         "construction, so its violation means nothing: it is in the table but no trivial arm of adaptivity.",
+        "The claim hard-cases is asked of RAPS tuned for size (λ from 0.03 to 1), where the table quoted has λ = 0.01 "
+        "and k_reg = 5. Seen at desk, and decided by no claim: tuned for adaptiveness RAPS covered 0.42 of the hard "
+        "inputs, as APS did, and LAC 0.29; in 20 of 20 seeds it was more.",
+        "From λ = 1 on all sets are the same, and of equals the first is chosen: λ = 1 stands for all larger ones, and "
+        "the guard's upper end is never reached. At desk it was chosen in 3 of 20 seeds.",
+        "All arms, LAC and top-k too, give 500 rows to the temperature and calibrate on 1,000. Their mean coverage at "
+        "desk, 0.894 to 0.897, is within two standard errors of 0.9.",
         "The class of the table by class is the last digit: a hundred classes would have fifty rows each.",
         "On your own logits: fewer rows than asked are divided in the same proportions.",
     ),
@@ -192,6 +199,8 @@ DIGITS = Experiment(
             claims=("smaller-than-aps", "smaller-than-top-k", "lac", "hard-cases", "joint-tuning"),
         ),
         Guard("grid", "lam", high=0.002, arms=("raps-adaptive",), claims=("adaptivity", "adaptivity-lac")),
+        Guard("grid", "lam", low=0.0001, high=2.0, arms=("raps-joint",), claims=("joint-tuning",)),
+        Guard("grid", "k_reg", low=1, arms=("raps-joint",), claims=("joint-tuning",)),
         Guard("effective", "hard_count", low=20, arms=("raps", "lac"), claims=("hard-cases",)),
     ),
     data=DATA,

@@ -50,7 +50,22 @@ SMALL = (
     "A network of one hidden layer on 1,000 images of MNIST at 14 × 14 (smoke: 400 digits at 8 × 8), trained until it "
     "is too sure; calibrated on 1,500 of the other 4,000 and judged by the rest, anew for every seed. The paper has 13 "
     "convolutional networks on CIFAR, ImageNet and SVHN, one split each and no seeds, and also vector scaling and two "
-    "Dirichlet calibrations, which are not here; isotonic, beta, Platt and histogram are not there."
+    "Dirichlet calibrations, which are not here; isotonic, beta, Platt and histogram are not there. One pool of "
+    "images: intervals speak of this data set."
+)
+WHOLE = (
+    "The temperature is fitted to the likelihood of whole rows, ten classes, as the paper's; all other maps to the "
+    "hits of one confidence."
+)
+LIKELIHOOD = (
+    "Seen at desk, and decided by no claim: with right labels the spline's negative log-likelihood, 0.240, was above "
+    "the network's own, 0.237 (higher in 9 of 20 seeds), and Platt's, 0.233 (in 18 of 20); what is clipped to 0 or 1 "
+    "and wrong costs most there."
+)
+HARMED = (
+    "Seen at desk: here the temperature does harm. In 20 of 20 seeds it is worse than the network as it is, on KS "
+    "(10.8 against 6.8), ECE, Brier's score (20.8 against 20.0) and likelihood, so the distance to it flatters the "
+    "spline (19.1); Platt's sigmoid of the first confidence has 19.4."
 )
 OURS = (
     "Running sums of y − s are fitted, as in the authors' code and not as in their text (the arm `spline as in the "
@@ -88,7 +103,7 @@ def claims(suffix: str, where: str, role: str) -> tuple[Claim, ...]:
         ),
         better(
             f"ece{suffix}",
-            f"{where} so is its expected calibration error, 25 bins.",
+            f"{where} the spline's expected calibration error, 25 bins, is lower than temperature scaling's.",
             "ece",
             "temperature",
             "points of ECE",
@@ -109,17 +124,23 @@ def claims(suffix: str, where: str, role: str) -> tuple[Claim, ...]:
             role="check",
             reported="no loss, by construction: the class is chosen before",
         ),
-        better(f"brier{suffix}", f"{where} its Brier score is lower.", "brier", "temperature", "points of Brier score"),
+        better(
+            f"brier{suffix}",
+            f"{where} the spline's Brier score is lower than temperature scaling's.",
+            "brier",
+            "temperature",
+            "points of Brier score",
+        ),
         better(
             f"brier-isotonic{suffix}",
-            f"{where} its Brier score is lower than isotonic regression's, which the paper leaves out.",
+            f"{where} the spline's Brier score is lower than isotonic regression's, which the paper leaves out.",
             "brier",
             "isotonic",
             "points of Brier score",
         ),
         better(
             f"brier-beta{suffix}",
-            f"{where} and than the beta family's, three numbers.",
+            f"{where} the spline's Brier score is lower than the beta family's, which has three numbers.",
             "brier",
             "beta",
             "points of Brier score",
@@ -158,7 +179,7 @@ NETWORKS = Experiment(
             reported="lower on 7 of 13",
         ),
     ),
-    deviations=(SMALL, OURS, GAMED, KEPT, PILOTS),
+    deviations=(SMALL, OURS, WHOLE, GAMED, LIKELIHOOD, KEPT, PILOTS),
     data=DATA,
 )
 
@@ -182,7 +203,7 @@ NOISY = Experiment(
             source="the authors' code and their text differ",
         ),
     ),
-    deviations=("The paper has no such networks. " + SMALL, OURS, GAMED, KEPT, PILOTS),
+    deviations=("The paper has no such networks. " + SMALL, OURS, WHOLE, HARMED, GAMED, KEPT, PILOTS),
     data=DATA,
 )
 
@@ -222,7 +243,7 @@ TRUTH = Experiment(
         ),
         better(
             "truth-histogram",
-            "and than that of a histogram with 15 bins.",
+            "with 1,000 rows the spline's mean error to three truths is lower than that of a histogram with 15 bins.",
             "error",
             "histogram",
             "points of probability",
@@ -273,6 +294,10 @@ TRUTH = Experiment(
     deviations=(
         "Scores from Beta(4, 1), hits from three truths: the score itself, a logit of half the slope, two steps. The "
         "paper has no data whose truth is known. The error is the mean distance to the truth over new scores.",
+        "The temperature is a slope of the logit of the one score, as there are no rows of several classes.",
+        "Seen at desk, and decided by no claim: over the three truths together the temperature was nearest of all "
+        "(2.31 points; the spline 2.49, further in 71 of 100 draws), and on the truth of two steps the beta family was "
+        "further than the spline in all 100 (4.33 against 2.80).",
         OURS,
         PILOTS + " The third truth is not the pilots'.",
     ),
@@ -328,7 +353,7 @@ MEASURE = Experiment(
         ),
         Claim(
             "floor",
-            "and the mean KS error is the floor that the test reports, within 5 %.",
+            "on calibrated scores the mean KS error is the floor that the KS test reports, within 5 %.",
             metric="log_floor",
             method="calibrated",
             kind="bound",
