@@ -177,6 +177,20 @@ def test_biases_add_up_with_the_right_signs():
     corrected, plain = (0.55 * 0.9 + 0.2) / 2, 0.55
     np.testing.assert_allclose(report, [corrected - plain, 0.8 - corrected, 0.8 - plain], rtol=1e-6)
     assert report.active < 0 < report.overfitting
+    # Two models, as many as there are picks: the weights go with the picks.
+    several = jax.jit(lambda losses, risk: bias_report(losses, q, 5, risk))
+    both = several(np.stack([losses, [0.1, 0.7]], axis=1), np.array([0.8, 0.6]))
+    np.testing.assert_allclose([part[0] for part in both], report, rtol=1e-6)
+    np.testing.assert_allclose(both.active[1], (0.55 * 0.1 + 0.7) / 2 - 0.4, rtol=1e-5)
+
+
+def test_a_ratio_below_zero_has_an_error_above_it():
+    q, hit = np.array([0.2, 0.1, 0.3, 0.1]), np.array([1.0, 0.0, 1.0, 0.0])
+    ratio = jax.jit(lambda below: lure_ratio(hit, below, q, 20))
+    found, turned = (ratio(sign * np.array([1.0, 2.0, 1.5, 0.5])) for sign in (1, -1))
+    assert float(found.standard_error) > 0
+    np.testing.assert_allclose(turned.value, -found.value, rtol=1e-6)
+    np.testing.assert_allclose(turned.standard_error, found.standard_error, rtol=1e-5)
 
 
 def test_sharp_proposals_keep_their_weights_as_logarithms():

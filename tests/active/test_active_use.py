@@ -64,10 +64,13 @@ def test_proposals_are_what_they_say():
     @eqx.filter_jit
     def all_kinds(beta, floor, state):
         kinds = ("proportional", "softmax", "greedy")
-        return [jnp.exp(Acquisition(beta, floor, kind).log_proposal(SCORES, state)) for kind in kinds]
+        laws = [jnp.exp(Acquisition(beta, floor, kind).log_proposal(SCORES, state)) for kind in kinds]
+        return [*laws, jnp.exp(Acquisition(beta, floor).log_proposal(SCORES - SCORES[0], state))]
 
     for beta, floor in ((1.0, 0.0), (3.0, 0.2), (0.0, 0.3), (2.0, 1.0)):
         laws = [left**beta / (left**beta).sum(), np.exp(beta * left) / np.exp(beta * left).sum(), [0, 1, 0]]
+        above = left - left[0]  # a score of 0, and 0^0 = 1
+        laws.append(above**beta / (above**beta).sum())
         for found, law in zip(all_kinds(jnp.asarray(beta), jnp.asarray(floor), state), laws, strict=True):
             expected = (1 - floor) * np.asarray(law) + floor / 3
             np.testing.assert_allclose(found, [expected[0], 0, *expected[1:]], rtol=1e-5, atol=1e-7)

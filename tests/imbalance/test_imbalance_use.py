@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.model_selection import FixedThresholdClassifier, StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
 
 from laureate.imbalance import (
     LOSSES,
@@ -78,6 +79,24 @@ def test_tau_by_validation_is_on_the_grid_and_zeros_are_told(rows):
         found = forest.predict_proba(x)
     assert np.isfinite(np.log(found)).all()
     assert (inside[np.arange(250), found.argmax(1)] > 0).all()  # a class without a vote never wins
+
+
+def test_tau_by_validation_is_that_of_rows_held_out(rows):
+    """By hand, with names for classes; on the rows that were trained on another τ would win."""
+    x, y = rows
+    names, model = np.array(["c", "a", "b"])[y], KNeighborsClassifier(15)
+    classes, codes, counts = np.unique(names, return_inverse=True, return_counts=True)
+    grid, folds = np.linspace(0, 2, 9), StratifiedKFold(5, shuffle=True, random_state=0)
+
+    def best(probabilities):
+        scores = np.log(np.maximum(probabilities, 1e-30)) - grid[:, None, None] * np.log(counts / 250)
+        wrong = scores.argmax(-1) != codes
+        return grid[np.argmin([np.mean([row[codes == c].mean() for c in range(3)]) for row in wrong])]
+
+    found = LogitAdjusted(model, tau="cv").fit(x, names)
+    assert found.tau_ == best(cross_val_predict(model, x, names, cv=folds, method="predict_proba"))
+    assert found.tau_ != best(found.estimator_.predict_proba(x))
+    np.testing.assert_array_equal(found.classes_, classes)
 
 
 def test_wrong_settings_of_the_wrapper(rows):

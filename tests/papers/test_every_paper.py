@@ -1,5 +1,6 @@
 """What holds for the claims of every paper: declared as data, decidable, in time, with an example that runs."""
 
+import ast
 import subprocess
 import sys
 

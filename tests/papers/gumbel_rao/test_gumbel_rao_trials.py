@@ -2,6 +2,7 @@
 
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -98,6 +99,41 @@ def test_doing_nothing_has_the_error_of_the_gradient_itself():
     found = jax.jit(lambda key: trials.gradient(key, arm, None, scale))(jax.random.key(0))
     assert float(found["log_error"]) == pytest.approx(0, abs=1e-5)
     assert float(found["bias2"]) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Three trials in one program; the rows to train on are all white and those to test on all black."""
+    small = {"options": 3, "spread": 0.5, "repeats": 200}
+    rows = SimpleNamespace(spins=jnp.ones((21, 5)), test_spins=-jnp.ones((4, 5)))
+    learning = {"variables": 1, "options": 3, "width": 4, "batch": 4, "steps": 3, "worst": 100.0}
+    learning |= {"rates": (0.001, 0.01, 0.1), "temperatures": (0.03, 0.1, 0.5, 1.0)}
+
+    def every(key):
+        cold = Settings(temperature=0.1)
+        relaxed = Settings(estimator="st-gumbel", samples=1)
+        return {
+            "temperature": trials.temperature(key, None, None, Settings(small, samples=30, temperatures=(0.1, 1.0))),
+            "samples": trials.samples(key, cold, None, Settings(small, samples=(1, 30))),
+            "vae": trials.vae(key, relaxed, rows, Settings(learning)),
+        }
+
+    return jax.tree.map(np.asarray, jax.jit(every)(jax.random.key(4)))
+
+
+def test_averaging_removes_variance_and_the_more_the_colder(measured):
+    cold, warm = measured["temperature"]["log_ratio"]
+    assert cold > warm > 0
+    one, many = measured["samples"]["log_variances"]
+    assert one - many > 1
+
+
+def test_rates_are_chosen_without_a_look_at_the_test_rows(measured):
+    """The largest rate is the best for rows like those trained on, and the worst for their opposite."""
+    found = measured["vae"]
+    assert found["rate"] == pytest.approx(0.1)
+    np.testing.assert_allclose([found[f"rate_{name}"] for name in ("coldest", "cold", "middle", "warm")], 0.1)
+    assert found["bound"] < -5 * np.log(2)  # worse than a coin for each pixel: these are the test rows
 
 
 @pytest.mark.slow

@@ -93,8 +93,8 @@ def test_long_tails_are_as_long_as_said_and_split():
 @pytest.fixture(scope="module")
 def trained():
     """Blobs of one's own through the trial of networks; arms in one program."""
-    y, held = np.repeat([0, 1, 2], [60, 12, 4]), np.repeat([0, 1, 2], 40)
-    centres = 1.2 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    y, held = np.repeat([0, 1, 2, 3], [60, 12, 6, 4]), np.repeat([0, 1, 2, 3], 40)
+    centres = 1.2 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     rows = [centres[labels] + 0.5 * BLOBS.normal(size=(len(labels), 2)) for labels in (y, held)]
     problem = RareRows(rows[0], y, rows[1], held)
     scale = Settings(hidden=8, rate=0.02, steps=(10, 60, 120))
@@ -123,10 +123,14 @@ def test_networks_report_errors_tau_and_who_pays(trained):
     assert found["plain"]["tau_gap_middle"] <= found["after"]["error_middle"] + 1e-6
     assert found["resampled"]["error_long"] != found["plain"]["error_long"]
     assert found["normalised"]["error_middle"] != found["plain"]["error_middle"]
-    means = np.stack([np.asarray(split.inputs)[np.asarray(split.labels) == c].mean(0) for c in range(3)])
+    means = np.stack([np.asarray(split.inputs)[np.asarray(split.labels) == c].mean(0) for c in range(4)])
     nearest = ((np.asarray(split.test_inputs)[:, None] - means) ** 2).sum(-1).argmin(1)
-    wrong = [np.mean(nearest[np.asarray(split.test_labels) == c] != c) for c in range(3)]
+    wrong = [np.mean(nearest[np.asarray(split.test_labels) == c] != c) for c in range(4)]
     assert found["centroid"]["error_short"] == pytest.approx(np.mean(wrong), abs=1e-6)
+    # The first class is the most frequent; the tail is the other three.
+    assert found["centroid"]["tail_short"] == pytest.approx(np.mean(wrong[1:]), abs=1e-6)
+    assert found["centroid"]["prior_error_short"] == pytest.approx(wrong @ (np.array([60, 12, 6, 4]) / 82), abs=1e-6)
+    assert wrong[0] != wrong[3]
 
 
 def test_classifiers_are_corrected(trained):

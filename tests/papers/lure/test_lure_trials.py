@@ -58,6 +58,27 @@ def test_evaluation_reports_bias_error_and_coverage_of_the_arm(evaluated):
     np.testing.assert_array_equal(lure["labels"][0], [2, 4, 6])
 
 
+def test_half_of_the_pool_is_half_of_it():
+    scale = {"labels": (2, 4, 6), "runs": 4, "floor": 0.0}
+    found = run(trials.share, {"estimator": 0.0, "power": 0.5}, Pool(LOSSES, LOSSES), scale, seeds=1)
+    assert found["log_variance_half"][0] == found["log_variance"][0, 1]
+    assert len(set(found["log_variance"][0].tolist())) == 3
+
+
+def test_training_obeys_its_weights():
+    """A row of weight 0 is as good as none; a loss that is averaged before it is weighted would not see it."""
+    x, y = np.array([[1.0, 0.0], [0.3, 1.0], [-1.0, 2.0]], np.float32), np.array([0, 1, 2])
+    scale, key = Settings(rate=0.1, steps=5), jax.random.key(0)
+    weighted, without = jax.jit(
+        lambda: (
+            trials_training.train(key, 0, x, y, jnp.array([1.0, 2.0, 0.0]), scale),
+            trials_training.train(key, 0, x[:2], y[:2], jnp.array([2.0, 4.0]) / 3, scale),
+        )
+    )()
+    for one, other in zip(jax.tree.leaves(weighted), jax.tree.leaves(without), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
 def test_a_greedy_session_without_chance_takes_the_highest_scores():
     pool = Pool(LOSSES, LOSSES)
     found = run(trials.greedy, {"estimator": 3.0, "floor": 1e-7}, pool, {"picks": 3, "runs": 4}, seeds=1)

@@ -252,9 +252,12 @@ NETWORKS = Experiment(
         "margin of 1, on logits that are not normalised; γ = 2 and 0.2), all the same steps and rate.",
         "At smoke 32 hidden units, a four times higher rate and a quarter of the steps. τ is compared on test rows, "
         "which favours every other τ over 1.",
+        "The claims speak of the middle length, where plain training still improves: at desk its error falls from 17.9 "
+        "to 14.0 % by the longest, that of the adjusted loss from 10.2 to 10.1 %. Under the training frequencies the "
+        "middle length has 5.5 % for plain, 6.6 % for adjusted and 4.9 % for weighted training.",
+        "Intervals are over splits and orders of classes of one data set, which share rows.",
     ),
     data=("digits",),
-    over="data sets",
 )
 
 CLASSIFIERS = Experiment(
@@ -327,8 +330,10 @@ CLASSIFIERS = Experiment(
             role="extension",
         ),
     ),
-    deviations=("Not in the paper. Classes without a vote of the forest come last. " + PILOTS,),
+    deviations=(
+        "Not in the paper. Classes without a vote of the forest come last. Intervals are over splits of one data set. "
+        + PILOTS,
+    ),
     data=("digits",),
     over_seeds="loop",
-    over="data sets",
 )

@@ -253,7 +253,10 @@ NETWORK = Experiment(
         "The model that chooses is trained without weights, from new weights every round, full batch, as is the one "
         "that is judged; no early stopping. Batches have sequential probabilities.",
         "The arm that weights after a mean repeats a fault of the authors' script for dropout networks, to show it.",
+        "At desk the network fits its labels, noise included, to 0.002 nats. Active-learning bias is a difference of "
+        "such losses, so overfitting-larger could hardly have failed, and the biases are opposite by 0.0004 nats; the "
+        "linear model, which cannot fit them all, has -0.08 and 0.75. One rate and one number of steps for all, not "
+        "tuned. Intervals are over splits of one data set.",
     ),
     data=("digits",),
-    over="data sets",
 )
