@@ -55,7 +55,7 @@ def main(steps: int = 60, trees: int = 100) -> dict[str, float]:
     plain = fit(data.inputs, data.labels, optax.softmax_cross_entropy_with_integer_labels, steps)
     adjusted = fit(data.inputs, data.labels, lambda f, y: adjusted_loss(f, y, prior), steps)
     logits = data.test_inputs @ plain["w"] + plain["b"]
-    found = {
+    found: dict[str, Any] = {
         "network": jnp.argmax(logits, -1),
         "network, adjusted after training": jnp.argmax(adjust(logits, prior), -1),
         "network, adjusted loss": jnp.argmax(data.test_inputs @ adjusted["w"] + adjusted["b"], -1),

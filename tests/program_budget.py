@@ -18,9 +18,9 @@ import pytest
 from rooms import AREAS, PACKAGE
 
 # What a paper may compile in `make test`, and an area with all its methods. Cold, on two cores, the largest of the
-# papers compiles 39 programs and the fullest area 354, one or two more or less by which worker runs what: to be
+# papers compiles 27 programs and the fullest area 292, one or two more or less by which worker runs what: to be
 # lowered as tests learn to share programs.
-PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 45, 380, 15.0
+PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 340, 15.0
 
 # A compiled program takes about two megabytes for as long as jax remembers it: at the end of a module with more than
 # these in the process, all are forgotten, single operations with them, which is itself a second or two. Without that a

@@ -101,7 +101,7 @@ class LinePool(eqx.Module):
 
     num_common: int = eqx.field(static=True, default=96)
     num_rare: int = eqx.field(static=True, default=5)
-    gap: float = eqx.field(converter=jnp.asarray, default=0.5)  # pyright: ignore[reportArgumentType]
+    gap: float = eqx.field(converter=jnp.asarray, default=0.5)  # pyright: ignore
 
     def draw(self, key: Key[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
         """Inputs and targets of one pool."""
