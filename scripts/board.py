@@ -1,16 +1,18 @@
 """The board of our own measurements, from a store.
 
-    python scripts/board.py                     rewrites docs/board.md between its markers, from LAUREATE_HOME
+    python scripts/board.py                     rewrites docs/board.md between its markers, from what `laureate board`
+                                                shows: what lies in LAUREATE_HOME, else the verdicts that ship
     python scripts/board.py --reference STORE   writes papers/*/reference.jsonl, the verdicts that ship, and the column
                                                 of verdicts in README.md
 
-STORE is a store.sqlite; a copy of it is read, so that a run may go on writing. Papers of which it has nothing keep the
-reference they have.
+STORE is a store.sqlite; a copy of it is read, so that a run may go on writing. Papers of which nothing is known keep
+the reference and the section that they have.
 """
 
 import argparse
 import contextlib
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +26,7 @@ LAUREATE = Path(sys.executable).with_name("laureate")
 BEGIN, END = "<!-- board: begin -->", "<!-- board: end -->"
 PAPERS = "<!-- papers: begin -->", "<!-- papers: end -->"
 ROLES = ("headline", "stand-in", "extension", "check")
+SECTION = re.compile(r"<details><summary>[^\n]*\(<code>([^<]*)</code>\).*?</details>", re.DOTALL)
 MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
 
@@ -32,32 +35,36 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}".replace("-", "−")
 
 
-def board() -> str:
-    """A line a paper, and behind it every decided claim as a row of a table."""
+def board(page: str) -> str:
+    """The page's table anew: a line a paper, and behind it every decided claim as a row of a table."""
     rows = json.loads(subprocess.check_output([LAUREATE, "board", "--json"]))["claims"]
-    rows = [row for row in rows if row["verdict"] != "not run" and not row["reference"]]
-    parts = []
+    rows = [row for row in rows if row["verdict"] != "not run"]
+    sections = {found[1]: found[0] for found in SECTION.finditer(page)}
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        claims = [row for row in rows if row["paper"] == paper]
-        findings = [row for row in claims if row["role"] != "check"]
-        about = f"<b>{claims[0]['title']}</b> (<code>{paper}</code>)"
-        parts += [f"<details><summary>{about}: {counted(findings)}</summary>", ""]
-        parts += [claims[0]["meaning"], ""] * bool(claims[0]["meaning"])
-        for role in ROLES:
-            if mine := [row for row in claims if row["role"] == role]:
-                parts += [f"**{role}**: {counted(mine)}", ""]
-                parts += [
-                    "| claim | verdict | effect [95 % interval] | the paper | scale, seeds |",
-                    "|---|---|---|---|---|",
-                ]
-                parts += [*map(table_row, mine), ""]
-        parts += ["</details>", ""]
+        sections[paper] = section(paper, [row for row in rows if row["paper"] == paper])
     machines = sorted({row["machine"] for row in rows})
-    parts.append(
+    last = (
         f"Measured on: {'; '.join(machines)}. The effect of a comparison is positive where it speaks for the method; "
         "that of a bound is the measured value, that of an equivalence the difference."
     )
-    return "\n".join(parts)
+    return "\n\n".join([*(sections[paper] for paper in sorted(sections)), last])
+
+
+def section(paper: str, claims: list[dict[str, Any]]) -> str:
+    """Of one paper, folded."""
+    findings = [row for row in claims if row["role"] != "check"]
+    about = f"<b>{claims[0]['title']}</b> (<code>{paper}</code>)"
+    parts = [f"<details><summary>{about}: {counted(findings)}</summary>", ""]
+    parts += [claims[0]["meaning"], ""] * bool(claims[0]["meaning"])
+    for role in ROLES:
+        if mine := [row for row in claims if row["role"] == role]:
+            parts += [f"**{role}**: {counted(mine)}", ""]
+            parts += [
+                "| claim | verdict | effect [95 % interval] | the paper | scale, seeds |",
+                "|---|---|---|---|---|",
+            ]
+            parts += [*map(table_row, mine), ""]
+    return "\n".join([*parts, "</details>"])
 
 
 def counted(rows: list[dict[str, Any]]) -> str:
@@ -77,9 +84,9 @@ def table_row(row: dict[str, Any]) -> str:
 def write_board() -> None:
     """Write between the markers; all else in the page is left as it is."""
     page = ROOT / "docs" / "board.md"
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{board()}\n{END}{after}")
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
+    known, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n{board(known)}\n{END}{after}", "utf-8")
 
 
 def write_reference(path: Path) -> None:

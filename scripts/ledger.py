@@ -5,15 +5,27 @@
 
 Every new, changed or removed claim of the paper gets a line, or those named (also where only their trial was changed).
 ``--before-results`` means that nobody had seen a result of the claim when it was written as it stands now. Without a
-reason nothing is written: the claims that lack a line are listed.
+reason nothing is written: the claims that lack a line are listed. The line that ``laureate new`` wrote in place of a
+declaration goes with the first that is one: it must be in no commit, for what is committed stays.
 """
 
 import argparse
 import datetime
+import json
 import sys
+from pathlib import Path
 
+from laureate.cli.new import MARK
 from laureate.lab.ledger import Entry, history, missing, path_of
 from laureate.papers import paper, paper_ids
+
+
+def drop_placeholders(ledger: Path) -> None:
+    """Without the lines of the skeleton."""
+    lines = ledger.read_text("utf-8").splitlines(keepends=True) if ledger.exists() else []
+    kept = [line for line in lines if not json.loads(line)["reason"].startswith(MARK)]
+    if kept != lines:
+        ledger.write_text("".join(kept), "utf-8")
 
 
 def main() -> int:
@@ -27,6 +39,8 @@ def main() -> int:
     seen.add_argument("--after-results", dest="results", action="store_const", const="after")
     options = parser.parse_args()
 
+    if options.reason and options.results:
+        drop_placeholders(path_of(options.paper))
     lacking = missing(paper(options.paper))
     # A claim that is named may have a line though its declaration is the same: its trial was changed.
     last = {name: entries[-1].digest for name, entries in history(options.paper).items()}

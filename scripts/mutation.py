@@ -7,8 +7,8 @@ with 0. ``--table FILE...`` prints the rows of ``docs/mutants.md`` from results 
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
 one must then fail are the table's, or the row's own. Where a row names a ``claim``, its verdict at smoke must also turn
 away from ``supported``, which it must be without the fault. A fault is planted in a copy of the repository, so the
-working tree is never touched. Exit code 1 where a fault goes unnoticed, or where its text is no longer found: a table
-that has gone stale proves nothing.
+working tree is never touched. Exit code 1 where a fault goes unnoticed, where its text is no longer found, or where its
+tests fail without it: such a table proves nothing.
 """
 
 import argparse
@@ -137,13 +137,20 @@ def main() -> None:
         for name in COPIED:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, folder / name)
-        sound = {}
+        sound, green = {}, {}
+        marks = "not slow" if options.short else ""
         for row in rows:
             started = time.perf_counter()
-            claim = row.get("claim")
+            claim, tests = row.get("claim"), tuple(row["tests"])
             if claim and claim not in sound:
                 sound[claim] = verdict_of(folder, claim)
-            row |= plant(folder, row, test=not options.claims, marks="not slow" if options.short else "")
+            if tests not in green:
+                green[tests] = (0, "") if options.claims else run_tests(folder, row["tests"], marks)
+            code, failed = green[tests]
+            if code:
+                row |= {"outcome": BROKEN, "by_test": f"fails without any fault: {failed}", "verdict": ""}
+            else:
+                row |= plant(folder, row, test=not options.claims, marks=marks)
             if claim:
                 row["verdict"] = f"{claim}: {sound[claim]} -> {row['verdict']}"
                 if sound[claim] != "supported":

@@ -3,30 +3,31 @@
 Nearly all the time of this suite is compiling, and programs can be counted exactly where seconds depend on what else
 the machine does: more programs than the budget fail ``make test``, more seconds are only marked. A program taken from
 the compilation cache counts as well, so that a second run counts as the first. Single operations outside any ``jit``
-(an addition, a reshape) are no programs here: which test meets them first in its process is chance.
+(an addition, a reshape) are shown in a column of their own and have no budget, for which test meets them first in its
+process is chance; but each takes 15 ms of compiling, and a folder with hundreds of them wants a ``jit``.
 """
 
 import os
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rooms import AREAS, PACKAGE
+
 # What a paper may compile in `make test`, and an area with all its methods. Cold, on two cores, the largest of the
-# papers compiles 39 programs and the fullest area 354, one or two more or less by which worker runs what: to be
+# papers compiles 27 programs and the fullest area 292, one or two more or less by which worker runs what: to be
 # lowered as tests learn to share programs.
-PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 45, 380, 15.0
+PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 340, 15.0
 
 # A compiled program takes about two megabytes for as long as jax remembers it: at the end of a module with more than
-# these in the process, all are forgotten. Without that a worker grew to six gigabytes.
-HELD = 500
+# these in the process, all are forgotten, single operations with them, which is itself a second or two. Without that a
+# worker grew to six gigabytes.
+HELD = 1000
 
-TESTS, PACKAGE = Path(__file__).parent, Path(__file__).parents[1] / "src" / "laureate"
 PAPERS = {path.parent.name for path in PACKAGE.glob("papers/*/about.py")}
-AREAS = {path.name for path in TESTS.iterdir() if (PACKAGE / path.name / "__init__.py").is_file()} - {"papers"}
 # Loops outside jit are whole programs, and so is the lab worker's function ``block``, which numpy has as well.
 WHOLE = {"block", "cond", "fori_loop", "map", "scan", "switch", "while_loop"}
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -62,6 +63,7 @@ class ProgramBudget:
     def __init__(self, config: pytest.Config):
         self.config = config
         self.programs: Counter[str] = Counter()
+        self.operations: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
         self.current = ""
         self.held = 0
@@ -72,7 +74,8 @@ class ProgramBudget:
         if event == COMPILED and self.single is not None:
             self.held += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
-            self.programs[self.current] += name.lstrip("_") not in self.single
+            counted = self.operations if name.lstrip("_") in self.single else self.programs
+            counted[self.current] += 1
 
     def listen(self) -> None:
         """From the first test on that finds jax loaded; tests that do not need it do not wait for it."""
@@ -108,16 +111,16 @@ class ProgramBudget:
         """A worker hands over what it counted; the process that reports judges the sum."""
         output = getattr(self.config, "workeroutput", None)  # xdist's, in a worker
         if output is not None:
-            output["program_budget"] = [dict(self.programs), dict(self.seconds)]
+            output["program_budget"] = [dict(self.programs), dict(self.operations), dict(self.seconds)]
         elif self.exceeded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """A worker is done."""
-        programs, seconds = getattr(node, "workeroutput", {}).get("program_budget", ({}, {}))
-        self.programs.update(programs)
-        self.seconds.update(seconds)
+        counted = getattr(node, "workeroutput", {}).get("program_budget", ({}, {}, {}))
+        for total, more in zip((self.programs, self.operations, self.seconds), counted, strict=True):
+            total.update(more)
 
     def exceeded(self) -> dict[str, tuple[int, int]]:
         """Papers and areas that compile more than they may, with both numbers; the slow tests have no budget."""
@@ -135,15 +138,19 @@ class ProgramBudget:
             if seconds >= 1 or self.programs[name]:
                 long = f"   above the {SECONDS:.0f} s that a paper should take"
                 note = long if name.startswith("papers/") and seconds > SECONDS else ""
-                terminalreporter.write_line(f"{name:36} {self.programs[name]:5d} programs {seconds:7.1f} s{note}")
-        total = f"{sum(self.programs.values()):5d} programs {sum(self.seconds.values()):7.1f} s"
-        terminalreporter.write_line(f"{'all':36} {total}")
+                terminalreporter.write_line(_line(name, self.programs[name], self.operations[name], seconds) + note)
+        sums = (sum(counted.values()) for counted in (self.programs, self.operations, self.seconds))
+        terminalreporter.write_line(_line("all", *sums))
         for name, (found, most) in self.exceeded().items():
             terminalreporter.write_line(
                 f"FAILED {name} compiles {found} programs in `make test`; it may {most}. Let tests share a program, or"
                 " mark those of which a sibling runs `slow`.",
                 red=True,
             )
+
+
+def _line(name: str, programs: int, operations: int, seconds: float) -> str:
+    return f"{name:36} {programs:5d} programs {operations:5d} operations {seconds:7.1f} s"
 
 
 def _cpu_seconds() -> float:

@@ -12,28 +12,9 @@ from pathlib import Path
 import equinox as eqx
 import pytest
 
-import laureate
+from rooms import AREAS, PACKAGE
 
-AREAS = (
-    "gradients",
-    "sampling",
-    "pde",
-    "decentralized",
-    "representation",
-    "memory",
-    "recovery",
-    "selection",
-    "architecture",
-    "compression",
-    "robustness",
-    "training",
-    "interpretation",
-    "graphs",
-    "generative",
-    "grounding",
-)
-SOURCE = Path(laureate.__file__).parent
-PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in SOURCE.glob("papers/*/trials*.py"))
+PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in PACKAGE.glob("papers/*/trials*.py"))
 METHODS = ("step", "update", "fit", "run", "solve", "loss")  # who offers one of these is a method
 
 
@@ -133,7 +114,7 @@ def functions_in(path):
             yield node, [argument.arg for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_one_name_for_one_thing(path):
     for node, names in functions_in(path):
         wrong = {name: REFUSED[name] for name in names if name in REFUSED}
@@ -210,3 +191,16 @@ def test_modules_of_tests_have_names_of_their_own():
     """pytest imports them by their base name: of two alike only one would run."""
     names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name != "conftest.py"]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
+def test_every_slow_example_exists():
+    """A name that no longer exists would mark nothing, and its successor would cost its seconds in every run."""
+    for name in (Path(__file__).parent / "slow_examples.txt").read_text(encoding="utf-8").split():
+        parts = name.split(".")[1:]
+        file = next(PACKAGE.joinpath(*parts[:n]).with_suffix(".py") for n in range(len(parts) - 1, 0, -1)
+                    if PACKAGE.joinpath(*parts[:n]).with_suffix(".py").is_file())  # fmt: skip
+        node: ast.AST = ast.parse(file.read_text(encoding="utf-8"))
+        for part in parts[len(file.relative_to(PACKAGE).parts) :]:
+            found = [one for one in ast.iter_child_nodes(node) if getattr(one, "name", "") == part]
+            assert found, f"{name}: {file.name} has no {part}"
+            node = found[0]

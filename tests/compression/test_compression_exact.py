@@ -1,11 +1,13 @@
 """Quantisers against what is known exactly: NumPy in double precision, closed forms, invariances."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.compression import ProductQuantizer, ScalarQuantizer, kmeans, nearest, pack, unpack
+from laureate.compression import ProductQuantizer, ScalarQuantizer, nearest, pack, unpack
+from laureate.compression import kmeans as kmeans_outside_jit
 from laureate.compression.quantizer import as_rows, from_rows
 
 WEIGHTS = np.random.default_rng(0).normal(size=(12, 16))
@@ -17,10 +19,24 @@ def _in_double_precision():
         yield
 
 
+kmeans = eqx.filter_jit(kmeans_outside_jit)
+
+
+@eqx.filter_jit
+def fit_and_round(quantizer, weights, key=None):
+    parameters = quantizer.fit(key, weights)
+    return round_trip(quantizer, weights, parameters), parameters
+
+
+@eqx.filter_jit
+def round_trip(quantizer, weights, parameters):
+    return quantizer.decode(quantizer.encode(weights, parameters), parameters, weights.shape)
+
+
 def rounded(quantizer, weights, grid=None):
-    weights = jnp.asarray(weights)
-    grid = quantizer.fit(None, weights) if grid is None else grid
-    return np.asarray(quantizer.decode(quantizer.encode(weights, grid), grid, weights.shape)), grid
+    weights = np.asarray(weights)
+    found, grid = fit_and_round(quantizer, weights) if grid is None else (round_trip(quantizer, weights, grid), grid)
+    return np.asarray(found), jax.tree.map(np.asarray, grid)
 
 
 # --- scalars ----------------------------------------------------------------------------------------------------------
@@ -66,7 +82,7 @@ def test_what_is_rounded_stays_and_order_and_zero_are_kept(quantizer):
     assert (found[:, 0] == 0).all()
     np.testing.assert_array_equal(rounded(quantizer, found, grid)[0], found)  # the same grid
     np.testing.assert_allclose(rounded(quantizer, found)[0], found, atol=1e-12)  # a grid found anew
-    inside = np.asarray(quantizer.inside(jnp.asarray(weights), grid))
+    inside = np.asarray(eqx.filter_jit(quantizer.inside)(weights, grid))
     assert (np.abs(found - weights)[inside] <= np.broadcast_to(grid.scale / 2, found.shape)[inside] + 1e-12).all()
     if quantizer.observer == "minmax":
         assert inside.all()
@@ -76,7 +92,7 @@ def test_what_is_rounded_stays_and_order_and_zero_are_kept(quantizer):
 
 
 def test_the_symmetric_scheme_is_odd_and_ties_are_no_exception():
-    weights = jnp.array([[-3.0, -1.5, -0.5, 0.5, 1.5, 2.5, 3.0]])
+    weights = np.array([[-3.0, -1.5, -0.5, 0.5, 1.5, 2.5, 3.0]])
     quantizer = ScalarQuantizer(3, "symmetric")
     found, grid = rounded(quantizer, weights)
     np.testing.assert_array_equal(rounded(quantizer, -weights)[0], -found)
@@ -148,15 +164,20 @@ def test_few_distinct_blocks_are_kept_exactly(shape, outputs):
     rows = distinct[rng.integers(5, size=np.prod(shape) // 4)].reshape(
         shape[0] if outputs == "first" else shape[-1], -1
     )
-    weights = from_rows(jnp.asarray(rows), shape, outputs)
     quantizer = ProductQuantizer(4, 5, 3, outputs=outputs)
-    book = quantizer.fit(jax.random.key(0), weights)
-    codes = quantizer.encode(weights, book)
-    np.testing.assert_allclose(quantizer.decode(codes, book, shape), weights, atol=1e-12)
-    order = jnp.asarray(rng.permutation(rows.shape[0]))
-    turned = from_rows(jnp.asarray(rows)[order], shape, outputs)  # rows of outputs permuted: so are the codes
-    wanted = codes.reshape(len(order), -1)[order].ravel()
-    np.testing.assert_array_equal(quantizer.encode(turned, book), wanted)
+
+    @eqx.filter_jit
+    def coded(rows, turned):
+        weights = from_rows(rows, shape, outputs)
+        found, book = fit_and_round(quantizer, weights, jax.random.key(0))
+        codes = [quantizer.encode(from_rows(some, shape, outputs), book) for some in (rows, turned)]
+        return weights, found, codes
+
+    order = rng.permutation(rows.shape[0])
+    weights, found, (codes, turned) = coded(rows, rows[order])
+    np.testing.assert_allclose(found, weights, atol=1e-12)
+    wanted = np.asarray(codes).reshape(len(order), -1)[order].ravel()  # rows of outputs permuted: so are the codes
+    np.testing.assert_array_equal(turned, wanted)
 
 
 def test_kmeans_is_lloyds_iteration_and_its_objective_never_rises():
@@ -174,7 +195,7 @@ def test_kmeans_is_lloyds_iteration_and_its_objective_never_rises():
     np.testing.assert_array_equal(found.codes, codes)
     np.testing.assert_allclose(found.objective, history, rtol=1e-10)
     assert (np.diff(history) <= 0).all()
-    np.testing.assert_array_equal(nearest(jnp.asarray(points), found.centroids), found.codes)
+    np.testing.assert_array_equal(jax.jit(nearest)(points, found.centroids), found.codes)
 
 
 def test_kmeans_far_from_zero_finds_what_it_finds_near_it():
@@ -192,8 +213,8 @@ def test_kmeans_far_from_zero_finds_what_it_finds_near_it():
 
 
 def test_a_centroid_without_points_moves_to_where_the_error_is():
-    points = jnp.concatenate([jnp.zeros((50, 2)), jnp.array([[5.0, 0], [6, 0], [5, 1]])])
-    start = jnp.array([[0.0, 0], [5, 0], [90, 90], [91, 90]])
+    points = np.concatenate([np.zeros((50, 2)), np.array([[5.0, 0], [6, 0], [5, 1]])])
+    start = np.array([[0.0, 0], [5, 0], [90, 90], [91, 90]])
     found = kmeans(jax.random.key(0), points, 4, 6, start=start)
     assert (np.diff(found.objective) <= 1e-9).all()
     assert float(found.objective[-1]) < 1e-9
@@ -202,25 +223,23 @@ def test_a_centroid_without_points_moves_to_where_the_error_is():
 
 def test_seeding_looks_at_all_points():
     """Of more points than it draws from, the far ones at the end are found before the first step."""
-    points = jnp.concatenate([jnp.zeros((17_000, 1)), jnp.full((3_000, 1), 9.0)])
+    points = np.concatenate([np.zeros((17_000, 1)), np.full((3_000, 1), 9.0)])
     assert sorted(kmeans(jax.random.key(0), points, 2, 0).centroids[:, 0].tolist()) == [0.0, 9.0]
 
 
 def test_kmeans_beats_random_centroids_at_the_known_rate():
     """512 Gaussian blocks of 8 and 256 centroids: relative error 0.37 from random blocks
     (the pilot of the method note), a little less from k-means++."""
-    weights = jnp.asarray(np.random.default_rng(5).normal(size=(64, 64)))
+    weights = np.random.default_rng(5).normal(size=(64, 64))
     quantizer = ProductQuantizer(8, 256)
-    blocks = weights.reshape(-1, 8)
+    seen, book = fit_and_round(quantizer, weights, jax.random.key(0))
 
-    def error(centroids):
-        book = quantizer.fit(jax.random.key(0), weights)._replace(centroids=centroids)
-        seen = quantizer.decode(quantizer.encode(weights, book), book, weights.shape)
-        return float(jnp.linalg.norm(seen - weights) / jnp.linalg.norm(weights))
+    def error(seen):
+        return np.linalg.norm(np.asarray(seen) - weights) / np.linalg.norm(weights)
 
-    fitted = error(quantizer.fit(jax.random.key(0), weights).centroids)
-    assert 0.30 < fitted < 0.38
-    assert error(blocks[:256]) > fitted + 0.05
+    assert 0.30 < error(seen) < 0.38
+    some = book._replace(centroids=weights.reshape(-1, 8)[:256])
+    assert error(round_trip(quantizer, weights, some)) > error(seen) + 0.05
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
@@ -228,12 +247,14 @@ def test_kmeans_beats_random_centroids_at_the_known_rate():
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 8, 11, 16])
 def test_codes_of_any_bits_and_number_come_back(bits):
-    for count in (1, 7, 8, 9, 61):
-        codes = np.random.default_rng(count).integers(0, 2**bits, count)
-        packed = pack(jnp.asarray(codes), bits)
+    counts = (1, 7, 8, 9, 61)
+    given = [np.random.default_rng(count).integers(0, 2**bits, count) for count in counts]
+    all_packed = jax.jit(lambda some: [pack(codes, bits) for codes in some])(given)
+    back = jax.jit(lambda some: [unpack(one, bits, count) for one, count in zip(some, counts, strict=True)])(all_packed)
+    for count, codes, packed, unpacked in zip(counts, given, all_packed, back, strict=True):
         assert packed.dtype == jnp.uint8
         assert packed.shape == (-(-count * bits // 8),)
-        np.testing.assert_array_equal(unpack(packed, bits, count), codes)
+        np.testing.assert_array_equal(unpacked, codes)
         bit_string = "".join(f"{code:0{bits}b}"[::-1] for code in codes)
         wanted = [int(bit_string[i : i + 8][::-1], 2) for i in range(0, len(bit_string), 8)]
         assert packed.tolist() == wanted

@@ -18,6 +18,7 @@ ROWS = {area: importlib.import_module(f"test_{area}_contract").TYPES for area in
 # What carries or reports numbers and computes nothing.
 RECORDS = ("State", "Info", "History", "Progress", "Run", "Report", "Result", "Interval", "Accuracy", "Error")
 REASONS = {
+    "active": {"what estimators return, a warning: tests/active": {"RiskEstimate", "WeightWarning"}},
     "architecture": {
         "the base of the rules, which have rows": {"AbstractSelection"},
         "the protocol of a user's supernet": {"Supernet"},
@@ -58,16 +59,23 @@ REASONS = {
             "AbstractConditional",
             "AbstractLatent",
             "AbstractOneLoss",
+            "AbstractOneNetwork",
+            "AbstractRegulariser",
             "Hooks",
         },
         "networks, sets of latents and what is found, inside rows: tests/generative": {
             "Box",
+            "AdversarialLoss",
+            "FittedAdversarial",
             "FittedConditional",
+            "GaussianEncoder",
             "InferredLatents",
             "Perceptron",
+            "ShapedDiscriminator",
+            "ShapedEncoder",
             "Sphere",
         },
-        "a warning": {"ScaleWarning"},
+        "warnings": {"BottleneckCollapsedWarning", "ScaleWarning"},
     },
     "gradients": {
         "the protocol of a user's problem": {"Unroll"},
@@ -212,6 +220,22 @@ REASONS = {
             "HebbianCollapseWarning",
             "StepCost",
         },
+    },
+    "uncertainty": {
+        "bases of one's own sets": {"AbstractRankedSets", "AbstractSets"},
+        "estimators on the host: tests/uncertainty": {"APS", "LAC", "NaiveSets", "RAPS", "SAPS", "ScoreSets", "TopK"},
+        "the same, of confidences and thresholds": {"PACConfidence", "SafeCascade", "Shield"},
+        "what they are made and judged with": {"BinCounts", "BinTable", "CoverageLaw", "Ranked", "Strata"},
+        "bases of the calibrators and of what they fit": {"AbstractCalibrator", "AbstractScoreMap"},
+        "maps that calibrators with rows fit, and their spline": {
+            "IdentityMap",
+            "InterpolatedMap",
+            "LogitMap",
+            "NaturalSpline",
+            "StepMap",
+            "TemperatureMap",
+        },
+        "a warning": {"CalibrationWarning"},
     },
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},

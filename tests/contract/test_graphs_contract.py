@@ -5,6 +5,7 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import meshes_drawn
 import numpy as np
 import optax
 import pytest
@@ -23,7 +24,6 @@ from laureate.graphs import (
     TrainingNoise,
     VectorLayerNorm,
     make_graph,
-    make_simulator,
     mesh_graph,
 )
 from laureate.testing import check_graph_network
@@ -103,24 +103,20 @@ def test_a_bias_on_vectors_is_found():
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
 MESH = mesh_graph(POSITIONS, [[0, 1, 2], [2, 1, 3], [2, 3, 4]], kinds=[3, 0, 0, 5, 0])
 FIRST = {"latent": 6, "num_steps": 2, "hidden_layers": 1, "scripted": True}
-SECOND = FIRST | {"spaces": "both", "world_radius": 1.3, "max_world_edges": 12, "scripted": False}
-
-
-def made(integrator, size, settings):
-    return make_simulator(jax.random.key(0), MESH, integrator, size, **settings)
+SECOND = FIRST | {"spaces": "both", "world_radius": 1.6, "max_world_edges": 12}
 
 
 SIMULATORS = {
-    "first": (made(FirstOrder(), 2, FIRST), RNG.normal(size=(1, 5, 2))),
-    "second": (made(SecondOrder(), 2, SECOND), POSITIONS + 0.1 * RNG.normal(size=(2, 5, 2))),
+    "first": (FirstOrder(), FIRST, RNG.normal(size=(1, 5, 2))),
+    "second": (SecondOrder(), SECOND, POSITIONS + 0.1 * RNG.normal(size=(2, 5, 2))),
 }
 OPTIMISER = optax.adam(0.01)
 
 
-@pytest.mark.parametrize("name", SIMULATORS)
+@pytest.mark.parametrize("name", [pytest.param("first", marks=pytest.mark.slow), "second"])
 def test_simulator(name):
-    simulator, frames = SIMULATORS[name]
-    check_simulator(simulator, MESH, frames)
+    integrator, settings, frames = SIMULATORS[name]
+    check_simulator(meshes_drawn.simulator(integrator, MESH, 2, ready=True, **settings), MESH, frames)
 
 
 def test_trainer():
@@ -129,4 +125,5 @@ def test_trainer():
         for sigma, gamma in ((0.1, 0.1), (0.2, 0.1), (0.1, 1.0))
     ]
     windows = RNG.normal(size=(3, 2, 5, 2))
-    check_mesh_trainer(trainers[0], SIMULATORS["first"][0], MESH, windows, others=trainers[1:])
+    simulator = meshes_drawn.simulator(FirstOrder(), MESH, 2, **FIRST)
+    check_mesh_trainer(trainers[0], simulator, MESH, windows, others=trainers[1:])

@@ -31,6 +31,14 @@ BLOCKS = [training.Dense(block) for block in jnp.asarray(RNG.normal(size=(2, 4, 
 RANDOM = training.LocalizedTraining(training.Fixed(1), training.RandomDirection(), SGD, local_rate=0.1)
 
 
+CHOICES = (
+    lambda key, logits: gradients.gumbel_rao(key, logits, 0.5, 3, chunk=2),
+    gradients.st_gumbel_softmax,
+    gradients.straight_through,
+    gradients.zgr,
+)
+
+
 class Net:
     ops = (("skip", "scale"),)
 
@@ -108,6 +116,12 @@ CALLS = {
         3,
         data=jnp.arange(4.0),
     )[0],
+    "gradients.categorical": lambda key: tuple(
+        jax.grad(lambda logits, draw=draw, own=own: draw(own, logits)[0, 1])(X[:3])
+        for draw, own in zip(CHOICES, jax.random.split(key, len(CHOICES)), strict=True)
+    ),
+    "gradients.conditional_gumbel": lambda key: gradients.conditional_gumbel(key, X, LABELS, 2),
+    "gradients.rloo": lambda key: gradients.rloo(key, lambda z: z[0, 1] + z[1, 2], X, 3),
     "gradients.full_unroll_loss": lambda key: gradients.full_unroll_loss(key, Walk(), 0.5, 3),
     "gradients.train": lambda key: gradients.train(
         key, estimator(), SGD, 0.5, 3, batches=None, record=lambda theta: theta
@@ -186,6 +200,10 @@ KNOWN = {"recovery.learn_dictionary": ("keys are used once",)}
 REASONS = {
     "architecture": {"select": "the contract", "check_supernet": "a check", "score_weights": "of SupernetTraining"},
     "compression": {"quantize": "refresh and freeze, on the host"},
+    "gradients": {
+        **dict.fromkeys(("gumbel_rao", "st_gumbel_softmax", "straight_through", "zgr"), "the row of `categorical`"),
+        "estimate": "splits its key for an estimator that has a row",
+    },
     "pde": {"extrapolate": "two runs of a row", "simulate": "inside every row"},
     "recovery": {"fit_encoder": "the loop of fit"},
     "representation": {"fine_tune": "tests/representation/test_representation_users.py"},

@@ -61,13 +61,13 @@ def test_a_sound_model_passes_all():
 @pytest.mark.parametrize(
     ("fault", "property"),
     [
-        ("stands still", "training"),
-        ("wrong cost", "training"),
-        ("no noise", "answers"),
+        pytest.param("stands still", "training", marks=pytest.mark.slow),
+        pytest.param("wrong cost", "training", marks=pytest.mark.slow),
+        pytest.param("no noise", "answers", marks=pytest.mark.slow),
         ("rate not used", "numbers are used"),
         ("key used twice", "keys are used once"),
-        ("silent", "divergence"),
-        ("narrow", "float64"),
+        pytest.param("silent", "divergence", marks=pytest.mark.slow),
+        pytest.param("narrow", "float64", marks=pytest.mark.slow),
     ],
 )
 def test_faults_of_a_model(fault, property):

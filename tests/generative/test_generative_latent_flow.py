@@ -1,6 +1,7 @@
 """cGML against closed forms: the descent, what the flow and the length learn, what the decoder learns, the sampler."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from laureate.generative import Box, ConditionalState, LatentFlowRegressor, Perceptron, Sphere, make_model
+from laureate.generative import Box, ConditionalState, LatentFlowRegressor, Perceptron, Regression, Sphere, make_model
 
 RNG = np.random.default_rng(0)
 X = jax.random.uniform(jax.random.key(0), (200, 1))
@@ -36,6 +37,16 @@ class Constant(eqx.Module):
 
     def __call__(self, h, z):
         return self.value
+
+
+class Turned(eqx.Module):
+    """v + V z."""
+
+    value: jax.Array
+    turn: jax.Array
+
+    def __call__(self, h, z):
+        return self.value + self.turn @ z
 
 
 class Times(eqx.Module):
@@ -107,11 +118,13 @@ def test_costs_never_rise_below_twice_the_inverse_curvature():
         return jax.lax.scan(power, jnp.array([0.6, 0.8]), length=30)[1][-1]
 
     key = jax.random.key(5)
-    near = eqx.tree_at(lambda m: m.latent, model, Box(2, 1.0))
-    starts = near.latent.draw(key, (6,))
-    largest = float(jnp.max(jax.jit(jax.vmap(curvature))(x, y, starts)))
-    slow = eqx.tree_at(lambda m: (m.inner_rate, m.latent), model, (0.5 / largest, Box(2, 1.0)))
-    found = jax.jit(lambda: slow.descent(key, state, x, y))()
+
+    def slow_descent():
+        largest = jnp.max(jax.vmap(curvature)(x, y, Box(2, 1.0).draw(key, (6,))))
+        slow = eqx.tree_at(lambda m: (m.inner_rate, m.latent), model, (0.5 / largest, Box(2, 1.0)))
+        return slow.descent(key, state, x, y)
+
+    found = jax.jit(slow_descent)()
     steps = np.diff(np.asarray(found.costs), axis=0)
     assert found.costs.shape == (21, 6)
     assert steps.max() <= 1e-6
@@ -132,32 +145,40 @@ def test_latents_of_a_batch_do_not_see_each_other():
 
 
 def test_the_sphere_keeps_its_length_and_steps_along_its_tangent():
-    sphere = Sphere(5)
-    z = sphere.draw(jax.random.key(0), (50,))
-    vectors = jnp.asarray(RNG.normal(size=(50, 5)), jnp.float32)
-    along = sphere.tangent(z, vectors)
-    np.testing.assert_allclose(jnp.sum(along * z, axis=-1), 0, atol=1e-6)
-    np.testing.assert_allclose(jnp.linalg.norm(sphere.project(z - 0.7 * along), axis=-1), 1, atol=1e-6)
-    # Each example by its own length, not the batch's.
-    np.testing.assert_allclose(sphere.project(jnp.array([[3.0, 4.0], [0.0, 2.0]])), [[0.6, 0.8], [0, 1]], atol=1e-6)
+    sphere, vectors = Sphere(5), jnp.asarray(RNG.normal(size=(50, 5)), jnp.float32)
     model = make(jax.random.key(3), "latent-flow", X, Y, width=8, num_inner=1, inner_rate=0.3)
-    h, point = model.encoder(X[0]), jnp.array([0.6, 0.8])
-    gradient = np.asarray(jax.grad(model.energy, argnums=2)(model.networks, h, point, Y[0]))
-    flat = gradient - (gradient @ np.array([0.6, 0.8])) * np.array([0.6, 0.8])
-    moved = np.array([0.6, 0.8]) - 0.3 * flat
-    cost, after = model.inner_step(model.networks, h, point, Y[0])
-    np.testing.assert_allclose(after, moved / np.linalg.norm(moved), atol=1e-5)
-    np.testing.assert_allclose(cost, model.energy(model.networks, h, point, Y[0]), rtol=1e-5)
+    point, start = np.array([0.6, 0.8]), jnp.array([0.6, 0.8])
+
+    @jax.jit
+    def computed(x, y):
+        z = sphere.draw(jax.random.key(0), (50,))
+        along = sphere.tangent(z, vectors)
+        ends = sphere.project(z - 0.7 * along), sphere.project(jnp.array([[3.0, 4.0], [0.0, 2.0]]))
+        h = model.encoder(x)
+        cost, gradient = jax.value_and_grad(model.energy, argnums=2)(model.networks, h, start, y)
+        return (z, along, *ends), (cost, gradient), model.inner_step(model.networks, h, start, y)
+
+    (z, along, moved, rows), (cost, gradient), (told, after) = jax.tree.map(np.asarray, computed(X[0], Y[0]))
+    np.testing.assert_allclose((along * z).sum(1), 0, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(moved, axis=1), 1, atol=1e-6)
+    # Each example by its own length, not the batch's.
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 1]], atol=1e-6)
+    wanted = point - 0.3 * (gradient - (gradient @ point) * point)
+    np.testing.assert_allclose(after, wanted / np.linalg.norm(wanted), atol=1e-5)
+    np.testing.assert_allclose(told, cost, rtol=1e-5)
 
 
 def test_draws_are_uniform_on_the_sphere_and_in_the_box():
-    z = np.asarray(Sphere(3).draw(jax.random.key(1), (4000,)))
+    key, walls = jax.random.key(1), jnp.array([-3.0, 0.05, 3.0])
+    all_sets = jax.jit(
+        lambda: (Sphere(3).draw(key, (4000,)), Box(2, 0.1).draw(key, (4000,)), Box(3, 0.1).project(walls))
+    )
+    z, box, clipped = (np.asarray(values) for values in all_sets())
     np.testing.assert_allclose(z.mean(0), 0, atol=5 * (1 / 3 / 4000) ** 0.5)
     np.testing.assert_allclose((z**2).mean(0), 1 / 3, atol=5 * (4 / 45 / 4000) ** 0.5)
-    box = np.asarray(Box(2, 0.1).draw(jax.random.key(1), (4000,)))
     assert np.abs(box).max() <= 0.1
     np.testing.assert_allclose((box**2).mean(0), 0.01 / 3, rtol=0.1)
-    np.testing.assert_allclose(Box(3, 0.1).project(jnp.array([-3.0, 0.05, 3.0])), [-0.1, 0.05, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(clipped, [-0.1, 0.05, 0.1], rtol=1e-6)
 
 
 # --- a whole training step, in NumPy ----------------------------------------------------------------------------------
@@ -167,12 +188,13 @@ def test_draws_are_uniform_on_the_sphere_and_in_the_box():
 def test_a_training_step_by_hand(smoothness):
     """Frozen H and G in the descent, Z and ρ by every step of it, then H and G by the last latent; plain descent."""
     a, b, u, v, c = 0.7, np.array([[0.4]]), np.array([[0.5, -0.8]]), np.array([0.1, 0.2]), 0.3
+    t = np.array([[0.6, -0.3], [0.2, 0.4]])
     beta, rate, flow_rate, nearby = 0.4, 0.05, 0.03, 0.2
-    arrays = [jnp.asarray(value, jnp.float32) for value in (a, b, u, v, c)]
+    arrays = [jnp.asarray(value, jnp.float32) for value in (a, b, u, v, c, t)]
     model = LatentFlowRegressor(
         Times(arrays[0]),
         Linear(arrays[1], arrays[2]),
-        Constant(arrays[3]),
+        Turned(arrays[3], arrays[5]),
         Constant(arrays[4]),
         latent=Box(2, WIDE),
         inner_rate=beta,
@@ -197,10 +219,13 @@ def test_a_training_step_by_hand(smoothness):
         left = h @ b.T + z @ u.T - y  # [4, 1]
         after = np.clip(z - beta * left @ u, -1, 1)
         lengths = np.linalg.norm(after - z, axis=1)
-        flow_losses.append(((v - after) ** 2).sum(1).mean())
+        there = v + z @ t.T
+        flow_losses.append(((there - after) ** 2).sum(1).mean())
         length_losses.append(((c - lengths) ** 2).mean())
         copies.append((lengths**2).mean())
-        v = v - flow_rate * 2 * (v - after).mean(0)  # a constant is not rough
+        rough = np.sign(noise[:, 1:] @ t.T)  # |Z(· + e) − Z(·)|, over four rows of two numbers
+        v = v - flow_rate * 2 * (there - after).mean(0)
+        t = t - flow_rate * (2 * (there - after).T @ z / 4 + smoothness * rough.T @ noise[:, 1:] / 8)
         c = c - flow_rate * 2 * (c - lengths).mean()
         z = after
     left = h @ b.T + z @ u.T - y
@@ -212,8 +237,9 @@ def test_a_training_step_by_hand(smoothness):
     batch = [jnp.asarray(value, jnp.float32) for value in (x, y)]
     state, info = jax.jit(lambda: model.step(key, *batch, model.init()))()
     found = model.trained(state.parameters)
-    wanted = {"encoder": new_a, "flow": v, "length": c}
+    wanted = {"encoder": new_a, "flow": v, "turn": t, "length": c}
     got = {"encoder": found["encoder"].a, "flow": found["flow"].value, "length": found["length"].value}
+    got["turn"] = found["flow"].turn
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
     np.testing.assert_allclose(found["decoder"].a, new_b, rtol=1e-4)
@@ -226,8 +252,19 @@ def test_a_training_step_by_hand(smoothness):
     assert int(state.step) == 1
 
 
-def test_training_in_parts_is_training(fitted):
-    model, key = fitted.model, jax.random.key(6)
+class Shift(eqx.Module):
+    """y = x + shift."""
+
+    shift: jax.Array
+
+    def __call__(self, x):
+        return x + self.shift
+
+
+@pytest.mark.parametrize("kind", ["regression", pytest.param("latent-flow", marks=pytest.mark.slow)])
+def test_training_in_parts_is_training(kind, request):
+    model = Regression(Shift(jnp.zeros(1))) if kind == "regression" else request.getfixturevalue("fitted").model
+    key = jax.random.key(6)
     train = jax.jit(lambda state, n: model.train(key, X, Y, state, num_steps=n, batch=8)[0], static_argnums=1)
     whole, part = train(model.init(), 4), train(train(model.init(), 2), 2)
     for one, two in zip(jax.tree.leaves(whole), jax.tree.leaves(part), strict=True):
@@ -267,24 +304,45 @@ def test_the_average_step_between_two_answers_stalls_and_the_length_goes_on():
 
 def test_a_directed_step_is_the_formula_on_the_sphere():
     model = make(jax.random.key(3), "latent-flow", X, Y, width=8)
-    h, z = model.encoder(X[0]), jnp.array([0.6, -0.8])
-    there, rho = np.asarray(model.flow(h, z)), float(model.length(h, z)[0])
-    wanted = np.asarray(z) + rho * (there - np.asarray(z)) / np.linalg.norm(there - np.asarray(z))
-    found = model.move(model.networks, h, z)
+    z = np.array([0.6, -0.8], np.float32)
+
+    @jax.jit
+    def computed(x, z):
+        h = model.encoder(x)
+        moves = (model.move(model.networks, h, z), model.move(model.networks, h, z, "iterated"))
+        return model.flow(h, z), model.length(h, z)[0], *moves
+
+    there, rho, found, iterated = (np.asarray(values) for values in computed(X[0], z))
+    wanted = z + rho * (there - z) / np.linalg.norm(there - z)
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted), atol=1e-5)
-    iterated = model.move(model.networks, h, z, "iterated")
     np.testing.assert_allclose(iterated, there / np.linalg.norm(there), atol=1e-5)
 
 
-def test_no_moves_are_raw_and_each_way_differs(fitted):
-    key, x = jax.random.key(3), X[:6]
-    raw = fitted.sample(key, x, 3, mode="raw")
-    np.testing.assert_array_equal(fitted.sample(key, x, 3, num_moves=0), raw)
-    still = dataclasses.replace(fitted.model, num_moves=0)
-    np.testing.assert_allclose(jax.jit(lambda: still.sample(key, fitted.state, x, 3))(), raw, atol=1e-6)
-    directed, iterated = (fitted.sample(key, x, 3, mode=mode) for mode in ("directed", "iterated"))
-    assert not np.allclose(directed, raw)
-    assert not np.allclose(directed, iterated)
+@pytest.fixture(scope="module")
+def ways(fitted):
+    """Answers to the same x from the same first latents, in every way, in one program."""
+    model, key, x = fitted.model, jax.random.key(3), X[:6]
+    still = dataclasses.replace(model, num_moves=0)
+
+    @jax.jit
+    def every(state):
+        found = {mode: model.sample(key, state, x, 3, mode=mode) for mode in ("raw", "directed", "iterated")}
+        alone = ConditionalState(jnp.zeros((), jnp.int32), state.parameters, None)
+        found |= {
+            "no optimiser": model.sample(key, alone, x, 3),
+            "no moves": model.sample(key, state, x, 3, num_moves=0),
+        }
+        return found | {"still": still.sample(key, state, x, 3), "longer": model.sample(key, state, x, 3, num_moves=9)}
+
+    return jax.tree.map(np.asarray, every(fitted.state))
+
+
+def test_no_moves_are_raw_and_each_way_differs(ways):
+    for name in ("no moves", "still"):
+        np.testing.assert_allclose(ways[name], ways["raw"], atol=1e-6, err_msg=name)
+    different = [ways[name] for name in ("raw", "directed", "iterated", "longer")]
+    for one, two in itertools.combinations(different, 2):
+        assert not np.allclose(one, two)
 
 
 def test_sampling_has_no_input_for_the_answer(fitted):
@@ -297,13 +355,13 @@ def test_sampling_has_no_input_for_the_answer(fitted):
     assert not [shape for shape in shapes if shape[:1] == (len(Y),)]
 
 
-def test_more_samples_than_fit_at_once_are_the_same(fitted, monkeypatch):
+def test_more_samples_than_fit_at_once_are_the_same(fitted, ways, monkeypatch):
     key, x = jax.random.key(3), X[:6]
     whole = fitted.sample(key, x, 5)
     monkeypatch.setattr("laureate.generative.conditional.ROWS_AT_ONCE", 12)
     chunked = jax.jit(lambda: fitted.model.sample(key, fitted.state, x, 5))()
     np.testing.assert_allclose(chunked, whole, atol=1e-6)
-    np.testing.assert_allclose(fitted.sample(key, x, 4), whole[:4], atol=1e-6)
+    np.testing.assert_allclose(ways["directed"], whole[:3], atol=1e-6)
 
 
 def test_training_finds_latents_that_explain_the_pairs(fitted):
@@ -325,8 +383,5 @@ def test_with_one_answer_all_samples_are_the_regression():
     assert np.abs(drawn - np.asarray(y[:50])).mean() < 0.08
 
 
-def test_a_state_without_its_optimiser_draws(fitted):
-    state = ConditionalState(jnp.zeros((), jnp.int32), fitted.state.parameters, None)
-    key, x = jax.random.key(3), X[:6]
-    drawn = jax.jit(lambda: fitted.model.sample(key, state, x, 3))()
-    np.testing.assert_allclose(drawn, fitted.sample(key, x, 3), atol=1e-6)
+def test_a_state_without_its_optimiser_draws(ways):
+    np.testing.assert_allclose(ways["no optimiser"], ways["directed"], atol=1e-6)

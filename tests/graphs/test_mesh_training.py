@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import meshes_drawn
 import numpy as np
 import optax
 import pytest
@@ -26,13 +27,14 @@ SMALL = {"latent": 6, "num_steps": 1, "hidden_layers": 1}
 OTHER = g.mesh_graph(POSITIONS, CELLS, kinds=[6, 0, 0, 5, 3])
 
 
-def simulator_of(*, statistics=False, **settings):
-    made = g.make_simulator(jax.random.key(0), GRAPH, g.FirstOrder(), 1, **SMALL | settings)
-    if not statistics:
-        return made
-    trainer = g.MeshTrainer(None, g.TrainingNoise())
-    windows = jnp.asarray(RUNS[:, :2], jnp.float32)
-    return trainer.gather(jax.random.key(0), GRAPH, windows, g.TrainerState(made, None)).simulator
+def simulator_of(**settings):
+    return meshes_drawn.simulator(g.FirstOrder(), GRAPH, 1, **SMALL | settings)
+
+
+def taught_two_kinds():
+    """Its normaliser has seen nodes of kind 0 and 3 alone."""
+    shares = jnp.asarray([0.2, 0.8, 0, 0, 0.2, 0, 0, 0, 0, 0])  # the state, then nine kinds
+    return eqx.tree_at(lambda s: s.statistics.node.statistics.mean, simulator_of(ready=True), shares)
 
 
 class Told(NamedTuple):
@@ -92,93 +94,136 @@ def test_training_learns_and_the_rollout_follows():
     np.testing.assert_array_equal(states[:, 0], 0)  # the held node
 
 
-def test_a_rollout_of_the_exact_map_is_the_solver():
-    """The step is replaced by the matrix of a heat equation: nothing of the loop adds an error."""
-    matrix = jnp.asarray(np.eye(5) - 0.1 * meshes.stiffness_matrix(POSITIONS, CELLS), jnp.float32)
-    step = lambda frames, after: ((matrix @ frames[-1])[None], Told(jnp.asarray(Status.OK)))  # noqa: E731
-    start = jnp.asarray(np.arange(5.0)[None, :, None], jnp.float32)
-    states, _ = jax.jit(lambda x: g.rollout_with(step, x, 20))(start)
-    wanted = [np.linalg.matrix_power(np.asarray(matrix, float), k + 1) @ np.arange(5.0) for k in range(20)]
-    np.testing.assert_allclose(states[..., 0], wanted, rtol=1e-5, atol=1e-6)
-
-
-def test_what_diverges_is_told_and_the_last_good_state_kept():
-    double = lambda frames, after: (2 * frames, Told(jnp.asarray(Status.OK)))  # noqa: E731
-    states, how = jax.jit(lambda x: g.rollout_with(double, x, 10, limit=10.0))(jnp.ones((1, 2, 1)))
-    assert (int(how.failed_at), int(how.status)) == (3, Status.DIVERGED)
-    np.testing.assert_array_equal(states[:, 0, 0], [2, 4, 8, 8, 8, 8, 8, 8, 8, 8])
-    follow = lambda frames, after: (after[None], Told(jnp.asarray(Status.OK)))  # noqa: E731
+@pytest.fixture(scope="module")
+def rolled():
+    """Rollouts of steps that are known, by one program: a heat equation's matrix, and some that break."""
+    heat = jnp.asarray(np.eye(5) - 0.1 * meshes.stiffness_matrix(POSITIONS, CELLS), jnp.float32)
+    fine = Told(jnp.asarray(Status.OK))
+    found = lambda frames: Found(fine.status, (8 * frames[-1, 0, 0]).astype(int))  # noqa: E731
     given = jnp.array([1.0, jnp.nan, 3.0])[:, None, None] * jnp.ones((1, 2, 1))
-    states, how = jax.jit(lambda x, after: g.rollout_with(follow, x, 3, after))(jnp.ones((1, 2, 1)), given)
-    assert int(how.failed_at) == 1
+
+    @jax.jit
+    def all_of(start, ones):
+        return {
+            "heat": g.rollout_with(lambda frames, _: ((heat @ frames[-1])[None], fine), start, 20),
+            "double": g.rollout_with(lambda frames, _: (2 * frames, fine), ones, 10, limit=10.0),
+            "follow": g.rollout_with(lambda _, after: (after[None], fine), ones, 3, given),
+            "shrink": g.rollout_with(lambda frames, _: (frames / 2, found(frames)), ones, 3),
+            "nan": g.rollout_with(lambda frames, _: (frames * jnp.nan, fine), ones, 3),
+        }
+
+    start = jnp.asarray(np.arange(5.0)[None, :, None], jnp.float32)
+    return jax.tree.map(np.asarray, (all_of(start, jnp.ones((1, 2, 1))), heat))
+
+
+def test_a_rollout_of_the_exact_map_is_the_solver(rolled):
+    """Nothing of the loop adds an error."""
+    found, matrix = rolled
+    wanted = [np.linalg.matrix_power(matrix.astype(float), k + 1) @ np.arange(5.0) for k in range(20)]
+    np.testing.assert_allclose(found["heat"][0][..., 0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_diverges_is_told_and_the_last_good_state_kept(rolled):
+    found, _ = rolled
+    states, how = found["double"]
+    assert (how.failed_at, how.status, how.cost) == (3, Status.DIVERGED, 10)
+    np.testing.assert_array_equal(states[:, 0, 0], [2, 4, 8, 8, 8, 8, 8, 8, 8, 8])
+    states, how = found["follow"]
+    assert how.failed_at == 1
     np.testing.assert_array_equal(states[:, 0, 0], 1)  # what has failed does not come back
-    shrink = lambda frames, after: (frames / 2, Found(jnp.asarray(Status.OK), (8 * frames[-1, 0, 0]).astype(int)))  # noqa: E731
-    _, how = jax.jit(lambda x: g.rollout_with(shrink, x, 3))(jnp.ones((1, 2, 1)))
-    assert int(how.world_edges) == 8  # the most in any step
-    nan = lambda frames, after: (frames * jnp.nan, Told(jnp.asarray(Status.OK)))  # noqa: E731
-    states, how = jax.jit(lambda x: g.rollout_with(nan, x, 3))(jnp.ones((1, 2, 1)))
-    assert int(how.failed_at) == 0
+    assert found["shrink"][1].world_edges == 8  # the most in any step
+    states, how = found["nan"]
+    assert how.failed_at == 0
     assert np.isfinite(states).all()
 
 
 def test_prescribed_states_reach_held_nodes_and_padding_changes_nothing():
-    simulator = simulator_of(statistics=True)
+    simulator, padded = simulator_of(ready=True), pad_graph(GRAPH, 7, 20)
     start = jnp.asarray(RUNS[0, :1], jnp.float32)
     given = jnp.broadcast_to(jnp.arange(4.0)[:, None, None], (4, 5, 1))
-    run = eqx.filter_jit(lambda graph, x, after: g.rollout(simulator, graph, x, 4, after)[0])
-    states = run(GRAPH, start, given)
+
+    @jax.jit
+    def both(x, after):
+        wide = lambda x: jnp.pad(x, ((0, 0), (0, 2), (0, 0)), constant_values=3.0)  # noqa: E731
+        roll = lambda graph, x, after: g.rollout(simulator, graph, x, 4, after)[0]  # noqa: E731
+        return roll(GRAPH, x, after), roll(padded, wide(x), wide(after))
+
+    states, beside = both(start, given)
     np.testing.assert_array_equal(states[:, 0, 0], [0, 1, 2, 3])
-    wide = lambda x: jnp.pad(x, ((0, 0), (0, 2), (0, 0)))  # noqa: E731
-    padded = run(pad_graph(GRAPH, 7, 20), wide(start), wide(given))
-    np.testing.assert_allclose(padded[:, :5], states, rtol=1e-5, atol=1e-6)
+    assert np.abs(np.diff(states[:, 1:, 0], axis=0)).min() > 1e-4  # the others are predicted
+    np.testing.assert_allclose(beside[:, :5], states, rtol=1e-5, atol=1e-6)
 
 
 def test_a_relative_error_of_one_is_that_of_the_mean_over_time():
-    truth = jnp.asarray(np.random.default_rng(0).normal(size=(30, 5, 2)) + np.arange(5.0)[:, None])
-    mean = jnp.broadcast_to(truth.mean(0), truth.shape)
-    by_step, whole = g.relative_errors(mean, truth, GRAPH)
+    truth = (np.random.default_rng(0).normal(size=(30, 5, 2)) + np.arange(5.0)[:, None]).astype("f4")
+    spoiled = np.broadcast_to(truth.mean(0), truth.shape).copy()
+    spoiled[:, 0] += 100.0  # a held node counts nothing
+    by_step, whole = jax.jit(lambda x, truth: g.relative_errors(x, truth, GRAPH))(spoiled, truth)
     assert float(whole) == pytest.approx(1, abs=1e-5)
-    assert float(jnp.sqrt(jnp.mean(by_step**2))) == pytest.approx(1, abs=1e-5)
-    spoiled = mean.at[:, 0].add(100.0)  # a held node counts nothing
-    assert float(g.relative_errors(spoiled, truth, GRAPH)[1]) == pytest.approx(1, abs=1e-5)
+    assert float(np.sqrt(np.mean(np.asarray(by_step) ** 2))) == pytest.approx(1, abs=1e-5)
 
 
 def test_the_loss_is_over_free_nodes_and_normalised_targets():
     trainer = g.MeshTrainer(optax.sgd(0.0), g.TrainingNoise())
-    windows = jnp.asarray(np.random.default_rng(1).normal(size=(3, 2, 5, 1)), jnp.float32)
-    simulator = simulator_of()
-    step = eqx.filter_jit(lambda w, s: trainer.step(jax.random.key(0), GRAPH, w, s))
-    loss, state, _ = step(windows, trainer.init(simulator))
-    now = state.simulator
-    changes = np.asarray(windows[:, 1] - windows[:, 0])[:, 1:]
-    np.testing.assert_allclose(now.statistics.target.statistics.mean, changes.mean((0, 1)), rtol=1e-4, atol=1e-6)
-    answer = eqx.filter_jit(lambda w: jax.vmap(lambda f: now.normalised(GRAPH, now.features(GRAPH, f)))(w[:, :1]))
+    windows = np.random.default_rng(1).normal(size=(3, 2, 5, 1)).astype("f4")
+    begin = trainer.init(simulator_of(recompute=True))
+
+    @jax.jit
+    def stepped(windows):
+        loss, state, _ = trainer.step(jax.random.key(0), GRAPH, windows, begin)
+        # With a rate of 0 the network is as it was, so that its gradient need not be compiled.
+        now = eqx.tree_at(lambda s: s.network, state.simulator, begin.simulator.network)
+        answer = jax.vmap(lambda frames: now.normalised(GRAPH, now.features(GRAPH, frames)))(windows[:, :1])
+        return loss, now.statistics.target.statistics.mean, answer
+
+    loss, mean, answer = map(np.asarray, stepped(windows))
+    changes = (windows[:, 1] - windows[:, 0])[:, 1:]
+    np.testing.assert_allclose(mean, changes.mean((0, 1)), rtol=1e-4, atol=1e-6)
     wanted = (changes - changes.mean()) / changes.std()
-    by_hand = ((np.asarray(answer(windows))[:, 1:] - wanted) ** 2).sum(-1).mean()
-    assert float(loss) == pytest.approx(by_hand, rel=1e-3)
+    assert float(loss) == pytest.approx(((answer[:, 1:] - wanted) ** 2).sum(-1).mean(), rel=1e-3)
 
 
 def test_every_window_may_have_kinds_of_its_own():
-    """Which nodes are predicted, disturbed and counted is told by the window's own mesh, not by the graph's."""
-    kinds = jnp.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]])
-    nodes = g.MeshNodes(jnp.stack([GRAPH.nodes.position] * 2), kinds, jnp.zeros((2, 5, 0)))
-    windows = jnp.asarray(np.random.default_rng(1).normal(size=(2, 2, 5, 1)), jnp.float32)
-    simulator = simulator_of()
+    """Which nodes are predicted, disturbed and counted is told by the window's own mesh, not by the graph's.
+
+    Two nodes and six edges of padding count nowhere, nor does the room for edges of contact that is not used.
+    """
+    kinds, graph, room = np.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]]), pad_graph(GRAPH, 7, 20), 30
+    places = jnp.stack([graph.nodes.position] * 2)
+    nodes = g.MeshNodes(places, jnp.asarray(np.pad(kinds, ((0, 0), (0, 2)))), jnp.zeros((2, 7, 0)))
+    own = np.random.default_rng(1).normal(size=(2, 2, 5, 1)).astype("f4")
+    windows = jnp.asarray(np.concatenate([own, own[:, :, 4:], own[:, :, 4:]], 2))  # padding lies where a node does
+    simulator = simulator_of(max_world_edges=room, world_radius=0.8)
 
     @eqx.filter_jit
     def seen(trainer, windows):
         begin = g.TrainerState(simulator, None)
-        return trainer.gather(jax.random.key(0), GRAPH, windows, begin, nodes).simulator.statistics
+        return trainer.gather(jax.random.key(0), graph, windows, begin, nodes).simulator.statistics
 
-    free = np.asarray(kinds) == 0
-    changes = np.asarray(windows[:, 1] - windows[:, 0])[free]
+    free = kinds == 0
+    changes = (own[:, 1] - own[:, 0])[free]
     quiet = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(0.0), jnp.asarray(1.0))), windows)
     np.testing.assert_allclose(quiet.target.statistics.mean, changes.mean(0), rtol=1e-4, atol=1e-6)
     assert int(quiet.target.statistics.count) == free.sum()
+    assert int(quiet.node.statistics.count) == 10
+    s, r = (np.asarray(ends)[np.asarray(GRAPH.edge_mask)] for ends in (GRAPH.senders, GRAPH.receivers))
+    lengths = np.linalg.norm(POSITIONS[s] - POSITIONS[r], axis=1)
+    assert int(quiet.edge.statistics.count) == 2 * len(lengths)
+    np.testing.assert_allclose(quiet.edge.statistics.mean[-1], lengths.mean(), rtol=1e-4)
+    apart = np.abs(own[:, 0] - own[:, 0, :, 0][:, None])
+    apart[:, s, r] = np.inf
+    close = apart[apart + np.where(np.eye(5), np.inf, 0) < 0.8]
+    assert 0 < len(close) < room
+    assert int(quiet.world.statistics.count) == len(close)
+    np.testing.assert_allclose(quiet.world.statistics.mean[-1], close.mean(), rtol=1e-4)
     # A state of 0 with noise: only that of free nodes is other than 0, so the mean square is their share.
     noisy = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(1e3), jnp.asarray(1.0))), 0 * windows)
     both = noisy.node.statistics.mean[0], noisy.target.statistics.mean[0]
     assert float(both[0]) * 10 == pytest.approx(-float(both[1]) * free.sum(), rel=1e-4)
+    # Every window has noise of its own.
+    keys = jax.random.split(jax.random.key(0), 2)
+    noise = np.stack([1e3 * np.asarray(jax.random.normal(key, (7, 1)))[:5, 0] for key in keys])
+    assert float(both[0]) * 10 == pytest.approx(noise[free].sum(), rel=1e-3)
 
 
 def test_windows_lie_within_a_trajectory_and_reach_both_ends():
@@ -241,16 +286,21 @@ def test_an_eigenmode_of_heat_decays_by_crank_and_nicolsons_factor(monkeypatch):
 
 def test_springs_keep_their_energy_and_feel_no_rigid_motion():
     ends = np.array([[0, 1], [1, 0], [1, 2], [2, 1]], np.int32)
-    rest = jnp.ones(4)
-    springs = Springs(ends[:, 0], ends[:, 1], rest, jnp.zeros(3, bool), jnp.zeros(2), 3.0, 1.0, 0.0)
-    x = jnp.array([[0.0, 0], [1, 0], [1, 1]])
-    turn = jnp.array([[0.6, 0.8], [-0.8, 0.6]])
-    np.testing.assert_allclose(springs.acceleration(x @ turn + 2.0, 0 * x), 0, atol=1e-6)
-    v = jnp.array([[0.3, 0], [0, -0.2], [0.1, 0.2]])
-    frames = jax.jit(lambda x, v: spring_frames(springs, x, v, 201, 0.05, 10))(x, v)
-    speed = (frames[2:] - frames[:-2]) / 0.1
-    energies = np.asarray(jax.jit(jax.vmap(springs.energy))(frames[1:-1], speed))
-    np.testing.assert_allclose(energies, energies[0], rtol=0.02)
+    still = np.zeros(3, bool), np.zeros(2, np.float32)
+    springs = Springs(ends[:, 0], ends[:, 1], np.ones(4, np.float32), *still, 3.0, 1.0, 0.0)
+    x = np.array([[0.0, 0], [1, 0], [1, 1]], np.float32)
+    v = np.array([[0.3, 0], [0, -0.2], [0.1, 0.2]], np.float32)
+    turn = np.array([[0.6, 0.8], [-0.8, 0.6]], np.float32)
+
+    @jax.jit
+    def found(x, v):
+        frames = spring_frames(springs, x, v, 201, 0.05, 10)
+        speed = (frames[2:] - frames[:-2]) / 0.1
+        return springs.acceleration(x @ turn + 2.0, 0 * x), jax.vmap(springs.energy)(frames[1:-1], speed)
+
+    rigid, energies = found(x, v)
+    np.testing.assert_allclose(rigid, 0, atol=1e-6)
+    np.testing.assert_allclose(energies, np.broadcast_to(energies[0], energies.shape), rtol=0.02)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -263,6 +313,7 @@ def test_springs_keep_their_energy_and_feel_no_rigid_motion():
         ({"cells": [[0, 1, -1]]}, r"cells must be node numbers in 0 to 4; got \[-1\]"),
         ({"cells": [[0.0, 1, 2]]}, r"cells must be integers"),
         ({"cells": [[0, 1, 2, 3, 4]]}, r"split into triangles"),
+        ({"cells": [[0, 1, 3, 2]]}, r"k <= 3; got \(1, 4\). Quadrilaterals are to be split into triangles"),
         ({"cells": CELLS[:2]}, r"every node is in one; got \[4\]"),
         ({"cells": [*CELLS.tolist(), [0, 1, 1]]}, r"cells must be of positive volume; got \[3\]"),
         (
@@ -306,7 +357,7 @@ def test_a_mesh_of_which_nothing_is_held_is_warned_of():
             r"prescribed must be \[3, 5, 1\]",
         ),
         (
-            lambda: g.rollout(simulator_of(statistics=True), OTHER, jnp.ones((1, 5, 1)), 3),
+            lambda: g.rollout(taught_two_kinds(), OTHER, jnp.ones((1, 5, 1)), 3),
             r"kinds of nodes that were trained on; got \['OUTFLOW', 'WALL'\]",
         ),
         (lambda: pad_graph(GRAPH, 8, 4), r"num_edges must be >= 14; got 4"),

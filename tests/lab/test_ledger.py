@@ -1,5 +1,6 @@
 """The ledger: what decides a claim moves its digest, words do not; every paper's is complete and only grows."""
 
+import importlib
 import json
 import subprocess
 from dataclasses import replace
@@ -123,3 +124,11 @@ def test_what_the_history_holds_is_told():
     assert detag["sparse-rounds"][0].results == detag["unshuffled-d2"][0].results == "after"
     assert any(e.where == "2bc15c1" and "desk rates" in e.reason for e in detag["sparse-d2"])
     assert any(e.where == "02b3062" for e in history("pes")["toy-schedule"])
+
+
+def test_the_skeletons_line_goes_with_the_first_declaration(tmp_path):
+    file = tmp_path / "ledger.jsonl"
+    kept = '{"claim": "first", "reason": "declared"}\n'
+    file.write_text('{"claim": "first", "reason": "TO WRITE: in place of a declaration"}\n' + kept, "utf-8")
+    importlib.import_module("ledger").drop_placeholders(file)  # scripts/ledger.py
+    assert file.read_text("utf-8") == kept

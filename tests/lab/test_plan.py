@@ -26,6 +26,13 @@ def test_an_experiment_name_stands_for_its_claims_and_nothing_is_selected_twice(
     assert [claim.name for claim in selection.claims] == ["better", "worse", "which"]
 
 
+def test_a_slash_asks_for_the_experiment_where_a_claim_has_its_name():
+    named = toys.paper(toys.experiment(name="better"))
+    for word, wanted in (("toy/better", ["better"]), ("toy/better/", ["better", "worse", "which"])):
+        (selection,) = toys.selections(named, word)
+        assert [claim.name for claim in selection.claims] == wanted
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -26,3 +26,9 @@ def run(trial, arm, problem, scale, seeds=2, x64=False):
         arguments = (jnp.arange(seeds, dtype=jnp.uint32), arrays, floats)
         program = jax.jit(block).lower(*arguments).compile(compiler_options=QUICK)
         return jax.tree.map(np.asarray, program(*arguments))
+
+
+def compiled(trial, key, arm, problem, scale):
+    """One call of a trial as one program: outside ``jit`` each of its operations would be compiled on its own."""
+    program = jax.jit(lambda key: trial(key, arm, problem, scale)).lower(key).compile(compiler_options=QUICK)
+    return jax.tree.map(np.asarray, program(key))

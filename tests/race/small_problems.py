@@ -158,14 +158,46 @@ def problem(kind):
     if kind == "selection":
         table = rng.normal(size=(120, 8))
         return {"X": table, "y": table[:, 0] + rng.normal(size=120), "q": 0.5}
+    if kind == "prediction-sets":
+        scores = 2 * rng.normal(size=(1000, 6))
+        return {"scores": scores, "labels": (scores + rng.gumbel(size=scores.shape)).argmax(axis=1), "alpha": 0.2}
+    if kind == "calibration":
+        first = rng.uniform(0.5, 1, 240)
+        rows = np.stack([first, 1 - first], axis=1).astype(np.float32)
+        return {"probabilities": rows, "labels": (rng.uniform(size=240) > first**2).astype(int)}
+    if kind == "generative":
+        x = rng.uniform(size=(40, 1))
+        return {"x": x, "y": np.where(rng.uniform(size=(40, 1)) < 0.5, x, -x)}
     raise KeyError(kind)
 
 
 # A budget with which an entrant can make a few steps.
-BUDGETS = {"sampling": 4000, "gradients": 2000, "decentralized": 20_000, "representation": 4000, "pde": 16_000,
-           "robustness": 20, "recovery": 8, "compression": 80, "selection": 1}  # fmt: skip
+BUDGETS = {
+    "sampling": 4000,
+    "gradients": 2000,
+    "decentralized": 20000,
+    "representation": 4000,
+    "pde": 16000,
+    "robustness": 20,
+    "recovery": 8,
+    "compression": 80,
+    "selection": 1,
+    "prediction-sets": 250,
+    "calibration": 80,
+    "generative": 500,
+}
 # Of each, two that are quick to compile.
-QUICK = {"sampling": "gibbs,discrete-langevin", "gradients": "pes,truncated-backprop", "decentralized": "dpsgd,detag",
-         "representation": "simclr,untrained", "pde": "monte-carlo,deep-bsde", "robustness": "fgsm,pgd",
-         "recovery": "ista,alista", "compression": "scalar,product",
-         "selection": "second-order,copula"}  # fmt: skip
+QUICK = {
+    "sampling": "gibbs,discrete-langevin",
+    "gradients": "pes,truncated-backprop",
+    "decentralized": "dpsgd,detag",
+    "representation": "simclr,untrained",
+    "pde": "monte-carlo,deep-bsde",
+    "robustness": "fgsm,pgd",
+    "recovery": "ista,alista",
+    "compression": "scalar,product",
+    "selection": "second-order,copula",
+    "prediction-sets": "raps,lac",
+    "calibration": "spline,constant",
+    "generative": "regression,mixture-density",
+}

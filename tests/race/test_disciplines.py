@@ -96,6 +96,10 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
         ("robustness", {"images": jax.numpy.zeros((16, 8))}, "classifier.images must be"),
         ("recovery", {"signals": jax.numpy.zeros((32, 5))}, "recording.signals"),
         ("compression", {"size": 10**9}, "trained.size must be between"),
+        ("prediction-sets", {"labels": [0, 1]}, "scored.scores must be"),
+        ("calibration", {"labels": jax.numpy.zeros(3)}, "scored.probabilities must be"),
+        ("generative", {"y": jax.numpy.zeros((39, 1))}, r"pairs.x and pairs.y must be \[n >= 32"),
+        ("generative", {"y": jax.numpy.full((40, 1), jax.numpy.nan)}, "pairs.x and pairs.y must be finite"),
     ],
 )
 def test_a_problem_that_cannot_be_raced_says_why(kind, change, said):

@@ -185,7 +185,7 @@ def _ledger(folder: Path, paper_id: str) -> Path:
     from laureate.papers import paper
 
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    reason = f"{MARK}: delete this line when the claims are declared, then run scripts/ledger.py {paper_id}"
+    reason = f"{MARK}: scripts/ledger.py {paper_id} puts the declared claims in the place of this line"
     lines = [
         Entry(today, claim, digest, reason, "before", "this commit").line()
         for claim, digest in missing(paper(paper_id)).items()

@@ -66,7 +66,8 @@ def run(
 ) -> int:
     """Measure a paper's claims on this machine, against its baselines.
 
-    ID/CLAIM decides that claim, ID/EXPERIMENT all claims of an experiment. With --problem the answer is a table of all
+    ID/CLAIM decides that claim, ID/EXPERIMENT all claims of an experiment (ID/EXPERIMENT/ where a claim has the same
+    name). With --problem the answer is a table of all
     arms on your problem, the best first; it is traced once before anything starts.
 
     Finished work is kept: repeating a command resumes it, and a finished one adds no run. Exit codes: 0 done, 1 some

@@ -9,19 +9,36 @@
 ``BestOfK``                    K answers, of which the nearest learns
 ``ConditionalDiffusion``       denoising in 20 steps
 ``make_model``                 any of them for given data, with perceptrons of one width
+``Adversarial``                a GAN: any generator, discriminator, loss, regularisers and Optax optimiser
+``VariationalBottleneck``      a discriminator that may learn only so many nats about an example
+``GradientPenalty``            R1, R2, or that of WGAN-GP
+``InstanceNoise``              noise on what the discriminator sees
+``AdversarialImitation``       GAIL, and with a bottleneck VAIL, in finite environments
+``AdversarialIRL``             AIRL, and with a bottleneck VAIRL
 =============================  ========================================================================================
 
-All have the same calls: ``fit(key, x, y)`` hands back a ``FittedConditional`` with ``sample(key, x, num_samples)``, and
-cGML's has ``infer(key, x, y)`` for the latents of known pairs. Inside one's own loop: ``init``, ``step``, ``draw``.
+Models of y given x have the same calls: ``fit(key, x, y)`` hands back a ``FittedConditional`` with ``sample(key, x,
+num_samples)``, and cGML has ``infer(key, x, y)`` for the latents of known pairs. Inside one's own loop: ``init``,
+``step``, ``draw``.
 Networks are functions of one example. ``energy_distance``, ``energy_score``, ``mode_report``, ``covered_arc``,
-``diversity`` and ``precision_recall`` measure answers without a pre-trained network.
+``diversity``, ``frechet_distance`` and ``precision_recall`` measure answers without a pre-trained network.
 """
 
 from laureate.generative.adversarial import ConditionalGAN
 from laureate.generative.baselines import CVAE, BestOfK, MixtureDensity, Regression
+from laureate.generative.bottleneck import (
+    AdaptiveBudget,
+    BottleneckCollapsedWarning,
+    BottleneckState,
+    GaussianEncoder,
+    VariationalBottleneck,
+    divergence,
+    make_encoder,
+)
 from laureate.generative.conditional import (
     AbstractConditional,
     AbstractOneLoss,
+    AbstractOneNetwork,
     ConditionalInfo,
     ConditionalState,
     FittedConditional,
@@ -31,6 +48,15 @@ from laureate.generative.conditional import (
     squared_error,
 )
 from laureate.generative.diffusion import ConditionalDiffusion
+from laureate.generative.imitation import (
+    AdversarialImitation,
+    AdversarialIRL,
+    ImitationInfo,
+    ImitationState,
+    ShapedDiscriminator,
+    ShapedEncoder,
+)
+from laureate.generative.judge import Judge, JudgeInfo, JudgeState
 from laureate.generative.latent_flow import (
     InferredLatents,
     InnerDivergenceError,
@@ -38,34 +64,61 @@ from laureate.generative.latent_flow import (
     LatentFlowRegressor,
 )
 from laureate.generative.latents import AbstractLatent, Box, Sphere
+from laureate.generative.losses import LOSSES, AdversarialLoss, imitation_reward
 from laureate.generative.metrics import (
     ModeReport,
     covered_arc,
     diversity,
     energy_distance,
     energy_score,
+    frechet_distance,
     mode_report,
     precision_recall,
 )
 from laureate.generative.networks import Perceptron, perceptrons
 from laureate.generative.presets import KINDS, make_model
+from laureate.generative.regularisers import AbstractRegulariser, GradientPenalty, InstanceNoise
+from laureate.generative.tabular import FiniteEnvironment, visits
+from laureate.generative.trainer import Adversarial, AdversarialInfo, AdversarialState, FittedAdversarial
 
 __all__ = [
     "CVAE",
     "KINDS",
+    "LOSSES",
     "AbstractConditional",
     "AbstractLatent",
     "AbstractOneLoss",
+    "AbstractOneNetwork",
+    "AbstractRegulariser",
+    "AdaptiveBudget",
+    "Adversarial",
+    "AdversarialIRL",
+    "AdversarialImitation",
+    "AdversarialInfo",
+    "AdversarialLoss",
+    "AdversarialState",
     "BestOfK",
+    "BottleneckCollapsedWarning",
+    "BottleneckState",
     "Box",
     "ConditionalDiffusion",
     "ConditionalGAN",
     "ConditionalInfo",
     "ConditionalState",
+    "FiniteEnvironment",
+    "FittedAdversarial",
     "FittedConditional",
+    "GaussianEncoder",
+    "GradientPenalty",
     "Hooks",
+    "ImitationInfo",
+    "ImitationState",
     "InferredLatents",
     "InnerDivergenceError",
+    "InstanceNoise",
+    "Judge",
+    "JudgeInfo",
+    "JudgeState",
     "LatentFlowInfo",
     "LatentFlowRegressor",
     "MixtureDensity",
@@ -73,15 +126,23 @@ __all__ = [
     "Perceptron",
     "Regression",
     "ScaleWarning",
+    "ShapedDiscriminator",
+    "ShapedEncoder",
     "Sphere",
+    "VariationalBottleneck",
     "absolute_error",
     "covered_arc",
+    "divergence",
     "diversity",
     "energy_distance",
     "energy_score",
+    "frechet_distance",
+    "imitation_reward",
+    "make_encoder",
     "make_model",
     "mode_report",
     "perceptrons",
     "precision_recall",
     "squared_error",
+    "visits",
 ]

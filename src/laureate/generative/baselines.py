@@ -11,7 +11,13 @@ import optax
 from jaxtyping import Array
 
 from laureate._core import require
-from laureate.generative.conditional import AbstractOneLoss, ConditionalState, Hooks, Optimiser, squared_error
+from laureate.generative.conditional import (
+    AbstractOneLoss,
+    AbstractOneNetwork,
+    ConditionalState,
+    Optimiser,
+    squared_error,
+)
 
 __all__ = ["CVAE", "BestOfK", "MixtureDensity", "Regression"]
 
@@ -24,7 +30,7 @@ def _number(value: Any) -> Array:
     return jnp.asarray(value, jnp.asarray(value).dtype)
 
 
-class Regression(AbstractOneLoss):
+class Regression(AbstractOneNetwork):
     """One answer for every x: min_f E d(f(x), y). With several right answers and d = squares, their average.
 
     network: f, from an x to an answer.
@@ -44,26 +50,6 @@ class Regression(AbstractOneLoss):
 
     def __check_init__(self):
         require("Regression", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
-
-    @property
-    def networks(self) -> Any:
-        """f."""
-        return self.network
-
-    @property
-    def rule(self) -> optax.GradientTransformation:
-        """With the learning rate."""
-        return self.optimiser(self.learning_rate)
-
-    @property
-    def passes(self) -> int:
-        """f alone."""
-        return 1
-
-    @property
-    def hooks(self) -> Hooks:
-        """Nothing beside the usual."""
-        return Hooks()
 
     def loss(self, key: Array, networks: Any, x: Array, y: Array) -> Array:
         """d(f(x), y)."""
@@ -114,19 +100,9 @@ class CVAE(AbstractOneLoss):
         return {"posterior": self.posterior, "decoder": self.decoder, "log_scale": self.log_scale}
 
     @property
-    def rule(self) -> optax.GradientTransformation:
-        """With the learning rate."""
-        return self.optimiser(self.learning_rate)
-
-    @property
     def passes(self) -> int:
         """q and g."""
         return 2
-
-    @property
-    def hooks(self) -> Hooks:
-        """Nothing beside the usual."""
-        return Hooks()
 
     def loss(self, key: Array, networks: Any, x: Array, y: Array) -> Array:
         """The negative bound on log p(y | x), of one pair, a number of y."""
@@ -142,7 +118,7 @@ class CVAE(AbstractOneLoss):
         return self.trained(state.parameters)["decoder"](x, jax.random.normal(key, (self.num_latents,), x.dtype))
 
 
-class MixtureDensity(AbstractOneLoss):
+class MixtureDensity(AbstractOneNetwork):
     """A mixture of K normal laws whose weights, means and deviations depend on x (Bishop 1994)::
 
         p(y | x) = Σ_k π_k(x) N(y; μ_k(x), diag σ_k(x)²),   min −E log p(y | x)
@@ -168,26 +144,6 @@ class MixtureDensity(AbstractOneLoss):
         require("MixtureDensity", "num_components", ">= 1", self.num_components, lambda n: n >= 1)
         require("MixtureDensity", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
 
-    @property
-    def networks(self) -> Any:
-        """The network."""
-        return self.network
-
-    @property
-    def rule(self) -> optax.GradientTransformation:
-        """With the learning rate."""
-        return self.optimiser(self.learning_rate)
-
-    @property
-    def passes(self) -> int:
-        """The network alone."""
-        return 1
-
-    @property
-    def hooks(self) -> Hooks:
-        """Nothing beside the usual."""
-        return Hooks()
-
     def mixture(self, networks: Any, x: Array) -> tuple[Array, Array, Array]:
         """log π [K], μ [K, D] and log σ [K, D] for one x."""
         logits, means, log_scales = jnp.split(
@@ -211,7 +167,7 @@ class MixtureDensity(AbstractOneLoss):
         return (means[k] + jnp.exp(log_scales[k]) * noise).reshape(self.shape)
 
 
-class BestOfK(AbstractOneLoss):
+class BestOfK(AbstractOneNetwork):
     """K answers for every x, of which the nearest to y learns.
 
     How often each is the nearest is learned as well::
@@ -246,26 +202,6 @@ class BestOfK(AbstractOneLoss):
         require("BestOfK", "num_answers", ">= 1", self.num_answers, lambda n: n >= 1)
         require("BestOfK", "relaxation", "within 0 and 1", self.relaxation, lambda v: 0 <= v < 1)
         require("BestOfK", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
-
-    @property
-    def networks(self) -> Any:
-        """The network."""
-        return self.network
-
-    @property
-    def rule(self) -> optax.GradientTransformation:
-        """With the learning rate."""
-        return self.optimiser(self.learning_rate)
-
-    @property
-    def passes(self) -> int:
-        """The network alone."""
-        return 1
-
-    @property
-    def hooks(self) -> Hooks:
-        """Nothing beside the usual."""
-        return Hooks()
 
     def answers(self, networks: Any, x: Array) -> tuple[Array, Array]:
         """log π [K] and the answers [K, ...] for one x."""

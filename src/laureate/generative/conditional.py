@@ -18,6 +18,7 @@ from laureate._core import Status, require
 __all__ = [
     "AbstractConditional",
     "AbstractOneLoss",
+    "AbstractOneNetwork",
     "ConditionalInfo",
     "ConditionalState",
     "FittedConditional",
@@ -235,17 +236,24 @@ class FittedConditional(eqx.Module):
 
 
 class AbstractOneLoss(AbstractConditional):
-    """A model that learns by descent on one loss."""
-
-    @property
-    @abc.abstractmethod
-    def rule(self) -> optax.GradientTransformation:
-        """The optimiser with its learning rate."""
+    """A model that learns by descent on one loss; it has fields ``learning_rate`` and ``optimiser``."""
 
     @property
     @abc.abstractmethod
     def passes(self) -> int:
         """How many networks a step passes, forward and backward."""
+
+    @property
+    def rule(self) -> optax.GradientTransformation:
+        """The optimiser with its learning rate."""
+        # Declared here, these fields would come before a subclass's networks in its constructor.
+        model: Any = self
+        return model.optimiser(model.learning_rate)
+
+    @property
+    def hooks(self) -> Hooks:
+        """Nothing beside the usual."""
+        return Hooks()
 
     @abc.abstractmethod
     def loss(self, key: Array, networks: Any, x: Array, y: Array) -> Array:
@@ -267,6 +275,22 @@ class AbstractOneLoss(AbstractConditional):
         value, after = descend(self.rule, mean, state.parameters, state.optimiser)
         info = ConditionalInfo(value, jnp.asarray(self.passes), status_of(value))
         return ConditionalState(state.step + 1, *after), info
+
+
+class AbstractOneNetwork(AbstractOneLoss):
+    """A model that learns by descent on one loss of one network."""
+
+    network: eqx.AbstractVar[Callable[..., Array]]
+
+    @property
+    def networks(self) -> Any:
+        """The network."""
+        return self.network
+
+    @property
+    def passes(self) -> int:
+        """The network alone."""
+        return 1
 
 
 def descend(

@@ -10,12 +10,12 @@ import optax
 from jaxtyping import Array
 
 from laureate._core import require
-from laureate.generative.conditional import AbstractOneLoss, ConditionalState, Hooks, Optimiser
+from laureate.generative.conditional import AbstractOneNetwork, ConditionalState, Optimiser
 
 __all__ = ["ConditionalDiffusion"]
 
 
-class ConditionalDiffusion(AbstractOneLoss):
+class ConditionalDiffusion(AbstractOneNetwork):
     """Answers out of noise in a few deterministic steps (DDIM, Song et al. 2021).
 
     The network predicts velocities, which no level of noise makes large or small::
@@ -45,26 +45,6 @@ class ConditionalDiffusion(AbstractOneLoss):
     def __check_init__(self):
         require("ConditionalDiffusion", "num_levels", ">= 1", self.num_levels, lambda n: n >= 1)
         require("ConditionalDiffusion", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
-
-    @property
-    def networks(self) -> Any:
-        """f."""
-        return self.network
-
-    @property
-    def rule(self) -> optax.GradientTransformation:
-        """With the learning rate."""
-        return self.optimiser(self.learning_rate)
-
-    @property
-    def passes(self) -> int:
-        """f alone."""
-        return 1
-
-    @property
-    def hooks(self) -> Hooks:
-        """Nothing beside the usual."""
-        return Hooks()
 
     def loss(self, key: Array, networks: Any, x: Array, y: Array) -> Array:
         """‖f − v‖² at one of the levels."""

@@ -12,9 +12,27 @@
 | ``TruncatedES`` | K inner steps | no: blind beyond K | no |
 | ``TruncatedBackprop`` | K inner steps | no: blind beyond K | through K steps |
 | ``RTRL`` | K inner steps | exact | forwards, for every parameter |
+
+And gradients through the choice of one of n options, as functions ``z = gumbel_rao(key, logits)`` without a state:
+
+| function | bias | variance | settings |
+|---|---|---|---|
+| ``gumbel_rao`` | that of its temperature | falls with ``samples`` | ``temperature``, ``samples`` |
+| ``zgr`` | none for linear and quadratic functions of one draw | the limit of ``gumbel_rao`` | none |
+| ``st_gumbel_softmax`` | as ``gumbel_rao`` | grows as 1/τ | ``temperature`` |
+| ``straight_through`` | none for linear functions | low | none |
+| ``rloo`` | none | high; needs values of f alone | ``samples`` |
 """
 
 from laureate.gradients.analytic_pes import AnalyticPES
+from laureate.gradients.categorical import (
+    conditional_gumbel,
+    gumbel_rao,
+    st_gumbel_softmax,
+    straight_through,
+    zgr,
+)
+from laureate.gradients.categorical_reference import EstimateInfo, all_choices, estimate, exact_gradient, rloo
 from laureate.gradients.full_es import FullES
 from laureate.gradients.gpes import GPES
 from laureate.gradients.noise_reuse_es import NoiseReuseES
@@ -31,6 +49,7 @@ __all__ = [
     "GPES",
     "RTRL",
     "AnalyticPES",
+    "EstimateInfo",
     "EstimatorState",
     "FullES",
     "History",
@@ -42,6 +61,15 @@ __all__ = [
     "TruncatedBackprop",
     "TruncatedES",
     "Unroll",
+    "all_choices",
+    "conditional_gumbel",
+    "estimate",
+    "exact_gradient",
     "full_unroll_loss",
+    "gumbel_rao",
+    "rloo",
+    "st_gumbel_softmax",
+    "straight_through",
     "train",
+    "zgr",
 ]

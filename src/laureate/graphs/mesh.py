@@ -82,6 +82,8 @@ def mesh_graph(positions: Any, cells: Any, kinds: Any = None, extra: Any = None)
     count = len(positions)
     outside = np.unique(cells[(cells < 0) | (cells >= count)])
     require("mesh_graph", "cells", f"node numbers in 0 to {count - 1}", outside[:10].tolist(), lambda bad: not bad)
+    rule, remedy = f"[c, k] with k <= {positions.shape[1] + 1}", "Quadrilaterals are to be split into triangles."
+    require("mesh_graph", "cells", rule, cells.shape, lambda shape: shape[1] <= positions.shape[1] + 1, remedy)
     flat = np.flatnonzero(_volumes(positions, cells) <= 1e-12 * _scale(positions) ** (cells.shape[1] - 1))
     remedy = "These cells have no volume."
     require("mesh_graph", "cells", "of positive volume", flat[:10].tolist(), lambda bad: not bad, remedy)

@@ -76,11 +76,11 @@ class MeshSimulator(eqx.Module):
     max_world_edges: room for edges of contact.
     scripted: whether the next state of held nodes is known and shown.
 
-    >>> import jax, jax.numpy as jnp
+    >>> import equinox as eqx, jax, jax.numpy as jnp
     >>> from laureate.graphs import FirstOrder, make_simulator, mesh_graph
     >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 6])
-    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), state_size=1, latent=8, num_steps=2)
-    >>> after, info = simulator.step(graph, jnp.ones((1, 3, 1)))
+    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), state_size=1, latent=8, num_steps=1)
+    >>> after, info = eqx.filter_jit(simulator.step)(graph, jnp.ones((1, 3, 1)))
     >>> after.shape, float(after[-1, 2, 0]), int(info.status)
     ((1, 3, 1), 1.0, 0)
     """
@@ -156,6 +156,7 @@ def make_simulator(
     num_steps: int = 15,
     hidden_layers: int = 2,
     aggregate: Literal["sum", "mean"] = "sum",
+    recompute: bool = False,
     dtype: Any = jnp.float32,
 ) -> MeshSimulator:
     """A `MeshSimulator` with new weights and empty normalisers, its sizes taken from a graph like those it is for.
@@ -180,6 +181,7 @@ def make_simulator(
         num_steps=num_steps,
         hidden_layers=hidden_layers,
         aggregate=aggregate,
+        recompute=recompute,
         dtype=dtype,
     )
     empty = lambda size: Normaliser.empty(size, dtype)  # noqa: E731

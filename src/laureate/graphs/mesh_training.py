@@ -50,14 +50,14 @@ class MeshTrainer(eqx.Module):
     optimiser: any Optax transformation.
     noise: a `TrainingNoise`.
 
-    >>> import jax, jax.numpy as jnp, optax
+    >>> import equinox as eqx, jax, numpy as np, optax
     >>> from laureate.graphs import FirstOrder, TrainingNoise, make_simulator, mesh_graph
     >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 6])
-    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), 1, latent=8, num_steps=2)
-    >>> trainer = MeshTrainer(optax.adam(1e-3), TrainingNoise(0.01, gamma=1.0))
-    >>> windows = jax.random.normal(jax.random.key(1), (4, 2, 3, 1))  # four transitions of two frames
-    >>> state = trainer.gather(jax.random.key(2), graph, windows, trainer.init(simulator))
-    >>> loss, state, info = trainer.step(jax.random.key(3), graph, windows, state)
+    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), 1, latent=8, num_steps=1)
+    >>> trainer = MeshTrainer(optax.sgd(1e-3), TrainingNoise(0.01, gamma=1.0))
+    >>> windows = np.arange(24.0).reshape(4, 2, 3, 1)  # four transitions of two frames
+    >>> step = eqx.filter_jit(trainer.step)
+    >>> loss, state, info = step(jax.random.key(3), graph, windows, trainer.init(simulator))
     >>> int(info.cost), int(info.status)
     (4, 0)
     """
@@ -175,10 +175,10 @@ def fit_simulator(
     trajectories: [m, t, n, d], the states of the nodes of ``graph``. nodes: [m, ...] where every trajectory has a mesh
         of its own with the same edges. batch: transitions a step. Returns the simulator and the steps' infos.
 
-    >>> import jax, jax.numpy as jnp, optax
+    >>> import jax, numpy as np, optax
     >>> from laureate.graphs import FirstOrder, make_simulator, mesh_graph
     >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 6])
-    >>> cooling = 0.9 ** jnp.arange(8.0)[None, :, None, None] * jnp.array([1.0, 2.0, 0.0])[:, None]
+    >>> cooling = 0.9 ** np.arange(8.0)[None, :, None, None] * np.array([1.0, 2.0, 0.0])[:, None]
     >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), 1, latent=8, num_steps=1)
     >>> simulator, info = fit_simulator(
     ...     jax.random.key(1), simulator, graph, cooling, trainer=MeshTrainer(optax.adam(0.01)), num_steps=100

@@ -26,8 +26,8 @@ class Normaliser(eqx.Module):
     statistics: count, mean and squared deviations so far. num_batches: how many batches were seen.
     max_batches: how many are to be seen at most (the authors' code: a million).
 
-    >>> import jax.numpy as jnp
-    >>> normaliser = Normaliser.empty(1).gather(jnp.array([[1.0], [3.0]]))
+    >>> import jax, jax.numpy as jnp
+    >>> normaliser = jax.jit(lambda rows: Normaliser.empty(1).gather(rows))(jnp.array([[1.0], [3.0]]))
     >>> normaliser.apply(jnp.array([[5.0]])).tolist(), normaliser.inverse(jnp.array([[3.0]])).tolist()
     ([[3.0]], [[5.0]])
     """

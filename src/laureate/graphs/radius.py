@@ -40,8 +40,8 @@ def radius_edges(
 
     radius: > 0, in the unit of the positions. max_edges: the room. graph: mesh edges to leave out, and its padding.
 
-    >>> import jax.numpy as jnp
-    >>> edges = radius_edges(jnp.array([[0.0], [0.1], [5.0]]), 1.0, max_edges=4)
+    >>> import jax, jax.numpy as jnp
+    >>> edges = jax.jit(lambda x: radius_edges(x, 1.0, max_edges=4))(jnp.array([[0.0], [0.1], [5.0]]))
     >>> int(edges.found), edges.senders[:2].tolist(), edges.receivers[:2].tolist(), bool(edges.overflow)
     (2, [0, 1], [1, 0], False)
     """

@@ -79,7 +79,7 @@ def rollout(
     >>> import jax, jax.numpy as jnp
     >>> from laureate.graphs import FirstOrder, make_simulator, mesh_graph
     >>> graph = mesh_graph([[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]], kinds=[0, 0, 6])
-    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), 1, latent=8, num_steps=2)
+    >>> simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), 1, latent=8, num_steps=1)
     >>> states, info = jax.jit(lambda s: rollout(s, graph, jnp.ones((1, 3, 1)), 5))(simulator)
     >>> states.shape, int(info.failed_at)
     ((5, 3, 1), 5)

@@ -23,10 +23,15 @@ from laureate.problems.meshes import (
 
 __all__ = [
     "FRAME",
+    "INFLOW",
+    "NORMAL",
+    "OUTFLOW",
+    "WALL",
     "Simulations",
     "Springs",
     "chain",
     "cloth",
+    "made_of",
     "many_frames",
     "plate",
     "spring_frames",
@@ -64,8 +69,8 @@ class Simulations(eqx.Module):
     shown: bool = eqx.field(static=True, default=True)
 
 
-def _made(positions: Any, cells: np.ndarray, kinds: np.ndarray, train: Any, test: Any, **more: Any) -> Simulations:
-    """positions: of the trajectories to learn from, then of the others."""
+def made_of(positions: Any, cells: np.ndarray, kinds: np.ndarray, train: Any, test: Any, **more: Any) -> Simulations:
+    """A set of simulations; positions: of the trajectories to learn from, then of the others."""
     senders, receivers = edges_of(cells)
     single = lambda rows: jnp.asarray(np.asarray(rows), jnp.float32)  # noqa: E731
     number = len(train)
@@ -177,8 +182,8 @@ def transport(
     for name, size, shape in (("finer", 2 * side - 1, "square"), ("hole", side, "hole")):
         places, own_cells, own_kinds, own = _transported(generator, size, [frames] * elsewhere, jitter, stretch, shape)
         nothing = np.zeros((0, frames, len(own_kinds), 1))
-        others[name] = _made(places, own_cells, own_kinds, nothing, scalar(own), scripted=True)
-    return _made(
+        others[name] = made_of(places, own_cells, own_kinds, nothing, scalar(own), scripted=True)
+    return made_of(
         meshes, cells, kinds, scalar(found[:train]), scalar(found[train:]), order=1, scripted=True, others=others
     )
 
@@ -215,7 +220,7 @@ def plate(side: int = 6, train: int = 12, test: int = 6, frames: int = 30) -> Si
         meshes.append(places)
         trajectories.append(places + flat.reshape(frames, -1, 2))
     both = np.stack(trajectories)
-    return _made(meshes, cells, kinds, both[:train], both[train:], order=1, spaces="both", scripted=True, shown=False)
+    return made_of(meshes, cells, kinds, both[:train], both[train:], order=1, spaces="both", scripted=True, shown=False)
 
 
 # --- masses and springs -----------------------------------------------------------------------------------------------
@@ -311,7 +316,7 @@ def _sprung(
     learnt = _many_frames(pick(first), x[first], v[first], frames, interval, substeps)
     judged = _many_frames(pick(rest_), x[rest_], v[rest_], long, interval, substeps)
     tested = (pick(rest_), x[rest_], v[rest_])
-    return _made(meshes, cells, kinds, learnt, judged, order=2, spaces="both", springs=tested)
+    return made_of(meshes, cells, kinds, learnt, judged, order=2, spaces="both", springs=tested)
 
 
 def chain(nodes: int = 16, train: int = 2, test: int = 8, frames: int = 100, long: int = 400) -> Simulations:

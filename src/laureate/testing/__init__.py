@@ -6,11 +6,12 @@ found and what to do. ``skip`` leaves properties out by name.
 """
 
 from laureate.testing._architecture import check_architecture_selection
+from laureate.testing._calibration import check_calibrator
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._errors import check_standard_error
-from laureate.testing._generative import check_conditional_model
+from laureate.testing._generative import check_adversarial, check_conditional_model
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._graphs import check_graph_network
 from laureate.testing._grounding import check_modulation
@@ -29,9 +30,11 @@ from laureate.testing._training import check_block_trainer
 __all__ = [
     "ContractError",
     "KeyRecorder",
+    "check_adversarial",
     "check_architecture_selection",
     "check_attack",
     "check_block_trainer",
+    "check_calibrator",
     "check_conditional_model",
     "check_decentralized_optimiser",
     "check_gradient_estimator",

@@ -19,7 +19,7 @@ from laureate.testing._checks import (
 )
 from laureate.testing._keys import KeyRecorder
 
-__all__ = ["check_conditional_model"]
+__all__ = ["check_adversarial", "check_conditional_model"]
 
 
 def check_conditional_model(
@@ -102,6 +102,66 @@ def check_conditional_model(
 
             types = inexact_types(jax.eval_shape(both, rows, targets))
         check.require(types == {"float64"}, "arrays and answers of float64", types, "Take y's type for all numbers.")
+    return check.finish()
+
+
+def check_adversarial(
+    model: Any, *data: Any, others: Sequence[Any] = (), cost: int | None = None, skip: Collection[str] = ()
+) -> list[str]:
+    """Check ``init()`` and ``step(key, *data, state)`` of what learns by playing against a discriminator.
+
+    Arguments:
+        model: an Equinox module, as ``laureate.generative.Adversarial`` or ``AdversarialImitation``.
+        data: what a step is given, rows first, float32 or integers.
+        others: the same model with another number each; each must differ after two steps and compile nothing.
+        cost: passes of a step, where it is known.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of a step; no retrace
+    on a second call nor with another number; the same key gives the same bits, and no key is used twice; data that are
+    not finite are reported; double precision stays so.
+    """
+    check = Check(type(model).__name__, skip)
+    model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
+    data, key = tuple(jnp.asarray(part) for part in data), jax.random.key(7)
+
+    def two_steps(model, key, data, state):
+        first, second = jax.random.split(key)
+        state, _ = model.step(first, *data, state)
+        return model.step(second, *data, state)
+
+    program, first = Program(two_steps), model.init()
+    with KeyRecorder() as recorder:
+        state, info = jax.block_until_ready(program(model, key, data, first))
+        keys_used_once(check, recorder)
+    check.fixed_shapes(first, state)
+    if check.wants("training"):
+        check.require(not same_bits(first, state), "other arrays", "the same", "Does it learn?")
+        found = {name: check.attribute(info, name, "See JudgeInfo.") for name in ("cost", "status", "margin")}
+        check.require(found["status"] == Status.OK, "status OK", found["status"], "All data are finite.")
+        check.require(cost is None or found["cost"] == cost, f"a cost of {cost} a step", found["cost"], "")
+    calls = [
+        lambda: program(model, jax.random.key(9), data, check.saved(state)),
+        *(lambda other=other: program(other, key, data, first) for other in others),
+    ]
+    no_retrace(check, program, calls, len(others))
+    if check.wants("numbers are used"):
+        for number, other in enumerate(others):
+            after = program(other, key, data, other.init())[0]
+            check.require(not same_bits(after, state), "another state", f"the same for others[{number}]", "")
+    if check.wants("same key, same bits"):
+        check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
+    if check.wants("divergence"):
+        lost = tuple(jnp.full_like(part, jnp.nan) if _is_float(part) else part for part in data)
+        told = np.asarray(program(model, key, lost, first)[1].status)
+        check.require(told == Status.DIVERGED, "status DIVERGED where data are nan", told, "")
+    if check.wants("float64"):
+        with jax.enable_x64(True):
+            widen = lambda leaf: leaf.astype(float) if _is_float(leaf) else leaf  # noqa: E731
+            wide, rows = jax.tree.map(widen, (model, data))
+            step = lambda: wide.step(jax.random.key(7), *rows, wide.init())[0]  # noqa: E731
+            types = inexact_types(jax.eval_shape(step))
+        check.require(types == {"float64"}, "a state of float64", types, "Take the data's type for all numbers.")
     return check.finish()
 
 

@@ -100,7 +100,8 @@ def check_mesh_trainer(
     check = Check(type(trainer).__name__, skip)
     windows, key = jnp.asarray(windows, jnp.float32), jax.random.key(5)
     program = Program(lambda trainer, key, windows, state: trainer.step(key, graph, windows, state))
-    begin = trainer.gather(jax.random.key(4), graph, windows, trainer.init(simulator))
+    gather = eqx.filter_jit(lambda windows, state: trainer.gather(jax.random.key(4), graph, windows, state))
+    begin = gather(windows, trainer.init(simulator))
     with KeyRecorder() as recorder:
         loss, state, info = jax.block_until_ready(program(trainer, key, windows, begin))
         keys_used_once(check, recorder)

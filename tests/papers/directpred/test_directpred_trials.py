@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trial_runner import run
+from trial_runner import compiled, run
 
 from laureate.lab.claim import Settings
 from laureate.lab.running.references import load
@@ -41,7 +41,7 @@ def test_energy_and_spectrum_of_a_known_network():
 
 def test_views_of_one_image_are_alike_and_of_two_are_not():
     problem = ImagePairs("digits", pool=1)
-    first, second = problem.views(jax.random.key(0), 1500)
+    first, second = map(np.asarray, jax.jit(lambda key: problem.views(key, 1500))(jax.random.key(0)))
     alike = np.mean(np.sum((first - second) ** 2, axis=1))
     strangers = np.mean(np.sum((first - np.roll(second, 1, axis=0)) ** 2, axis=1))
     assert alike < 0.97 * strangers  # mirrored and moved by an eighth of eight pixels, digits are hard to recognise
@@ -68,8 +68,12 @@ def test_pairs_of_ones_own_run():
 
     experiment = EXPERIMENTS["rank"]
     assert all(hasattr(Own, name) for name in experiment.accepts)
-    metrics = load(experiment.trial)(
-        jax.random.key(0), experiment.arm("direct-pred").settings, Own(), experiment.scales["tiny"].settings
+    metrics = compiled(
+        load(experiment.trial),
+        jax.random.key(0),
+        experiment.arm("direct-pred").settings,
+        Own(),
+        experiment.scales["tiny"].settings,
     )
     assert np.isfinite(metrics["rank"])
 
@@ -133,9 +137,10 @@ def test_labels_are_drawn_from_every_class_alike_and_anew_for_every_seed():
 
 def test_an_augmented_image_resembles_its_own_original_most():
     problem = LabelledPairs("digits", side=8, channels=(4,), train=500, test=100)
-    views = problem.augmented(jax.random.key(0), problem.images[:200])
-    alike = np.mean(np.sum((views - problem.images[:200]) ** 2, axis=(1, 2)))
-    strangers = np.mean(np.sum((views - np.roll(problem.images[:200], 1, axis=0)) ** 2, axis=(1, 2)))
+    images = np.asarray(problem.images)[:200]
+    views = np.asarray(jax.jit(lambda key, images: problem.augmented(key, images))(jax.random.key(0), images))
+    alike = np.mean(np.sum((views - images) ** 2, axis=(1, 2)))
+    strangers = np.mean(np.sum((views - np.roll(images, 1, axis=0)) ** 2, axis=(1, 2)))
     assert alike < 0.97 * strangers
     assert problem.test_images.shape == (100, 8, 8)
     np.testing.assert_allclose([problem.images.mean(), problem.images.std()], [0.0, 1.0], atol=1e-5)
@@ -152,7 +157,7 @@ def test_parity_trains_what_the_arm_names_and_the_random_arm_nothing(monkeypatch
     scale = Settings(experiment.scales["tiny"].settings, steps=0)
     problem = LabelledPairs(**experiment.scales["tiny"].problem)
     key = jax.random.key(0)
-    found = [parity(key, experiment.arm(name).settings, problem, scale) for name in ("direct-pred", "random")]
+    found = [compiled(parity, key, experiment.arm(name).settings, problem, scale) for name in ("direct-pred", "random")]
     assert {name: float(value) for name, value in found[0].items()} == {n: float(v) for n, v in found[1].items()}
     made = []
     monkeypatch.setattr(trials_parity, "Siamese", lambda predictor, *_, **__: made.append(predictor) or 1 / 0)

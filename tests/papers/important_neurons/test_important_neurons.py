@@ -33,8 +33,13 @@ def decoder_of(model):
     return jax.tree.map(lambda leaf: leaf[model], DECODERS)
 
 
+@jax.jit
+def _lost(decoder, states, targets):
+    return nats(decoder(states), targets)
+
+
 def lost(model, states, first=0, last=None):
-    return float(nats(decoder_of(model)(states[first:last]), TARGETS[first:last]))
+    return float(_lost(decoder_of(model), np.asarray(states)[first:last], np.asarray(TARGETS)[first:last]))
 
 
 def test_top_and_bottom_are_erased_in_each_model_by_zero_and_by_its_mean():

@@ -39,7 +39,7 @@ class Selection:
 def select(
     words: Iterable[str], paper_ids: list[str], load_paper: Callable[[str], Paper], everything: bool = False
 ) -> list[Selection]:
-    """What ``pes``, ``pes/variance`` (an experiment or a claim) or ``--all`` stand for, each claim once."""
+    """What ``pes``, ``pes/x`` (a claim, else an experiment), ``pes/x/`` (the experiment) or ``--all`` stand for."""
     words = list(words)
     if everything:
         words = paper_ids
@@ -52,9 +52,9 @@ def select(
             raise unknown(word, paper_ids)
         paper = load_paper(paper_id)
         everyone = [(experiment, claim) for experiment in paper.experiments for claim in experiment.claims]
-        # A claim and its experiment may share a name: it is the claim that is asked for.
+        # A claim and its experiment may share a name: it is the claim that is asked for, unless a slash says otherwise.
         matches = [(experiment, claim) for experiment, claim in everyone if name == claim.name] or [
-            (experiment, claim) for experiment, claim in everyone if name in ("", experiment.name)
+            (experiment, claim) for experiment, claim in everyone if name.removesuffix("/") in ("", experiment.name)
         ]
         if not matches:
             raise unknown(name, [claim.name for claim in paper.claims], within=f"{paper_id}/")

@@ -16,7 +16,9 @@ __all__ = ["completion", "modes", "ring"]
 TOLERANCE = 0.2  # of an answer to be one of the two: mean absolute error, as in the method note's pilot
 NEAR = 0.1  # of a point to be on the ring, as a share of its radius
 BINS = 64
-TRIVIAL = ("mean", "marginal")
+NEIGHBOURS = 16
+LEAST_SPREAD = 1e-6  # of a curve that does not move, whose logarithm must be finite
+UNTRAINED = ("mean", "marginal", "neighbours", "truth")
 
 
 class Data(NamedTuple):
@@ -142,11 +144,20 @@ def trained(key: Array, arm: Settings, data: Data, scale: Settings) -> Trained:
     return Trained(model, jax.tree.map(lambda leaf: leaf[best], kept), units, rates[best], found[best], passes)
 
 
-def trivial(key: Array, arm: Settings, data: Data, x: Array, number: int) -> Array:
-    """Answers that do not look at x: the mean of all, or those of pairs drawn at random."""
+def untrained(key: Array, arm: Settings, data: Data, x: Array, number: int) -> Array:
+    """Answers [number, rows, ...] of who learns nothing.
+
+    The mean of all answers, those of pairs drawn at random, or those of the inputs nearest to x, at random.
+    """
     if arm.kind == "mean":
         return jnp.broadcast_to(data.y.mean(0)[None, None], (number, len(x), *data.y.shape[1:]))
-    return data.y[jax.random.randint(key, (number, len(x)), 0, len(data.y))]
+    if arm.kind == "marginal":
+        return data.y[jax.random.randint(key, (number, len(x)), 0, len(data.y))]
+    apart = jnp.sum((x.reshape(len(x), 1, -1) - data.x.reshape(1, len(data.x), -1)) ** 2, axis=-1)
+    near = min(NEIGHBOURS, len(data.x))
+    _, nearest = jax.lax.top_k(-apart, near)  # [rows, near]
+    chosen = jax.random.randint(key, (number, len(x)), 0, near)
+    return data.y[nearest[jnp.arange(len(x))[None], chosen]]
 
 
 def answered(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[dict[str, Array], Any, Array, Array]:
@@ -161,8 +172,13 @@ def answered(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[
     def distance(samples):
         return jnp.mean(jax.vmap(g.energy_distance, (1, 0))(samples, truth))
 
-    if arm.kind in TRIVIAL:
-        made, samples = None, trivial(draw_key, arm, data, x, scale.samples)
+    if arm.kind in UNTRAINED:
+        made = None
+        if arm.kind == "truth":  # other draws than those that answers are compared with
+            each = jax.random.split(draw_key, scale.tests)
+            samples = jax.vmap(lambda k, row: problem.draw(k, row, scale.samples), out_axes=1)(each, x)
+        else:
+            samples = untrained(draw_key, arm, data, x, scale.samples)
         # Who learns nothing passes nothing; the line of the picture is as long as cGML's.
         found, metrics = jnp.full(scale.checkpoints, distance(samples)), {"passes": updates * (3 * scale.inner + 2)}
     else:
@@ -177,7 +193,8 @@ def answered(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[
         "distance_curve": found,
         "updates": updates,
         "area": jnp.mean(found),
-        "late_spread": jnp.std(late),
+        "log_late_spread": jnp.log(jnp.std(late) + LEAST_SPREAD),
+        "share_below": (jnp.arange(scale.samples) + 0.5) / scale.samples,
         "diversity": jnp.mean(jax.vmap(g.diversity, 1)(samples)),
     }
     return metrics, made, x, samples
@@ -200,6 +217,7 @@ def modes(key: Array, arm: Settings, problem: TwoCurves, scale: Settings) -> dic
         "both": jnp.mean(jnp.all(report.shares > 0, axis=-1).astype(float)),
         "plus_share": jnp.mean(report.nearest[:, 0]),
         "share_error": jnp.abs(jnp.mean(report.nearest[:, 0]) - arm.share),
+        "sorted_answers": jnp.sort(samples[:, -1, 0]),
     }
     if arm.kind == "latent-flow":
         # The same training and the same first latents, brought to an answer in other ways.
@@ -214,14 +232,15 @@ def modes(key: Array, arm: Settings, problem: TwoCurves, scale: Settings) -> dic
 def ring(key: Array, arm: Settings, problem: Ring, scale: Settings) -> dict[str, Array]:
     """A circle of answers for every x: how much of it the samples that lie on it cover."""
     metrics, made, x, samples = answered(key, arm, problem, scale)
+    radii = jax.vmap(problem.radius)(x)
 
     def covered(samples):
-        radii = jax.vmap(problem.radius)(x)
         near = jnp.abs(jnp.linalg.norm(samples, axis=-1) - radii[None]) <= NEAR * radii[None]  # [n, tests]
         arcs = jax.vmap(lambda points, on: g.covered_arc(points, on, BINS), (1, 1))(samples, near)
         return jnp.mean(arcs), jnp.mean(near.astype(float))
 
     metrics["covered"], metrics["near"] = covered(samples)
+    metrics["sorted_radii"] = jnp.sort(jnp.linalg.norm(samples[:, -1], axis=-1)) / radii[-1]
     if arm.kind == "latent-flow":
         _, _, _, draw_key, _ = jax.random.split(key, 5)
         raw = made.sample(draw_key, x, scale.samples, mode="raw")
@@ -238,8 +257,8 @@ def completion(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     data = Data(problem.x, problem.y, problem.validation_x, problem.validation_y)
     x, y = problem.test_x, problem.test_y
     made: Any = None
-    if arm.kind in TRIVIAL:
-        samples, metrics = trivial(draw_key, arm, data, x, scale.samples), {}
+    if arm.kind in UNTRAINED:
+        samples, metrics = untrained(draw_key, arm, data, x, scale.samples), {}
     else:
         made = trained(train_key, arm, data, scale)
         samples = made.sample(draw_key, x, scale.samples)

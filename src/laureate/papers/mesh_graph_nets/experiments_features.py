@@ -6,10 +6,12 @@ from laureate.papers.mesh_graph_nets.experiments import (
     PILOTS,
     PROBLEMS,
     QUICK,
+    REFERENCE,
     SETTING,
     SIMPLE,
     SMALL,
     TRIALS,
+    WATCHED,
     WHOLE,
     network,
 )
@@ -25,6 +27,7 @@ FEATURES = Experiment(
         network("both", "mesh and world offsets", gamma=0.1),
         network("world", "world offsets alone", gamma=0.1, spaces="world"),
         *SIMPLE,
+        REFERENCE,
     ),
     scales={
         "tiny": Scale(
@@ -32,14 +35,14 @@ FEATURES = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=40.0,
-            problem={"side": 5, "train": 24, "test": 12, "frames": 60, "long": 52},
+            cost=60.0,
+            problem={"side": 5, "train": 32, "test": 19, "frames": 60, "long": 52},
             learn=16,
             judge=6,
             horizon=50,
-            updates=600,
+            updates=4000,
             steps=3,
-            **QUICK,
+            **{**QUICK, "latent": 32},
         ),
         "full": Scale(
             10,
@@ -79,6 +82,7 @@ FEATURES = Experiment(
         ),
     ),
     guards=(Guard("limit", "stopped", high=0.001, arms=("both", "world"), claims=("mesh-features",)),),
+    curves=(WATCHED,),
     deviations=(
         PILOTS,
         SETTING,
@@ -86,7 +90,9 @@ FEATURES = Experiment(
         "corners; every trajectory has its own rest lengths, so that mesh space says what nothing else does. No noise, "
         "so that one thing differs. GNS, the paper's baseline, also has a history and edges by distance: here the mesh "
         "edges stay, and only their mesh offsets are taken away. No edges of contact: the cloth does not touch "
-        "itself. Not at smoke: two networks that differ in their inputs are two programs to compile.",
+        "itself. Not at smoke: two networks that differ in their inputs are two programs to compile. Seen in the run: "
+        "without mesh offsets the network is worse than no change over 50 steps, so that the claim is about what "
+        "cannot be known without them, not about what is learnt less well.",
     ),
 )
 
@@ -107,13 +113,13 @@ REACH = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=55.0,
-            problem={"side": 6, "train": 24, "test": 12, "frames": 30},
+            cost=45.0,
+            problem={"side": 6, "train": 32, "test": 19, "frames": 30},
             learn=16,
             judge=6,
             horizon=28,
-            counts="1 2 4 8",
-            updates=300,
+            counts="1 2 4",
+            updates=2500,
             steps=1,
             **QUICK,
         ),
@@ -150,7 +156,7 @@ REACH = Experiment(
             method="sum",
             baseline="no-change",
             margin=0.301,
-            trivial="mean",
+            trivial="extrapolated",
             unit=ONE,
             role="extension",
             source="our own question: is what the trend leads to of any use?",
@@ -174,8 +180,11 @@ REACH = Experiment(
         SETTING,
         "A plate in plane stress that is at rest in every frame (the paper's DeformingPlate is hyper-elastic and three-"
         "dimensional, with contact): the answer of inner nodes to the moved side is global, so that too few steps "
-        "cannot carry it. All numbers of steps have the same updates and learning rate, not the same time. "
-        "Sums and means of messages were not compared. Not at "
-        "smoke: every number of steps is a network to compile.",
+        "cannot carry it. One, two and four steps, for four reach from side to side; the paper goes to 25. All numbers "
+        "of steps have the same updates and learning rate, not the same time. Sums and means of messages were not "
+        "compared. Not at smoke: every number of steps is a network to compile. Seen in the run: with four steps "
+        "two of ten networks had learnt nothing (an error of 1.00), and the others' is 1.1 to 0.7 of that of linear "
+        "extrapolation, which knows one frame more and no motion of the side; extrapolation was made the trivial arm "
+        "of the claim on use after that, where it had been the mean. Whether training diverged is not reported.",
     ),
 )

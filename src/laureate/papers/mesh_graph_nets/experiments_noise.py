@@ -48,27 +48,26 @@ NOISE = Experiment(
         ),
         "smoke": Scale(
             10,
-            cost=30.0,
-            compilation="lightest",
-            problem={"nodes": 16, "train": 24, "test": 16, "frames": 100, "long": 402},
+            cost=15.0,
+            problem={"nodes": 16, "train": 24, "test": 17, "frames": 100, "long": 402},
             learn=16,
             judge=8,
             horizon=200,
             every=20,
-            updates=300,
-            batch=8,
+            updates=500,
+            batch=4,
             **USUAL,
         ),
         "desk": Scale(
-            10,
+            20,
             cost=65.0,
-            problem={"nodes": 16, "train": 48, "test": 16, "frames": 100, "long": 1002},
+            problem={"nodes": 16, "train": 64, "test": 25, "frames": 100, "long": 1002},
             learn=32,
             judge=8,
             horizon=400,
             every=25,
-            updates=800,
-            batch=8,
+            updates=2500,
+            batch=4,
             **USUAL,
         ),
         "full": Scale(
@@ -152,7 +151,10 @@ NOISE = Experiment(
         "drawn. The noise is relative to the deviation in the whole "
         "pool, for all arms.",
         "A rollout whose state exceeds twenty times the largest one that was learnt from is stopped there, and has "
-        "failed.",
+        "failed. Twenty seeds at desk, for shares of eight rollouts are often the same in both arms.",
+        "Seen in the run: no claim asks for what noise did with two trajectories beside survival. The median error was "
+        "half as large (log10 −0.27 to 0.03, a standard error of 0.15 of the difference), and 11 % of the rollouts "
+        "were stopped where 31 % were without it.",
     ),
 )
 
@@ -174,14 +176,14 @@ RUNTIME = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=25.0,
-            problem={"side": 5, "train": 24, "test": 16, "frames": 60, "long": 52},
+            cost=35.0,
+            problem={"side": 5, "train": 32, "test": 16, "frames": 60, "long": 52},
             learn=16,
             judge=16,
             substeps=(0.25, 0.5, 1, 2, 4, 8),
             laps=9,
-            updates=400,
-            batch=4,
+            updates=3000,
+            batch=2,
             **USUAL,
         ),
         "full": Scale(

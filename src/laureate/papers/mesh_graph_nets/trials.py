@@ -111,8 +111,10 @@ def stepper(key: Array, arm: Settings, problem: Any, scale: Settings) -> Step:
     "simple": now · x_t + before · x_{t−1} + mean · (the mean of what was learnt from; on other meshes one number).
     "nearest": the change that followed the most similar state of all; "patch": of the most similar neighbourhood,
     node by node; "linear": least squares of the change on the numbers of a node's neighbourhood.
-    These rules know all trajectories of the pool, a network those that its seed has drawn.
+    These rules know all trajectories of the pool, a network those that its seed has drawn. "reference": the truth.
     """
+    if arm.model == "reference":
+        return lambda graph, frames, following: following
     if arm.model == "network":
         simulator = trained(key, arm, problem, scale)
         return lambda graph, frames, following: simulator.step(
@@ -170,11 +172,15 @@ def _curved(graph: Graph, state: Array) -> Array:
 
 
 class Judged(NamedTuple):
-    """Errors of test trajectories: of single steps [p], of rollouts step by step [p, t], and where they stopped [p]."""
+    """Errors of test trajectories: of single steps [p], of rollouts step by step [p, t], and where they stopped [p].
+
+    watched: [p, t], the last component at the free node that moves most: what a picture shows of a rollout.
+    """
 
     one_step: Array
     by_step: Array
     failed_at: Array
+    watched: Array
 
 
 def judged(
@@ -186,7 +192,7 @@ def judged(
     the size of what is predicted, the change or the acceleration. which: of the test trajectories.
     """
 
-    def one(positions: Array, truth: Array) -> tuple[Array, Array, Array]:
+    def one(positions: Array, truth: Array) -> tuple[Array, ...]:
         graph = graph_of(problem, positions)
         free = free_nodes(graph)[:, None]
         held = lambda new, following: jnp.where(free, new, following)  # noqa: E731
@@ -206,7 +212,8 @@ def judged(
         states, info = rollout_with(forward, truth[:2], steps, after[:steps], limit)
         squares = jnp.sum(jnp.where(free, (states - after[:steps]) ** 2, 0), (1, 2))
         typical = jnp.sum(jnp.where(free, (after - after.mean(0)) ** 2, 0)) / len(after)
-        return single, jnp.sqrt(squares / typical), info.failed_at
+        node = jnp.argmax(jnp.where(free[:, 0], jnp.std(truth[..., -1], 0), 0))
+        return single, jnp.sqrt(squares / typical), info.failed_at, states[:, node, -1]
 
     return Judged(*jax.vmap(one)(problem.test_positions[which], problem.test[which]))
 
@@ -214,16 +221,18 @@ def judged(
 def judged_by_draw(
     key: Array, arm: Settings, step: Step, problem: Any, limit: Array, scale: Settings, length: int | None = None
 ) -> Judged:
-    """By ``scale.judge`` test trajectories that the seed draws.
+    """By ``scale.judge`` test trajectories that the seed draws; the first of all is for the picture and never drawn.
 
     A rule without training is the same in every seed: it is judged by all of them once, and the seed takes its own.
     """
     horizon = min(scale.horizon, problem.test.shape[1] - 2)
-    which = drawn(key, len(problem.test), scale.judge)
+    later = min(1, len(problem.test) - 1)  # 0 where there is no other than the first
+    which = jnp.append(later + drawn(key, len(problem.test) - later, scale.judge), 0)
     if arm.model == "network":
-        return judged(step, problem, limit, horizon, length, which)
-    found = judged(step, problem, limit, horizon, length)
-    return Judged(*(leaf[which] for leaf in found))
+        found = judged(step, problem, limit, horizon, length, which)
+    else:
+        found = Judged(*(leaf[which] for leaf in judged(step, problem, limit, horizon, length)))
+    return Judged(*(leaf[:-1] for leaf in found[:-1]), found.watched[-1])  # pyright: ignore[reportCallIssue]
 
 
 def _limit(problem: Any) -> Array:
@@ -239,6 +248,13 @@ def _stopped(found: Judged) -> Array:
     return jnp.mean((found.failed_at < found.by_step.shape[1]).astype(float))
 
 
+def _watched(arm: Settings, found: Judged, horizon: int) -> dict[str, Array]:
+    """A rollout as a picture: one node of one trajectory, the same in all seeds; rules would only fill it."""
+    if arm.model not in ("network", "reference"):
+        return {}
+    return {"watched": found.watched[:horizon], "watched_step": jnp.arange(float(len(found.watched[:horizon])))}
+
+
 def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Errors of one step, of ``scale.horizon`` steps, of the end of long rollouts, and on other meshes."""
     train_key, *test_keys = jax.random.split(key, 2 + len(problem.others))
@@ -246,11 +262,14 @@ def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dic
     goes_far = arm.model in ("network", "simple", "linear")
     # Those that look all training data through are not asked for long rollouts.
     found = judged_by_draw(test_keys[0], arm, step, problem, limit, scale, None if goes_far else horizon)
+    if arm.model == "reference":
+        return _watched(arm, found, horizon)
     metrics = {
         "log_one_step": _log_root(found.one_step),
         "log_rollout": _log_root(found.by_step[:, :horizon]),
         "stopped": _stopped(found),
-        "error_by_step": jnp.log10(jnp.sqrt(jnp.mean(found.by_step**2, 0)))[:: scale.every],
+        **_watched(arm, found, horizon),
+        "error_by_step": jax.vmap(_log_root, 1)(found.by_step)[:: scale.every],
         "step": jnp.arange(found.by_step.shape[1])[:: scale.every].astype(float),
     }
     if goes_far:
@@ -269,14 +288,17 @@ def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dic
 
 
 def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
-    """Errors of one step and of rollouts, by which offsets the edges have."""
+    """Errors of one step and of rollouts, and one rollout to look at."""
     train_key, test_key = jax.random.split(key)
     step = stepper(train_key, arm, problem, scale)
     found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
+    if arm.model == "reference":
+        return _watched(arm, found, scale.horizon)
     return {
         "log_one_step": _log_root(found.one_step),
         "log_rollout": _log_root(found.by_step[:, : scale.horizon]),
         "stopped": _stopped(found),
+        **_watched(arm, found, scale.horizon),
     }
 
 

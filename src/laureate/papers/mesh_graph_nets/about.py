@@ -1,11 +1,9 @@
-"""Pfaff et al. (ICLR 2021): simulators that are learnt on meshes, by message passing in mesh and world space.
-
-A draft, found by nobody: smoke was run once, desk never was. It becomes ``about.py`` when it is whole.
-"""
+"""Pfaff et al. (ICLR 2021): simulators that are learnt on meshes, by message passing in mesh and world space."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.mesh_graph_nets.experiments import TRANSITIONS
 from laureate.papers.mesh_graph_nets.experiments_features import FEATURES, REACH
+from laureate.papers.mesh_graph_nets.experiments_flow import CYLINDER
 from laureate.papers.mesh_graph_nets.experiments_noise import NOISE, RUNTIME
 
 __all__ = ["PAPER"]
@@ -44,9 +42,15 @@ PAPER = Paper(
         "states, how = rollout(simulator, graph, runs[0, :1], 30)  # how.failed_at tells where it broke, if it did\n"
     ),
     meaning=(
-        "Not yet run at desk. At smoke, after 300 updates, nothing is decided: with plenty of data noise made the "
-        "median rollout of a chain better by a factor of three, which ten seeds cannot tell from chance after Holm's "
-        "correction."
+        "On meshes of 16 to 49 nodes and after a minute of training, a network on the mesh predicts a transported "
+        "field better than the nearest training state and than least squares, neither of which is shown the next "
+        "inflow, errs a sixth as much as the mean over 50 steps and hardly more after 500, and needs the offsets in "
+        "mesh space where rest lengths differ; but on a mesh twice as fine its error triples and its next step is no "
+        "better than linear extrapolation, it is no faster than the cheap solver it learnt "
+        "from and ten times slower than one tuned to its error, and noise in training is no remedy for all: where data "
+        "were plentiful it made rollouts of a chain without friction fail in 56 instead of 7 of 100 cases, and with "
+        "two trajectories 20 seeds could not tell whether more survive. What more message-passing steps gain is "
+        "undecided, for two of ten networks with the most steps had not learnt at all."
     ),
-    experiments=(TRANSITIONS, FEATURES, REACH, NOISE, RUNTIME),
+    experiments=(TRANSITIONS, FEATURES, REACH, NOISE, RUNTIME, CYLINDER),
 )

@@ -1,8 +1,4 @@
-"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one.
-
-A draft, found by nobody: smoke was run once and an arm stood at the edge of its grid; desk never was. It becomes
-``about.py`` when it is whole.
-"""
+"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.cgml.experiments import MODES, RIVALS
@@ -41,8 +37,13 @@ PAPER = Paper(
         "found = fitted.infer(jax.random.key(4), x, y)  # the latents of known pairs\n"
     ),
     meaning=(
-        "Only smoke was run so far (400 updates): the learned flow makes more answers right than raw latents, but a "
-        "mixture density network is nearer to the truth, and of a circle of answers a cGAN covers more."
+        "For a few separate answers it works: both of two are drawn, 83 % of the draws right where raw latents make "
+        "38 %; but those of the nearest training inputs are all right. At equal updates it beats a cGAN, which was "
+        "itself no nearer to the truth than answers of other inputs; with as much computing that is undecided, and a "
+        "CVAE and a diffusion come nearer. On digits, by the energy score, so do the nearest training images, and the "
+        "flow showed no gain; nor did the length learned apart. An answer of 10 % of the data is hardly drawn (1.6 %), "
+        "and of a circle of answers the flow keeps a tenth where raw latents keep a half: for a continuum take another "
+        "model."
     ),
     experiments=(MODES, RIVALS, CONTINUUM, COMPLETION, CLASSES),
 )

@@ -1,0 +1,1 @@
+"""Gumbel-Rao (GR-MCK): what the paper says, the trials that re-measure it, and speed beside peers."""

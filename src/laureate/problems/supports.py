@@ -1,0 +1,73 @@
+"""What generators are tried on: clusters on a ring in a plane of a larger space, and images, real or one's own."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from laureate._core import require
+from laureate.problems.datasets import digits
+
+__all__ = ["DigitImages", "PlanarRing"]
+
+
+class PlanarRing(eqx.Module):
+    """Eight clusters on a ring of radius 2 in a plane of R^dim: whoever leaves the plane is told from it at once.
+
+    dim: of the space, >= 2. spread: standard deviation of a cluster within the plane.
+
+    >>> ring = PlanarRing(dim=4)
+    >>> ring.draw(jax.random.key(0), 5).shape, ring.modes.shape
+    ((5, 4), (8, 4))
+    """
+
+    dim: int = eqx.field(static=True, default=16)
+    spread: float | Array = 0.1
+
+    def __check_init__(self):
+        require("PlanarRing", "dim", ">= 2", self.dim, lambda d: d >= 2)
+        require("PlanarRing", "spread", ">= 0", self.spread, lambda s: s >= 0)
+
+    @property
+    def plane(self) -> Float[Array, "2 dim"]:
+        """Two unit vectors at right angles, none along an axis where there is room."""
+        waves = np.cos(np.pi * (np.arange(self.dim) + 0.5)[None] * np.arange(2)[:, None] / self.dim)
+        return jnp.asarray(waves / np.linalg.norm(waves, axis=1, keepdims=True), jnp.float32)
+
+    @property
+    def modes(self) -> Float[Array, "8 dim"]:
+        """The middles of the clusters."""
+        angles = jnp.arange(8) * (2 * jnp.pi / 8)
+        return 2 * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1) @ self.plane
+
+    def draw(self, key: Array, number: int) -> Float[Array, "number dim"]:
+        """Points, every cluster as often."""
+        which_key, noise_key = jax.random.split(key)
+        which = jnp.minimum((jax.random.uniform(which_key, (number,)) * 8).astype(int), 7)
+        return self.modes[which] + self.spread * jax.random.normal(noise_key, (number, 2)) @ self.plane
+
+
+class DigitImages(eqx.Module):
+    """Scikit-learn's 8 × 8 digits in [−1, 1]: rows to learn from, to choose settings by, and those that count.
+
+    The first ``train`` rows, the next ``validation``, and the last ``test``, which other writers wrote.
+
+    >>> images = DigitImages(train=50, validation=20, test=10)
+    >>> images.train.shape, images.test.shape
+    ((50, 8, 8), (10, 8, 8))
+    """
+
+    train: Any
+    validation: Any
+    test: Any
+
+    def __init__(self, train: int = 1000, validation: int = 256, test: int = 256):
+        images, _ = digits()
+        total = train + validation + test
+        rule = f"such that train + validation + test is at most {len(images)}"
+        require("DigitImages", "train", rule, total, lambda n: n <= len(images))
+        rows = jnp.asarray(2 * images - 1, jnp.float32)
+        self.train, self.validation, self.test = rows[:train], rows[train : train + validation], rows[-test:]

@@ -1,0 +1,58 @@
+"""Sets of labels calibrated on some rows and judged on others."""
+
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from laureate.lab.claim import Settings
+from laureate.lab.errors import UserError
+from laureate.racing.tracks.clock import Clock, made, view
+from laureate.uncertainty import rank_label, worst_violation
+
+__all__ = ["facts", "trial"]
+
+FEWEST = 200  # calibration rows with which something can be tuned
+
+
+def facts(problem: Any) -> dict[str, Any]:
+    """The share of sets that may miss."""
+    problem = view(problem)
+    shape = np.shape(problem.scores)
+    if len(shape) != 2 or shape[1] < 2 or np.shape(problem.labels) != shape[:1] or shape[0] < 4 * FEWEST:
+        raise UserError(
+            f"scored.scores must be [rows >= {4 * FEWEST}, classes >= 2] and scored.labels an index a row; got "
+            f"{list(shape)} and {list(np.shape(problem.labels))}."
+        )
+    return {"alpha": float(getattr(problem, "alpha", 0.1))}
+
+
+def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:
+    """The same rows for all entrants of a seed: one half of all is for tuning the race's settings, one for scoring."""
+    clock, scored = Clock(scale), view(problem)
+    scores, labels = np.asarray(scored.scores), np.asarray(scored.labels)
+    split_key, fit_key, set_key = jax.random.split(key, 3)
+    half = len(labels) // 2
+    rows = np.asarray(jax.random.permutation(split_key, half)) + (0 if scale.phase == "tune" else half)
+    for target in clock.targets():
+        count = min(max(target, FEWEST), half // 2)
+        known, judged = rows[:count], rows[half // 2 :]
+        method = made(arm)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # equal rows; judged by other ones all the same
+            method.fit(fit_key, scores[known], labels[known])  # compiles what draws: nobody's time
+            clock.timed(method.fit, fit_key, scores[known], labels[known])
+        size = clock.timed(method.predict_size, set_key, scores[judged])
+        rank = rank_label(scores[judged], labels[judged]).rank
+        covered, hard = rank <= size, rank > 1
+        clock.note(
+            count,
+            size=size.mean(),
+            violation=worst_violation(size, covered, arm.alpha),
+            hard=covered[hard].sum() / max(1, hard.sum()),
+            coverage=covered.mean(),
+        )
+        if clock.pilot and count < target:
+            break
+    return clock.record()

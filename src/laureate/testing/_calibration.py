@@ -1,0 +1,72 @@
+"""What every calibration map promises."""
+
+from collections.abc import Collection
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from laureate._core import Status
+from laureate.testing._checks import Check, Program, inexact_types, no_retrace
+
+__all__ = ["check_calibrator"]
+
+
+def check_calibrator(calibrator: Any, p: Any, y: Any, *, rtol: float = 1e-4, skip: Collection[str] = ()) -> list[str]:
+    """Check ``fit(p, y, weights).transform(p)`` of a calibrator, for scores p [rows] and hits y [rows].
+
+    Arguments:
+        calibrator: an Equinox module; what ``fit`` gives has ``transform`` and ``info``.
+        p, y: scores in [0, 1] and hits, at least twenty, some scores equal.
+        rtol: how far two fits of the same rows may be apart.
+        skip: properties to leave out: those in the list that is returned.
+
+    Properties: finite probabilities in [0, 1], of the shape of the scores that are asked; cost and status set; no
+    retrace on a second call; the order of the rows does not matter; a row of weight 2 counts as two; the scores asked
+    do not see each other; vmap over data sets is a loop; double precision stays so.
+    """
+    check = Check(type(calibrator).__name__, skip)
+    p, y = (jnp.asarray(np.tile(np.asarray(part), 2), jnp.float32) for part in (p, y))
+    size, ones = len(p) // 2, jnp.ones(len(p))
+    asked = jnp.linspace(0.0, 1.0, 12).reshape(3, 4)
+
+    def fitted(calibrator, p, y, weights, asked):
+        found = calibrator.fit(p, y, weights)
+        return found.transform(asked), found.info
+
+    program = Program(fitted)
+    gamma, info = program(calibrator, p, y, ones, asked)
+    if check.wants("probabilities"):
+        check.require(gamma.shape == asked.shape, f"the shape {asked.shape}", gamma.shape, "transform is elementwise.")
+        sound = jnp.isfinite(gamma).all() and jnp.all((gamma >= 0) & (gamma <= 1))
+        check.require(sound, "numbers within [0, 1]", gamma, "Clip what a fit gives beyond.")
+    if check.wants("report"):
+        found = {name: check.attribute(info, name, "info has cost and status.") for name in ("cost", "status")}
+        check.require(found["status"] == Status.OK, "status OK", found["status"], "The rows are sound.")
+        check.require(found["cost"] >= 0, "a cost", found["cost"], "It counts passes over the rows.")
+    order = np.random.default_rng(0).permutation(len(p))
+    no_retrace(check, program, [lambda: program(calibrator, p[order], y[order], ones, asked)], 0)
+    if check.wants("the order of rows does not matter"):
+        again = program(calibrator, p[order], y[order], ones, asked)[0]
+        check.close(again, gamma, rtol, "the same map from the same rows", "Treat rows of equal score as one group.")
+    if check.wants("weights count rows"):
+        # Every row stands twice: 1.5 and 0.5 are the same as 1 and 1.
+        uneven = jnp.where(jnp.arange(len(p)) < size, 1.5, 0.5)
+        check.close(program(calibrator, p, y, uneven, asked)[0], gamma, rtol, "the map of whole rows", "Weigh sums.")
+    if check.wants("scores do not see each other"):
+        other = program(calibrator, p, y, ones, asked[::-1] ** 2)[0]
+        check.close(other[2, 0], gamma[0, 0], rtol, "the same value for score 0", "transform is elementwise.")
+    if check.wants("vmap over data sets is a loop"):
+        flipped = jnp.where(jnp.arange(len(p)) % size < 3, 1 - y, y)  # another data set
+        each = jax.vmap(lambda y: fitted(calibrator, p, y, ones, asked)[0])
+        together = Program(each)(jnp.stack([y, flipped]))
+        alone = program(calibrator, p, flipped, ones, asked)[0]
+        check.close(together, jnp.stack([gamma, alone]), rtol, "the maps of single fits", "No Python branch on values.")
+    if check.wants("double precision"):
+        with jax.enable_x64(True):
+            shapes = [jax.ShapeDtypeStruct(part.shape, np.float64) for part in (p, y, ones, asked)]
+            types = inexact_types(eqx.filter_eval_shape(fitted, calibrator, *shapes)[0])
+        check.require(types == {"float64"}, "float64 probabilities from float64 scores", types, "Name no type.")
+    return check.finish()

@@ -1,0 +1,199 @@
+"""Proposals, orders, bad input, and the weights in other people's estimators."""
+
+import warnings
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from laureate._core import Status
+from laureate.active import (
+    RISKS,
+    WEIGHTS,
+    Acquisition,
+    AcquisitionState,
+    WeightWarning,
+    check_log,
+    lure_ratio,
+    lure_risk,
+    lure_weights,
+    plackett_luce,
+)
+
+SCORES = np.array([0.1, 0.4, 0.3, 0.2])
+
+
+@pytest.fixture(scope="module")
+def orders():
+    """Two picks of four by both ways, 20,000 times, and log q of each."""
+
+    def sequential(key):
+        acquisition, state = Acquisition(beta=2.0, floor=0.0), Acquisition().init(4)
+        keys = jax.random.split(key)
+        first, state, one = acquisition.step(keys[0], SCORES, state)
+        second, state, two = acquisition.step(keys[1], SCORES, state)
+        return jnp.stack([first, second]), jnp.stack([one.log_q, two.log_q])
+
+    keys = jax.random.split(jax.random.key(3), 20_000)
+    at_once = jax.jit(jax.vmap(lambda key: plackett_luce(key, 2 * jnp.log(SCORES), 2)))
+    return {"sequential": jax.jit(jax.vmap(sequential))(keys), "at once": at_once(keys)}
+
+
+@pytest.mark.parametrize("way", ["sequential", "at once"])
+def test_orders_have_the_law_of_sequential_picking_and_say_so(orders, way):
+    picks, log_q = map(np.asarray, orders[way])
+    mass = SCORES**2
+    statistic = 0.0
+    for i in range(4):
+        for j in set(range(4)) - {i}:
+            rows = (picks == [i, j]).all(1)
+            q = np.array([mass[i] / mass.sum(), mass[j] / (mass.sum() - mass[i])])
+            np.testing.assert_allclose(np.exp(log_q[rows]), np.tile(q, (rows.sum(), 1)), rtol=1e-5)
+            statistic += (rows.sum() - 20_000 * q.prod()) ** 2 / (20_000 * q.prod())
+    assert statistic < 31.3  # χ² of 11 degrees of freedom, 0.1 %
+
+
+def test_proposals_are_what_they_say():
+    state = AcquisitionState(np.array([True, False, True, True]))
+    left = np.array([0.1, 0.3, 0.2])
+
+    @eqx.filter_jit
+    def all_kinds(beta, floor, state):
+        kinds = ("proportional", "softmax", "greedy")
+        laws = [jnp.exp(Acquisition(beta, floor, kind).log_proposal(SCORES, state)) for kind in kinds]
+        return [*laws, jnp.exp(Acquisition(beta, floor).log_proposal(SCORES - SCORES[0], state))]
+
+    for beta, floor in ((1.0, 0.0), (3.0, 0.2), (0.0, 0.3), (2.0, 1.0)):
+        laws = [left**beta / (left**beta).sum(), np.exp(beta * left) / np.exp(beta * left).sum(), [0, 1, 0]]
+        above = left - left[0]  # a score of 0, and 0^0 = 1
+        laws.append(above**beta / (above**beta).sum())
+        for found, law in zip(all_kinds(jnp.asarray(beta), jnp.asarray(floor), state), laws, strict=True):
+            expected = (1 - floor) * np.asarray(law) + floor / 3
+            np.testing.assert_allclose(found, [expected[0], 0, *expected[1:]], rtol=1e-5, atol=1e-7)
+
+
+def test_a_step_takes_its_point_and_failure_is_a_value():
+    acquisition = Acquisition(floor=0.0)
+    step = eqx.filter_jit(acquisition.step)
+    state, seen = acquisition.init(4), []
+    for number in range(4):
+        pick, state, info = step(jax.random.key(number), SCORES, state)
+        seen.append(int(pick))
+        assert int(info.status) == Status.OK
+        assert int(info.cost) == 1
+        assert float(info.q) == pytest.approx(float(jnp.exp(info.log_q)))
+    assert sorted(seen) == [0, 1, 2, 3]
+    assert not state.left.any()
+    for scores, left in ((SCORES, np.zeros(4, bool)), (-SCORES, np.ones(4, bool)), (0 * SCORES, np.ones(4, bool))):
+        _, _, info = step(jax.random.key(9), scores, AcquisitionState(left))
+        assert int(info.status) == Status.DIVERGED
+        assert np.isnan(info.q)
+
+
+def test_sharp_scores_do_not_cancel():
+    """The mass left after a point with nearly all of it is not a difference of large numbers."""
+    _, log_q = plackett_luce(jax.random.key(0), jnp.array([60.0, 0.0, 0.0, 0.0, 0.0]), 5)
+    np.testing.assert_allclose(np.exp(log_q), [1, 1 / 4, 1 / 3, 1 / 2, 1], rtol=1e-5)
+
+
+def test_no_retrace_gradient_and_both_precisions():
+    traces = []
+
+    @jax.jit
+    def risk(losses, q):
+        traces.append(1)
+        return lure_risk(losses, q, 30).value
+
+    losses, q = np.array([0.4, 1.0, 0.1], np.float32), np.array([0.2, 0.1, 0.3], np.float32)
+    for scale in (1, 2):
+        risk(scale * losses, q / scale)
+    assert len(traces) == 1
+    assert risk(losses, q).dtype == jnp.float32
+    np.testing.assert_allclose(jax.grad(risk)(losses, q), lure_weights(q, 30) / 3, rtol=1e-6)
+    half = lure_risk(losses.astype(np.float16), q.astype(np.float16), 30)
+    assert half.value.dtype == jnp.float32
+
+
+def test_weights_are_sample_weights():
+    rng = np.random.default_rng(0)
+    x, y, q = rng.normal(size=(20, 2)), rng.normal(size=20), rng.uniform(0.01, 0.05, 20)
+    for weights in WEIGHTS.values():
+        v = np.asarray(weights(q, 60), np.float64)
+        found: Any = LinearRegression().fit(x, y, sample_weight=v)
+        a = np.column_stack([x, np.ones(20)])
+        np.testing.assert_allclose([*found.coef_, found.intercept_], np.linalg.solve((a.T * v) @ a, a.T @ (v * y)))
+
+
+ALL = [*WEIGHTS.values()]
+
+
+@pytest.mark.parametrize("weights", ALL)
+@pytest.mark.parametrize(
+    ("q", "pool", "log", "said"),
+    [
+        ([0.5, 0.0, 0.2], 9, False, r"in \(0, 1\]; got 0.0 at position 1"),
+        ([0.5, 0.1, float("nan")], 9, False, "got nan at position 2"),
+        ([0.5, 1.2], 9, False, "got 1.2 at position 1"),
+        (
+            [0.5, 1.0, 0.5],
+            9,
+            False,
+            "below 1 while other points are left; got 1 at position 1. A pick that was certain",
+        ),
+        ([-0.5, 0.3], 9, True, "<= 0, as a logarithm; got 0.3 at position 1"),
+        ([-0.5, float("-inf")], 9, True, "finite and <= 0"),
+        ([0.0, -1.0], 9, True, "got 1 at position 0"),
+        ([0.5, 0.5, 0.5], 2, False, r"num_pool must be >= the number of picks, 3; got 2"),
+        ([[0.5, 0.5]], 9, False, r"q must be one number a pick, \[M\] with M >= 1; got \(1, 2\)"),
+        ([], 9, False, r"got \(0,\)"),
+    ],
+)
+def test_wrong_probabilities(weights, q, pool, log, said):
+    with pytest.raises(ValueError, match=said):
+        weights(np.array(q), pool, log=log)
+
+
+def test_wrong_losses_and_settings():
+    for risk in RISKS.values():
+        with pytest.raises(ValueError, match=r"losses must be of shape \(2,\) or \(2, models\), as q; got \(3,\)"):
+            risk(np.ones(3), np.array([0.5, 0.25]), 5)
+    with pytest.raises(ValueError, match=r"denominator must be of shape \(2,\); got \(3,\)"):
+        lure_ratio(np.ones(2), np.ones(3), np.array([0.5, 0.25]), 5)
+    for settings in ({"beta": -1.0}, {"floor": 1.5}, {"kind": "best"}):
+        with pytest.raises(ValueError, match=f"Acquisition.{next(iter(settings))} must be"):
+            Acquisition(**settings)
+    with pytest.raises(ValueError, match=r"scores must be of shape \(4,\); got \(3,\)"):
+        Acquisition().step(jax.random.key(0), np.ones(3), Acquisition().init(4))
+    with pytest.raises(ValueError, match=r"num_picks must be in 1..4; got 5"):
+        plackett_luce(jax.random.key(0), jnp.zeros(4), 5)
+    with pytest.raises(ValueError, match="num_pool must be >= 1"):
+        Acquisition().init(0)
+    with pytest.raises(ValueError, match=r"level must be in \(0, 1\)"):
+        lure_risk(np.ones(2), np.array([0.5, 0.25]), 5).interval(1.5)
+
+
+@pytest.mark.parametrize(
+    ("picks", "said"),
+    [([3, 3], "without repetition"), ([3, 5], "in 0..4"), ([1.0, 2.0], "whole numbers"), ([1], "one for each q")],
+)
+def test_logs_that_cannot_be(picks, said):
+    with pytest.raises(ValueError, match=said):
+        check_log(picks, [0.5, 0.25], 5)
+
+
+def test_what_looks_wrong_is_warned_of():
+    n, m = 200, 40
+    q = np.full(m, 1 / 300) * np.exp(0.1 * np.random.default_rng(0).normal(size=m))
+    with pytest.warns(WeightWarning, match="should average 1. Is q normalised"):
+        lure_risk(np.ones(m), q, n)
+    sharp = np.r_[np.full(39, 0.01), 1e-5]
+    with pytest.warns(WeightWarning, match="40 labels are worth"):
+        RISKS["pure"](np.ones(m), sharp, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lure_risk(np.ones(m), 1 / (n - np.arange(m)), n)
+        RISKS["plain"](np.ones(m), sharp, n)

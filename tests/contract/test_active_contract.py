@@ -1,0 +1,66 @@
+"""Rows for what draws or estimates in ``laureate.active``; ``laureate.testing`` has the checks."""
+
+import io
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.active import Acquisition, lure_risk, plackett_luce, pure_risk
+from laureate.testing import check_random_function, check_standard_error
+
+SCORES = jnp.asarray(np.random.default_rng(0).uniform(0.2, 1.0, 12), jnp.float32)
+LOSSES = SCORES**2 + 0.1 * jnp.sin(jnp.arange(12.0))
+TYPES = {Acquisition}
+
+
+def session(acquisition, key, state=None, first=0, last=5):
+    """Picks from the first to the last, with keys from the absolute number of the pick."""
+    state = acquisition.init(12) if state is None else state
+
+    def step(state, number):
+        pick, state, info = acquisition.step(jax.random.fold_in(key, number), SCORES, state)
+        return state, (pick, info.log_q)
+
+    return jax.lax.scan(step, state, jnp.arange(first, last))
+
+
+def test_acquisition_resumes_saved_and_every_number_counts():
+    run = eqx.filter_jit(session)
+    key = jax.random.key(1)
+    _, whole = run(Acquisition(jnp.asarray(2.0), jnp.asarray(0.1)), key)
+    half, early = run(Acquisition(jnp.asarray(2.0), jnp.asarray(0.1)), key, None, 0, 2)
+    file = io.BytesIO()
+    eqx.tree_serialise_leaves(file, half)
+    file.seek(0)
+    _, late = run(Acquisition(jnp.asarray(2.0), jnp.asarray(0.1)), key, eqx.tree_deserialise_leaves(file, half), 2, 5)
+    for one, two, three in zip(whole, early, late, strict=True):
+        np.testing.assert_array_equal(one, jnp.concatenate([two, three]))
+    for beta, floor in ((3.0, 0.1), (2.0, 0.3)):
+        _, other = run(Acquisition(jnp.asarray(beta), jnp.asarray(floor)), key)
+        assert not np.array_equal(other[1], whole[1])
+
+
+def estimated(risk):
+    def one(key):
+        picks, log_q = plackett_luce(key, jnp.log(SCORES), 5)
+        found = risk(LOSSES[picks], log_q, 12, log=True)
+        return found.value, found.standard_error
+
+    return one
+
+
+@pytest.mark.parametrize("risk", [lure_risk, pure_risk])
+def test_standard_error(risk):
+    check_standard_error(estimated(risk), exact=float(LOSSES.mean()), name=risk.__name__, repeats=1000)
+
+
+def test_keys():
+    calls = {
+        "Acquisition": lambda key: session(Acquisition(), key)[1],
+        "plackett_luce": lambda key: plackett_luce(key, SCORES, 5),
+    }
+    for name, call in calls.items():
+        check_random_function(eqx.filter_jit(call), name=name)

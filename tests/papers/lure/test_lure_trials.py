@@ -1,0 +1,144 @@
+"""Do the trials measure what they say? Against NumPy on the same draws, and where the answer is known."""
+
+import importlib.util
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trial_runner import run
+
+from laureate.lab.claim import Settings
+from laureate.papers.lure import trials, trials_training
+from laureate.problems.pools import LinePool, NoisyDigits, Pool
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_labels.py"
+LOSSES = np.array([0.1, 0.3, 0.2, 1.5, 0.8, 0.05, 0.4, 0.9])
+
+
+def test_all_orders_are_all_and_their_probabilities_sum_to_one():
+    losses = jnp.asarray(LOSSES[:5])
+    every = jax.jit(lambda x: [trials.all_orders(proposal, x, x**0.5, 3) for proposal in trials.PROPOSALS])
+    for proposal, (orders, log_q) in zip(trials.PROPOSALS, every(losses), strict=True):
+        assert orders.shape == (60, 3)
+        assert float(jnp.exp(log_q.sum(1)).sum()) == pytest.approx(1, abs=1e-5)
+        (row,) = np.flatnonzero((np.asarray(orders) == [3, 4, 0]).all(1))
+        if proposal == "adversarial":  # a good first pick, then large losses are avoided
+            left = 1 / np.delete(LOSSES[:5], 3)
+            expected = [1.5 / LOSSES[:5].sum(), left[3] / left.sum()]
+            np.testing.assert_allclose(np.exp(log_q[row, :2]), expected, rtol=1e-5)
+        if proposal == "adaptive":
+            mass = np.delete(LOSSES[:5] ** 0.5, 3) ** (1 + 1.5)
+            assert float(jnp.exp(log_q[row, 1])) == pytest.approx(mass[3] / mass.sum(), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    """Eight points, repeated often; plain mean by a proposal in proportion to the loss, and LURE."""
+    pool = Pool(LOSSES, LOSSES)
+    scale = {"labels": (2, 4, 6), "runs": 4000, "floor": 0.0}
+    arms = {
+        n: {"estimator": e, "power": p} for n, e, p in (("lure", 0.0, 0.5), ("plain", 3.0, 0.5), ("best", 0.0, 1.0))
+    }
+    return {name: run(trials.evaluation, arm, pool, scale, seeds=1) for name, arm in arms.items()}
+
+
+def test_evaluation_reports_bias_error_and_coverage_of_the_arm(evaluated):
+    lure, plain, best = (evaluated[name] for name in ("lure", "plain", "best"))
+    spread = np.exp(lure["log_error_some"]) / np.sqrt(4000)
+    assert abs(lure["bias_some"][0]) < 4 * spread[0]
+    assert plain["bias_some"][0] > 0.2
+    assert best["log_error_some"][0] < -10  # zero variance, up to rounding
+    np.testing.assert_allclose(lure["bias"][:, 1], lure["bias_some"])
+    np.testing.assert_allclose(np.log(lure["error"][:, 2]), lure["log_error_many"], rtol=1e-5)
+    assert abs(lure["log_error_ratio"][0]) < 0.1
+    assert 0.5 < lure["coverage"][0] <= 1
+    np.testing.assert_array_equal(lure["labels"][0], [2, 4, 6])
+
+
+def test_half_of_the_pool_is_half_of_it():
+    scale = {"labels": (2, 4, 6), "runs": 4, "floor": 0.0}
+    found = run(trials.share, {"estimator": 0.0, "power": 0.5}, Pool(LOSSES, LOSSES), scale, seeds=1)
+    assert found["log_variance_half"][0] == found["log_variance"][0, 1]
+    assert len(set(found["log_variance"][0].tolist())) == 3
+
+
+def test_training_obeys_its_weights():
+    """A row of weight 0 is as good as none; a loss that is averaged before it is weighted would not see it."""
+    x, y = np.array([[1.0, 0.0], [0.3, 1.0], [-1.0, 2.0]], np.float32), np.array([0, 1, 2])
+    scale, key = Settings(rate=0.1, steps=5), jax.random.key(0)
+    weighted, without = jax.jit(
+        lambda: (
+            trials_training.train(key, 0, x, y, jnp.array([1.0, 2.0, 0.0]), scale),
+            trials_training.train(key, 0, x[:2], y[:2], jnp.array([2.0, 4.0]) / 3, scale),
+        )
+    )()
+    for one, other in zip(jax.tree.leaves(weighted), jax.tree.leaves(without), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_greedy_session_without_chance_takes_the_highest_scores():
+    pool = Pool(LOSSES, LOSSES)
+    found = run(trials.greedy, {"estimator": 3.0, "floor": 1e-7}, pool, {"picks": 3, "runs": 4}, seeds=1)
+    assert found["bias"][0] == pytest.approx(np.sort(LOSSES)[-3:].mean() / LOSSES.mean() - 1, rel=1e-5)
+
+
+def test_a_line_through_the_whole_pool_is_least_squares():
+    problem = LinePool(num_common=10, num_rare=2)
+    scale = {"labels": (3, 12), "runs": 2, "ridge": 0.0}
+    found = run(trials_training.line, {"estimator": 0.0, "floor": 0.2}, problem, scale, seeds=1)
+    x, y = map(np.asarray, problem.draw(jax.random.split(jax.random.key(0))[0]))
+    residual = y - np.polyval(np.polyfit(x, y, 1), x)
+    assert found["log_error_ten"][0] == pytest.approx(np.log((residual**2).mean()), rel=1e-3)
+    assert (found["log_error"][:, 0] > found["log_error"][:, 1]).all()
+
+
+def test_a_network_chooses_new_points_and_says_how_likely_they_were():
+    scale = Settings(first=4, rounds=2, batch=3, steps=2, rate=0.01, beta=3.0)
+    problem = NoisyDigits(num_pool=30, num_test=10)
+
+    @jax.jit
+    def chosen(key, floor):
+        pool = problem.draw(key)
+        return trials_training.choose(key, Settings(hidden=0, floor=floor), pool, scale)
+
+    picks, log_q = chosen(jax.random.key(0), 0.05)
+    assert len(set(picks.tolist())) == 10
+    np.testing.assert_allclose(np.exp(log_q[:4]), 1 / (30 - np.arange(4)), rtol=1e-5)
+    assert np.ptp(np.exp(log_q[4:]) * (26 - np.arange(6))) > 0.01  # by entropy from then on
+    _, uniform = chosen(jax.random.key(0), 1.0)
+    np.testing.assert_allclose(np.exp(uniform), 1 / (30 - np.arange(10)), rtol=1e-5)
+
+
+def test_noisy_digits_are_rare_and_wrong_as_said():
+    pool = eqx.filter_jit(NoisyDigits(num_pool=400, num_test=400).draw)(jax.random.key(1))
+    wrong = np.mean(np.asarray(pool.test_labels != pool.test_truth))
+    assert 0.05 < wrong < 0.14  # a tenth, of which a tenth is right by chance
+    counts = np.bincount(np.asarray(pool.test_truth), minlength=10)
+    assert counts[:3].sum() > 2 * counts[-3:].sum()
+    rows = {row.tobytes() for row in np.asarray(pool.inputs)}
+    assert not rows & {row.tobytes() for row in np.asarray(pool.test_inputs)}
+
+
+def test_your_own_pool():
+    specification = importlib.util.spec_from_file_location("own_labels", EXAMPLE)
+    assert specification is not None
+    assert specification.loader is not None
+    example = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(example)
+    found = example.main(trees=10)
+    assert abs(found["error"] - found["truth"]) < 4 * found["standard error"]
+    assert found["plain mean"] > found["truth"] + 0.02
+    losses, scores = example.pool().draw(None)
+    assert losses.shape == scores.shape == (400,)
+
+
+@pytest.mark.parametrize(
+    ("losses", "scores", "said"),
+    [([1.0, float("nan")], [1, 1], "finite"), ([1.0, 2.0], [1.0], "of shape"), ([1.0, 2.0], [-1.0, 1.0], ">= 0")],
+)
+def test_pools_that_cannot_be(losses, scores, said):
+    with pytest.raises(ValueError, match=said):
+        Pool(losses, scores)

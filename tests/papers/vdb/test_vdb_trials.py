@@ -1,0 +1,201 @@
+"""Do the trials of the discriminator bottleneck measure what they say?"""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate.lab.claim import Settings
+from laureate.lab.running.plan import Selection, plan
+from laureate.lab.running.trying import try_problem
+from laureate.lab.running.worker import compute
+from laureate.papers import paper
+from laureate.papers.vdb import speed, trials, trials_imitation
+from laureate.problems.mazes import Mazes
+from laureate.problems.supports import DigitImages, PlanarRing
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_images.py"
+EXPERIMENTS = {one.name: one for one in paper("vdb").experiments}
+KEY = jax.random.key(2)
+
+
+def tiny(name, **settings):
+    return Settings(dict(EXPERIMENTS[name].scales["tiny"].settings) | settings)
+
+
+def arm(experiment, name):
+    return EXPERIMENTS[experiment].arm(name).settings
+
+
+def kinds(made):
+    found = made if isinstance(made, tuple) else (made,)
+    return [type(one).__name__ for one in found]
+
+
+def test_every_arm_has_what_it_says():
+    scale, knob = tiny("supports"), jnp.asarray(0.7)
+    expected = {
+        "vgan": ["VariationalBottleneck"],
+        "gan": ["NoneType"],
+        "noise": ["InstanceNoise"],
+        "penalty": ["GradientPenalty"],
+        "wgan-penalty": ["GradientPenalty"],
+        "vgan-penalty": ["VariationalBottleneck", "GradientPenalty"],
+        "fixed-beta": ["VariationalBottleneck"],
+        "noise-alone": ["VariationalBottleneck"],
+        "adaptive-budget": ["VariationalBottleneck"],
+        "best-budget": ["VariationalBottleneck"],
+    }
+    made = {name: trials.regulariser_of(KEY, arm("supports", name), scale, 16, knob) for name in expected}
+    assert {name: kinds(one) for name, one in made.items()} == expected
+    assert float(made["noise"].sigma) == float(made["penalty"].weight) == float(made["vgan-penalty"][1].weight)
+    assert (float(made["fixed-beta"].beta), made["fixed-beta"].beta_rate) == (pytest.approx(0.7), 0.0)
+    assert (made["vgan"].beta, made["vgan"].information, made["vgan"].beta_rate) == (0.1, 0.5, 1e-2)
+    assert float(made["best-budget"].information) == pytest.approx(0.7)
+    assert (made["noise-alone"].beta, made["noise-alone"].beta_rate) == (0.0, 0.0)
+    assert made["adaptive-budget"].budget is not None
+    assert made["vgan"].budget is None
+    assert (made["penalty"].at, made["wgan-penalty"].at) == ("real", "interpolated")
+
+
+def test_the_best_of_the_grid_answers():
+    """Rates so large that training is lost are never chosen; the number that answers is among those of the grid."""
+    scale = tiny("supports", rates=(1e-3, 1e30), rows=8, fresh=16, tests=16, steps=8)
+    run = jax.jit(lambda: trials.supports(KEY, arm("supports", "noise"), PlanarRing(4), scale))
+    metrics = run()
+    assert float(metrics["chosen_rate"]) == pytest.approx(1e-3)
+    assert float(metrics["chosen_knob"]) in [pytest.approx(value) for value in scale.sigmas]
+    assert float(metrics["log_distance"]) == pytest.approx(np.log(max(float(metrics["distance"]), 1e-3)), rel=1e-4)
+
+
+def test_numbers_are_chosen_by_fresh_rows_and_never_by_those_that_count(monkeypatch):
+    """Traced, not run: what the grid's distances are taken to has as many rows as there are to choose by."""
+    rows, seen = trials.Rows(*(jnp.zeros((number, 4)) for number in (8, 5, 7))), []
+    monkeypatch.setattr(trials.g, "energy_distance", lambda made, real: seen.append(len(real)) or jnp.zeros(()))
+    jax.eval_shape(lambda: trials.trained(KEY, arm("supports", "gan"), rows, tiny("supports"))[1])
+    assert set(seen) == {5}
+
+
+def test_a_second_demonstration_is_held_out():
+    """The first stays in the start, the second at the goal: how likely it is says which one was looked at."""
+    start, goal = 22, 2
+
+    class Planted:
+        learned_in = Mazes(5).learned_in
+
+        def __init__(self):
+            self.asked = []
+
+        def demonstration(self, key, environment, policy, discount, length):
+            self.asked.append(key)
+            return jnp.stack([jnp.full(length, start if len(self.asked) == 1 else goal), jnp.zeros(length, int)], 1)
+
+    def both():
+        planted = Planted()
+        found = trials_imitation.imitation(KEY, arm("imitation", "random"), planted, tiny("imitation"))
+        world = trials_imitation.environment_of(planted.learned_in)
+        assert len(planted.asked) == 2
+        return found["likelihood"], trials_imitation.g.visits(world, jnp.full((25, 5), 0.2)), jnp.stack(planted.asked)
+
+    likelihood, law, keys = jax.jit(both)()
+    assert float(likelihood) == pytest.approx(float(np.log(law[goal] + 1e-6)), rel=1e-4)
+    assert float(law[goal]) < 0.5 * float(law[start])
+    assert not np.array_equal(*jax.random.key_data(keys))
+
+
+def test_trivial_arms():
+    ring = PlanarRing(16)
+    rows = trials.Rows(ring.draw(KEY, 2000), ring.draw(KEY, 8), ring.draw(jax.random.key(9), 1000))
+    gaussian, told = trials.answered(KEY, arm("supports", "gaussian"), rows, tiny("supports"))
+    np.testing.assert_allclose(np.mean(gaussian, 0), np.mean(rows.train, 0), atol=0.15)
+    np.testing.assert_allclose(np.cov(gaussian.T), np.cov(np.asarray(rows.train).T), atol=0.1)
+    again, near = trials.answered(KEY, arm("supports", "rows"), rows, tiny("supports"))
+    train = {tuple(row) for row in np.asarray(rows.train)}
+    assert all(tuple(row) in train for row in np.asarray(again))
+    assert float(near["distance"]) < 0.02 < 0.05 < float(told["distance"])
+
+
+def test_the_ring_lies_in_its_plane():
+    ring = PlanarRing(16)
+    np.testing.assert_allclose(ring.plane @ ring.plane.T, np.eye(2), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(ring.modes, axis=1), 2.0, rtol=1e-5)
+    points = np.asarray(ring.draw(KEY, 500))
+    np.testing.assert_allclose(points, points @ np.asarray(ring.plane).T @ np.asarray(ring.plane), atol=1e-5)
+    nearest = np.linalg.norm(points[:, None] - np.asarray(ring.modes)[None], axis=2)
+    assert nearest.min(1).max() < 0.5
+    assert len(set(nearest.argmin(1))) == 8
+
+
+def test_images_to_be_judged_by_were_not_learned_from():
+    images = DigitImages(train=100, validation=50, test=40)
+    rows = [{row.tobytes() for row in np.asarray(part)} for part in (images.train, images.validation, images.test)]
+    assert not rows[0] & rows[1]
+    assert not rows[0] & rows[2]
+    with pytest.raises(ValueError, match=r"DigitImages.train must be such that"):
+        DigitImages(train=2000)
+
+
+def test_shares_of_the_best_return():
+    tables = Mazes(5).tried_in
+    world = trials_imitation.environment_of(tables)
+
+    def every():
+        best = world.solve(tables.reward)
+        chance = jnp.full(best.shape, 0.2)
+        share = lambda policy: trials_imitation.share(world, policy, tables)  # noqa: E731
+        return share(best), share(chance), share(0.5 * best + 0.5 * chance)
+
+    best, chance, between = jax.jit(every)()
+    assert (float(best), float(chance)) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-5))
+    assert 0.1 < float(between) < 0.95
+
+
+def test_what_is_not_finite_is_never_chosen():
+    assert int(trials_imitation.chosen(jnp.array([jnp.nan, 2.0, 1.0, -jnp.inf]))) == 2
+
+
+@pytest.mark.slow  # it compiles what `supports` compiles
+def test_the_bench_trains_on():
+    side = speed.our_side(speed.Work(batch=4, width=4, steps=2))
+    assert side.times == 0.5
+    first, second = np.asarray(side.run()), np.asarray(side.run())
+    assert first.shape == (2,)
+    assert not np.allclose(first, second)
+
+
+# --- one's own --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow  # it reads the examples, which a copy of the package alone does not have
+def test_the_example_offers_what_the_experiment_asks_for():
+    specification = importlib.util.spec_from_file_location("own_images", EXAMPLE)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    problem = module.images()
+    assert all(hasattr(problem, name) for name in EXPERIMENTS["images"].accepts)
+    assert set(np.unique(problem.train)) == {-1.0, 1.0}
+
+
+@pytest.mark.slow
+def test_the_example_runs():
+    done = subprocess.run([sys.executable, str(EXAMPLE), "200"], capture_output=True, text=True, check=True)
+    assert "GAN with a bottleneck" in done.stdout
+    assert "nats at β" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_problem_of_ones_own():
+    """As ``laureate run vdb/images --problem examples/own_images.py:images``, at the least scale."""
+    experiment = EXPERIMENTS["images"]
+    selection = Selection(paper("vdb"), experiment, experiment.claims)
+    cells = plan([selection], "tiny", problem=f"{EXAMPLE}:images")
+    try_problem(f"{EXAMPLE}:images", cells)
+    (cell,) = [cell for cell in cells if cell.arm == "vgan"]
+    outcome = compute(cell)
+    assert not outcome.error, outcome.error
+    assert np.isfinite(outcome.metrics["log_distance"]).all()
