@@ -193,9 +193,6 @@ EAGER = {"robustness.generate"}
 # Loops over steps of which another row has one.
 SLOW = {"recovery.fit", "recovery.learn_filters", "gradients.train", "architecture.train_supernet"}
 SLOW |= {"compression.freeze", "representation.Compose", "robustness.generate"}
-# learn_dictionary draws its start and its spare columns from the keys of the first columns and of the rounds. Harmless,
-# for the spare ones are hardly ever used; to mend it would make measured results of alista old.
-KNOWN = {"recovery.learn_dictionary": ("keys are used once",)}
 # Take a key, and have a contract or say here why not.
 REASONS = {
     "architecture": {"select": "the contract", "check_supernet": "a check", "score_weights": "of SupernetTraining"},
@@ -221,7 +218,7 @@ AREAS = sorted({name.partition(".")[0] for name in CALLS})
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CALLS])
 def test_keys(name):
     function = CALLS[name] if name in EAGER else eqx.filter_jit(CALLS[name], **QUICK)
-    check_random_function(function, name=name, skip=KNOWN.get(name, ()))
+    check_random_function(function, name=name)
 
 
 @pytest.mark.parametrize("area", AREAS)
