@@ -1,5 +1,6 @@
 """Graphs of static shapes: padded, with masks, many in one as a disjoint union; sums along edges."""
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,9 @@ from jaxtyping import Bool, Float, Int
 from laureate._core import require
 
 __all__ = ["Graph", "batch_graphs", "make_graph", "pad_graph", "pad_to_bucket", "segment_sum"]
+
+_LOG = logging.getLogger(__name__)
+_SEEN: set[Any] = set()  # shapes that `pad_to_bucket` has made in this process
 
 
 class Graph(eqx.Module):
@@ -160,6 +164,10 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
 
     growth: > 1; at most so much is wasted, and between n and m nodes there are log(m/n) / log(growth) programs.
 
+    Shapes that this process has not had before, for which whatever is jitted compiles anew, are told by the logger
+    ``laureate.layers.graphs``: as a warning where JAX is asked to tell what it compiles (``jax.log_compiles()`` or
+    ``JAX_LOG_COMPILES=1``), for information otherwise.
+
     >>> import jax.numpy as jnp
     >>> small = make_graph(jnp.ones(9), None, [0, 1], [1, 2])
     >>> padded = pad_to_bucket(small)
@@ -167,7 +175,15 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
     (10, 8, 9)
     """
     require("pad_to_bucket", "growth", "> 1", growth, lambda g: g > 1)
-    return pad_graph(graph, _bucket(graph.num_nodes + 1, growth), _bucket(graph.num_edges, growth))
+    padded = pad_graph(graph, _bucket(graph.num_nodes + 1, growth), _bucket(graph.num_edges, growth))
+    leaves, structure = jax.tree.flatten(padded)  # what jit tells programs apart by
+    shapes = structure, *((leaf.shape, leaf.dtype) for leaf in leaves)
+    if shapes not in _SEEN:
+        _SEEN.add(shapes)
+        level = logging.WARNING if jax.config.jax_log_compiles else logging.INFO
+        words = "pad_to_bucket: %d nodes and %d edges are new here (%d shapes so far): jitted functions compile again."
+        _LOG.log(level, words, padded.num_nodes, padded.num_edges, len(_SEEN))
+    return padded
 
 
 def _bucket(least: int, growth: float) -> int:

@@ -11,6 +11,7 @@ from laureate.papers.mesh_graph_nets.experiments import (
     TRIALS,
     WATCHED,
     WHOLE,
+    every_update_made,
     network,
 )
 
@@ -94,7 +95,10 @@ CYLINDER = Experiment(
             reported="6.3e-3 (root mean square; remembered by our notes, not checked)",
         ),
     ),
-    guards=(Guard("limit", "stopped", high=0.001, arms=("mgn", "mgn-clean"), claims=("one-step-cylinder-rollout",)),),
+    guards=(
+        Guard("limit", "stopped", high=0.001, arms=("mgn", "mgn-clean"), claims=("one-step-cylinder-rollout",)),
+        every_update_made("one-step-cylinder", "one-step-cylinder-rollout"),
+    ),
     curves=(WATCHED,),
     deviations=(
         PILOTS,

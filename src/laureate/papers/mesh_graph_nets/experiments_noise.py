@@ -12,6 +12,7 @@ from laureate.papers.mesh_graph_nets.experiments import (
     SMALL,
     TRIALS,
     WHOLE,
+    every_update_made,
     network,
 )
 
@@ -139,7 +140,10 @@ NOISE = Experiment(
             source="a reviewer's question: will it break after thousands of steps?",
         ),
     ),
-    guards=(Guard("limit", "stopped", high=0.001, arms=("many-noise", "many"), claims=("noise-everywhere",)),),
+    guards=(
+        Guard("limit", "stopped", high=0.001, arms=("many-noise", "many"), claims=("noise-everywhere",)),
+        every_update_made("noise-survival", "noise-everywhere", "noise-everywhere-survival"),
+    ),
     curves=(Curve("surviving", "step", "Rollouts that have not failed yet", x_label="step", y_label="share"),),
     deviations=(
         PILOTS,
@@ -233,7 +237,10 @@ RUNTIME = Experiment(
             source="a reviewer's question: which solver, on what?",
         ),
     ),
-    guards=(Guard("grid", "tuned_substeps", grid="substeps", claims=("runtime",)),),
+    guards=(
+        Guard("grid", "tuned_substeps", grid="substeps", claims=("runtime",)),
+        every_update_made("runtime", "runtime-reference"),
+    ),
     deviations=(
         PILOTS,
         SETTING,
