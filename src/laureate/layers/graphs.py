@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Bool, Float, Int
 
 from laureate._core import require
@@ -120,8 +121,10 @@ def batch_graphs(graphs: Sequence[Graph]) -> Graph:
     require("batch_graphs", "graphs", "without padding", padded, lambda p: not any(p), "Pad the batch, not its parts.")
     offsets = np.cumsum([0, *(graph.num_nodes for graph in graphs)])
     numbers = np.cumsum([0, *(graph.num_graphs for graph in graphs)])
-    join = lambda get: jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *map(get, graphs))  # noqa: E731
-    shift = lambda get, by: jnp.concatenate([get(g) + int(b) for g, b in zip(graphs, by, strict=False)])  # noqa: E731
+    # By NumPy, as in `pad_graph`: sizes are new every time, and each would be a program.
+    together = lambda *parts: jnp.asarray(np.concatenate([np.asarray(part) for part in parts]))  # noqa: E731
+    join = lambda get: jax.tree.map(together, *map(get, graphs))  # noqa: E731
+    shift = lambda get, by: together(*(np.asarray(get(g)) + np.int32(b) for g, b in zip(graphs, by, strict=False)))  # noqa: E731
     return Graph(
         join(lambda g: g.nodes),
         join(lambda g: g.edges),
@@ -137,16 +140,21 @@ def batch_graphs(graphs: Sequence[Graph]) -> Graph:
 def pad_graph(graph: Graph, num_nodes: int, num_edges: int) -> Graph:
     """The graph with padding behind: nodes and edges of zeros; the edges lead from the last node to itself.
 
-    At least one node is added where an edge is: the real nodes' sums then cannot see it.
+    At least one node is added where an edge is: the real nodes' sums then cannot see it. Outside jit nothing is
+    compiled for it.
     """
     least = graph.num_nodes + (num_edges > graph.num_edges)
     remedy = "More room is needed: `pad_to_bucket` finds the next size."
     require("pad_graph", "num_nodes", f">= {least}", num_nodes, lambda n: n >= least, remedy)
     require("pad_graph", "num_edges", f">= {graph.num_edges}", num_edges, lambda n: n >= graph.num_edges, remedy)
     nodes, edges = num_nodes - graph.num_nodes, num_edges - graph.num_edges
-    longer = lambda leaf, more, value=0: jnp.pad(  # noqa: E731
-        leaf, ((0, more), *((0, 0),) * (leaf.ndim - 1)), constant_values=value
-    )
+
+    def longer(leaf: Array, more: int, value: int = 0) -> Array:
+        widths = ((0, more), *((0, 0),) * (leaf.ndim - 1))
+        if isinstance(leaf, Tracer):
+            return jnp.pad(leaf, widths, constant_values=value)
+        return jnp.asarray(np.pad(np.asarray(leaf), widths, constant_values=value))
+
     return Graph(
         jax.tree.map(lambda leaf: longer(leaf, nodes), graph.nodes),
         jax.tree.map(lambda leaf: longer(leaf, edges), graph.edges),
