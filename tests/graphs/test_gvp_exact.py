@@ -155,7 +155,7 @@ def test_half_precision_has_finite_gradients_at_zero_vectors():
         return (*out, slope)
 
     for zero in (1.0, 0.0):
-        parts = found(jnp.ones((2, 3), jnp.float16), zero * jnp.ones((2, 2, 3), jnp.float16))
+        parts = found(np.ones((2, 3), "f2"), np.full((2, 2, 3), zero, "f2"))
         assert all(part.dtype == jnp.float16 and np.isfinite(part).all() for part in parts)
 
 
@@ -185,7 +185,7 @@ def test_design_sees_no_residue_at_or_behind_a_place(design):
     usual = np.asarray(CHAIN.residues)
     changed = np.where(np.eye(9, dtype=bool), (usual + 7) % 20, usual)  # row j: another residue at j
     logits = eqx.filter_jit(lambda model, rows: jax.vmap(lambda residues: model(graph, residues))(rows))
-    found = np.asarray(logits(model, jnp.asarray(np.concatenate([usual[None], changed]))))
+    found = np.asarray(logits(model, np.concatenate([usual[None], changed])))
     seen = np.abs(found[1:] - found[0]).max(-1).T  # [logits of i, residue j]
     assert not np.triu(seen).any()
     direct = [(i, j) for j, i in zip(*map(np.asarray, (graph.senders, graph.receivers)), strict=True) if j < i]
@@ -202,11 +202,11 @@ def test_samples_have_the_probability_that_the_model_gives_them(design):
         logits = jax.vmap(lambda residues: jax.nn.log_softmax(model(padded, residues)))(drawn)
         return drawn, told, jnp.take_along_axis(logits, drawn[..., None], -1)[..., 0]
 
-    drawn, told, expected = sampled(model, KEY, jnp.asarray(1.0))
+    drawn, told, expected = sampled(model, KEY, np.float32(1))
     assert np.isfinite(told).all()
     np.testing.assert_allclose(told[:, :9], expected[:, :9], atol=1e-5)
     assert len(np.unique(drawn[:, :9])) > 3
-    greedy = [np.asarray(sampled(model, jax.random.key(seed), jnp.asarray(1e-6))[0][:, :9]) for seed in (0, 1)]
+    greedy = [np.asarray(sampled(model, jax.random.key(seed), np.float32(1e-6))[0][:, :9]) for seed in (0, 1)]
     assert (greedy[0] == greedy[1]).all()  # at no temperature chance has no say
     with pytest.raises(ValueError, match=r"DesignModel.num_incoming must be >= 4, the largest in-degree; got 2"):
         model.sample(KEY, graph, num_incoming=2)
@@ -231,7 +231,7 @@ def test_forces_turn_with_the_molecule_and_add_up_to_nothing():
         return model(replace(graph, nodes=nodes, edges=edges))[0]
 
     both = eqx.filter_jit(jax.value_and_grad(score))
-    coords = jnp.asarray(CHAIN.coords[:, :3])
+    coords = np.asarray(CHAIN.coords[:, :3], "f4")
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
     value, force = both(coords)
@@ -274,11 +274,9 @@ def test_losses_and_turning():
     predicted, actual = np.array([[0.2, 0.9], [2.0, 0.0]]), np.array([[0.5, 0.5], [0.0, 0.0]])
     first = (0.09 + 0.16 + 0.49) / 2
     second = 1.5 + 0.0 + 1.5
-    np.testing.assert_allclose(
-        quality_loss(jnp.asarray(predicted), jnp.asarray(actual)), (first + second) / 2, rtol=1e-6
-    )
+    np.testing.assert_allclose(jax.jit(quality_loss)(predicted, actual), (first + second) / 2, rtol=1e-6)
     scalars, vectors = draw(2, 3, 4)
-    turned = rotate((jnp.asarray(scalars), jnp.asarray(vectors)), MIRROR)
+    turned = jax.jit(lambda *features: rotate(features, MIRROR))(scalars, vectors)
     np.testing.assert_allclose(turned[1], vectors * np.array([1, -1, 1]), atol=1e-6)
     assert (np.asarray(turned[0]) == scalars).all()
 

@@ -117,12 +117,12 @@ def make_graph(nodes: Any, edges: Any, senders: Any, receivers: Any, num_nodes: 
 def batch_graphs(graphs: Sequence[Graph]) -> Graph:
     """All graphs side by side in one, without edges between them; without padding."""
     require("batch_graphs", "graphs", "one or more", len(graphs), lambda n: n >= 1)
-    padded = [not (np.all(g.node_mask) and np.all(g.edge_mask)) for g in graphs]
+    padded = [not (np.asarray(g.node_mask).all() and np.asarray(g.edge_mask).all()) for g in graphs]
     require("batch_graphs", "graphs", "without padding", padded, lambda p: not any(p), "Pad the batch, not its parts.")
     offsets = np.cumsum([0, *(graph.num_nodes for graph in graphs)])
     numbers = np.cumsum([0, *(graph.num_graphs for graph in graphs)])
-    # By NumPy, as in `pad_graph`: sizes are new every time, and each would be a program.
-    together = lambda *parts: jnp.asarray(np.concatenate([np.asarray(part) for part in parts]))  # noqa: E731
+    # By NumPy and `device_put`, as in `pad_graph`: sizes are new every time, and each would be a program.
+    together = lambda *parts: jax.device_put(np.concatenate([np.asarray(part) for part in parts]))  # noqa: E731
     join = lambda get: jax.tree.map(together, *map(get, graphs))  # noqa: E731
     shift = lambda get, by: together(*(np.asarray(get(g)) + np.int32(b) for g, b in zip(graphs, by, strict=False)))  # noqa: E731
     return Graph(
@@ -153,7 +153,7 @@ def pad_graph(graph: Graph, num_nodes: int, num_edges: int) -> Graph:
         widths = ((0, more), *((0, 0),) * (leaf.ndim - 1))
         if isinstance(leaf, Tracer):
             return jnp.pad(leaf, widths, constant_values=value)
-        return jnp.asarray(np.pad(np.asarray(leaf), widths, constant_values=value))
+        return jax.device_put(np.pad(np.asarray(leaf), widths, constant_values=value))
 
     return Graph(
         jax.tree.map(lambda leaf: longer(leaf, nodes), graph.nodes),
