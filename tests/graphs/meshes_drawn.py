@@ -8,9 +8,9 @@ import numpy as np
 from laureate import graphs as g
 
 
-def drawn(make):
+def drawn(make, seed=0):
     """What ``make`` makes, floats drawn anew and integers 0."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
 
     def filled(leaf):
         floats = jnp.issubdtype(leaf.dtype, jnp.inexact)
