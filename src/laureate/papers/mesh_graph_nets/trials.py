@@ -103,7 +103,7 @@ def stepper(
 ) -> tuple[Step, dict[str, Array]]:
     """What takes the state one step on, a trained network or a rule; and of a network how its training went."""
     if arm.model != "network":
-        return rule(arm, problem, scale), {}
+        return rule(arm, problem, scale), {"refused": jnp.zeros(())}  # of no updates
     simulator, info = trained(key, arm, problem, scale, num_steps)
     return stepping(simulator), training(info)
 
