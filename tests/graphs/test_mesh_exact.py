@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from laureate import graphs as g
+from laureate.graphs.mesh_graph_net import Perceptron
 from laureate.layers import batch_graphs, pad_graph
 
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
@@ -77,17 +78,19 @@ def test_more_world_edges_than_fit_are_told(contact):
 # --- the network ------------------------------------------------------------------------------------------------------
 
 
+def perceptron(p, row):
+    """One row through layers of NumPy arrays."""
+    for k, (weight, bias) in enumerate(zip(p.weights, p.biases, strict=True)):
+        row = (np.maximum(row, 0) if k else row) @ weight + bias
+    if p.norm is None:
+        return row
+    scale, offset = p.norm
+    return (row - row.mean()) / np.sqrt(row.var() + 1e-5) * scale + offset
+
+
 def reference(network, graph, nodes, edges, world=(), world_features=()):
     """The equations of the paper in NumPy, node by node and edge by edge; world: pairs of sender and receiver."""
     numpy = lambda tree: jax.tree.map(np.asarray, tree)  # noqa: E731
-
-    def perceptron(p, row):
-        for k, (weight, bias) in enumerate(zip(p.weights, p.biases, strict=True)):
-            row = (np.maximum(row, 0) if k else row) @ weight + bias
-        if p.norm is None:
-            return row
-        scale, offset = p.norm
-        return (row - row.mean()) / np.sqrt(row.var() + 1e-5) * scale + offset
 
     def passed(f, v, e, ends):
         """Messages, and their sums or means at the receivers."""
@@ -129,12 +132,14 @@ def test_the_network_is_the_papers_equations_whatever_stands_beside(plain, conta
     ends = np.array([*pairs, (4, 4), (4, 4)])
     room = g.WorldEdges(ends[:, 0], ends[:, 1], np.arange(5) < 3, np.asarray(3))
     single = [rows.astype("f4") for rows in (*many, nodes, edges, world)]
-    found = jax.jit(lambda *a: (without(two, *a[:2]), within(GRAPH, a[2], a[3], room, a[4])))(*single)
+    alone = meshes_drawn.drawn(lambda: Perceptron(jax.random.key(0), (3, 4)))  # one layer, normalised
+    found = jax.jit(lambda *a: (without(two, *a[:2]), within(GRAPH, a[2], a[3], room, a[4]), alone(a[2])))(*single)
     close = lambda found, wanted: np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)  # noqa: E731
     for part, rows in ((found[0][:5], nodes), (found[0][5:10], 2 * nodes)):
         close(part, reference(without, GRAPH, rows, edges))
     np.testing.assert_array_equal(found[0][10], found[0][11])
     close(found[1], reference(within, GRAPH, nodes, edges, pairs, world[:3]))
+    close(found[2], [perceptron(jax.tree.map(np.asarray, alone), row) for row in nodes])
 
 
 def test_every_step_has_weights_of_its_own_and_the_decoder_no_norm():
