@@ -106,8 +106,8 @@ CYLINDER = Experiment(
         "A lattice Boltzmann solver with nine velocities instead of COMSOL; velocities alone, without pressure; meshes "
         "of 1,920 nodes between the cylinder and the channel's walls, all with the same edges. At `full` alone, which "
         "was never run: a network that is trained for a minute on a few hundred nodes would say nothing of it. Of "
-        "`full` single steps were timed on one core: 5.3 s for an update of two transitions, so 61 days for the million "
-        "of a network, of which there are twenty; 0.35 ms for a step of the lattice, so two hours for the trajectories, "
-        "which take ten gigabytes.",
+        "`full` single steps were timed, on one core: 5.3 s for an update of two transitions, so 61 days for a "
+        "network's million, and there are twenty networks; 0.35 ms for a step of the lattice, so two hours for the "
+        "trajectories, which take ten gigabytes.",
     ),
 )
