@@ -134,18 +134,14 @@ GROWTH = [Work(side, side, latent=16, steps=2) for side in (41, 129, 409)]
 COMPARISONS = (
     _compared(Work(), "a prediction of MeshGraphNet"),
     _compared(Work(training=True), "a training step of MeshGraphNet"),
-    Comparison(
-        "10⁴ edges, 2 message-passing steps of width 16, prediction",
-        "the same on 10⁵ edges: 10.1 times is linear",
-        "",
-        lambda: our_side(GROWTH[0]),
-        lambda: our_side(GROWTH[1]),
-    ),
-    Comparison(
-        "10⁵ edges, 2 message-passing steps of width 16, prediction",
-        "the same on 10⁶ edges: 10.1 times is linear",
-        "",
-        lambda: our_side(GROWTH[1]),
-        lambda: our_side(GROWTH[2]),
+    *(
+        Comparison(
+            f"{few} edges, 2 message-passing steps of width 16, prediction",
+            f"the same on {many} edges: 10.1 times is linear",
+            "",
+            lambda k=k: our_side(GROWTH[k]),
+            lambda k=k: our_side(GROWTH[k + 1]),
+        )
+        for k, (few, many) in enumerate([("10⁴", "10⁵"), ("10⁵", "10⁶")])
     ),
 )
