@@ -156,7 +156,7 @@ NOISE = Experiment(
         "pool, for all arms.",
         "A rollout whose state exceeds twenty times the largest one that was learnt from is stopped there, and has "
         "failed. Twenty seeds at desk, for shares of eight rollouts are often the same in both arms.",
-        "Seen in the runs: no claim asks for what noise did with two trajectories beside survival. The median error was "
+        "Seen in both runs: no claim asks what noise did with two trajectories beside survival. The median error was "
         "half as large (log10 −0.26 to 0.02, a standard error of 0.16 of the difference; in the first run −0.27 to "
         "0.03), and 8 % of the rollouts were stopped where 41 % were without it (11 % and 31 % in the first run, whose "
         "networks differ from these by rounding alone).",
