@@ -188,7 +188,8 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
     shapes = structure, *((leaf.shape, leaf.dtype) for leaf in leaves)
     if shapes not in _SEEN:
         _SEEN.add(shapes)
-        level = logging.WARNING if jax.config.jax_log_compiles else logging.INFO
+        loud = jax.config.jax_log_compiles  # type: ignore[attr-defined]
+        level = logging.WARNING if loud else logging.INFO
         words = "pad_to_bucket: %d nodes and %d edges are new here (%d shapes so far): jitted functions compile again."
         _LOG.log(level, words, padded.num_nodes, padded.num_edges, len(_SEEN))
     return padded
