@@ -195,6 +195,8 @@ REACH = Experiment(
         "two of ten networks had learnt nothing (an error of 1.00), and the others' was 1.1 to 0.7 of that of linear "
         "extrapolation, which knows one frame more and no motion of the side. Extrapolation was made the trivial arm "
         "of the claim on use after that, where it had been the mean; and now it is corrected, by least squares four "
-        "edges far, for how the side goes on, which the network is told too.",
+        "edges far, for how the side goes on, which the network is told too. Seen in the second run: so corrected its "
+        "error is 0.085 of that of no change, where the networks' is 0.20 to 0.43 and, in the same two seeds, 1.00: "
+        "there training ended at a loss of 2, which is to have learnt nothing, though no update was refused.",
     ),
 )

@@ -92,7 +92,8 @@ def trained(
 def training(info: TrainerInfo) -> dict[str, Array]:
     """How the training went: updates that were not made because something was not finite, and the loss at the end.
 
-    The loss is the mean over the last tenth of the updates, as log10; 0 is that of who has learnt nothing.
+    The loss is the mean over the last tenth of the updates, as log10; who has learnt nothing has the number of the
+    state's components.
     """
     last = info.loss[-max(1, info.loss.shape[0] // 10) :]
     return {"refused": jnp.sum(info.status != Status.OK).astype(float), "log_train_loss": jnp.log10(jnp.mean(last))}
