@@ -135,6 +135,8 @@ def test_a_bucket_has_room_and_few_programs_do_each_of_which_is_told(caplog, mon
         ("laureate.layers.graphs", logging.WARNING)
     ] * 2  # 22 and 21 nodes are one shape, and neither joining nor padding compiles anything itself
     assert padded[0].num_nodes == padded[1].num_nodes
+    for ends in (padded[2].senders, padded[2].receivers):  # padding leads from the last node to itself
+        assert set(np.asarray(ends)[78:].tolist()) == {padded[2].num_nodes - 1}
 
 
 @pytest.mark.parametrize(
