@@ -91,7 +91,7 @@ def test_contract(name):
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "svgd")) for n in PARTICLES])
 def test_particles_keep_the_contract(name):
-    """No chain that accepts: neither a rate nor, without turned slices, a key that matters; averages are in the state."""
+    """No chain that accepts: it has no rate, and without turned slices no key that matters."""
     kernel = PARTICLES[name]
     other = eqx.tree_at(lambda k: k.logdensity_fn.width, kernel, jnp.asarray(3.0))
     skip = {"report", "caches are fresh"} | ({"another key, other bits"} if name == "svgd" else set())

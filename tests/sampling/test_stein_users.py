@@ -42,7 +42,7 @@ REFUSED = {
     "transposed": (lambda: ksd(X.T, -X), "transposed"),
     "one draw": (lambda: ksd(X[:1], -X[:1]), r"\[n >= 2, d >= 1\]; got \(1, 3\)"),
     "a vector": (lambda: sliced_ksd(X[:, 0], -X[:, 0]), "sliced_ksd.samples"),
-    "not finite": (lambda: ksd(X, wrong(7)), "in row 7. Is the support bounded"),
+    "not finite": (lambda: ksd(X, wrong(7)), "in row 7'. Is the support bounded"),
     "infinite draws": (lambda: sliced_ksd(wrong(2, np.inf), -X), "sliced_ksd.samples must be finite"),
     "equal draws": (lambda: ksd(0 * X, -X), "pass bandwidth="),
     "equal along a slice": (lambda: sliced_ksd(X * [1, 0, 1], -X), "along slice 1"),

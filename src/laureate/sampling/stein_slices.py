@@ -24,7 +24,6 @@ from laureate.sampling.stein_discrepancy import (
 
 __all__ = ["MaxSlicedKSD", "fit_slices", "max_sliced_ksd", "random_slices"]
 
-STEP_PAIRS = 256  # whose median distance is the bandwidth of a step
 LEAST = 10  # draws to fit slices to
 
 
@@ -108,7 +107,7 @@ def fit_slices(
 
     def loss(raw, x, s):
         def one(r, g):
-            ell = floored(median_distance((x @ g)[:, None], STEP_PAIRS))
+            ell = floored(median_distance((x @ g)[:, None]))
             return summed(sliced_gram(x, s, r, g, ell, kernel), objective)
 
         both = slices_of(raw)
