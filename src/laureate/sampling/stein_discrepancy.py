@@ -183,7 +183,7 @@ def bandwidth_of(owner: str, bandwidth: Bandwidth, x: Float[Array, "n d"]) -> Ar
     return floored(ell)
 
 
-def slice_bandwidths(owner: str, bandwidth: Bandwidth, x: Array, g: Array, pairs: int = PAIRS) -> Float[Array, "m"]:
+def slice_bandwidths(owner: str, bandwidth: Bandwidth, x: Array, g: Array) -> Float[Array, "m"]:
     """ℓ of each slice, of the points' projections, without a gradient."""
     if not isinstance(bandwidth, str):
         return jnp.broadcast_to(bandwidth_of(owner, bandwidth, x), g.shape[:1])

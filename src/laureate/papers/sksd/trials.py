@@ -11,6 +11,7 @@ from laureate.sampling.stein_discrepancy import median_distance
 __all__ = ["chain", "diagnosis", "level", "power"]
 
 ALPHA = 0.05 + 1e-6  # a share of 5 of 100 in single precision may be either side of it
+KINDS = ("variance", "laplace", "student", "turned")
 WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)  # of the median, which the tuned kernel chooses from
 
 
@@ -18,7 +19,7 @@ def tested(key, arm, x, s, scale):
     """The p-value and the statistic of an arm's test."""
     more = {"num_bootstrap": scale.replicates}
     if arm.test == "coin":
-        return jax.random.uniform(key), jax.random.normal(key)
+        return (jax.random.uniform(key),) * 2
     if arm.test in ("means", "moments"):
         functions = BOUNDED if arm.test == "means" else MOMENTS
         found = stein_mean_test(key, x, s, functions=functions, bootstrap=arm.get("bootstrap", "multinomial"), **more)
@@ -37,51 +38,48 @@ def tested(key, arm, x, s, scale):
 def tuned_kernel(key, x, s, more):
     """The kernel of whole points, its bandwidth the one of five with the largest value on the fifth of draws that
     "max" fits its slices to, each relative to what chance makes of it there."""
+    choice, test = jax.random.split(key)
     known = int(np.floor(0.2 * len(x)))
     ells = jnp.asarray(WIDTHS) * median_distance(x[:known])
 
     def signal(ell):
-        found = stein_test(key, x[:known], s[:known], slices=None, bandwidth=ell, num_bootstrap=19)
+        found = stein_test(choice, x[:known], s[:known], slices=None, bandwidth=ell, num_bootstrap=19)
         return found.value / jnp.std(found.null)
 
     best = ells[jnp.argmax(jax.lax.map(signal, ells))]
-    return stein_test(key, x[known:], s[known:], slices=None, bandwidth=best, **more)
+    return stein_test(test, x[known:], s[known:], slices=None, bandwidth=best, **more)
 
 
 def drawn(key, kind, n, d):
-    """Draws that differ from N(0, I) in the way ``kind`` says, or not."""
+    """Draws that differ from N(0, I) in the way of a number: 0 not at all, then as in ``KINDS``."""
     noise = jax.random.normal(key, (6, n, d))
-    x = noise[0]
-    narrow = np.sqrt(0.3) - 1
-    if kind == "variance":
-        return x.at[:, 0].add(narrow * x[:, 0])
-    if kind == "turned":  # the same along (1, …, 1)
-        along = jnp.full(d, 1 / np.sqrt(d))
-        return x + narrow * jnp.outer(x @ along, along)
-    if kind == "laplace":  # variance 1
-        u = jax.scipy.special.ndtr(x) - 0.5
-        return -jnp.sign(u) * jnp.log1p(-2 * jnp.minimum(jnp.abs(u), 0.5 - 1e-7)) / np.sqrt(2)
-    if kind == "student":  # five degrees of freedom, variance 1
-        return x / jnp.sqrt(jnp.mean(noise[1:] ** 2, axis=0)) * np.sqrt(3 / 5)
-    return x
+    x, along, narrow = noise[0], jnp.full(d, 1 / np.sqrt(d)), np.sqrt(0.3) - 1
+    u = jax.scipy.special.ndtr(x) - 0.5
+    laplace = -jnp.sign(u) * jnp.log1p(-2 * jnp.minimum(jnp.abs(u), 0.5 - 1e-7)) / np.sqrt(2)  # variance 1
+    student = x / jnp.sqrt(jnp.mean(noise[1:] ** 2, axis=0)) * np.sqrt(3 / 5)  # t with 5 degrees of freedom, variance 1
+    turned = x + narrow * jnp.outer(x @ along, along)  # variance 0.3 along (1, …, 1)
+    return jnp.stack([x, x.at[:, 0].add(narrow * x[:, 0]), laplace, student, turned])[kind]
 
 
-def share(key, arm, kind, d, scale):
-    """How many of ``scale.sets`` data sets are rejected."""
+def shares(key, arm, kinds, d, scale):
+    """How many of ``scale.sets`` data sets of each kind are rejected."""
 
-    def one(key):
+    def one(row):
+        key, kind = row
         data, test = jax.random.split(key)
         x = drawn(data, kind, scale.draws, d)
         return tested(test, arm, x, -x, scale)[0]
 
-    return jnp.mean(jax.lax.map(one, jax.random.split(key, scale.sets)) <= ALPHA)
+    number = len(kinds) * scale.sets
+    p = jax.lax.map(one, (jax.random.split(key, number), jnp.repeat(jnp.asarray(kinds), scale.sets)))
+    return jnp.mean(p.reshape(len(kinds), scale.sets) <= ALPHA, axis=1)
 
 
 def level(key, arm, problem, scale):
     """How often draws of the density itself are rejected, with 99 % intervals of Wilson for this seed's data sets."""
     found = {}
     for d, own in zip(scale.dimensions, jax.random.split(key, len(scale.dimensions)), strict=True):
-        rate = share(own, arm, "null", d, scale)
+        rate = shares(own, arm, (0,), d, scale)[0]
         z2 = 2.5758**2 / scale.sets
         middle, half = rate + z2 / 2, jnp.sqrt(z2 * (rate * (1 - rate) + z2 / 4))
         found |= {f"rejected_{d}": rate}
@@ -91,76 +89,69 @@ def level(key, arm, problem, scale):
 
 def power(key, arm, problem, scale):
     """How often draws that differ from N(0, I) are rejected, by dimension and kind."""
+    each = jax.random.split(key, len(scale.dimensions))
+    kinds = range(1, 1 + len(KINDS))
+    rates = [shares(own, arm, kinds, d, scale) for d, own in zip(scale.dimensions, each, strict=True)]
     found = {"log_dimensions": jnp.log(jnp.asarray(scale.dimensions, float))}
-    for kind, own in zip(scale.kinds, jax.random.split(key, len(scale.kinds)), strict=True):
-        each = jax.random.split(own, len(scale.dimensions))
-        rates = [share(k, arm, kind, d, scale) for d, k in zip(scale.dimensions, each, strict=True)]
-        found |= {f"{kind}_{d}": rate for d, rate in zip(scale.dimensions, rates, strict=True)}
-        found[kind] = jnp.stack(rates)
-    return found
+    for place, kind in enumerate(KINDS):
+        found[kind] = jnp.stack([rate[place] for rate in rates])
+        found |= {f"{kind}_{d}": rate[place] for d, rate in zip(scale.dimensions, rates, strict=True)}
+    return found | {f"along_axes_{d}": jnp.mean(rate[:3]) for d, rate in zip(scale.dimensions, rates, strict=True)}
 
 
 def chain(key, arm, problem, scale):
     """How often a perfect chain is rejected, by how slowly it moves, and how often a wrong one."""
 
-    def one(key, rho, kind):
+    def one(row):
+        key, rho, width = row
         data, start, test = jax.random.split(key, 3)
         noise = jnp.sqrt(1 - rho**2) * jax.random.normal(data, (scale.draws, scale.dimension))
         first = jax.random.normal(start, (scale.dimension,))
         x = jax.lax.scan(lambda x, e: (rho * x + e,) * 2, first, noise)[1]
-        x = x.at[:, 0].multiply(np.sqrt(0.3)) if kind == "wrong" else x
-        x = x[:: arm.get("thin", 1)]
+        x = x.at[:, 0].multiply(width)[:: arm.get("thin", 1)]
         return tested(test, arm, x, -x, scale)[0]
 
-    found = {}
-    cases = (("still", 0.0), ("slow", 0.5), ("slower", 0.9), ("wrong", 0.5))
-    for (kind, rho), own in zip(cases, jax.random.split(key, len(cases)), strict=True):
-        rho = jnp.asarray(rho)
-        p = jax.lax.map(lambda k, rho=rho, kind=kind: one(k, rho, kind), jax.random.split(own, scale.sets))
-        found[kind] = jnp.mean(p <= ALPHA)
-    return found
+    cases = {"still": (0.0, 1.0), "slow": (0.5, 1.0), "slower": (0.9, 1.0), "wrong": (0.5, np.sqrt(0.3))}
+    rho, width = jnp.repeat(jnp.asarray(list(cases.values())), scale.sets, axis=0).T
+    p = jax.lax.map(one, (jax.random.split(key, len(rho)), rho, width))
+    return dict(zip(cases, jnp.mean(p.reshape(len(cases), -1) <= ALPHA, axis=1), strict=True))
 
 
 def diagnosis(key, arm, problem, scale):
     """Do statistics rank samplers as the distance to the truth does? And who sees a law without correlations?
 
-    Langevin's limit at step ε is N(0, Λ⁻¹(I − εΛ/2)⁻¹); the diffusion at time t, begun at N(m, I), is Gaussian too: so
+    Langevin's limit at step ε is N(0, Λ⁻¹(I − εΛ/2)⁻¹); the diffusion at time t, begun at N(3, I), is Gaussian too: so
     independent draws of either are made at once. Both families come nearer to the target the smaller ε or the larger
     t, in 2-Wasserstein distance as in any other.
     """
     values, vectors = jnp.linalg.eigh(problem.precision)
-    steps = jnp.asarray(scale.shares) * 2 / jnp.max(values)
+    steps, times = jnp.asarray(scale.shares) * 2 / jnp.max(values), jnp.asarray(scale.times)
+    left = jnp.exp(-values * times[:, None])
+    spreads = jnp.concatenate([1 / (values * (1 - steps[:, None] * values / 2)), (1 - left**2) / values + left**2])
+    factors = vectors * jnp.sqrt(spreads)[:, None, :]  # of each law's covariance
     begun = 3 * vectors.T @ jnp.ones(len(values))
-    keys = jax.random.split(key, 4)
+    means = jnp.concatenate([jnp.zeros((len(steps), len(values))), (left * begun) @ vectors.T])
+    field = jnp.diag(1 / jnp.sqrt(jnp.diag(problem.precision)))  # the mean-field law: variances 1/Λ_jj
 
-    def statistic(key, mean, variance):
+    def one(row):
+        key, mean, factor = row
         data, test = jax.random.split(key)
-        z = mean + jnp.sqrt(variance) * jax.random.normal(data, (scale.draws, len(values)))
-        x = z @ vectors.T
+        x = mean + jax.random.normal(data, (scale.draws, len(values))) @ factor.T
         return tested(test, arm, x, -x @ problem.precision, scale)
 
-    def by_step(row):
-        key, step = row
-        return statistic(key, 0.0, 1 / (values * (1 - step * values / 2)))[1]
+    def repeated(array, last):
+        """The laws of both families, over and over, and then the last so many times."""
+        again = jnp.tile(array, (scale.repeats, *[1] * last.ndim))
+        return jnp.concatenate([again, jnp.repeat(last[None], scale.sets, axis=0)])
 
-    def by_time(row):
-        key, time = row
-        left = jnp.exp(-values * time)
-        return statistic(key, left * begun, (1 - left**2) / values + left**2)[1]
-
-    def without_correlations(key):
-        data, test = jax.random.split(key)
-        x = jax.random.normal(data, (scale.draws, len(values))) / jnp.sqrt(jnp.diag(problem.precision))
-        return tested(test, arm, x, -x @ problem.precision, scale)[0]
-
-    times = jnp.asarray(scale.times)
-    wrong = jax.lax.map(by_step, (jax.random.split(keys[0], len(steps)), steps))
-    early = jax.lax.map(by_time, (jax.random.split(keys[1], len(times)), times))
-    field = jax.lax.map(without_correlations, jax.random.split(keys[2], scale.sets))
+    rows = repeated(means, jnp.zeros(len(values))), repeated(factors, field)
+    p, value = jax.lax.map(one, (jax.random.split(key, len(rows[0])), *rows))
+    value = value[: -scale.sets].reshape(scale.repeats, -1)
+    wrong, early = value[:, : len(steps)], value[:, len(steps) :]
     return {
-        "rank_steps": rank_correlation(wrong, steps),
-        "rank_times": rank_correlation(early, -times),
-        "mean_field": jnp.mean(field <= ALPHA),
+        "rank_steps": jnp.mean(jax.vmap(lambda v: rank_correlation(v, steps))(wrong)),
+        "rank_times": jnp.mean(jax.vmap(lambda v: rank_correlation(v, -times))(early)),
+        "mean_field": jnp.mean(p[-scale.sets :] <= ALPHA),
     }
 
 

@@ -17,9 +17,18 @@ def particles(key, arm, problem, scale):
     if arm.sampler in ("independent", "start"):
         return errors(moved(scoring, arm, problem, scale, 1.0), problem)
     rates = jnp.asarray(scale.rates)
-    tried = jax.lax.map(lambda rate: errors(moved(tuning, arm, problem, scale, rate), problem), rates)
-    rate = rates[jnp.argmin(tried[scale.criterion])]
-    return errors(moved(scoring, arm, problem, scale, rate), problem) | {"rate": rate}
+
+    def attempt(best, index):
+        """A rate of the grid on the one start; after all of them the best on the other."""
+        last = index == len(rates)
+        rate = jnp.where(last, best[0], rates[jnp.minimum(index, len(rates) - 1)])
+        own = jnp.where(last, jax.random.key_data(scoring), jax.random.key_data(tuning))
+        found = errors(moved(jax.random.wrap_key_data(own), arm, problem, scale, rate), problem)
+        better = ~last & (found[scale.criterion] < best[1])
+        return (jnp.where(better, rate, best[0]), jnp.where(better, found[scale.criterion], best[1])), found
+
+    (rate, _), found = jax.lax.scan(attempt, (rates[0], jnp.asarray(jnp.inf)), jnp.arange(1 + len(rates)))
+    return {name: values[-1] for name, values in found.items()} | {"rate": rate}
 
 
 def moved(key, arm, problem, scale, rate):
