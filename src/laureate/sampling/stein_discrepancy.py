@@ -24,7 +24,7 @@ Bandwidth = Literal["median", "log"] | float | Array
 Scores = Array | Callable[[Array], Array]
 
 MOST_POINTS = 16_384  # their matrix has a gigabyte in single precision
-PAIRS = 2**15  # whose median distance is the bandwidth
+PAIRS = 2**12  # whose median distance is the bandwidth
 HALVINGS = 24  # of the interval in which it lies: as far as single precision goes, and faster than sorting
 
 
@@ -62,7 +62,7 @@ def ksd(
     samples: draws, as rows.
     scores: ∇ log p at the draws; or a function of one point, the log density (up to a constant) or its gradient.
     kernel: "rbf", exp(−δ²/2ℓ²), or "imq", (1 + δ²/ℓ²)^−½, or φ of φ(δ²/ℓ²), elementwise and smooth.
-    bandwidth: ℓ; "median", of the distances between draws (of at most 32,768 pairs), or "log", median/√(2 ln n), as
+    bandwidth: ℓ; "median", of the distances between draws (of at most 4,096 pairs), or "log", median/√(2 ln n), as
         BlackJAX has it. No gradient passes through it.
     statistic: "u", without bias, may be negative; "v", with the diagonal, never negative.
 

@@ -62,7 +62,13 @@ LEVEL = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", sets=2, dimensions=(10, 30), **TINY),
         "smoke": Scale(
-            10, block=5, cost=9.0, sets=5, dimensions=(10, 30), **TESTING | {"draws": 100, "replicates": 99}
+            10,
+            block=10,
+            cost=5.0,
+            compilation="lightest",
+            sets=5,
+            dimensions=(10, 30),
+            **TESTING | {"draws": 100, "replicates": 99, "steps": 30},
         ),
         "desk": Scale(24, block=4, cost=80.0, sets=50, dimensions=(10, 30), **TESTING | {"draws": 150}),
         "full": Scale(100, block=4, cost=7200.0, sets=100, dimensions=(10, 30), **TESTING | {"draws": 1000}),
@@ -107,11 +113,12 @@ POWER = Experiment(
         "tiny": Scale(2, block=2, compilation="lightest", sets=1, dimensions=(10, 30), **TINY),
         "smoke": Scale(
             10,
-            block=5,
-            cost=25.0,
+            block=10,
+            cost=8.0,
+            compilation="lightest",
             sets=1,
             dimensions=(10, 30),
-            **TESTING | {"draws": 200, "replicates": 99},
+            **TESTING | {"draws": 150, "replicates": 99, "steps": 50},
         ),
         "desk": Scale(12, block=4, cost=70.0, sets=5, dimensions=(10, 30), **TESTING),
         "full": Scale(
@@ -258,7 +265,7 @@ CHAIN = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", sets=2, dimension=2, draws=60, replicates=19),
-        "smoke": Scale(10, block=10, cost=10.0, compilation="lightest", sets=6, dimension=5, draws=200, replicates=99),
+        "smoke": Scale(10, block=10, cost=4.0, compilation="lightest", sets=4, dimension=5, draws=150, replicates=99),
         "desk": Scale(15, block=5, cost=40.0, sets=12, dimension=5, draws=300, replicates=199),
         "full": Scale(100, block=5, cost=3600.0, sets=100, dimension=5, draws=1000, replicates=1000),
     },
@@ -335,14 +342,15 @@ DIAGNOSIS = Experiment(
         ),
         "smoke": Scale(
             10,
-            block=5,
-            cost=12.0,
+            block=10,
+            cost=4.0,
+            compilation="lightest",
             problem={"dimension": 10, "correlation": 0.5},
             sets=2,
             repeats=1,
             shares=SHARES,
             times=TIMES,
-            **TESTING | {"draws": 150, "replicates": 99},
+            **TESTING | {"draws": 100, "replicates": 99, "steps": 30},
         ),
         "desk": Scale(
             12,
