@@ -122,6 +122,7 @@ CALLS = {
     ),
     "gradients.conditional_gumbel": lambda key: gradients.conditional_gumbel(key, X, LABELS, 2),
     "gradients.rloo": lambda key: gradients.rloo(key, lambda z: z[0, 1] + z[1, 2], X, 3),
+    "gradients.rloo_loss": lambda key: gradients.rloo_loss(key, lambda z: z[:, 1], X, 3),
     "gradients.full_unroll_loss": lambda key: gradients.full_unroll_loss(key, Walk(), 0.5, 3),
     "gradients.train": lambda key: gradients.train(
         key, estimator(), SGD, 0.5, 3, batches=None, record=lambda theta: theta
