@@ -94,8 +94,13 @@ def test_particles_keep_the_contract(name):
     """No chain that accepts: it has no rate, and without turned slices no key that matters."""
     kernel = PARTICLES[name]
     other = eqx.tree_at(lambda k: k.logdensity_fn.width, kernel, jnp.asarray(3.0))
-    skip = {"report", "caches are fresh"} | ({"another key, other bits"} if name == "svgd" else set())
-    check_sampler(kernel, jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2, others=[other], skip=skip)
+    skip = {"report", "caches are fresh", "float64"} | ({"another key, other bits"} if name == "svgd" else set())
+    particles = jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2
+    check_sampler(kernel, particles, others=[other], skip=skip)
+    with jax.enable_x64(True):  # the particles' type is the type of everything
+        wide = np.asarray(particles, np.float64)
+        found = jax.eval_shape(lambda key: kernel.step(key, kernel.init(wide)), jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(found) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {wide.dtype}
 
 
 @pytest.mark.slow

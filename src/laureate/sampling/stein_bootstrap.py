@@ -105,7 +105,7 @@ def stein_test(
     if slices is None:
         gram = full_gram(x, s, bandwidth_of("stein_test", bandwidth, x), kernel)
     else:
-        lines = unit_slices("stein_test", None if slices == "identity" else slices, d)  # pyright: ignore[reportArgumentType]
+        lines = unit_slices("stein_test", None if slices == "identity" else slices, x)  # pyright: ignore[reportArgumentType]
         rows = (slice_bandwidths("stein_test", bandwidth, x, lines.g), *lines)
 
         def add(total, row):

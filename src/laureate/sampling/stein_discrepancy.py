@@ -101,7 +101,7 @@ def sliced_ksd(
     0
     """
     x, s = checked("sliced_ksd", samples, scores, kernel, statistic)
-    slices = unit_slices("sliced_ksd", slices, x.shape[1])
+    slices = unit_slices("sliced_ksd", slices, x)
 
     def one(ell, r, g):
         return summed(sliced_gram(x, s, r, g, ell, kernel), statistic)
@@ -269,11 +269,12 @@ def scores_at(function: Callable[..., Array], x: Float[Array, "n d"], *more: Any
     return jax.vmap(lambda point: score(point, *more))(x)
 
 
-def unit_slices(owner: str, slices: Slices | None, dimension: int) -> Slices:
-    """Slices of unit length; the axes where there are none."""
+def unit_slices(owner: str, slices: Slices | None, x: Float[Array, "n d"]) -> Slices:
+    """Slices of unit length, of the points' type; the axes where there are none."""
+    dimension = x.shape[1]
     if slices is None:
-        return Slices(jnp.eye(dimension), jnp.eye(dimension))
-    r, g = (jnp.asarray(part) for part in slices)
+        return Slices(*[jnp.eye(dimension, dtype=x.dtype)] * 2)
+    r, g = (jnp.asarray(part, x.dtype) for part in slices)
     require(owner, "slices", f"two arrays [m, {dimension}]", (r.shape, g.shape),
             lambda s: s[0] == s[1] and len(s[0]) == 2 and s[0][1] == dimension and s[0][0] >= 1)  # fmt: skip
     for name, part in (("r", r), ("g", g)):
