@@ -26,14 +26,12 @@ def facts(problem: Any) -> dict[str, Any]:
             f"{list(np.shape(model.inputs))} and {list(np.shape(model.targets))}."
         )
 
-    def once(key):
-        params = model.theta0(key)
-        logits = model.logits(params, jnp.asarray(model.inputs))
-        return logits, model.loss(params, logits, jnp.asarray(model.inputs), jnp.asarray(model.targets))
-
-    logits, loss = jax.eval_shape(once, jax.random.key(0))
+    inputs, targets = jnp.asarray(model.inputs), jnp.asarray(model.targets)
+    params = jax.eval_shape(model.theta0, jax.random.key(0))
+    logits = jax.eval_shape(model.logits, params, inputs)
     if logits.ndim < 2 or logits.shape[:1] != rows or logits.shape[-1] < 2:
         raise UserError(f"model.logits must be [{rows[0]} rows, ..., options >= 2]; got {list(logits.shape)}.")
+    loss = jax.eval_shape(model.loss, params, logits, inputs, targets)
     if loss.shape != rows:
         raise UserError(f"model.loss must be a number for each of {rows[0]} rows; got {list(loss.shape)}.")
     return {}
