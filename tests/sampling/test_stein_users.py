@@ -128,7 +128,7 @@ def test_several_chains_count_as_their_draws():
 
 def test_blackjax_drives_particles_and_the_variance_of_many_dimensions_stays():
     """Its own SVGD takes no key, so that its driver refuses it; ours runs, and slices keep what whole points lose."""
-    start = 2 * jax.random.normal(KEY, (20, 25)) + 1
+    start = (2 * RNG.normal(size=(20, 25)) + 1).astype(np.float32)
     spreads = {}
     for name, sampler in {
         "whole": svgd(lambda x: -x @ x / 2, optax.adam(0.1)),
@@ -144,7 +144,7 @@ def test_blackjax_drives_particles_and_the_variance_of_many_dimensions_stays():
 
 def test_particles_can_be_vmapped_and_differentiated():
     """Two sets of particles at once; a loss for one's own density by the gradient of the discrepancy."""
-    sampler = sliced_svgd(lambda x, scale: -scale * x @ x / 2, SGD, slices="learned")
+    sampler = sliced_svgd(lambda x, scale: -scale * x @ x / 2, SGD)
 
     def loss(scale):
         return sliced_ksd(X, lambda x: -scale * x @ x / 2, statistic="v").value
