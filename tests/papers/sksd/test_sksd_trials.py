@@ -97,7 +97,7 @@ def test_the_worst_sampler_ranks_last(shares):
 @pytest.fixture(scope="module")
 def particles():
     problem = GaussianTarget(4, 0.6)
-    scale = Settings(particles=400, steps=100, rates=(0.0, 0.1), criterion="covariance_error")
+    scale = Settings(particles=400, steps=100, rates=(0.0, 0.1))
 
     def run(key):
         names = {"independent": {}, "start": {}, "langevin": {}, "svgd": {"bandwidth": "median"}}
