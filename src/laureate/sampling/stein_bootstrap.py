@@ -76,7 +76,7 @@ def stein_test(
     slices: "max", fitted to the first draws, which do not test; "identity", the axes; "random"; one's own; None for the
         kernelized Stein discrepancy of whole points.
     split: share of the draws that "max" fits slices to; settings: of `fit_slices`.
-    kernel, bandwidth: as for `ksd`.
+    kernel, bandwidth: as for `ksd`; "max" is fitted at the median whatever the bandwidth of the test.
     flip: in (0, 0.5]; by default from the effective sample size, so that signs last three times as long as the chain's
         own correlation.
     num_bootstrap: draws of the null; at least 19, for with fewer no p-value is below 0.05.

@@ -59,11 +59,11 @@ def ksd(
     The squared discrepancy: 0 for draws of the density itself, in the mean. In more than about ten dimensions it sees
     little: `max_sliced_ksd`.
 
-    samples: draws, as rows.
+    samples: draws, as rows, in single or double precision: sums keep their type.
     scores: ∇ log p at the draws; or a function of one point, the log density (up to a constant) or its gradient.
     kernel: "rbf", exp(−δ²/2ℓ²), or "imq", (1 + δ²/ℓ²)^−½, or φ of φ(δ²/ℓ²), elementwise and smooth.
-    bandwidth: ℓ; "median", of the distances between draws (of at most 4,096 pairs), or "log", median/√(2 ln n), as
-        BlackJAX has it. No gradient passes through it.
+    bandwidth: ℓ; "median", of the distances between draws (of all pairs, or of about 4,096, one a draw at least), or
+        "log", median/√(2 ln n), as BlackJAX has it. No gradient passes through it.
     statistic: "u", without bias, may be negative; "v", with the diagonal, never negative.
 
     >>> x = jax.random.normal(jax.random.key(0), (200, 3))

@@ -128,7 +128,9 @@ def fit_slices(
 
 
 def random_slices(key: Array, dimension: int, num_slices: int | None = None) -> Slices:
-    """Slices that look anywhere: r and g independent and uniform; with as many as dimensions r is the axes.
+    """Slices that look anywhere: g uniform on the sphere for each axis r.
+
+    num_slices: that many instead, with r uniform as well.
 
     >>> random_slices(jax.random.key(0), 3).g.shape
     (3, 3)

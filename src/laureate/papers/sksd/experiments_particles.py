@@ -6,18 +6,17 @@ __all__ = ["CORRELATED", "VARIANCE"]
 
 TRIAL = "laureate.papers.sksd.trials_particles:particles"
 TARGET = "laureate.problems.gaussians:GaussianTarget"
-RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 SOURCE = "abstract and introduction: SVGD's variance in many dimensions"
 TUNED = (
-    "Rates are chosen from six without the truth, with another start than the one that is scored: particles by the "
-    "smallest force that is left, Langevin sampling by the smallest KSD. Particles begin at mean + sd (1 + 2 N(0, "
-    "I)); Adam with a rate that falls to 0, and Langevin sampling at a fixed step of rate × variance, with as many "
-    "gradients."
+    "Rates are chosen from eight without the truth, with another start than the one that is scored: particles by the "
+    "smallest force that is left, Langevin sampling by the smallest KSD. Particles begin at mean + sd (1 + 2 N(0, I)); "
+    "Adam with a rate that falls to 0, Langevin sampling at a fixed step of rate × variance, with as many gradients."
 )
 FIRST = (
     "At first rates were chosen by the known covariance, from five: that preferred particles which had not arrived, "
-    "SVGD and turned slices stood at the upper edge of the grid and published slices at the lower. Changed after "
-    "those results, which the ledger names."
+    "SVGD and turned slices stood at the upper edge of the grid and published slices at the lower. Then by the force, "
+    "from six, and slices stood at the upper edge again. Changed after those results, as the ledger says."
 )
 PILOTS = (
     "The method note's pilots were known when this was declared: margins and arms lean on them. Of the paper we could "
@@ -40,6 +39,7 @@ GUARDS = (
     Guard("limit", "log_variance", low=-10.0, high=10.0),
     Guard("limit", "covariance_error", high=10.0),
 )
+ARRIVED = 0.5  # standard deviations by which the particles' mean may be off; it begins one off
 
 
 def nearer(name: str, words: str, metric: str, method: str, baseline: str, margin: float = 0.0, **more) -> Claim:
@@ -48,6 +48,72 @@ def nearer(name: str, words: str, metric: str, method: str, baseline: str, margi
     unit = "log of the variance's ratio" if metric == "variance_error" else "relative Frobenius norm"
     return Claim(name, words, metric=metric, method=method, baseline=baseline, margin=margin, unit=unit, **more)
 
+
+KEPT = (
+    nearer(
+        "svgd-variance",
+        "on N(0, I) in 50 dimensions with 50 particles, the variance of sliced SVGD's particles is nearer to 1 than "
+        "that of SVGD's, by more than 0.1 in its logarithm.",
+        "variance_error",
+        "learned",
+        "svgd",
+        0.1,
+        role="stand-in",
+        source=SOURCE,
+    ),
+    nearer(
+        "svgd-variance-log",
+        "than SVGD's with BlackJAX's narrower bandwidth, by more than 1.",
+        "variance_error",
+        "learned",
+        "svgd-log",
+        1.0,
+        role="stand-in",
+        source=SOURCE,
+    ),
+    Claim(
+        "svgd-variance-kept",
+        "its variance lies within a tenth of 1.",
+        metric="log_variance",
+        method="learned",
+        kind="bound",
+        at_least=-0.1,
+        at_most=0.1,
+        unit="log of the variance's ratio",
+        source=SOURCE,
+        role="stand-in",
+    ),
+    Claim(
+        "svgd-variance-lost",
+        "SVGD's lies below 0.8.",
+        metric="log_variance",
+        method="svgd",
+        kind="bound",
+        at_most=-0.223,
+        unit="log of the variance's ratio",
+        source=SOURCE,
+        role="stand-in",
+    ),
+    nearer(
+        "svgd-covariance",
+        "yet the covariance of SVGD's particles is nearer to the identity than that of sliced SVGD's, by more than "
+        "0.1.",
+        "covariance_error",
+        "svgd",
+        "learned",
+        0.1,
+    ),
+    nearer(
+        "svgd-langevin",
+        "and as many gradients of Langevin sampling give a variance that is at most 0.1 further from 1 than sliced "
+        "SVGD's.",
+        "variance_error",
+        "langevin",
+        "learned",
+        -0.1,
+        trivial="",
+    ),
+)
 
 VARIANCE = Experiment(
     "variance",
@@ -94,77 +160,62 @@ VARIANCE = Experiment(
             rates=RATES,
         ),
     },
-    claims=(
-        nearer(
-            "svgd-variance",
-            "on N(0, I) in 50 dimensions with 50 particles, the variance of sliced SVGD's particles is nearer to 1 "
-            "than that of SVGD's, by more than 0.1 in its logarithm.",
-            "variance_error",
-            "learned",
-            "svgd",
-            0.1,
-            role="stand-in",
-            source=SOURCE,
-        ),
-        nearer(
-            "svgd-variance-log",
-            "than SVGD's with BlackJAX's narrower bandwidth, by more than 1.",
-            "variance_error",
-            "learned",
-            "svgd-log",
-            1.0,
-            role="stand-in",
-            source=SOURCE,
-        ),
-        Claim(
-            "svgd-variance-kept",
-            "its variance lies within a tenth of 1.",
-            metric="log_variance",
-            method="learned",
-            kind="bound",
-            at_least=-0.1,
-            at_most=0.1,
-            unit="log of the variance's ratio",
-            source=SOURCE,
-            role="stand-in",
-        ),
-        Claim(
-            "svgd-variance-lost",
-            "SVGD's lies below 0.8.",
-            metric="log_variance",
-            method="svgd",
-            kind="bound",
-            at_most=-0.223,
-            unit="log of the variance's ratio",
-            source=SOURCE,
-            role="stand-in",
-        ),
-        nearer(
-            "svgd-covariance",
-            "yet the covariance of SVGD's particles is nearer to the identity than that of sliced SVGD's, by more "
-            "than 0.1.",
-            "covariance_error",
-            "svgd",
-            "learned",
-            0.1,
-        ),
-        nearer(
-            "svgd-langevin",
-            "and as many gradients of Langevin sampling give a variance that is at most 0.1 further from 1 than "
-            "sliced SVGD's.",
-            "variance_error",
-            "langevin",
-            "learned",
-            -0.1,
-            trivial="",
-        ),
-    ),
-    guards=GUARDS,
+    claims=KEPT,
+    guards=(*GUARDS, Guard("limit", "mean_error", high=ARRIVED, claims=tuple(claim.name for claim in KEPT))),
     deviations=(
         TUNED,
         FIRST,
         PILOTS + " The paper's figure of variances could not be read; its autoencoder is not repeated here.",
         "At smoke 20 particles in 20 dimensions. Variances divide by the number of particles.",
+    ),
+)
+
+LOST = (
+    nearer(
+        "svgd-correlated",
+        "where neighbours of ten coordinates correlate by 0.8, the covariance of SVGD's particles is nearer to the "
+        "true one than that of sliced SVGD's, by more than 0.3.",
+        "covariance_error",
+        "svgd",
+        "learned",
+        0.3,
+    ),
+    Claim(
+        "svgd-mean-field",
+        "slices along the axes end where mean-field variational inference does: variances of 1/Λ_jj, a quarter of the "
+        "true ones.",
+        metric="log_variance",
+        method="identity",
+        kind="bound",
+        at_least=-1.55,
+        at_most=-1.25,
+        unit="log of the variance's ratio",
+        source="a reviewer's question",
+        role="extension",
+    ),
+    nearer(
+        "svgd-rotate",
+        "slices that are turned each step are nearer than the axes, by more than 0.3.",
+        "covariance_error",
+        "rotate",
+        "identity",
+        0.3,
+    ),
+    nearer(
+        "svgd-learned-fast",
+        "slices that learn ten times as fast as published are nearer than the axes, by more than 0.1.",
+        "covariance_error",
+        "learned-fast",
+        "identity",
+        0.1,
+    ),
+    nearer(
+        "svgd-correlated-langevin",
+        "Langevin sampling with as many gradients is nearer than sliced SVGD as published, by more than 0.3.",
+        "covariance_error",
+        "langevin",
+        "learned",
+        0.3,
     ),
 )
 
@@ -214,55 +265,8 @@ CORRELATED = Experiment(
             rates=RATES,
         ),
     },
-    claims=(
-        nearer(
-            "svgd-correlated",
-            "where neighbours of ten coordinates correlate by 0.8, the covariance of SVGD's particles is nearer to "
-            "the true one than that of sliced SVGD's, by more than 0.3.",
-            "covariance_error",
-            "svgd",
-            "learned",
-            0.3,
-        ),
-        Claim(
-            "svgd-mean-field",
-            "slices along the axes end where mean-field variational inference does: variances of 1/Λ_jj, a quarter of "
-            "the true ones.",
-            metric="log_variance",
-            method="identity",
-            kind="bound",
-            at_least=-1.55,
-            at_most=-1.25,
-            unit="log of the variance's ratio",
-            source="a reviewer's question",
-            role="extension",
-        ),
-        nearer(
-            "svgd-rotate",
-            "slices that are turned each step are nearer than the axes, by more than 0.3.",
-            "covariance_error",
-            "rotate",
-            "identity",
-            0.3,
-        ),
-        nearer(
-            "svgd-learned-fast",
-            "slices that learn ten times as fast as published are nearer than the axes, by more than 0.1.",
-            "covariance_error",
-            "learned-fast",
-            "identity",
-            0.1,
-        ),
-        nearer(
-            "svgd-correlated-langevin",
-            "Langevin sampling with as many gradients is nearer than sliced SVGD as published, by more than 0.3.",
-            "covariance_error",
-            "langevin",
-            "learned",
-            0.3,
-        ),
-    ),
-    guards=GUARDS,
+    claims=LOST,
+    guards=(*GUARDS, Guard("limit", "mean_error", high=ARRIVED, claims=tuple(claim.name for claim in LOST))),
     deviations=(
         TUNED,
         FIRST,

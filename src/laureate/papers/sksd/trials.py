@@ -99,19 +99,25 @@ def power(key, arm, problem, scale):
     return found | {f"along_axes_{d}": jnp.mean(rate[:3]) for d, rate in zip(scale.dimensions, rates, strict=True)}
 
 
+def walked(key, rho, n, d):
+    """A perfect chain of N(0, I) whose neighbours correlate by ρ."""
+    start, noise = jax.random.split(key)
+    steps = jnp.sqrt(1 - rho**2) * jax.random.normal(noise, (n, d))
+    return jax.lax.scan(lambda x, e: (rho * x + e,) * 2, jax.random.normal(start, (d,)), steps)[1]
+
+
 def chain(key, arm, problem, scale):
     """How often a perfect chain is rejected, by how slowly it moves, and how often a wrong one."""
 
     def one(row):
         key, rho, width = row
-        data, start, test = jax.random.split(key, 3)
-        noise = jnp.sqrt(1 - rho**2) * jax.random.normal(data, (scale.draws, scale.dimension))
-        first = jax.random.normal(start, (scale.dimension,))
-        x = jax.lax.scan(lambda x, e: (rho * x + e,) * 2, first, noise)[1]
-        x = x.at[:, 0].multiply(width)[:: arm.get("thin", 1)]
+        data, test = jax.random.split(key)
+        x = walked(data, rho, scale.draws, scale.dimension).at[:, 0].multiply(width)[:: arm.get("thin", 1)]
         return tested(test, arm, x, -x, scale)[0]
 
-    cases = {"still": (0.0, 1.0), "slow": (0.5, 1.0), "slower": (0.9, 1.0), "wrong": (0.5, np.sqrt(0.3))}
+    narrow = np.sqrt(0.3)
+    cases = {"still": (0.0, 1.0), "slow": (0.5, 1.0), "slower": (0.9, 1.0)}
+    cases |= {"wrong": (0.5, narrow), "wrong_slower": (0.9, narrow)}
     rho, width = jnp.repeat(jnp.asarray(list(cases.values())), scale.sets, axis=0).T
     p = jax.lax.map(one, (jax.random.split(key, len(rho)), rho, width))
     return dict(zip(cases, jnp.mean(p.reshape(len(cases), -1) <= ALPHA, axis=1), strict=True))
