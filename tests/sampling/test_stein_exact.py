@@ -357,9 +357,12 @@ def test_the_value_is_of_draws_that_found_no_slice():
     def run(key, x):
         found = max_sliced_ksd(key, x, -x, num_steps=20, batch=8)
         again = fit_slices(key, x[:20], -x[:20], num_steps=20, batch=8)
-        return found, again, sliced_ksd(x[20:], -x[20:], again)
+        test = stein_test(key, x, -x, slices="max", num_steps=1, num_bootstrap=19)
+        short = fit_slices(jax.random.split(key)[0], x[:20], -x[:20], num_steps=1)
+        return found, again, sliced_ksd(x[20:], -x[20:], again), test, sliced_ksd(x[20:], -x[20:], short).value
 
-    found, slices, value = jax.tree.map(np.asarray, jax.jit(run)(jax.random.key(0), x))
+    found, slices, value, test, tested = jax.tree.map(np.asarray, jax.jit(run)(jax.random.key(0), x))
+    assert test.value == pytest.approx(tested, abs=1e-5)
     np.testing.assert_allclose(found.slices.g, slices.g, atol=1e-6)
     np.testing.assert_allclose(found.per_slice, value.per_slice, atol=1e-6)
     assert abs(found.value) < 0.1
@@ -391,7 +394,8 @@ def test_signs_last_as_long_as_the_chain_asks_for():
     for t in range(1, 2000):
         walk[t] = 0.9 * walk[t - 1] + np.sqrt(1 - 0.81) * noise[t]
     both = jax.jit(lambda a, b: (flip_from_chains(a[None]), flip_from_chains(b[None])))
-    independent, slow = both(noise.astype(np.float32), walk.astype(np.float32))
+    # The slowest coordinate says how long.
+    independent, slow = both(noise.astype(np.float32), np.stack([noise[:, 0], walk[:, 0]], axis=1).astype(np.float32))
     assert float(independent) == pytest.approx(1 / 4, abs=0.03)
     assert float(slow) == pytest.approx(1 / (1 + 3 * 19), rel=0.5)  # correlation time (1 + .9)/(1 − .9)
 
@@ -436,6 +440,7 @@ def test_p_values_are_those_of_a_second_writing():
         assert found.status == 0
 
 
+@pytest.mark.slow  # the parts are exact above; the lab measures levels
 def test_levels():
     """Independent draws of the density keep the level; a chain keeps it with slow signs and not with counts."""
 

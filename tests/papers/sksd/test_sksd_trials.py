@@ -12,6 +12,7 @@ from scipy.stats import kurtosis, spearmanr
 from laureate.lab.claim import Settings
 from laureate.papers.sksd import trials, trials_particles
 from laureate.problems.gaussians import GaussianTarget
+from laureate.sampling import ksd, stein_test
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_posterior.py"
 
@@ -39,6 +40,24 @@ def test_the_kinds_of_draws_differ_as_they_should_and_not_otherwise(draws):
     assert counts[0] / counts.sum() == pytest.approx(0.5, abs=0.01)  # its median
 
 
+def key_draws(key):
+    return jax.random.normal(key, (60, 2)) * jnp.array([0.5, 1.0])
+
+
+def by_hand(key, x):
+    """Signal of each width on the first fifth, and the value of the others at each width."""
+    choice = jax.random.split(key)[0]
+    ells = jnp.asarray(trials.WIDTHS) * jnp.median(
+        jnp.linalg.norm((x[:12, None] - x[:12])[np.triu_indices(12, 1)], axis=1)
+    )
+
+    def each(ell):
+        found = stein_test(choice, x[:12], -x[:12], slices=None, bandwidth=ell, num_bootstrap=19)
+        return found.value / jnp.std(found.null), ksd(x[12:], -x[12:], bandwidth=ell)
+
+    return jax.lax.map(each, ells)
+
+
 @pytest.fixture(scope="module")
 def shares():
     """All trials of tests on a coin, whose p-values are uniform, and of one real test, in one program."""
@@ -51,6 +70,9 @@ def shares():
             "level": trials.level(key, coin, None, Settings(small, dimensions=(2, 3), sets=400)),
             "power": trials.power(key, means, None, Settings(small, dimensions=(2, 3))),
             "chain": trials.chain(key, coin, None, Settings(small, dimension=2, sets=400)),
+            "walk": trials.walked(key, jnp.asarray(0.9), 20000, 2),
+            "tuned": trials.tuned_kernel(key, key_draws(key), -key_draws(key), {"num_bootstrap": 19}).value,
+            "by hand": by_hand(key, key_draws(key)),
             "diagnosis": trials.diagnosis(
                 key, means, problem, Settings(small, shares=(0.05, 0.3, 0.9), times=(0.5, 3.0, 9.0), repeats=4)
             ),
@@ -85,8 +107,21 @@ def test_power_is_by_kind_and_dimension(shares):
     assert found["variance_2"] > 0.9
 
 
+def test_chains_have_the_law_they_should(shares):
+    walk = shares["walk"]
+    np.testing.assert_allclose(walk.var(0), 1, atol=0.15)
+    assert np.corrcoef(walk[1:, 0], walk[:-1, 0])[0, 1] == pytest.approx(0.9, abs=0.01)
+
+
+def test_the_tuned_kernel_takes_the_width_of_the_largest_signal(shares):
+    signals, values = shares["by hand"]
+    assert shares["tuned"] == pytest.approx(values[int(np.argmax(signals))], rel=0.05)
+    assert abs(values[int(np.argmin(signals))] / values[int(np.argmax(signals))] - 1) > 0.1
+
+
 def test_the_worst_sampler_ranks_last(shares):
     found = shares["diagnosis"]
+    assert found["mean_field"] < 0.2  # coordinate by coordinate its scores are right
     assert found["rank_steps"] > 0.6
     assert found["rank_times"] > 0.6
     ranks = jax.jit(trials.rank_correlation)
