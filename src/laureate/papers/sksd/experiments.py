@@ -64,13 +64,13 @@ LEVEL = Experiment(
         "smoke": Scale(
             10,
             block=10,
-            cost=5.0,
+            cost=4.0,
             compilation="lightest",
             sets=5,
             dimensions=(30,),
             **TESTING | {"draws": 100, "replicates": 99, "steps": 10},
         ),
-        "desk": Scale(24, block=4, cost=80.0, sets=100, dimensions=(30,), **TESTING | {"draws": 150, "replicates": 99}),
+        "desk": Scale(24, block=4, cost=60.0, sets=100, dimensions=(30,), **TESTING | {"draws": 150, "replicates": 99}),
         "full": Scale(100, block=4, cost=7200.0, sets=100, dimensions=(30,), **TESTING | {"draws": 1000}),
     },
     claims=(
@@ -118,7 +118,7 @@ POWER = Experiment(
             dimensions=(10, 30),
             **TESTING | {"draws": 100, "replicates": 99, "steps": 10},
         ),
-        "desk": Scale(12, block=4, cost=70.0, sets=5, dimensions=(10, 30), **TESTING),
+        "desk": Scale(12, block=4, cost=75.0, sets=5, dimensions=(10, 30), **TESTING),
         "full": Scale(
             20,
             block=4,
@@ -275,7 +275,7 @@ CHAIN = Experiment(
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", sets=2, dimension=2, draws=60, replicates=19),
         "smoke": Scale(10, block=10, cost=4.0, compilation="lightest", sets=4, dimension=5, draws=150, replicates=99),
-        "desk": Scale(15, block=5, cost=40.0, sets=20, dimension=5, draws=300, replicates=199),
+        "desk": Scale(15, block=5, cost=30.0, sets=20, dimension=5, draws=300, replicates=199),
         "full": Scale(100, block=5, cost=3600.0, sets=100, dimension=5, draws=1000, replicates=1000),
     },
     claims=(
@@ -375,7 +375,7 @@ DIAGNOSIS = Experiment(
         "desk": Scale(
             12,
             block=4,
-            cost=60.0,
+            cost=30.0,
             problem={"dimension": 20, "correlation": 0.5},
             sets=5,
             repeats=2,

@@ -144,7 +144,7 @@ VARIANCE = Experiment(
         "desk": Scale(
             12,
             block=4,
-            cost=90.0,
+            cost=65.0,
             problem={"dimension": 50},
             particles=50,
             steps=200,
@@ -249,7 +249,7 @@ CORRELATED = Experiment(
         "desk": Scale(
             12,
             block=4,
-            cost=60.0,
+            cost=35.0,
             problem={"dimension": 10, "correlation": 0.8},
             particles=60,
             steps=300,
