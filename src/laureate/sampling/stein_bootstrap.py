@@ -69,8 +69,8 @@ def stein_test(
     "wild", for chains: Σ_{i≠j} w_i w_j h/(n(n − 1)), w_i = ±1 changing its sign with probability ``flip``
     (Chwialkowski, Strathmann & Gretton 2016). The multinomial null holds for independent draws alone: a perfect chain
     whose effective sample size is a third of its length is rejected half of the time. Slow signs hold the level but
-    roughly: of perfect chains of 300 draws that correlate by 0.9 they reject a tenth at 5 %. A test that does not reject
-    certifies nothing that its slices cannot see; the axes are blind to dependence between coordinates.
+    roughly: of perfect chains of 300 draws that correlate by 0.9 they reject a tenth at 5 %. A test that does not
+    reject certifies nothing that its slices cannot see; the axes are blind to dependence between coordinates.
 
     samples: draws, as rows, independent or in the order of a chain; several chains only with "wild".
     scores: ∇ log p at the draws; or a function of one point, the log density or its gradient.
