@@ -244,6 +244,7 @@ REASONS = {
             "PersistentContrastiveDivergence"
         },
         "what annealing returns": {"AnnealedImportance"},
+        "what Stein's discrepancies and tests take and return": {"MaxSlicedKSD", "SlicedKSD", "Slices", "SteinTest"},
     },
 }
 # References that papers compare with, whose call is that of a sibling with an example, and predictors that the examples

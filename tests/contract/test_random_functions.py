@@ -122,6 +122,7 @@ CALLS = {
     ),
     "gradients.conditional_gumbel": lambda key: gradients.conditional_gumbel(key, X, LABELS, 2),
     "gradients.rloo": lambda key: gradients.rloo(key, lambda z: z[0, 1] + z[1, 2], X, 3),
+    "gradients.rloo_loss": lambda key: gradients.rloo_loss(key, lambda z: z[:, 1], X, 3),
     "gradients.full_unroll_loss": lambda key: gradients.full_unroll_loss(key, Walk(), 0.5, 3),
     "gradients.train": lambda key: gradients.train(
         key, estimator(), SGD, 0.5, 3, batches=None, record=lambda theta: theta
@@ -180,6 +181,11 @@ CALLS = {
         num_chains=3,
         steps_per_beta=2,
     ),
+    "sampling.random_slices": lambda key: sampling.random_slices(key, 4, 3),
+    "sampling.stein_mean_test": lambda key: sampling.stein_mean_test(key, X, -X, num_bootstrap=19).null,
+    "sampling.stein_test": lambda key: (
+        sampling.stein_test(key, X, -X, split=0.84, num_steps=2, batch=4, num_bootstrap=19).null
+    ),
     "selection.mine_networks": lambda key: sel.mine_networks(key, 3),
     "training.train": lambda key: training.train(
         key, RANDOM, RANDOM.init(jax.random.key(0), BLOCKS), X, LABELS, batch=4, num_epochs=2
@@ -204,7 +210,7 @@ REASONS = {
     "pde": {"extrapolate": "two runs of a row", "simulate": "inside every row"},
     "recovery": {"fit_encoder": "the loop of fit"},
     "representation": {"fine_tune": "tests/representation/test_representation_users.py"},
-    "sampling": {"run": "the contract"},
+    "sampling": {"run": "the contract", **dict.fromkeys(("fit_slices", "max_sliced_ksd"), "inside stein_test")},
     "selection": {
         "blind_list": "shuffles names on the host",
         "check_antisymmetry": "a check",

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from blackjax.util import run_inference_algorithm
 
@@ -19,7 +20,10 @@ from laureate.sampling import (
     LocallyInformed,
     ParallelTempering,
     PathAuxiliary,
+    SteinVariational,
     run,
+    sliced_svgd,
+    svgd,
 )
 from laureate.testing import check_sampler
 
@@ -39,7 +43,20 @@ ROWS = {
     "path-auxiliary": PathAuxiliary(*TARGET),
     "parallel-tempering": ParallelTempering(GibbsWithGradients(*TARGET), jnp.array([1.0, 0.5])),
 }
-TYPES = {type(kernel) for kernel in ROWS.values()}
+
+
+class Bowl(eqx.Module):
+    width: jax.Array
+
+    def __call__(self, x):
+        return -jnp.sum(x**2) / self.width
+
+
+PARTICLES = {
+    "sliced-svgd": sliced_svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), slices="rotate"),
+    "svgd": svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), bandwidth=jnp.asarray(1.5)),
+}
+TYPES = {type(kernel) for kernel in ROWS.values()} | {SteinVariational}
 SPINS = LATTICE.start(jax.random.key(7))
 # Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
 # centre and a value of each site; a site and its neighbours; two replicas.
@@ -70,6 +87,20 @@ def test_contract(name):
     driver, cost = run if name in DRIVEN else None, COSTS.get(name, 1)
     more = {"cost": cost, "unused": UNUSED.get(name, ()), "skip": UNCACHED.get(name, ())}
     check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, **more)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "svgd")) for n in PARTICLES])
+def test_particles_keep_the_contract(name):
+    """No chain that accepts: it has no rate, and without turned slices no key that matters."""
+    kernel = PARTICLES[name]
+    other = eqx.tree_at(lambda k: k.logdensity_fn.width, kernel, jnp.asarray(3.0))
+    skip = {"report", "caches are fresh", "float64"} | ({"another key, other bits"} if name == "svgd" else set())
+    particles = jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2
+    check_sampler(kernel, particles, others=[other], skip=skip)
+    with jax.enable_x64(True):  # the particles' type is the type of everything
+        wide = np.asarray(particles, np.float64)
+        found = jax.eval_shape(lambda key: kernel.step(key, kernel.init(wide)), jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(found) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {wide.dtype}
 
 
 @pytest.mark.slow

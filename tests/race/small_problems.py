@@ -121,6 +121,22 @@ class Trained(eqx.Module):
         return inputs @ model["weights"].T
 
 
+class Pick(eqx.Module):
+    """Rows with a mark at one of three places, which is to be picked."""
+
+    inputs: jax.Array
+    targets: jax.Array
+
+    def theta0(self, key):
+        return 0.1 * jax.random.normal(key, (3, 3))
+
+    def logits(self, params, inputs):
+        return inputs @ params
+
+    def loss(self, params, z, inputs, targets):
+        return (jnp.sum(z * inputs, axis=-1) - targets) ** 2
+
+
 def problem(kind):
     """The small problem of a discipline."""
     rng = np.random.default_rng(0)
@@ -128,6 +144,9 @@ def problem(kind):
         return Coins()
     if kind == "gradients":
         return Decay()
+    if kind == "categorical-gradients":
+        marks = jax.nn.one_hot(jnp.arange(80) % 3, 3)
+        return Pick(marks, jnp.ones(80))
     if kind == "decentralized":
         return Targets(jnp.asarray(rng.normal(size=(4, 2)), jnp.float32), ring(4))
     if kind == "representation":
@@ -175,6 +194,7 @@ def problem(kind):
 BUDGETS = {
     "sampling": 4000,
     "gradients": 2000,
+    "categorical-gradients": 4000,
     "decentralized": 20000,
     "representation": 4000,
     "pde": 16000,
@@ -190,6 +210,7 @@ BUDGETS = {
 QUICK = {
     "sampling": "gibbs,discrete-langevin",
     "gradients": "pes,truncated-backprop",
+    "categorical-gradients": "straight-through,zgr",
     "decentralized": "dpsgd,detag",
     "representation": "simclr,untrained",
     "pde": "monte-carlo,deep-bsde",

@@ -92,6 +92,9 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
     ("kind", "change", "said"),
     [
         ("gradients", {"horizon": None}, "unroll.horizon must be an integer"),
+        ("categorical-gradients", {"targets": jax.numpy.zeros(3)}, "model.inputs and model.targets must have as many"),
+        ("categorical-gradients", {"loss": lambda p, z, x, y: z.sum()}, "model.loss must be a number for each of 80"),
+        ("categorical-gradients", {"logits": lambda p, x: x[:, 0]}, "model.logits must be"),
         ("decentralized", {"data": jax.numpy.zeros((3, 2))}, "network.data must have a first axis of 4"),
         ("robustness", {"images": jax.numpy.zeros((16, 8))}, "classifier.images must be"),
         ("recovery", {"signals": jax.numpy.zeros((32, 5))}, "recording.signals"),
