@@ -26,6 +26,8 @@ os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Programs that draw random numbers compile about four times faster so; most of a test's time is compiling.
 os.environ.setdefault("JAX_THREEFRY_PARTITIONABLE", "0")
+# Where in the sources an operation stands is of use in dumps and profiles of programs alone; errors know it anyway.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # What one worker has compiled, or an earlier run of the suite, is compiled for all: a repeated run takes half the time.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "programs"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -9,6 +9,7 @@ process is chance; but each takes 15 ms of compiling, and a folder with hundreds
 
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -26,6 +27,9 @@ PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 340, 15.0
 # these in the process, all are forgotten, single operations with them, which is itself a second or two. Without that a
 # worker grew to six gigabytes.
 HELD = 1000
+
+# Lowered in one context of the compiler, see ``_share_contexts``.
+PROGRAMS_A_CONTEXT = 200
 
 PAPERS = {path.parent.name for path in PACKAGE.glob("papers/*/about.py")}
 # Loops outside jit are whole programs, and so is the lab worker's function ``block``, which numpy has as well.
@@ -85,6 +89,7 @@ class ProgramBudget:
             operations = {name for room in (jax.numpy, jax.lax, jax.random, jax.numpy.linalg) for name in dir(room)}
             self.single = frozenset(name.lstrip("_") for name in operations) - WHOLE
             jax.monitoring.register_event_duration_secs_listener(self.compiled)
+            _share_contexts()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
@@ -147,6 +152,30 @@ class ProgramBudget:
                 " mark those of which a sibling runs `slow`.",
                 red=True,
             )
+
+
+def _share_contexts() -> None:
+    """Let jax lower many programs in one context of its compiler.
+
+    It makes a new one for each, with all dialects: a quarter of the time that a single operation takes to compile. What
+    a context has seen it keeps, constants too, so that it is renewed from time to time; and each thread has its own.
+    """
+    try:
+        from jax._src.interpreters import mlir
+
+        make = mlir.make_ir_context
+    except (ImportError, AttributeError):  # no part of jax's interface: without it the tests only take longer
+        return
+    kept = threading.local()
+
+    def context() -> Any:
+        uses = getattr(kept, "uses", 0)
+        if uses % PROGRAMS_A_CONTEXT == 0:
+            kept.context = make()
+        kept.uses = uses + 1
+        return kept.context
+
+    mlir.make_ir_context = context
 
 
 def _line(name: str, programs: int, operations: int, seconds: float) -> str:
