@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from laureate import interpretation as i
+from networks import drawn
 
 RNG = np.random.default_rng(0)
 H = jnp.asarray(RNG.normal(size=(4, 5, 6)), jnp.float32)  # sentences, places, units
 WEIGHTS = jnp.asarray(RNG.normal(size=(6, 3)), jnp.float32)
 PLACES = jnp.asarray(RNG.uniform(size=(4, 5)) < 0.5)
 UNITS = jnp.array([True, False, False, True, False, False])
-MLP = eqx.nn.MLP(3, 2, 5, 2, key=jax.random.key(0))
+MLP = drawn(lambda key: eqx.nn.MLP(3, 2, 5, 2, key=key))
 
 
 def test_setting_touches_only_what_is_named():

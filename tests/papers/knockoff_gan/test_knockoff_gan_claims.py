@@ -79,6 +79,7 @@ def test_the_untrained_arm_is_second_order_and_arms_differ_in_numbers_alone():
     assert float(sampler.learning_rate) < 1e-11  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_a_table_of_ones_own_is_taken_and_run():
     table = load(f"{EXAMPLE}:table")()
     assert all(hasattr(table, name) for name in EXPERIMENTS["real"].accepts)
