@@ -23,10 +23,10 @@ from rooms import AREAS, PACKAGE
 # lowered as tests learn to share programs.
 PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 340, 15.0
 
-# A compiled program takes about two megabytes for as long as jax remembers it: at the end of a module with more than
-# these in the process, all are forgotten, single operations with them, which is itself a second or two. Without that a
-# worker grew to six gigabytes.
-HELD = 1000
+# A compiled program takes about four megabytes for as long as jax remembers it, and a single operation a tenth of that:
+# at the end of a module with more than so many operations' worth in the process, all are forgotten. Forgetting takes a
+# second or two, and common operations are compiled or read again; without it a worker grew to six gigabytes.
+HELD, WORTH = 5000, 10
 
 # Lowered in one context of the compiler, see ``_share_contexts``.
 PROGRAMS_A_CONTEXT = 200
@@ -76,10 +76,10 @@ class ProgramBudget:
     def compiled(self, event: str, duration: float, **more: Any) -> None:
         """Called by jax for every program that is compiled or taken from the cache."""
         if event == COMPILED and self.single is not None:
-            self.held += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
-            counted = self.operations if name.lstrip("_") in self.single else self.programs
-            counted[self.current] += 1
+            single = name.lstrip("_") in self.single
+            self.held += 1 if single else WORTH
+            (self.operations if single else self.programs)[self.current] += 1
 
     def listen(self) -> None:
         """From the first test on that finds jax loaded; tests that do not need it do not wait for it."""
