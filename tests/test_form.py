@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import doctest
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -94,10 +95,14 @@ def test_fields_are_the_constructor(name):
         assert variable or given != kept, f"{name}.__init__ only stores its arguments; fields do"
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def ast_methods(cls):
     """The methods written in the class's source; a dataclass writes some of its own."""
-    tree = ast.parse(Path(inspect.getfile(cls)).read_text())
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(Path(inspect.getfile(cls)))):
         if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
             return {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
     return set()
@@ -109,7 +114,7 @@ REFUSED = {"rng_key": "key", "rng": "key", "seed_key": "key", "n_steps": "num_st
 
 
 def functions_in(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node, [argument.arg for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
 
