@@ -20,13 +20,13 @@ from laureate.testing import check_random_function
 QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(0)
 X = jnp.asarray(RNG.normal(size=(12, 4)), jnp.float32)
-LABELS = jnp.arange(12) % 2
+LABELS = jnp.asarray(np.arange(12) % 2)
 SGD = optax.sgd(0.1)
 LINEAR = {"w": jnp.asarray(RNG.normal(size=(4, 8)), jnp.float32)}
 PQ = compression.ProductQuantizer(4, 3, 2)
 MACHINE = memory.BoltzmannMachine(0.3 * X[:4, :2], jnp.zeros(4), jnp.zeros(2))
-SPINS = jnp.sign(X)
-D = X[:6].T / jnp.linalg.norm(X[:6], axis=1)
+SPINS = jnp.asarray(np.sign(X))
+D = jnp.asarray(np.asarray(X)[:6].T / np.linalg.norm(np.asarray(X)[:6], axis=1))
 BLOCKS = [training.Dense(block) for block in jnp.asarray(RNG.normal(size=(2, 4, 4)), jnp.float32)]
 RANDOM = training.LocalizedTraining(training.Fixed(1), training.RandomDirection(), SGD, local_rate=0.1)
 

@@ -62,7 +62,7 @@ SPINS = LATTICE.start(jax.random.key(7))
 # centre and a value of each site; a site and its neighbours; two replicas.
 COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
 # Options of kernels that are here already: every row compiles programs of its own.
-VARIANTS = {"gwg-3", "dula"}
+VARIANTS = {"gwg-3", "gibbs", "dula"}
 DRIVEN = {"gibbs-systematic"}  # whose state says which site is next: the strictest for a driver
 # A state of several replicas is no function of its position, which is the first one's; it has a test of its own.
 UNCACHED = {"parallel-tempering": ("caches are fresh",)}
@@ -115,10 +115,10 @@ def test_the_driver_changes_no_sample(name):
 def test_replicas_cache_what_their_positions_give():
     kernel = ROWS["parallel-tempering"]
     step = eqx.filter_jit(kernel.step)
-    state = kernel.init(SPINS)
+    state = eqx.filter_jit(kernel.init)(SPINS)
     for index in range(20):
         state, _ = step(jax.random.key(index), state)
-    fresh = jax.vmap(kernel.kernel.init)(state.replicas.position)
+    fresh = eqx.filter_jit(lambda position: jax.vmap(kernel.kernel.init)(position))(state.replicas.position)
     np.testing.assert_allclose(state.replicas.differences, fresh.differences, atol=1e-4)
     np.testing.assert_allclose(state.replicas.logdensity, fresh.logdensity, atol=1e-4)
 
