@@ -39,7 +39,7 @@ PAPER = Paper(
         "cannot see dependence, which fitted ones and KSD do; multinomial weights reject perfect chains, and slow "
         "signs still about a tenth of those that correlate by 0.9. Sliced SVGD keeps the variance of independent "
         "coordinates, where SVGD loses it, and loses correlations, as mean-field inference does: SVGD with the median "
-        "bandwidth, Langevin sampling or slices turned each step have the better covariance."
+        "bandwidth or slices that are turned each step have the better covariance."
     ),
     experiments=(POWER, LEVEL, CHAIN, DIAGNOSIS, VARIANCE, CORRELATED),
 )

@@ -12,7 +12,7 @@ from laureate.sampling import sliced_svgd, stein_test, svgd
 
 __all__ = ["COMPARISONS"]
 
-PARTICLES, DIMENSION, STEPS = 200, 50, 50
+PARTICLES, DIMENSION, STEPS = 91, 50, 50  # 4,095 pairs: both take the same median
 DRAWS, REPLICATES = 500, 500
 
 
@@ -40,7 +40,7 @@ def their_particles() -> Side:
     import blackjax
     from blackjax.vi.svgd import update_median_heuristic
 
-    peer = blackjax.svgd(jax.grad(_density), optax.adam(0.1))
+    peer = blackjax.svgd(jax.grad(_density), optax.sgd(0.5))
 
     def run(x):
         state = update_median_heuristic(peer.init(x, {"length_scale": 1.0}))
@@ -85,14 +85,14 @@ COMPARISONS = (
         work=f"{WORK}: SVGD, the same bandwidth",
         peer="blackjax.svgd",
         package="blackjax",
-        ours=lambda: our_particles(svgd(_density, optax.adam(0.1), bandwidth="log")),
+        ours=lambda: our_particles(svgd(_density, optax.sgd(0.5), bandwidth="log")),
         theirs=their_particles,
     ),
     Comparison(
         work=f"{WORK}: sliced, the axes, beside SVGD",
         peer="blackjax.svgd",
         package="blackjax",
-        ours=lambda: our_particles(sliced_svgd(_density, optax.adam(0.1))),
+        ours=lambda: our_particles(sliced_svgd(_density, optax.sgd(0.5))),
         theirs=their_particles,
     ),
     Comparison(
