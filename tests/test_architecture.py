@@ -106,13 +106,16 @@ def room_of(module: str) -> str:
 @functools.cache
 def nodes(source: str) -> list[ast.AST]:
     """The imports, constants and asserts of a source, but for what only a type checker reads."""
-    found, left = [], [ast.parse(source)]
+    found: list[ast.AST] = []
+    left: list[ast.AST] = [ast.parse(source)]
     while left:
         node = left.pop()
         if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant | ast.Assert):
             found.append(node)
-        checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        left += node.orelse if checked else ast.iter_child_nodes(node)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            left += node.orelse
+        else:
+            left += ast.iter_child_nodes(node)
     return found
 
 
