@@ -28,6 +28,7 @@ LONG = {
     "directpred": {"accuracy"},
     "gibbs-with-gradients": {"deep"},
     "gumbel-rao": {"samples", "temperature"},
+    "imtl": {"units", "sharing"},
     "knockoff-gan": {"frontier", "non_gaussian", "architecture"},
     "mesh-graph-nets": {"transitions", "reach"},
     "quant-noise": {"product", "depth"},
