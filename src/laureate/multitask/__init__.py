@@ -12,6 +12,7 @@ from laureate.multitask.gradient_vaccine import GradVacState, gradvac, pcgrad, v
 from laureate.multitask.impartial import ImpartialInfo, LossScaleState, imtl, imtl_g, imtl_l, imtl_weights
 from laureate.multitask.loss_weights import GradNormState, InverseLossState, gradnorm, inverse_loss, uncertainty
 from laureate.multitask.training import Tasks, TrainingHistory, train
+from laureate.multitask.tuning import TunedResult, select, tune
 
 __all__ = [
     "AggregatorState",
@@ -24,6 +25,7 @@ __all__ = [
     "TaskGeometry",
     "Tasks",
     "TrainingHistory",
+    "TunedResult",
     "Weighting",
     "aggregator",
     "gradnorm",
@@ -36,9 +38,11 @@ __all__ = [
     "mgda",
     "mgda_weights",
     "pcgrad",
+    "select",
     "task_geometry",
     "task_gram",
     "train",
+    "tune",
     "uncertainty",
     "uniform",
     "unit_sum",

@@ -21,8 +21,9 @@ from laureate.multitask import (
     inverse_loss,
     mgda,
     pcgrad,
+    select,
     task_gram,
-    train,
+    tune,
     uncertainty,
     uniform,
     unit_sum,
@@ -99,6 +100,10 @@ class InUnits(eqx.Module):
         """In other units."""
         return self.factors * self.tasks.losses(params, batch)
 
+    def scores(self, params: Any, part: str) -> Array:
+        """The problem's own."""
+        return self.tasks.scores(params, part)
+
 
 def units(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Scores after training where the first loss is multiplied by each of ``scale.units``: small, as it is, large.
@@ -121,49 +126,41 @@ def _tuned(key: Array, arm: Settings, problem: Any, scale: Settings, unit: Array
     """All rates, and what the best on the validation part scores on the test part."""
     draw_key, start_key, run_key = jax.random.split(key, 3)
     tasks = problem.draw(draw_key) if hasattr(problem, "draw") else problem
+    shared = getattr(tasks, "shared", None)
     start = tasks.params0(start_key)
     count = len(jax.eval_shape(lambda: tasks.losses(start, tasks.batch(run_key))))
     scaled = InUnits(tasks, jnp.ones(count).at[0].set(unit))
     batch_key, order_key = jax.random.split(run_key)
 
+    def optimiser(rate):
+        network = {"adam": optax.adam(rate), "sgd": optax.sgd(rate, momentum=0.9)}[arm.optimiser]
+        return optax.chain(_aggregator(order_key, arm, tasks, unit, network, count), network)
+
+    def gram(params, batch):
+        """Of the gradients of shared parameters, or at the last shared features where the arm says so."""
+        exact = task_gram(jax.jacrev(scaled.losses)(params, batch), shared=shared)
+        if not hasattr(tasks, "head_losses"):
+            return exact
+        at_head = jax.jacrev(lambda z: scaled.factors * tasks.head_losses(params, z, batch))
+        return jnp.where(arm.features > 0.5, task_gram(at_head(tasks.features(params, batch))), exact)
+
     def watch(grads, updates, losses):
         del updates, losses
-        gram = task_gram(grads, shared=getattr(tasks, "shared", None))
-        return imtl_weights(gram, "sum")[1].negative > 0
+        return imtl_weights(task_gram(grads, shared=shared), "sum")[1].negative > 0
 
-    def features_gram(params, batch):
-        features = tasks.features(params, batch)
-        return task_gram(jax.jacrev(lambda z: scaled.factors * tasks.head_losses(params, z, batch))(features))
-
-    at_features = features_gram if hasattr(tasks, "head_losses") else None
-
-    def run(rate):
-        network = {"adam": optax.adam(rate), "sgd": optax.sgd(rate, momentum=0.9)}[arm.optimiser]
-        optimiser = optax.chain(_switched(order_key, arm, tasks, unit, network, count), network)
-        params, history = train(batch_key, scaled, optimiser, start, scale.steps, gram=at_features, watch=watch)
-        parts = [tasks.scores(params, part) for part in ("validation", "test")]
-        parts = [jnp.where(jnp.isfinite(part), part, FAILED) for part in parts]
-        return *parts, jnp.mean(history.watched.astype(jnp.float32))
-
-    validation, test, negative = jax.vmap(run)(jnp.asarray(scale.rates))
-    quality = jnp.min(validation, axis=1) if scale.choose == "worst" else jnp.mean(validation, axis=1)
-    best = jnp.argmax(quality)
+    found = tune(
+        batch_key, scaled, optimiser, start, scale.rates, scale.steps, choose=scale.choose, gram=gram, watch=watch
+    )
     return {
-        "worst": jnp.min(test[best]),
-        "mean": jnp.mean(test[best]),
-        "rate": jnp.asarray(scale.rates)[best],
-        "negative": negative[best],
+        "worst": jnp.min(found.scores),
+        "mean": jnp.mean(found.scores),
+        "rate": found.rate,
+        "negative": jnp.mean(found.watched.astype(jnp.float32)),
     }
 
 
-FAILED = -1.0  # the score of a task whose parameters are not finite
-
-
-def _switched(key: Array, arm: Settings, tasks: Any, unit: Array, network: Any, count: int) -> Any:
-    """The arm's aggregator, by its number among those of its experiment, so that all arms share one program.
-
-    Scales of losses learn as the network does. With ``features`` the weights are made at the last shared features.
-    """
+def _aggregator(key: Array, arm: Settings, tasks: Any, unit: Array, network: Any, count: int) -> Any:
+    """The arm's, by its number among those of its experiment; scales of losses learn as the network does."""
     shared = getattr(tasks, "shared", None)
     spreads = getattr(tasks, "spreads", jnp.ones(count)) * jnp.ones(count).at[0].set(unit)
     frozen = Weighting("frozen", lambda groups: (), lambda gram, losses, state: (0 * losses, state))
@@ -184,24 +181,4 @@ def _switched(key: Array, arm: Settings, tasks: Any, unit: Array, network: Any, 
         "standardised": lambda: uniform(1 / spreads, shared=shared),
         "frozen": lambda: aggregator(frozen, shared=shared),
     }
-    made = [makers[name]() for name in arm.among.split()]
-    number = jnp.asarray(arm.method).astype(jnp.int32)
-
-    def init(params):
-        return tuple(tx.init(params) for tx in made)
-
-    def update(grads, states, params=None, *, losses, gram=None):
-        own = task_gram(grads, shared=shared)
-        used = own if gram is None else jnp.where(arm.features > 0.5, gram, own)
-
-        def branch(index, tx):
-            def call(grads, states, used, losses):
-                updates, state = tx.update(grads, states[index], params, losses=losses, gram=used)
-                return updates, (*states[:index], state, *states[index + 1 :])
-
-            return call
-
-        branches = [branch(index, tx) for index, tx in enumerate(made)]
-        return jax.lax.switch(number, branches, grads, states, used, losses)
-
-    return optax.GradientTransformationExtraArgs(init, update)
+    return select(arm.method, [makers[name]() for name in arm.among.split()])
