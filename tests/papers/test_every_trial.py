@@ -27,6 +27,7 @@ LONG = {
     "cgml": {"ring", "completion"},
     "directpred": {"accuracy"},
     "gibbs-with-gradients": {"deep"},
+    "gradvac": {"dialects"},
     "gumbel-rao": {"samples", "temperature"},
     "imtl": {"units", "sharing"},
     "knockoff-gan": {"frontier", "non_gaussian", "architecture"},

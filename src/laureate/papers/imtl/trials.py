@@ -51,7 +51,7 @@ def geometry(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[
             rows = inner / np.sqrt(3 * scale.dim) + 0.1 * parts
         else:
             common = jax.random.normal(keys[1], (scale.dim,)) / np.sqrt(scale.dim)
-            rows = np.sqrt(arm.cosine) * common + np.sqrt(1 - arm.cosine) * parts
+            rows = jnp.sqrt(arm.cosine) * common + jnp.sqrt(1 - arm.cosine) * parts
         rows = rows * jnp.exp(jax.random.normal(keys[3], (arm.tasks, 1)))
         factors = 10 ** jax.random.uniform(keys[4], (arm.tasks, 1), minval=-3.0, maxval=3.0)
         (unit, info), (published, _) = (imtl_weights(task_gram(rows), word) for word in ("unit", "sum"))
