@@ -28,13 +28,13 @@ def weights() -> Side:
 
 
 def torch_weights() -> Side:
-    """The same by TorchJD, which makes the Gram matrix first as well."""
+    """The same by TorchJD, from the Gram matrix as well."""
     import torch  # pyright: ignore[reportMissingImports]  (a peer)
     from torchjd.aggregation import IMTLG  # pyright: ignore[reportMissingImports]  (a peer)
 
     torch.set_num_threads(1)
-    weighting, rows = IMTLG().weighting, torch.from_numpy(matrices())
-    return Side(lambda: [weighting(one) for one in rows], times=1 / MATRICES)
+    weighting, rows = IMTLG().gramian_weighting, torch.from_numpy(matrices())
+    return Side(lambda: [weighting(one @ one.T) for one in rows], times=1 / MATRICES)
 
 
 def step(make: Callable[[], Any]) -> Side:
