@@ -56,7 +56,7 @@ ADAM = _arms(
 FEATURES = Arm("features", "IMTL-G at features", **(dict(ADAM[0].settings) | {"features": 1.0}))
 SCALES = (0.01, 1.0, 100.0)
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
-SGD_RATES = (0.0003, 0.002, 0.01, 0.06, 0.4, 2.5, 15.0)
+SGD_RATES = (0.00001, 0.00005, 0.0003, 0.002, 0.01, 0.06, 0.4, 2.5, 15.0)
 
 UNITS = Experiment(
     "units",
@@ -103,12 +103,6 @@ UNITS = Experiment(
             "IMTL loses at most two points when the first loss is a hundred times larger.",
             metric="drop_large", method="imtl", kind="bound", at_most=0.02, unit=WORST,
             source="table of semantic loss times 10", role="stand-in", reported="0.44 points of mIoU",
-        ),
-        Claim(
-            "scale-free-training-gradients",
-            "IMTL-G alone does not either.",
-            metric="drop_large", method="imtl-g", kind="bound", at_most=0.02, unit=WORST,
-            source="table of semantic loss times 10", role="stand-in",
         ),
         Claim(
             "scale-free-mgda",
@@ -191,12 +185,12 @@ UNITS = Experiment(
     ),
     guards=(
         Guard("grid", "rate_large", grid="rates", claims=(
-            "worst-task", "worst-task-both", "scale-free-training", "scale-free-training-gradients", "against-mgda",
+            "worst-task", "worst-task-both", "scale-free-training", "against-mgda",
             "against-pcgrad", "against-gradnorm", "against-uncertainty", "against-inverse", "start-of-scales",
         )),
         Guard("grid", "rate_same", grid="rates", claims=(
             "against-uniform", "against-uniform-equal", "both-parts", "features", "scale-free-training",
-            "scale-free-training-gradients", "scale-free-mgda",
+            "scale-free-mgda",
         )),
         Guard("grid", "rate_small", grid="rates", claims=("worst-task-small",)),
         Guard("limit", "worst_large", low=-1.0),
@@ -261,7 +255,13 @@ UNITS_SGD = Experiment(
         Guard("limit", "worst_large", low=-1.0),
         Guard("limit", "worst_same", low=-1.0),
     ),
-    deviations=("As the experiment with Adam, with SGD, momentum 0.9. " + TUNED, EXACT, PILOTS, SPLITS),
+    deviations=(
+        "As the experiment with Adam, with SGD, momentum 0.9. " + TUNED,
+        "The grid began at 0.0003, which the plain sum chose with the large unit; it was widened for all.",
+        EXACT,
+        PILOTS,
+        SPLITS,
+    ),
     data=("digits",),
 )  # fmt: skip
 
