@@ -20,8 +20,8 @@ GEOMETRY = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", draws=4, dim=50),
-        "smoke": Scale(12, block=12, cost=8.0, compilation="lightest", draws=60, dim=100),
-        "desk": Scale(12, block=12, cost=30.0, compilation="lightest", draws=400, dim=100),
+        "smoke": Scale(12, block=12, cost=9.0, compilation="lightest", draws=60, dim=100),
+        "desk": Scale(12, block=12, cost=20.0, compilation="lightest", draws=400, dim=100),
         "full": Scale(24, block=12, cost=1500.0, draws=20000, dim=100),
     },
     claims=(

@@ -71,10 +71,10 @@ UNITS = Experiment(
             steps=2, choose="worst",
         ),
         "smoke": Scale(
-            12, block=12, cost=12.0, compilation="lightest", problem={"hidden": 16, "batch_size": 16}, units=SCALES,
-            rates=(0.003, 0.01, 0.03, 0.1, 0.3), steps=60, choose="worst",
+            12, block=12, cost=20.0, compilation="lightest", problem={"hidden": 16, "batch_size": 16}, units=SCALES,
+            rates=(0.01, 0.03, 0.1, 0.3), steps=40, choose="worst",
         ),
-        "desk": Scale(12, block=12, cost=60.0, units=SCALES, rates=RATES, steps=300, choose="worst"),
+        "desk": Scale(12, block=12, cost=100.0, units=SCALES, rates=RATES, steps=300, choose="worst"),
         "full": Scale(24, block=12, cost=1500.0, problem={"hidden": 64}, units=SCALES, rates=RATES, steps=3000,
                       choose="worst"),
     },
@@ -199,7 +199,7 @@ UNITS = Experiment(
     ),
     deviations=(
         "Two digits of scikit-learn on top of each other, a shared layer of 32 units and 300 steps of Adam with "
-        "batches of 32, instead of street scenes and a ResNet; at smoke 16 units, 60 steps. " + PILOTS,
+        "batches of 32, instead of street scenes and a ResNet; at smoke 16 units, 40 steps. " + PILOTS,
         "The paper multiplies a loss by 10, we by 100 and 0.01. " + TUNED,
         EXACT,
         "A network that is not finite scores -1. " + SPLITS,
@@ -219,11 +219,7 @@ UNITS_SGD = Experiment(
             2, block=2, compilation="lightest", problem={"hidden": 4, "batch_size": 4}, units=SCALES, rates=(0.01, 0.1),
             steps=2, choose="worst",
         ),
-        "smoke": Scale(
-            12, block=12, cost=8.0, compilation="lightest", problem={"hidden": 16, "batch_size": 16}, units=SCALES,
-            rates=SGD_RATES, steps=60, choose="worst",
-        ),
-        "desk": Scale(12, block=12, cost=40.0, units=SCALES, rates=SGD_RATES, steps=300,
+        "desk": Scale(12, block=12, cost=80.0, units=SCALES, rates=SGD_RATES, steps=300,
                       choose="worst"),
         "full": Scale(24, block=12, cost=1000.0, problem={"hidden": 64}, units=SCALES,
                       rates=SGD_RATES, steps=3000, choose="worst"),
@@ -280,11 +276,7 @@ QUESTIONS = Experiment(
             2, block=2, compilation="lightest", problem={"hidden": 4, "batch_size": 4}, rates=(0.01, 0.1), steps=2,
             choose="worst",
         ),
-        "smoke": Scale(
-            12, block=12, cost=8.0, compilation="lightest", problem={"hidden": 16, "batch_size": 16},
-            rates=(0.003, 0.01, 0.03, 0.1, 0.3), steps=60, choose="worst",
-        ),
-        "desk": Scale(12, block=12, cost=30.0, rates=RATES, steps=300, choose="worst"),
+        "desk": Scale(12, block=12, cost=40.0, rates=RATES, steps=300, choose="worst"),
         "full": Scale(24, block=12, cost=600.0, problem={"hidden": 64}, rates=RATES, steps=3000, choose="worst"),
     },
     claims=(
@@ -347,11 +339,7 @@ def _dialects(name: str, title: str, sizes: str, claim: Claim, deviation: str) -
                 2, block=2, compilation="lightest", problem=problem(hidden=4, batch_size=4), rates=(0.01, 0.1), steps=2,
                 choose="mean",
             ),
-            "smoke": Scale(
-                12, block=12, cost=5.0, compilation="lightest", problem=problem(hidden=16, batch_size=8),
-                rates=(0.003, 0.01, 0.03, 0.1, 0.3), steps=60, choose="mean",
-            ),
-            "desk": Scale(12, block=12, cost=20.0, problem=problem(), rates=RATES, steps=300, choose="mean"),
+            "desk": Scale(12, block=12, cost=27.0, problem=problem(), rates=RATES, steps=300, choose="mean"),
             "full": Scale(24, block=12, cost=400.0, problem=problem(hidden=64), rates=RATES, steps=3000, choose="mean"),
         },
         claims=(claim,),
