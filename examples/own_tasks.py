@@ -67,14 +67,19 @@ def tasks() -> Tumours:
 
 def main(steps: int = 300) -> dict[str, list[float]]:
     problem, key = tasks(), jax.random.key(0)
-    start = problem.params0(key)
     found = {}
     for name, rule in (("plain sum", uniform(shared=problem.shared)), ("IMTL-G", imtl_g(shared=problem.shared))):
         optimiser = optax.chain(rule, optax.adam(0.01))
-        params, _ = jax.jit(lambda p, o=optimiser: train(key, problem, o, p, steps))(start)
-        found[name] = problem.scores(params, "test").tolist()
-    grads = jax.jacrev(problem.losses)(start, problem.batch(key))
-    found["lengths of the gradients"] = task_geometry(grads, shared=problem.shared).norms.tolist()
+
+        @jax.jit
+        def run(optimiser=optimiser):
+            start = problem.params0(key)
+            grads = jax.jacrev(problem.losses)(start, problem.batch(key))
+            params, _ = train(key, problem, optimiser, start, steps)
+            return problem.scores(params, "test"), task_geometry(grads, shared=problem.shared).norms
+
+        scores, lengths = run()
+        found |= {name: scores.tolist(), "lengths of the gradients": lengths.tolist()}
     return found
 
 

@@ -31,7 +31,13 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+# Of these a sibling runs: the same rule with other settings, or a simpler one of its kind.
+SIBLINGS = ("imtl_l", "inverse_loss", "mgda", "pcgrad", "uncertainty", "unit_sum")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SIBLINGS else []) for name in ROWS]
+)
 def test_contract(name):
     checked = check_aggregator(ROWS[name], PARAMS, GRADS, LOSSES, name=name)
     assert "vmap and scan are loops" in checked

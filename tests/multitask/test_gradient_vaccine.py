@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from multitask_quick import quick
 
 from laureate.multitask import gradvac, pcgrad, vaccine, visiting_order
 
@@ -167,7 +168,7 @@ def stepped():
 
         return {name: two(tx) for name, tx in made.items()}
 
-    return key, jax.tree.map(np.asarray, jax.jit(both)(GRADS))
+    return key, quick(both, GRADS)
 
 
 def flat(tree):
@@ -235,5 +236,5 @@ def test_constant_gradients_bring_targets_to_their_cosine():
         body = lambda state, _: (tx.update(grads, state, params)[1], None)  # noqa: E731
         return jax.lax.scan(body, tx.init(params), length=20)[0]
 
-    target = jax.jit(many)(grads)[0].weightings[0].target[0]
+    target = quick(many, grads)[0].weightings[0].target[0]
     np.testing.assert_allclose(target[0, 1], 0.6 * (1 - 0.9**20), rtol=1e-5)  # h_t = p (1 - (1-β)^t)

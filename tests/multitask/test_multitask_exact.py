@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from multitask_quick import quick
 
 from laureate._core import Status
 from laureate.multitask import (
@@ -66,8 +67,8 @@ def solved():
             "nan": np.array([[1.0, np.nan], [np.nan, 1.0]]),
         }
     with jax.enable_x64(True):
-        both = jax.jit(lambda given: {k: (imtl_weights(g), imtl_weights(g, "sum")) for k, g in given.items()})
-        return jax.tree.map(np.asarray, both(cases)), cases
+        both = lambda given: {k: (imtl_weights(g), imtl_weights(g, "sum")) for k, g in given.items()}  # noqa: E731
+        return quick(both, cases), cases
 
 
 def test_weights_of_cases_by_hand(solved):
@@ -136,7 +137,7 @@ def random_tasks():
             units = gram / jnp.sqrt(jnp.outer(jnp.diagonal(gram), jnp.diagonal(gram)))
             return imtl_weights(gram, "sum")[0], imtl_weights(gram)[0], mgda_weights(gram), mgda_weights(units)
 
-        return rows, jax.tree.map(np.asarray, jax.jit(jax.vmap(every))(rows))
+        return rows, quick(jax.vmap(every), rows)
 
 
 def test_weights_are_the_papers(random_tasks):
@@ -232,7 +233,7 @@ def moved():
         found["geometry"] = task_geometry(grads, found["imtl_g"][0], shared=TRUNK), task_geometry(grads, shared=TRUNK)
         return found | {"imtl_g-given": (given, given, ())}
 
-    return jax.tree.map(np.asarray, jax.jit(both)(GRADS, LOSSES))
+    return quick(both, GRADS, LOSSES)
 
 
 def expect(moved, name, trunk, head, step=0):
