@@ -35,5 +35,19 @@ PAPER = Paper(
         "updates, state = optimiser.update(jax.jacrev(losses)(params), optimiser.init(params), params)\n"
         "params = optax.apply_updates(params, updates)\n"
     ),
+    meaning=(
+        "Where one of two losses is a hundred times too large or too small, IMTL keeps the other task alive, 84 % of "
+        "its "
+        "digits against 36 % for the plain sum, which falls, as PCGrad and MGDA do, below a network whose shared "
+        "layer was "
+        "never trained; but so do the sum of unit gradients, which it is for two tasks, uncertainty weighting and "
+        "IMTL-L "
+        "that start at the first loss, and each gradient over its loss. In equal units its gain over the plain sum is "
+        "about "
+        "a point, which our seeds do not settle; over six questions in raw units it is ahead of the plain sum, with "
+        "standardised targets too; where tasks differ in their number of rows the plain sum is ahead by about a "
+        "point. The "
+        "published normalisation can point uphill for all tasks at once; our default cannot."
+    ),
     experiments=(UNITS, QUESTIONS, UNITS_SGD, UNEQUAL_DIALECTS, EQUAL_DIALECTS, GEOMETRY),
 )
