@@ -11,14 +11,12 @@ PAPER = Paper(
     area="multitask",
     problem=(
         "One model serves many related tasks: languages, domains, customers. Their gradients do not quite conflict, "
-        "but "
-        "they could agree more, and small tasks should gain from large ones."
+        "but they could agree more, and small tasks should gain from large ones."
     ),
     idea=(
         "The cosine of every pair of tasks' gradients is tracked along training. Where it falls below its own moving "
         "average, one gradient gets as much of the other as brings the cosine back up. With averages that stay 0 this "
-        "is "
-        "PCGrad, which acts only on conflicts."
+        "is PCGrad, which acts only on conflicts."
     ),
     equation=(
         "if p = cos(g_i, g_j) < h_ij:  g_i ← g_i + ‖g_i‖ (h √(1−p²) − p √(1−h²)) / (‖g_j‖ √(1−h²)) g_j\n"

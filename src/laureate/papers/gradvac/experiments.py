@@ -8,8 +8,7 @@ TRIALS = "laureate.papers.gradvac.trials"
 OUR_OWN = "our own question"
 PILOTS = (
     "The method note's pilots were known when this was declared. The body of the paper could not be read here: "
-    "formulas "
-    "come from its abstract, public implementations and derivation; β = 0.01 unless said."
+    "formulas come from its abstract, public implementations and derivation; β = 0.01 unless said."
 )
 
 PAIRS = Experiment(
@@ -44,8 +43,7 @@ PAIRS = Experiment(
         Claim(
             "reaches-target-many",
             "With five tasks, later visits undo earlier ones: more than a tenth of the pairs that were below their "
-            "target "
-            "still are, by more than 0.01.",
+            "target still are, by more than 0.01.",
             metric="missed",
             method="five",
             kind="bound",
@@ -111,8 +109,7 @@ STEADY = Experiment(
         Claim(
             "inflated-targets",
             "Of ten tasks of cosine 0.5 targets settle above the cosine, by more than 0.02, because corrected "
-            "gradients "
-            "are measured.",
+            "gradients are measured.",
             metric="excess",
             method="related",
             kind="bound",
@@ -123,8 +120,8 @@ STEADY = Experiment(
         ),
         Claim(
             "position-of-average",
-            "Where targets move only with a correction, as in one public implementation, they fall below the cosine by "
-            "more than 0.2.",
+            "Where targets move only with a correction, as in one public implementation, they fall below the cosine "
+            "by more than 0.2.",
             metric="excess",
             method="inside",
             kind="bound",

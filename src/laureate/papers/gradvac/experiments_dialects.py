@@ -59,10 +59,8 @@ def _experiment(
         guards=(Guard("grid", "rate", grid="rates"), Guard("limit", "mean", low=-1.0)),
         deviations=(
             "scikit-learn's digits in five dialects, with 600, 200, 100, 50 and 50 rows, and a network of 32 hidden "
-            "units "
-            "that is shared whole, 300 steps with 16 rows a dialect; the paper has languages, a Transformer of 375 "
-            "million "
-            "parameters and 64 accelerators. At smoke 16 units and 60 steps.",
+            "units that is shared whole, 300 steps with 16 rows a dialect; the paper has languages, a Transformer of "
+            "375 million parameters and 64 accelerators. At smoke 16 units and 60 steps.",
             "Every arm has the same grid of rates, chosen by the mean on 300 validation rows. " + PILOTS,
             "A seed draws the split and who is in which dialect; intervals are over splits of one data set.",
         ),

@@ -16,8 +16,8 @@ PAPER = Paper(
     idea=(
         "Weights for the tasks' gradients, in closed form, such that their sum has the same projection onto every "
         "task's unit gradient: no task is favoured, whatever the unit of its loss (IMTL-G). Besides, each loss is "
-        "multiplied by a learned scale that brings it to 1 (IMTL-L). With two tasks the first part is the sum of "
-        "unit gradients."
+        "multiplied by a learned scale that brings it to 1 (IMTL-L). With two tasks the first part is the sum of unit "
+        "gradients."
     ),
     equation=(
         "g = Σ a_t g_t with ⟨g, u_t⟩ equal for all t,   u_t = g_t / ‖g_t‖\n"
@@ -37,17 +37,12 @@ PAPER = Paper(
     ),
     meaning=(
         "Where one of two losses is a hundred times too large or too small, IMTL keeps the other task alive, 84 % of "
-        "its "
-        "digits against 36 % for the plain sum, which falls, as PCGrad and MGDA do, below a network whose shared "
-        "layer was "
-        "never trained; but so do the sum of unit gradients, which it is for two tasks, uncertainty weighting and "
-        "IMTL-L "
-        "that start at the first loss, and each gradient over its loss. In equal units its gain over the plain sum is "
-        "about "
-        "a point, which our seeds do not settle; over six questions in raw units it is ahead of the plain sum, with "
-        "standardised targets too; where tasks differ in their number of rows the plain sum is ahead by about a "
-        "point. The "
-        "published normalisation can point uphill for all tasks at once; our default cannot."
+        "its digits against 36 % for the plain sum, which falls, as PCGrad and MGDA do, below a network whose shared "
+        "layer was never trained; the sum of unit gradients, which it is for two tasks, uncertainty weighting that "
+        "starts at the first loss, and each gradient over its loss do as well. In equal units its gain over the plain "
+        "sum is about a point, which our seeds do not settle; over six questions in raw units it is ahead of the plain "
+        "sum, with standardised targets too; where tasks differ in their number of rows the plain sum is ahead by "
+        "about a point. The published normalisation can point uphill for all tasks at once; our default cannot."
     ),
     experiments=(UNITS, QUESTIONS, UNITS_SGD, UNEQUAL_DIALECTS, EQUAL_DIALECTS, GEOMETRY),
 )

@@ -227,8 +227,8 @@ UNITS_SGD = Experiment(
     claims=(
         Claim(
             "worst-task-sgd",
-            "Under SGD, with the first loss a hundred times larger, IMTL-G's worse digit is read better than the plain "
-            "sum's, by more than a tenth.",
+            "Under SGD, with the first loss a hundred times larger, IMTL-G's worse digit is read better than the "
+            "plain sum's, by more than a tenth.",
             metric="worst_large", method="imtl-g", baseline="uniform", better="higher", margin=0.1, trivial="frozen",
             unit=WORST, source=TABLE, role="stand-in", reported="76.52 against 58.99 % mIoU",
         ),
