@@ -2,9 +2,10 @@
 
     python examples/own_tasks.py
     laureate run imtl/units/ --problem examples/own_tasks.py:tasks --scale smoke
+    laureate run gradvac/related/ --problem examples/own_tasks.py:tasks --scale smoke
 
 From ten measurements of a tumour's worst cells: is it benign, how large is its mean area, how smooth is it? The second
-line tries every way of the paper on these losses, the first of them in three units.
+line tries every way of a paper on these losses, the first of them in three units; the third those of another.
 """
 
 import equinox as eqx

@@ -33,5 +33,14 @@ PAPER = Paper(
         "updates, state = optimiser.update(jax.jacrev(losses)(params), optimiser.init(params), params)\n"
         "params = optax.apply_updates(params, updates)\n"
     ),
+    meaning=(
+        "On five rotations of digits neither GradVac nor PCGrad differs from the plain sum by as much as half a point, "
+        "on the smallest dialects as little, and with the step's length held fixed it is the same: what the paper "
+        "reports for languages does not show at this size, where gradients have cosines of about 0.1. Gradients of "
+        "rotations that are further apart do agree less, but less tightly than we had asked for. The mechanism does "
+        "what it says for a pair; half of all pairs are corrected for ever, unrelated ones too, and the sum of ten "
+        "unrelated gradients becomes 1.4 times as long, as it does with PCGrad: compare at tuned rates, or with "
+        "rescale=True."
+    ),
     experiments=(RELATED, RELATED_SGD, UNRELATED, PAIRS, STEADY),
 )
