@@ -112,6 +112,7 @@ def test_zero_collinear_opposed_and_broken_gradients(solved):
         np.testing.assert_allclose(weights / weights.sum(), np.insert(alone, 1, 0) / alone.sum(), atol=1e-9)
         assert info.active.tolist() == [True, False, True]
         assert info.status == Status.OK
+    np.testing.assert_allclose(found["zero"][0][0], np.insert(2 * alone / (alone @ [1, 2]), 1, 0), atol=1e-9)
     for weights, info in found["all-zero"]:
         assert (weights.tolist(), info.status, info.projection) == ([0, 0], Status.OK, 0)
     for weights, info in found["collinear"]:
