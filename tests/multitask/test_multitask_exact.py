@@ -349,7 +349,7 @@ def test_training_is_the_loop_a_user_would_write():
             return jnp.sum((params - batch) ** 2, axis=1) + 1.0
 
     optimiser = optax.chain(imtl_l(2, optax.sgd(0.2)), optax.sgd(0.1))
-    watch = lambda grads, updates, losses: (jnp.sum(grads), updates, losses[0])  # noqa: E731
+    watch = lambda grads, updates, losses, state: (jnp.sum(grads), updates, losses[0])  # noqa: E731
     start = jnp.ones(3)
     run = jax.jit(lambda key: train(key, Lines(), optimiser, start, 3, watch=watch))
     params, history = run(jax.random.key(1))

@@ -9,7 +9,15 @@ from laureate.multitask.aggregator import AggregatorState, Weighting, aggregator
 from laureate.multitask.baselines import MinimumNormInfo, mgda, mgda_weights, uniform, unit_sum
 from laureate.multitask.geometry import TaskGeometry, task_geometry, task_gram
 from laureate.multitask.gradient_vaccine import GradVacState, gradvac, pcgrad, vaccine, visiting_order
-from laureate.multitask.impartial import ImpartialInfo, LossScaleState, imtl, imtl_g, imtl_l, imtl_weights
+from laureate.multitask.impartial import (
+    ImpartialInfo,
+    ImpartialState,
+    LossScaleState,
+    imtl,
+    imtl_g,
+    imtl_l,
+    imtl_weights,
+)
 from laureate.multitask.loss_weights import GradNormState, InverseLossState, gradnorm, inverse_loss, uncertainty
 from laureate.multitask.training import Tasks, TrainingHistory, train
 from laureate.multitask.tuning import TunedResult, select, tune
@@ -19,6 +27,7 @@ __all__ = [
     "GradNormState",
     "GradVacState",
     "ImpartialInfo",
+    "ImpartialState",
     "InverseLossState",
     "LossScaleState",
     "MinimumNormInfo",

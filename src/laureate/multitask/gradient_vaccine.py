@@ -34,7 +34,8 @@ def vaccine(
         h ← (1-β) h + β p                                              always, with p before the correction
 
     (Wang et al. 2021.) ‖g'_i‖ grows by √(1-p²)/√(1-h²). A later visit may undo an earlier one. All is computed from the
-    Gram matrix. Tasks whose gradient is 0 are passed over, and their targets stay.
+    Gram matrix. Tasks whose gradient is 0 are passed over, and their targets stay; so is g'_i once corrections have
+    cancelled it to within rounding.
 
     gram: inner products of the gradients. target: h, in (-1, 1); beyond ±0.999 it is taken as that.
     order: whom each task visits, one after the other, `visiting_order`; itself is passed over.
@@ -59,8 +60,10 @@ def vaccine(
     def corrected(i, order_i, target_i):
         def visit(carry, j):
             c, h_i = carry
-            length = jnp.sqrt(jnp.maximum(c @ gram @ c, 0.0))  # ‖g'_i‖
-            meets = (i != j) & (norms[j] != 0) & (length > 0) & finite
+            square = c @ gram @ c
+            left = square > 10 * jnp.finfo(gram.dtype).eps * (jnp.abs(c) @ norms) ** 2  # more than rounding
+            length = jnp.sqrt(jnp.where(left, square, 1.0))  # ‖g'_i‖
+            meets = (i != j) & (norms[j] != 0) & left & finite
             p = jnp.clip((c @ gram[:, j]) / jnp.where(meets, length * norms[j], 1.0), -1.0, 1.0)
             h = jnp.clip(h_i[j], -LARGEST, LARGEST)
             sines = jnp.sqrt(1 - p**2), jnp.sqrt(1 - h**2)

@@ -12,7 +12,7 @@ from laureate._core import Status, require
 from laureate.multitask.aggregator import Weighting, aggregator
 from laureate.multitask.geometry import Shared, norms_and_cosines, wide
 
-__all__ = ["ImpartialInfo", "LossScaleState", "imtl", "imtl_g", "imtl_l", "imtl_weights"]
+__all__ = ["ImpartialInfo", "ImpartialState", "LossScaleState", "imtl", "imtl_g", "imtl_l", "imtl_weights"]
 
 Normalise = Literal["unit", "sum"]
 Start = Literal["loss", "zeros"]
@@ -98,7 +98,7 @@ def imtl_g(
     The weights are those of `imtl_weights`, on the leaves that all tasks share; leaves of one task are left as they
     are. With two tasks it is the sum of unit gradients, `unit_sum`. A task that is nearly solved, whose small gradient
     is mostly noise, has the same say as any other: where tasks differ in how much data they have, the plain sum can be
-    better.
+    better. Opposed tasks give an update of 0; the state says so, `ImpartialState`.
 
     normalise: as of `imtl_weights`. shared, per, rescale: as of `aggregator`.
 
@@ -168,6 +168,14 @@ def imtl(
     return aggregator(*parts, shared=shared, per=per, rescale=rescale)
 
 
+class ImpartialState(NamedTuple):
+    """Of the last step, what `ImpartialInfo` says: status, number of weights below 0, and sign, each [groups]."""
+
+    status: Int[Array, "groups"]
+    negative: Int[Array, "groups"]
+    sign: Float[Array, "groups"]
+
+
 class LossScaleState(NamedTuple):
     """log-scales s of the losses, [groups, T], their optimiser's state, and how many steps were made, [groups]."""
 
@@ -179,11 +187,17 @@ class LossScaleState(NamedTuple):
 def _projections(normalise: Normalise) -> Weighting:
     require("imtl_g", "normalise", "'unit' or 'sum'", normalise, lambda word: word in ("unit", "sum"))
 
+    def init(num_groups):
+        zeros = jnp.zeros(num_groups, jnp.int32)
+        return ImpartialState(zeros + Status.OK, zeros, jnp.ones(num_groups, jnp.float32))
+
     def step(gram, losses, state):
         del losses
-        return imtl_weights(gram, normalise)[0], state
+        weights, info = imtl_weights(gram, normalise)
+        seen = info.status, info.negative, info.sign
+        return weights, ImpartialState(*(new.astype(old.dtype) for new, old in zip(seen, state, strict=True)))
 
-    return Weighting("imtl_g", lambda num_groups: (), step, independent=True)
+    return Weighting("imtl_g", init, step, independent=True)
 
 
 def loss_scales(
@@ -202,8 +216,11 @@ def loss_scales(
         del gram
         s, moments, count = state
         best = jnp.log(log_part / loss_part) - jnp.log(losses)
-        s = jnp.where((start == "loss") & (count == 0), best.astype(s.dtype), s)
-        updates, moments = optimiser.update(loss_part * jnp.exp(s) * losses - log_part, moments, s)  # e^s L - 1
+        fresh = (start == "loss") & (count == 0)
+        s = jnp.where(fresh, best.astype(s.dtype), s)
+        slope = loss_part * jnp.exp(s) * losses - log_part  # e^s L - 1
+        # 0 at the start but for rounding, of which Adam would make a whole step
+        updates, moments = optimiser.update(jnp.where(fresh, 0.0, slope).astype(s.dtype), moments, s)
         weights = jnp.broadcast_to(loss_part * jnp.exp(s), losses.shape)
         return weights, LossScaleState(optax.apply_updates(s, updates), moments, count + 1)
 

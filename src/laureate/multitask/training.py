@@ -51,7 +51,7 @@ def train(
     num_steps: int,
     *,
     gram: Callable[[Any, Any], Array] | None = None,
-    watch: Callable[[Any, Any, Array], Any] | None = None,
+    watch: Callable[[Any, Any, Array, Any], Any] | None = None,
 ) -> tuple[Any, TrainingHistory]:
     """Train with one gradient a task at every step.
 
@@ -64,7 +64,8 @@ def train(
     tasks: a problem of yours, `Tasks`. optimiser: an aggregator, and what follows it: ``optax.chain(imtl_g(), adam)``.
     params: where to start. num_steps: how many.
     gram: ``gram(params, batch)``, a Gram matrix [T, T] from elsewhere for the weights, as of `aggregator`.
-    watch: ``watch(grads, updates, losses)``, what to keep of every step; updates are those of the whole chain.
+    watch: ``watch(grads, updates, losses, state)``, what to keep of every step; updates and state are those of the
+        whole chain.
 
     >>> from laureate.multitask import imtl_g
     >>> class Points:
@@ -90,7 +91,7 @@ def train(
         grads, values = jax.jacrev(losses, has_aux=True)(params, batch)
         extra = {} if gram is None else {"gram": gram(params, batch)}
         updates, state = optimiser.update(grads, state, params, losses=values, **extra)
-        seen = () if watch is None else watch(grads, updates, values)
+        seen = () if watch is None else watch(grads, updates, values, state)
         return (optax.apply_updates(params, updates), state), TrainingHistory(values, seen)
 
     (params, _), history = jax.lax.scan(step, (params, optimiser.init(params)), jnp.arange(num_steps))

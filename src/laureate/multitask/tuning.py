@@ -19,7 +19,8 @@ FAILED = -1.0
 class TunedResult(NamedTuple):
     """What the best rate gave.
 
-    scores: of every task on the test part, -1 where it is not finite. rate: the chosen one. watched: of its run.
+    scores: of every task on the test part, -1 where they or the parameters are not finite. rate: the chosen one.
+    watched: of its run.
     """
 
     scores: Float[Array, "T"]
@@ -66,7 +67,9 @@ def tune(
     def run(rate):
         found, history = train(key, tasks, optimiser(rate), params, num_steps, **more)
         parts = [tasks.scores(found, part) for part in ("validation", "test")]
-        return *(jnp.where(jnp.isfinite(part), part, FAILED) for part in parts), history.watched
+        # argmax of NaN is the first class: scores alone do not show a network that diverged
+        sound = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(found)]))
+        return *(jnp.where(sound & jnp.isfinite(part), part, FAILED) for part in parts), history.watched
 
     tried = jnp.asarray(rates)
     validation, test, watched = jax.vmap(run)(tried)

@@ -2,7 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.gradvac.experiments import PAIRS, STEADY
-from laureate.papers.gradvac.experiments_dialects import RELATED, RELATED_SGD, UNRELATED
+from laureate.papers.gradvac.experiments_dialects import RELATED, RELATED_EQUAL, RELATED_SGD, UNRELATED
 
 __all__ = ["PAPER"]
 
@@ -42,5 +42,5 @@ PAPER = Paper(
         "unrelated gradients becomes 1.4 times as long, as it does with PCGrad: compare at tuned rates, or with "
         "rescale=True."
     ),
-    experiments=(RELATED, RELATED_SGD, UNRELATED, PAIRS, STEADY),
+    experiments=(RELATED, RELATED_EQUAL, RELATED_SGD, UNRELATED, PAIRS, STEADY),
 )

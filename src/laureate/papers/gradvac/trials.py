@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array
+from scipy.stats import rankdata
 
 from laureate.lab.claim import Settings
 from laureate.multitask import (
@@ -89,7 +90,8 @@ def steady(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[st
 def dialects(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Scores of one network after training on all tasks; the rate is chosen by the mean on the validation part.
 
-    ``correlation`` is that of the tasks' cosines, averaged over training, with how far apart they stand in their order.
+    ``correlation`` is Spearman's, of the tasks' cosines, averaged over training, and how far apart they stand in their
+    order.
     """
     draw_key, start_key, batch_key, order_key = jax.random.split(key, 4)
     tasks = problem.draw(draw_key) if hasattr(problem, "draw") else problem
@@ -117,15 +119,16 @@ def dialects(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
         network = {"adam": optax.adam(rate), "sgd": optax.sgd(rate, momentum=0.9)}[arm.optimiser]
         return optax.chain(rule, network)
 
-    def watch(grads, updates, losses):
-        del updates, losses
+    def watch(grads, updates, losses, state):
+        del updates, losses, state
         found = task_geometry(grads, shared=shared)
         return found.cosines, found.conflicts
 
     found = tune(batch_key, tasks, optimiser, start, scale.rates, scale.steps, choose="mean", watch=watch)
     cosines, conflicts = (jnp.mean(values, axis=0) for values in found.watched)
     first, second = np.triu_indices(count, 1)
-    close, apart = cosines[first, second], jnp.asarray(second - first, jnp.float32)
+    close, apart = cosines[first, second], jnp.asarray(rankdata(second - first), jnp.float32)
+    ranks = jnp.argsort(jnp.argsort(close)).astype(jnp.float32)
     return {
         "mean": jnp.mean(found.scores),
         "small": jnp.mean(found.scores[-2:]),
@@ -133,5 +136,5 @@ def dialects(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
         "rate": found.rate,
         "cosine": jnp.mean(close),
         "conflicts": conflicts,
-        "correlation": jnp.corrcoef(close, apart)[0, 1],
+        "correlation": jnp.corrcoef(ranks, apart)[0, 1],
     }

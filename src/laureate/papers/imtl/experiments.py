@@ -1,6 +1,6 @@
 """Where all is known: equal projections, units that do not matter, and signs that do, on random gradients."""
 
-from laureate.lab.claim import Arm, Claim, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 
 __all__ = ["GEOMETRY", "OUR_OWN", "PILOTS"]
 
@@ -83,8 +83,8 @@ GEOMETRY = Experiment(
             kind="bound",
             at_most=-1.477,
             unit="log10 of the ratio of lengths, median over draws",
-            source=OUR_OWN,
-            role="extension",
+            source="the closed form for two tasks",
+            role="check",
         ),
         Claim(
             "two-tasks",
@@ -107,7 +107,19 @@ GEOMETRY = Experiment(
             source="figure 4: positive throughout training, on three tasks",
             role="extension",
         ),
+        Claim(
+            "sound-draws",
+            "In what share of draws is the condition number below 1,000, so that equal projections and the direction "
+            "are looked at?",
+            metric="sound",
+            method="five",
+            kind="question",
+            unit="share of draws",
+            source=OUR_OWN,
+            role="check",
+        ),
     ),
+    guards=(Guard("effective", "sound", low=0.1, claims=("equal-projections", "scale-free")),),
     deviations=(
         "Random gradients with log-normal lengths instead of a network's. " + PILOTS,
         "Our default asks the coefficients of unit gradients to sum to the number of tasks, which is never negative; "

@@ -70,12 +70,14 @@ def geometry(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[
             "flipped": _cosine(published @ rows, other_published @ (factors * rows)) < 0,
             "uphill": published @ rows @ rows[0] < 0,
             "negative": jnp.any(published < 0),
+            "sound": sound,
             "length": jnp.log10(jnp.linalg.norm(shorter) / jnp.linalg.norm(published @ rows)),
         }
 
     found = jax.vmap(one)(jax.random.split(key, scale.draws))
     logs = {f"log10_{name}": jnp.log10(jnp.max(jnp.abs(found[name])) + 1e-17) for name in ("spread", "turn", "apart")}
-    shares = {name: jnp.mean(found[name].astype(found["turn"].dtype)) for name in ("flipped", "uphill", "negative")}
+    yes_or_no = ("flipped", "uphill", "negative", "sound")
+    shares = {name: jnp.mean(found[name].astype(found["turn"].dtype)) for name in yes_or_no}
     return logs | shares | {"log10_length": jnp.median(found["length"])}
 
 
@@ -144,18 +146,25 @@ def _tuned(key: Array, arm: Settings, problem: Any, scale: Settings, unit: Array
         at_head = jax.jacrev(lambda z: scaled.factors * tasks.head_losses(params, z, batch))
         return jnp.where(arm.features > 0.5, task_gram(at_head(tasks.features(params, batch))), exact)
 
-    def watch(grads, updates, losses):
+    names = arm.among.split()
+
+    def watch(grads, updates, losses, state):
         del updates, losses
-        return imtl_weights(task_gram(grads, shared=shared), "sum")[1].negative > 0
+        below = imtl_weights(task_gram(grads, shared=shared), "sum")[1].negative > 0
+        if "gradnorm" not in names:
+            return below, jnp.ones(())
+        return below, jnp.min(state[0][names.index("gradnorm")].weightings[0].weights)
 
     found = tune(
         batch_key, scaled, optimiser, start, scale.rates, scale.steps, choose=scale.choose, gram=gram, watch=watch
     )
+    below, smallest = found.watched
     return {
         "worst": jnp.min(found.scores),
         "mean": jnp.mean(found.scores),
         "rate": found.rate,
-        "negative": jnp.mean(found.watched.astype(jnp.float32)),
+        "negative": jnp.mean(below.astype(jnp.float32)),
+        "smallest": jnp.min(smallest),  # of GradNorm's weights, over all steps; 1 for the others
     }
 
 
@@ -172,10 +181,11 @@ def _aggregator(key: Array, arm: Settings, tasks: Any, unit: Array, network: Any
         "unit-sum": lambda: unit_sum(shared=shared),
         "mgda": lambda: mgda(shared=shared),
         "pcgrad": lambda: pcgrad(key, count, shared=shared),
-        "gradnorm": lambda: gradnorm(count, optax.adam(0.025), shared=shared),
+        "gradnorm": lambda: gradnorm(count, network, gamma=0.0, shared=shared),
         "uncertainty": lambda: uncertainty(count, network, factor=1.0, shared=shared),
         "inverse": lambda: inverse_loss(count, shared=shared),
         "first-loss": lambda: inverse_loss(count, by="first", shared=shared),
+        "imtl-published": lambda: imtl(count, network, start="zeros", normalise="sum", shared=shared),
         "published": lambda: imtl_g(normalise="sum", shared=shared),
         "imtl-l-zeros": lambda: imtl_l(count, network, start="zeros", shared=shared),
         "standardised": lambda: uniform(1 / spreads, shared=shared),
