@@ -166,9 +166,17 @@ def stepped():
             first, state = tx.update(grads, tx.init(PARAMS), PARAMS)
             return first, *tx.update(grads, state, PARAMS)
 
-        return {name: two(tx) for name, tx in made.items()}
+        return {name: two(tx) for name, tx in made.items()} | {"cancelled": jax.vmap(cancelled)(OPPOSED)}
+
+    def cancelled(rows):
+        return vaccine(rows @ rows.T, jnp.zeros((3, 3)), jnp.array([[1, 2], [0, 2], [0, 1]]), 0.5)
 
     return key, quick(both, GRADS)
+
+
+# A gradient, a negative multiple of it, and another, in float32.
+SIDES = RNG.normal(size=(20, 2, 7))
+OPPOSED = np.stack([SIDES[:, 0], -0.3 * SIDES[:, 0], SIDES[:, 1]], axis=1).astype(np.float32)
 
 
 def flat(tree):
@@ -194,6 +202,20 @@ def test_transformations_use_fresh_orders_and_keep_targets(stepped):
     assert (flat(found["pcgrad"][1]) == flat(found["gradvac-pcgrad"][1])).all()
     expected = by_vectors(rows, np.zeros((3, 3)), order_of(key, 0, 1, 1), 0.0)[0].sum(0)
     np.testing.assert_allclose(flat(found["pcgrad"][1]), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_rounding_leaves_of_a_cancelled_gradient_visits_nobody(stepped):
+    coefficients, target = stepped[1]["cancelled"]
+    np.testing.assert_allclose(coefficients[:, 0, 1], 1 / 0.3, rtol=1e-4)
+    assert (coefficients[:, :2, 2] == 0).all()
+    assert (target[:, :2, 2] == 0).all()
+    assert (target[:, 2, :2] != 0).all()
+
+
+def test_tasks_visit_in_orders_of_their_own():
+    orders = np.stack([order_of(jax.random.key(3), 0, 1, step) for step in range(6)])
+    assert (np.sort(orders, axis=2) == np.arange(3)).all()
+    assert any((rows != rows[0]).any() for rows in orders)
 
 
 def test_every_leaf_has_targets_and_orders_of_its_own(stepped):

@@ -218,7 +218,9 @@ def moved():
         "imtl-zeros-sum": imtl(3, sgd, start="zeros", normalise="sum", shared=TRUNK),
         "uncertainty": uncertainty(3, optax.sgd(0.6), shared=TRUNK),
         "uncertainty-mixed": uncertainty(3, sgd, factor=(0.5, 1.0, 1.0), shared=TRUNK),
+        "imtl_l-adam": imtl_l(3, optax.adam(0.3), shared=TRUNK),
         "gradnorm": gradnorm(3, optax.sgd(0.01), gamma=0.7, shared=TRUNK),
+        "gradnorm-floor": gradnorm(3, optax.sgd(10.0), gamma=0.0, shared=TRUNK),
         "inverse": inverse_loss(3, shared=TRUNK),
         "inverse-first": inverse_loss(3, by="first", shared=TRUNK),
     }
@@ -230,9 +232,14 @@ def moved():
             return first, second, state
 
         found = {name: two(tx) for name, tx in made.items()}
-        given = made["imtl_g"].update(grads, made["imtl_g"].init(PARAMS), PARAMS, gram=GRAM)[0]
+        given, rescaled = (
+            made[name].update(grads, made[name].init(PARAMS), PARAMS, gram=GRAM)[0]
+            for name in ("imtl_g", "imtl_g-rescaled")
+        )
+        opposed = jax.tree.map(lambda leaf: jnp.stack([leaf[0], -leaf[0], 0 * leaf[0]]), grads)
         found["geometry"] = task_geometry(grads, found["imtl_g"][0], shared=TRUNK), task_geometry(grads, shared=TRUNK)
-        return found | {"imtl_g-given": (given, given, ())}
+        found["opposed"] = made["imtl_g"].update(opposed, made["imtl_g"].init(PARAMS), PARAMS)
+        return found | {"imtl_g-given": (given, given, ()), "imtl_g-given-rescaled": (rescaled, rescaled, ())}
 
     return quick(both, GRADS, LOSSES)
 
@@ -261,7 +268,15 @@ def test_gradients_alone(moved):
     all_rows = np.concatenate([g, GRADS["head"]], axis=1)
     every = 1 / np.linalg.norm(all_rows, axis=1)
     expect(moved, "unit_sum-everything", every, every[0])
-    expect(moved, "imtl_g-given", fair_of_gram(GRAM), 1)
+    given = fair_of_gram(GRAM)
+    expect(moved, "imtl_g-given", given, 1)
+    # The length is that of the gradients at hand, whatever Gram matrix made the weights.
+    expect(moved, "imtl_g-given-rescaled", given * np.linalg.norm(g.sum(0)) / np.linalg.norm(given @ g), 1)
+    updates, state = moved["opposed"]
+    assert not any(leaf.any() for leaf in jax.tree.leaves(updates["trunk"]))
+    assert state.weightings[0].status.tolist() == [Status.NOT_CONVERGED]
+    assert moved["imtl_g"][2].weightings[0].status.tolist() == [Status.OK]
+    assert moved["imtl_g"][2].weightings[0].negative.tolist() == [(fair < 0).sum()]
 
 
 def test_groups_have_weights_of_their_own(moved):
@@ -282,6 +297,10 @@ def test_scales_of_losses(moved):
     # From s = -log L nothing moves at the first step; the second then has e^s L - 1 of the first losses.
     expect(moved, "imtl_l", 1 / LOSSES, 1 / LOSSES[0])
     expect(moved, "imtl_l", 1 / LOSSES, 1 / LOSSES[0], step=1)
+    # Adam makes no step of the first slope, which is rounding; of the second 0.1/0.19 over √(0.001/0.001999).
+    moments = 0.1 / 0.19 / np.sqrt(0.001 / 0.001999)
+    found = moved["imtl_l-adam"][2].weightings[0].s[0, 1:]
+    np.testing.assert_allclose(found, 0.3 * moments - np.log(LOSSES[1:]), rtol=1e-4)
     s = -0.3 * (LOSSES - 1)
     expect(moved, "imtl_l-zeros", np.ones(3), 1)
     expect(moved, "imtl_l-zeros", np.exp(s), np.exp(s[0]), step=1)
@@ -320,6 +339,9 @@ def test_gradnorm_follows_the_slope_of_its_own_loss(moved):
     target = (w * n).mean() * (speed / speed.mean()) ** 0.7
     after = w - 0.01 * np.sign(w * n - target) * n
     np.testing.assert_allclose(moved["gradnorm"][2].weightings[0].weights[0], after * 3 / after.sum(), rtol=1e-4)
+    # A weight that would be negative becomes 1e-6 before the sum is made T again.
+    w = np.maximum(1 - 10 * np.sign(n - n.mean()) * n, 1e-6)
+    expect(moved, "gradnorm-floor", 3 * w / w.sum(), 3 * w[0] / w.sum(), step=1)
 
 
 def test_geometry_reports_what_is_there(moved):

@@ -52,14 +52,22 @@ class Two(eqx.Module):
         del key
         return self.goal
 
+    def features(self, params, batch):
+        del batch
+        return params["x"] * 3
+
+    def head_losses(self, params, features, batch):
+        del params
+        return (features / 3 - batch) ** 2 + 0.1
+
     def losses(self, params, batch):
-        return (params["x"] - batch) ** 2 + 0.1
+        return self.head_losses(params, self.features(params, batch), batch)
 
     def scores(self, params, part):
         return 1 - jnp.abs(params["x"] - self.goal) * (2.0 if part == "test" else 1.0)
 
 
-NAMES = "imtl-g uniform inverse frozen standardised"
+NAMES = "imtl-g uniform inverse frozen standardised gradnorm"
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +76,16 @@ def tried():
     scale = Settings(units=(0.01, 1.0, 100.0), rates=(0.02, 0.05), steps=20, choose="worst")
     problem = Two(jnp.array([1.0, 1.0]))
 
-    def every(number):
-        arm = Settings(method=number, features=0.0, optimiser="sgd", among=NAMES)
+    def every(given):
+        arm = Settings(method=given[0], features=given[1], optimiser="sgd", among=NAMES)
         return trials.units(jax.random.key(0), arm, problem, scale)
 
-    numbers = jnp.arange(5.0)
-    program = jax.jit(lambda n: jax.lax.map(every, n)).lower(numbers).compile(compiler_options=QUICK)
-    found = jax.tree.map(np.asarray, program(numbers))
-    return {name: {key: value[i] for key, value in found.items()} for i, name in enumerate(NAMES.split())}
+    names = [*NAMES.split(), "features"]
+    given = jnp.arange(6.0), jnp.zeros(6)
+    given = jnp.append(given[0], 0.0), jnp.append(given[1], 1.0)
+    program = jax.jit(lambda n: jax.lax.map(every, n)).lower(given).compile(compiler_options=QUICK)
+    found = jax.tree.map(np.asarray, program(given))
+    return {name: {key: value[i] for key, value in found.items()} for i, name in enumerate(names)}
 
 
 def test_units_change_the_plain_sum_and_not_impartial_steps(tried):
@@ -96,26 +106,62 @@ def test_units_change_the_plain_sum_and_not_impartial_steps(tried):
     assert inverse["worst_same"] != pytest.approx(known["worst_same"], abs=1e-6)
 
 
+def test_an_arm_takes_its_weights_from_features_and_smallest_weights_are_reported(tried):
+    # Features are three times x, gradients there a third: steps of length 3 instead of 1, with momentum 0.9.
+    for name, length in (("imtl-g", 1), ("features", 3)):
+        scores = []
+        for rate in (0.02, 0.05):
+            x, speed = 0.0, 0.0
+            for _ in range(20):
+                speed = 0.9 * speed + length * np.sign(x - 1)
+                x -= rate * speed
+            scores.append(abs(x - 1))
+        assert tried[name]["worst_same"] == pytest.approx(1 - 2 * min(scores), abs=1e-3)
+        assert tried[name]["rate_same"] == pytest.approx((0.02, 0.05)[int(np.argmin(scores))])
+        assert tried[name]["smallest_large"] == 1
+    assert tried["gradnorm"]["smallest_large"] < 0.5
+
+
 def test_the_rate_is_chosen_on_the_validation_part(tried):
     assert tried["uniform"]["rate_same"] == pytest.approx(0.02)  # the other oscillates
 
     class Apart(Two):
         def scores(self, params, part):
-            return -jnp.abs(params["x"] - (0.1 if part == "validation" else 1.0)) * jnp.array([1.0, 0.5])
+            scores = -jnp.abs(params["x"] - (0.1 if part == "validation" else 1.0)) * jnp.array([1.0, 0.5])
+            return jnp.nan_to_num(scores, nan=5.0)  # as accuracies by argmax are finite for a network that is not
 
     def chosen(word):
         make = lambda rate: optax.chain(uniform(), optax.sgd(rate))  # noqa: E731
         problem = Apart(jnp.array([1.0, 1.0]))
-        return tune(jax.random.key(0), problem, make, problem.params0(None), (0.05, 0.5), 1, choose=word)
+        watch = lambda grads, updates, losses, state: updates["x"]  # noqa: E731
+        rates = (np.nan, 0.5, 0.05)
+        return tune(jax.random.key(0), problem, make, problem.params0(None), rates, 1, choose=word, watch=watch)
 
     worst, mean = jax.jit(lambda: (chosen("worst"), chosen("mean")))()
     assert worst.rate == pytest.approx(0.05)
     assert mean.rate == pytest.approx(0.05)
     np.testing.assert_allclose(worst.scores, [-0.9, 0.0], atol=1e-6)
+    np.testing.assert_allclose(worst.watched, [[0.1, 0.0]], atol=1e-6)  # of the chosen rate
 
 
 def test_a_seed_draws_digits_that_are_in_one_part_only():
-    problem = eqx.filter_jit(OverlaidDigits().draw)(jax.random.key(1))
+    many = OverlaidDigits(batch_size=3000)
+    numbered = eqx.tree_at(lambda p: p.labels, many, jnp.arange(len(many.labels)))  # labels that say who it is
+
+    @eqx.filter_jit
+    def drawn(key):
+        zeros = jax.tree.map(jnp.zeros_like, many.params0(key))
+        right = jnp.stack([many.scores(zeros, part) for part in ("validation", "test")])
+        return many.draw(key), numbered.batch(key)[1], right
+
+    problem, shown, right = drawn(jax.random.key(1))
+    assert (np.unique(shown)[[0, -1]] == [0, 999]).all()
+    assert len(np.unique(shown)) > 950
+    # Who always says 0 is right as often as there are zeros in the part.
+    zero = np.asarray(many.labels) == 0
+    mates = np.asarray(many.partners)
+    for first, end, found in ((1000, 1300, right[0]), (1300, 1797, right[1])):
+        np.testing.assert_allclose(found, [zero[first:end].mean(), zero[mates[first:end]].mean()], rtol=1e-5)
     partners = np.asarray(problem.partners)
     for first, end in PARTS.values():
         assert sorted(partners[first:end]) == list(range(first, end))
@@ -150,13 +196,26 @@ def test_questions_have_the_answers_of_their_pixels():
 
 def test_dialects_keep_to_their_rows():
     problem = Dialects("rotated")
-    rows, labels = eqx.filter_jit(problem.batch)(jax.random.key(0))
+
+    @eqx.filter_jit
+    def shown(key):
+        zeros = jax.tree.map(jnp.zeros_like, problem.params0(key))
+        return *problem.batch(key), *(problem.scores(zeros, part) for part in ("validation", "test"))
+
+    rows, labels, validation, test = shown(jax.random.key(0))
+    zero = np.asarray(problem.labels) == 0
+    np.testing.assert_allclose(validation, zero[1000:1300].mean(), rtol=1e-5)
+    np.testing.assert_allclose(test, zero[1300:1797].mean(), rtol=1e-5)
+    assert zero[1000:1300].mean() != zero[1300:1797].mean()
     ends = np.cumsum((0, 600, 200, 100, 50, 50))
     images = np.asarray(problem.images)
     for dialect in range(5):
         own = {image.tobytes() for image in images[dialect, ends[dialect] : ends[dialect + 1]]}
         assert {np.asarray(row).tobytes() for row in rows[dialect]} <= own
     assert labels.shape == (5, 16)
+    for dialect in range(5):
+        turned = rotated(images[0, :6].reshape(-1, 8, 8), 10.0 * dialect)
+        np.testing.assert_allclose(images[dialect, :6], turned.reshape(-1, 64), atol=1e-5)
     turned = rotated(rotated(np.eye(8)[None], 90.0), -90.0)
     np.testing.assert_allclose(turned[0], np.eye(8), atol=1e-9)
     with pytest.raises(ValueError, match="kind must be"):
