@@ -125,6 +125,10 @@ REASONS = {
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},
         "what annealing returns": {"AnnealedPartition"},
     },
+    "multitask": {
+        "the protocol of a user's problem": {"Tasks"},
+        "a rule behind a transformation, what geometry reports: tests/multitask": {"TaskGeometry", "Weighting"},
+    },
     "pde": {
         "regressions, inside rows of the solver": {"ALS", "SALSA"},
         "bases and trains: tests/pde/test_pde_tensor_train.py": {

@@ -23,7 +23,9 @@ from laureate.papers import all_papers
 # Of papers: trials whose smallest program takes more than three seconds to compile; another runs in `make test`.
 LONG = {
     "cgml": {"ring", "completion"},
+    "gradvac": {"dialects"},
     "gumbel-rao": {"vae", "samples", "temperature"},
+    "imtl": {"units", "sharing"},
     "mesh-graph-nets": {"transitions", "reach"},
     "quant-noise": {"product", "depth"},
     "spline-calibration": {"networks"},

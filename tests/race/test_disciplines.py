@@ -101,6 +101,8 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
         ("compression", {"size": 10**9}, "trained.size must be between"),
         ("prediction-sets", {"labels": [0, 1]}, "scored.scores must be"),
         ("calibration", {"labels": jax.numpy.zeros(3)}, "scored.probabilities must be"),
+        ("multitask", {"losses": lambda params, batch: params["own"][0]}, "tasks.losses must be an array"),
+        ("multitask", {"scores": lambda params, part: params["own"][0]}, r"tasks.scores must be of shape \[2\]"),
         ("generative", {"y": jax.numpy.zeros((39, 1))}, r"pairs.x and pairs.y must be \[n >= 32"),
         ("generative", {"y": jax.numpy.full((40, 1), jax.numpy.nan)}, "pairs.x and pairs.y must be finite"),
     ],

@@ -17,6 +17,7 @@ from laureate.testing._graphs import check_graph_network
 from laureate.testing._grounding import check_modulation
 from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
+from laureate.testing._multitask import check_aggregator
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
 from laureate.testing._random import check_random_function
@@ -31,6 +32,7 @@ __all__ = [
     "ContractError",
     "KeyRecorder",
     "check_adversarial",
+    "check_aggregator",
     "check_architecture_selection",
     "check_attack",
     "check_block_trainer",
