@@ -1,0 +1,511 @@
+"""BigGAN's parts against NumPy, closed forms, autodiff through the exact norm, and one another."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import scipy.stats
+
+from laureate import generative as g
+from laureate.generative.stateful import joined_statistics
+from laureate.layers import BatchNorm, RunningStatistics, SpectralNorm
+
+RNG = np.random.default_rng(5)
+KEY = jax.random.key(3)
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+# --- spectral normalisation of a network ------------------------------------------------------------------------------
+
+W0, W1 = normal(5, 3), normal(1, 5)
+MLP = g.Perceptron((jnp.asarray(W0), jnp.asarray(W1)), (jnp.zeros(5), jnp.ones(1)), activation=jnp.tanh)
+ROWS = normal(4, 3)
+
+
+def only_first(path):
+    return path.endswith("weights[0]")
+
+
+@pytest.fixture(scope="module")
+def divided():
+    """Both and one weight divided, once and when converged; with the gradient of the exact norm beside."""
+
+    def settled(network, number):
+        return jax.lax.fori_loop(0, number, lambda _, state: network.refresh(state)[0], network.init())
+
+    def exact(weights):
+        scaled = [w / jnp.linalg.svd(w, compute_uv=False)[0] for w in weights]
+        return jnp.sum(jnp.sin(jax.vmap(eqx.tree_at(lambda n: n.weights, MLP, tuple(scaled)))(jnp.asarray(ROWS))))
+
+    def ours(weights, state):
+        network = g.SpectrallyNormalised(eqx.tree_at(lambda n: n.weights, MLP, weights))
+        return jnp.sum(jnp.sin(network.apply(state, jnp.asarray(ROWS))[0]))
+
+    @jax.jit
+    def every():
+        both, one = g.SpectrallyNormalised(MLP), g.SpectrallyNormalised(MLP, iterations=3, where=only_first)
+        cold, ready = both.init(), settled(both, 100)
+        third = settled(both, 3)
+        return {
+            "cold": both.refresh(cold)[1],
+            "ready": both.refresh(ready)[1],
+            "output": both.apply(ready, jnp.asarray(ROWS))[0],
+            "one": one.apply(settled(one, 40), jnp.asarray(ROWS))[0],
+            "thrice": one.refresh(one.init())[0].singular[0].right,
+            "third": third.singular[0].right,
+            "slopes": (jax.grad(ours)(MLP.weights, ready), jax.grad(exact)(MLP.weights)),
+        }
+
+    return every()
+
+
+def forward(first, second):
+    return np.tanh(ROWS @ first.T) @ second.T + 1
+
+
+def test_every_weight_is_divided_by_its_largest_singular_value(divided):
+    norms = [np.linalg.norm(w, 2) for w in (W0, W1)]
+    np.testing.assert_allclose(divided["ready"].sigma, norms, rtol=1e-5)
+    np.testing.assert_allclose(divided["output"], forward(W0 / norms[0], W1 / norms[1]), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(divided["one"], forward(W0 / norms[0], W1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_first_iteration_is_below_and_says_so(divided):
+    cold, ready = divided["cold"], divided["ready"]
+    assert float(cold.sigma[0]) < 0.999 * float(ready.sigma[0])
+    assert float(cold.residual[0]) > 0.01 > float(ready.residual[0])
+    assert float(cold.residual[1]) < 1e-5  # of a single row one iteration is exact
+
+
+def test_iterations_are_as_many_as_said(divided):
+    np.testing.assert_allclose(divided["thrice"], divided["third"], rtol=1e-5)
+
+
+def test_the_gradient_is_that_through_the_exact_norm(divided):
+    for mine, theirs in zip(*divided["slopes"], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_a_kernel_as_a_matrix_is_not_the_norm_of_its_convolution():
+    """Circular: the operator's singular values are those of the kernel's Fourier transform at every frequency."""
+    kernel = normal(3, 3, 4, 8)
+    norm = SpectralNorm(60)
+    sigma = float(norm(jnp.asarray(kernel), norm.init(KEY, jnp.asarray(kernel)))[2].sigma)
+    waves = np.fft.fft2(kernel, s=(16, 16), axes=(0, 1))
+    operator = np.linalg.svd(waves, compute_uv=False).max()
+    assert 1.0 < operator / sigma <= 3.0 + 1e-4
+
+
+def test_top_singular_values_are_exact_and_named():
+    found = g.top_singular_values(MLP, 2)
+    assert list(found) == [".weights[0]", ".weights[1]"]
+    np.testing.assert_allclose(found[".weights[0]"], np.linalg.svd(W0, compute_uv=False)[:2], rtol=1e-5)
+    assert found[".weights[1]"].shape == (1,)
+
+
+# --- the orthogonal penalty -------------------------------------------------------------------------------------------
+
+
+def test_the_penalty_and_its_gradient():
+    w = normal(6, 4)
+    gram = w.T @ w
+    off, full = gram * (1 - np.eye(4)), gram - np.eye(4)
+    value, slope = jax.value_and_grad(g.OrthogonalPenalty(0.3))(jnp.asarray(w))
+    np.testing.assert_allclose(value, 0.3 * np.sum(off**2), rtol=1e-5)
+    np.testing.assert_allclose(slope, 0.3 * 4 * w @ off, rtol=1e-4, atol=1e-5)  # the released code has 2
+    value, slope = jax.value_and_grad(g.OrthogonalPenalty(0.3, "full"))(jnp.asarray(w))
+    np.testing.assert_allclose(value, 0.3 * np.sum(full**2), rtol=1e-5)
+    np.testing.assert_allclose(slope, 0.3 * 4 * w @ full, rtol=1e-4, atol=1e-5)
+
+
+def test_at_right_angles_only_the_full_penalty_sees_lengths():
+    (w,) = g.orthogonal(KEY, (3, 3, 2, 4))
+    matrix = np.asarray(w).reshape(-1, 4)
+    np.testing.assert_allclose(matrix.T @ matrix, np.eye(4), atol=1e-5)
+    longer = {"w": w * jnp.array([1.0, 2.0, 3.0, 4.0]), "embedding": jnp.ones((5, 2)), "bias": jnp.ones(4)}
+    assert float(g.OrthogonalPenalty(1.0)(longer)) < 1e-8
+    np.testing.assert_allclose(g.OrthogonalPenalty(1.0, "full")(longer), 3**2 + 8**2 + 15**2, rtol=1e-4)
+    everywhere = g.OrthogonalPenalty(1.0, where=lambda path: True)
+    np.testing.assert_allclose(everywhere(longer), 2 * 5.0**2, rtol=1e-4)
+
+
+def test_a_wide_weight_has_orthonormal_rows():
+    narrow, wide = g.orthogonal(KEY, (5, 2), (2, 5))
+    np.testing.assert_allclose(wide @ wide.T, np.eye(2), atol=1e-5)
+    assert not np.allclose(narrow, wide.T)  # from other numbers of the draw
+
+
+# --- normalisation by class, projection, attention --------------------------------------------------------------------
+
+X, LABELS = normal(6, 2, 2, 3), np.array([0, 1, 1, 0, 1, 0])
+
+
+def normalised(x):
+    return (x - x.mean((0, 1, 2))) / np.sqrt(x.var((0, 1, 2)) + 1e-5)
+
+
+def test_without_weights_it_is_plain_batch_normalisation():
+    norm = g.ConditionalBatchNorm(jnp.zeros((2, 3)), jnp.zeros((2, 3)))
+    mine, used = norm(jnp.asarray(X), jnp.ones((6, 2)))
+    plain, their = BatchNorm(3, affine=False)(jnp.asarray(X))
+    np.testing.assert_array_equal(mine, plain)
+    np.testing.assert_array_equal(used.mean, their.mean)
+    np.testing.assert_allclose(mine, normalised(X), rtol=1e-4, atol=1e-5)
+
+
+def test_of_one_hot_labels_it_has_a_scale_and_a_shift_a_class():
+    gain, bias = normal(2, 3), normal(2, 3)
+    norm = g.ConditionalBatchNorm(jnp.asarray(gain), jnp.asarray(bias))
+    mine, _ = norm(jnp.asarray(X), jnp.asarray(np.eye(2, dtype=np.float32)[LABELS]))
+    expected = normalised(X) * (1 + gain[LABELS])[:, None, None] + bias[LABELS][:, None, None]
+    np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5)
+    frozen = RunningStatistics.of(jnp.asarray(normal(9, 3)))
+    with_given, used = norm(jnp.asarray(X[:1]), jnp.asarray([[1.0, 0.0]]), frozen)
+    scaled = (X[:1] - np.asarray(frozen.mean)) / np.sqrt(np.asarray(frozen.variance()) + 1e-5)
+    np.testing.assert_allclose(with_given, scaled * (1 + gain[0]) + bias[0], rtol=1e-4, atol=1e-5)
+    assert used is not None
+    assert int(used.count) == 9
+
+
+def test_a_vector_added_to_all_classes_is_one_added_to_the_weight():
+    w, e, c = normal(3, 1), normal(2, 3), normal(3)
+    head = lambda w, e: g.ProjectionHead(jnp.asarray(w), jnp.asarray([0.5]), None if e is None else jnp.asarray(e))  # noqa: E731
+    here = lambda one: np.asarray(one(jnp.asarray(X), jnp.asarray(LABELS)))  # noqa: E731
+    np.testing.assert_allclose(here(head(w, e + c)), here(head(w + c[:, None], e)), rtol=1e-4, atol=1e-4)
+    hidden = np.maximum(X, 0).sum((1, 2))
+    expected = hidden @ w[:, 0] + 0.5 + np.sum(e[LABELS] * hidden, 1)
+    np.testing.assert_allclose(here(head(w, e)), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(here(head(w, None)), hidden @ w[:, 0] + 0.5, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_by_hand_and_none_at_first():
+    x = normal(2, 4, 2, 8)
+    query, keys, values, output = normal(8, 1), normal(8, 1), normal(8, 4), normal(4, 8)
+    block = lambda gamma: g.SelfAttention(*map(jnp.asarray, (query, keys, values, output, np.float32(gamma))))  # noqa: E731
+    np.testing.assert_array_equal(block(0.0)(jnp.asarray(x)), x)
+
+    def halved(part):
+        return part.reshape(2, 2, 2, 1, 2, -1).max((2, 4)).reshape(2, 2, -1)
+
+    scores = np.einsum("bqk,bpk->bqp", (x @ query).reshape(2, 8, 1), halved(x @ keys))
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    told = np.einsum("bqp,bpv->bqv", weights, halved(x @ values)) @ output
+    np.testing.assert_allclose(block(0.7)(jnp.asarray(x)), x + 0.7 * told.reshape(x.shape), rtol=1e-4, atol=1e-4)
+
+
+# --- the truncated law ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cut():
+    thresholds = jnp.array([0.1, 0.5, 2.0, jnp.inf])
+    draw = lambda t: g.truncated_normal(KEY, (20_000,), t)  # noqa: E731
+    return np.asarray(thresholds), np.asarray(jax.jit(jax.vmap(draw))(thresholds))
+
+
+def test_truncated_latents_have_the_law_of_drawing_anew(cut):
+    for t, z in zip(*cut, strict=True):
+        law = scipy.stats.truncnorm(-t, t)
+        assert np.abs(z).max() <= t
+        assert scipy.stats.kstest(z, law.cdf).pvalue > 0.01
+        assert np.isclose(g.truncated_variance(float(t)), law.var(), rtol=1e-6)
+        assert np.isclose(z.var(), law.var(), rtol=0.05)
+
+
+def test_no_threshold_is_the_normal_law():
+    np.testing.assert_array_equal(g.truncated_normal(KEY, (5,)), jax.random.normal(KEY, (5,)))
+
+
+def test_a_curve_has_the_means_and_students_intervals():
+    draw = lambda key, t: g.truncated_normal(key, (50,), t)  # noqa: E731
+    run = jax.jit(lambda: g.truncation_curve(KEY, draw, [0.3, jnp.inf], {"a": jnp.std, "b": jnp.max}, num_repeats=5))
+    curve = run()
+    keys = jax.random.split(KEY, 5)
+    for place, t in enumerate((0.3, np.inf)):
+        values = [float(np.std(draw(key, t))) for key in keys]
+        low, high = scipy.stats.t.interval(0.95, 4, np.mean(values), scipy.stats.sem(values))
+        found = [float(part["a"][place]) for part in (curve.mean, curve.low, curve.high)]
+        np.testing.assert_allclose(found, [np.mean(values), low, high], rtol=1e-4)
+    assert sorted(curve.mean) == ["a", "b"]
+
+
+# --- statistics of many batches ---------------------------------------------------------------------------------------
+
+
+def test_joined_statistics_are_those_of_all_rows():
+    parts = normal(3, 4, 2)
+    found = jax.jit(lambda x: joined_statistics(jax.lax.map(RunningStatistics.of, x)))(jnp.asarray(parts))
+    rows = parts.reshape(12, 2)
+    np.testing.assert_allclose(found.mean, rows.mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.variance(), rows.var(0), rtol=1e-5)
+    # The average of the batches' variances is less by the variance between their means.
+    between = parts.mean(1).var(0)
+    np.testing.assert_allclose(parts.var(1).mean(0), rows.var(0) - between, rtol=1e-4, atol=1e-6)
+
+
+# --- the networks -----------------------------------------------------------------------------------------------------
+
+
+def gan(shape=(8, 8, 1), classes=3, **more):
+    usual = {"kind": "dense", "channels": 4, "num_blocks": 2, "num_latents": 6, "num_shared": 2, "optimiser": optax.sgd}
+    return g.make_biggan(KEY, shape, classes, **usual | more)
+
+
+def bare(model):
+    """The generator within."""
+    return model.generator.network.function
+
+
+Z, Y = normal(4, 6), np.array([0, 1, 2, 1])
+
+
+@pytest.fixture(scope="module")
+def built():
+    """Generators of all kinds; one program."""
+
+    @jax.jit
+    def every():
+        z, y = jnp.asarray(Z), jnp.asarray(Y)
+        deep, wide, own, none = gan(), gan(hierarchical=False), gan(shared=False), gan(classes=0)
+        used = {n: bare(deep)(z.at[:, 2 * n : 2 * n + 2].add(1.0), y)[1] for n in range(3)}
+        alike = (
+            eqx.tree_at(lambda n: n.num_classes, bare(none), 1, is_leaf=lambda leaf: isinstance(leaf, int))
+            if False
+            else None
+        )  # a static field
+        picture = gan((16, 16, 2), kind="convolution", channels=8, attention=True, num_latents=6)
+        images, statistics = bare(picture)(z, y)
+        told = picture.discriminator.network.function
+        return {
+            "plain": bare(deep)(z, y),
+            "moved": used,
+            "wide": bare(wide)(z, y)[0],
+            "own": bare(own)(z, y)[0],
+            "none": bare(none)(z)[0],
+            "labels-told-in-vain": bare(none)(z, y)[0],
+            "alike": alike,
+            "image": images,
+            "again": bare(picture)(z[:1], y[:1], statistics)[0],
+            "logits": told(images, y)[0],
+        }
+
+    return every()
+
+
+def leaves(tree):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def same(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(leaves(first), leaves(second), strict=True))
+
+
+def test_a_piece_of_z_acts_from_its_block_on(built):
+    """What a block's first norm sees comes from the blocks before; its second norm sees its own piece."""
+    _, before = built["plain"]
+    for piece in range(3):
+        after = built["moved"][piece]
+        for block in range(2):
+            assert same(before[block][0], after[block][0]) == (block < piece), (piece, block)
+            assert same(before[block][1], after[block][1]) == (block + 1 < piece), (piece, block)
+        assert not same(before[2], after[2])
+
+
+def test_images_have_their_shape_and_range(built):
+    assert built["plain"][0].shape == (4, 8, 8, 1)
+    assert built["image"].shape == (4, 16, 16, 2)
+    assert built["logits"].shape == (4,)
+    assert np.abs(built["image"]).max() <= 1
+    assert np.asarray(built["image"]).std(0).mean() > 1e-3
+
+
+def test_frozen_statistics_make_an_image_alone(built):
+    np.testing.assert_allclose(built["again"][0], built["image"][0], rtol=1e-4, atol=1e-5)
+
+
+def test_without_classes_labels_tell_nothing(built):
+    np.testing.assert_array_equal(built["none"], built["labels-told-in-vain"])
+    assert bare(gan(classes=0)).embedding.shape == (1, 2)
+    assert gan(classes=0).discriminator.network.function.head.embedding is None
+
+
+def test_shared_and_own_embeddings_by_their_numbers():
+    shared, own = (sum(leaf.size for leaf in leaves(bare(gan(shared=s)))) for s in (True, False))
+    # 4 norms with a gain and a bias of [condition, 4] each: 2 shared numbers and 3 classes · 2, against 3 classes.
+    assert own - shared == 4 * 2 * 4 * (3 - 2) - 3 * 2
+    once = sum(leaf.size for leaf in leaves(bare(gan(hierarchical=False))))
+    assert shared - once == 4 * 2 * 4 * 2 - 4 * 4  # the norms' pieces of z, less four more inputs of the first layer
+
+
+def test_weights_begin_orthogonal_and_the_shared_embedding_is_not_divided():
+    model = gan()
+    first = np.asarray(bare(model).first.weight)  # [2, 4]
+    np.testing.assert_allclose(first @ first.T, np.eye(2), atol=1e-5)
+    assert not any("embedding" in name for name in model.generator.names)
+    assert model.generator.names[0] == ".function.first.weight"
+    assert any("embedding" in name for name in model.discriminator.names)
+    assert len(model.generator.names) == 1 + 2 * (4 + 2) + 1
+    assert isinstance(gan(spectral=False).generator, g.WholeBatch)
+
+
+# --- the trainer with networks that carry something -------------------------------------------------------------------
+
+
+class Column(eqx.Module):
+    """l = (wᵀx)(label): of one column the norm is its length, so that one iteration is exact."""
+
+    w: jax.Array
+
+    def __call__(self, x, label):
+        return (x @ self.w)[0] * label
+
+
+class Shift(eqx.Module):
+    """x = (z − mean) / deviation + shift: a generator that normalises by its batch."""
+
+    shift: jax.Array
+
+    def init(self):
+        return (RunningStatistics.empty((2,)),)
+
+    def __call__(self, z, label, statistics=None):
+        given = None if statistics is None else statistics[0]
+        x, used = BatchNorm(2, affine=False)(z, given)
+        return x + self.shift[None], (used,)
+
+
+WEIGHT, SHIFT, DATA = normal(2, 1), normal(2), normal(16, 2)
+TOLD = np.where(np.arange(16) % 2, 1.0, 0.5).astype(np.float32)
+
+
+def playing(**more):
+    usual = {"num_latents": 2, "learning_rate": 0.1, "ratio": 2.0, "optimiser": optax.sgd, "decay": 0.5}
+    generator = g.WholeBatch(Shift(jnp.asarray(SHIFT)), momentum=0.75)
+    judge = g.SpectrallyNormalised(Column(jnp.asarray(WEIGHT)))
+    return g.Adversarial(generator, judge, "wasserstein", **usual | more)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Three steps, one with a penalty of the shift; one program."""
+
+    @jax.jit
+    def every():
+        x, labels = jnp.asarray(DATA), jnp.asarray(TOLD)
+        model, paid = playing(average_from=2), playing(generator_penalty=lambda n: 3.0 * jnp.sum(n.function.shift**2))
+        states, infos = [model.init()], []
+        for number in range(3):
+            state, info = model.step(jax.random.fold_in(KEY, number), (x, labels), states[-1])
+            states, infos = [*states, state], [*infos, info]
+        standing = model.standing(KEY, states[-1], labels, num_batches=3, batch=5, truncation=0.7)
+        return {
+            "states": states,
+            "infos": infos,
+            "paid": paid.step(jax.random.fold_in(KEY, 0), (x, labels), paid.init()),
+            "standing": standing,
+            "sample": model.sample(KEY, states[-1], 4, labels[:4], truncation=0.3, statistics=standing),
+        }
+
+    return every()
+
+
+def test_a_step_against_a_normalised_discriminator_is_that_by_hand(played):
+    state, info = played["states"][1], played["infos"][0]
+    z = np.asarray(jax.random.normal(jax.random.split(jax.random.fold_in(KEY, 0), 3)[0], (2, 16, 2)))
+    scaled = (z - z.mean(1, keepdims=True)) / np.sqrt(z.var(1, keepdims=True) + 1e-5)
+    made = scaled + SHIFT
+    w, length = WEIGHT[:, 0], np.linalg.norm(WEIGHT)
+    unit = w / length
+    by_scaled = np.mean(-TOLD[:, None] * DATA, 0) + np.mean(TOLD[:, None] * made[0], 0)
+    # d (w/‖w‖) = (I − ŵŵᵀ) dw / ‖w‖
+    after = w - 0.2 * (by_scaled - unit * (unit @ by_scaled)) / length
+    np.testing.assert_allclose(state.judge.parameters[0].network.w[:, 0], after, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(info.spectra[1].sigma, [length], rtol=1e-5)
+    np.testing.assert_allclose(info.margin, np.mean(TOLD * (DATA @ unit)) - np.mean(TOLD * (made[0] @ unit)), rtol=1e-4)
+    new = after / np.linalg.norm(after)
+    np.testing.assert_allclose(state.generator.function.shift, SHIFT + 0.1 * np.mean(TOLD) * new, rtol=1e-5)
+    np.testing.assert_allclose(info.slope, np.mean(TOLD), rtol=1e-5)
+    np.testing.assert_allclose(info.clipped, np.mean(np.abs(made[1]) > 0.99), rtol=1e-5)
+    assert info.spectra[0].sigma.shape == (0,)
+    # The statistics of the generator's own batch are kept whole the first time.
+    np.testing.assert_allclose(state.network[0].mean, z[1].mean(0), atol=1e-6)
+
+
+def test_batch_statistics_are_averaged_along_the_steps(played):
+    first, second = (played["states"][n].network[0] for n in (1, 2))
+    z = np.asarray(jax.random.normal(jax.random.split(jax.random.fold_in(KEY, 1), 3)[0], (2, 16, 2)))[1]
+    np.testing.assert_allclose(second.mean, 0.75 * np.asarray(first.mean) + 0.25 * z.mean(0), atol=1e-6)
+    variance = 0.75 * np.asarray(first.variance()) + 0.25 * z.var(0)
+    np.testing.assert_allclose(second.variance(), variance, rtol=1e-5)
+
+
+def test_the_average_copies_first_and_then_decays(played):
+    shifts = [np.asarray(state.generator.function.shift) for state in played["states"]]
+    averages = [np.asarray(state.average.function.shift) for state in played["states"]]
+    np.testing.assert_array_equal(averages[1], shifts[1])
+    np.testing.assert_array_equal(averages[2], shifts[2])
+    np.testing.assert_allclose(averages[3], 0.5 * shifts[2] + 0.5 * shifts[3], rtol=1e-6)
+
+
+def test_the_generators_penalty_is_descended_on(played):
+    (state, info), (plain, told) = played["paid"], (played["states"][1], played["infos"][0])
+    moved = np.asarray(state.generator.function.shift) - np.asarray(plain.generator.function.shift)
+    np.testing.assert_allclose(moved, -0.1 * 6.0 * SHIFT, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(float(info.generator_loss - told.generator_loss), 3.0 * np.sum(SHIFT**2), rtol=1e-4)
+
+
+def test_standing_statistics_are_those_of_all_latents_and_say_how_they_were_made(played):
+    standing = played["standing"]
+    z = np.asarray(g.truncated_normal(jax.random.split(KEY)[0], (3, 5, 2), 0.7)).reshape(15, 2)
+    (found,) = standing.statistics
+    np.testing.assert_allclose(found.mean, z.mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.variance(), z.var(0), rtol=1e-4)
+    assert (round(float(standing.truncation), 3), int(standing.num_batches), int(standing.batch)) == (0.7, 3, 5)
+    latents = np.asarray(g.truncated_normal(KEY, (4, 2), 0.3))
+    average = np.asarray(played["states"][3].average.function.shift)
+    expected = (latents - z.mean(0)) / np.sqrt(z.var(0) + 1e-5) + average
+    np.testing.assert_allclose(played["sample"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_hinge_leaves_a_sure_discriminator_alone():
+    judge = g.Judge(g.SpectrallyNormalised(Column(jnp.asarray(WEIGHT))), "hinge", optimiser=optax.sgd)
+    unit = WEIGHT[:, 0] / np.linalg.norm(WEIGHT)
+    far = jnp.asarray(np.stack([3 * unit, 4 * unit]).astype(np.float32))
+    step = jax.jit(lambda real, made: judge.step(KEY, (real, jnp.ones(2)), (made, jnp.ones(2)), judge.init()))
+    after, info = step(far, -far)
+    np.testing.assert_array_equal(after.parameters[0].network.w, WEIGHT)
+    assert (float(info.loss), float(info.saturated)) == (0.0, 1.0)
+    unsure, _ = step(far, far)
+    assert not np.array_equal(unsure.parameters[0].network.w, WEIGHT)
+
+
+def test_parts_of_a_batch_are_the_batch_where_nothing_couples_it():
+    """Spectral vectors move once a step, whatever the number of parts."""
+    (generator,) = g.perceptrons(KEY, (2, 4, 2))
+    (judge,) = g.perceptrons(jax.random.key(1), (2, 4, 1))
+
+    def model(parts):
+        networks = g.SpectrallyNormalised(generator), g.SpectrallyNormalised(judge)
+        return g.Adversarial(*networks, "hinge", num_latents=2, num_accumulated=parts, optimiser=optax.sgd)
+
+    run = jax.jit(lambda x: [model(parts).step(KEY, x, model(parts).init())[0] for parts in (1, 4)])
+    whole, parted = run(jnp.asarray(DATA))
+    for mine, theirs in zip(leaves(whole), leaves(parted), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
+
+
+# --- metrics ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_share_of_copies():
+    train, held = normal(20, 3), normal(20, 3)
+    made = np.concatenate([train[:6] + 1e-3, held[:2] + 1e-3])
+    apart = [np.linalg.norm(made[:, None] - part[None], axis=2).min(1) for part in (train, held)]
+    found = g.copy_share(*map(jnp.asarray, (made, train, held)))
+    np.testing.assert_allclose(found, np.mean(apart[0] < apart[1]))
+    assert float(found) == 0.75
