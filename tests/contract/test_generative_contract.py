@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from laureate.generative import (
@@ -26,6 +27,7 @@ from laureate.generative import (
     ShapedDiscriminator,
     ShapedEncoder,
     VariationalBottleneck,
+    make_biggan,
     make_model,
 )
 from laureate.testing import check_adversarial, check_conditional_model
@@ -107,3 +109,15 @@ def test_inverse_reinforcement_learning():
 
     others = [made(policy_rate=0.5), made(learning_rate=0.1)]
     check_adversarial(made(), jnp.array([[0, 1], [1, 1]]), others=others, cost=2, skip=["divergence"])
+
+
+def carrying(**numbers):
+    """All that networks may carry: singular vectors, batch statistics, and a penalty of the generator."""
+    usual = {"kind": "dense", "channels": 3, "num_blocks": 1, "num_latents": 2, "num_shared": 2, "optimiser": optax.sgd}
+    return make_biggan(jax.random.key(1), (2, 2, 1), **usual | {"average_from": 0} | numbers)
+
+
+def test_adversarial_networks_with_a_state():
+    images = np.random.default_rng(4).uniform(-1, 1, (4, 2, 2, 1)).astype(np.float32)
+    numbers = [{"penalty": 0.1}, {"learning_rate": 0.1}, {"ratio": 2.0}, {"decay": 0.3}, {"average_from": 2}]
+    check_adversarial(carrying(), images, others=[carrying(**one) for one in numbers], cost=4)

@@ -273,11 +273,6 @@ def built():
         z, y = jnp.asarray(Z), jnp.asarray(Y)
         deep, wide, own, none = gan(), gan(hierarchical=False), gan(shared=False), gan(classes=0)
         used = {n: bare(deep)(z.at[:, 2 * n : 2 * n + 2].add(1.0), y)[1] for n in range(3)}
-        alike = (
-            eqx.tree_at(lambda n: n.num_classes, bare(none), 1, is_leaf=lambda leaf: isinstance(leaf, int))
-            if False
-            else None
-        )  # a static field
         picture = gan((16, 16, 2), kind="convolution", channels=8, attention=True, num_latents=6)
         images, statistics = bare(picture)(z, y)
         told = picture.discriminator.network.function
@@ -288,7 +283,6 @@ def built():
             "own": bare(own)(z, y)[0],
             "none": bare(none)(z)[0],
             "labels-told-in-vain": bare(none)(z, y)[0],
-            "alike": alike,
             "image": images,
             "again": bare(picture)(z[:1], y[:1], statistics)[0],
             "logits": told(images, y)[0],

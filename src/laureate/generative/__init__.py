@@ -32,7 +32,13 @@ Networks are functions of one example. ``energy_distance``, ``energy_score``, ``
 
 from laureate.generative.adversarial import ConditionalGAN
 from laureate.generative.baselines import CVAE, BestOfK, MixtureDensity, Regression
-from laureate.generative.biggan import BigGANDiscriminator, BigGANGenerator, biggan_settings, make_biggan
+from laureate.generative.biggan import (
+    BigGANDiscriminator,
+    BigGANGenerator,
+    biggan_settings,
+    images_and_labels,
+    make_biggan,
+)
 from laureate.generative.biggan_parts import (
     Affine,
     ConditionalBatchNorm,
@@ -186,6 +192,7 @@ __all__ = [
     "energy_distance",
     "energy_score",
     "frechet_distance",
+    "images_and_labels",
     "imitation_reward",
     "make_biggan",
     "make_encoder",

@@ -26,7 +26,15 @@ from laureate.generative.stateful import SpectrallyNormalised, WholeBatch
 from laureate.generative.trainer import Adversarial
 from laureate.layers import BatchNorm
 
-__all__ = ["BigGANDiscriminator", "BigGANGenerator", "GrowingBlock", "ShrinkingBlock", "biggan_settings", "make_biggan"]
+__all__ = [
+    "BigGANDiscriminator",
+    "BigGANGenerator",
+    "GrowingBlock",
+    "ShrinkingBlock",
+    "biggan_settings",
+    "images_and_labels",
+    "make_biggan",
+]
 
 SIDES = (8, 16, 32)
 
@@ -175,6 +183,35 @@ def biggan_settings(num_images: int) -> dict[str, Any]:
     return dict(next(settings for most, settings in PRESETS if num_images <= most))
 
 
+def images_and_labels(images: Any, labels: Any = None) -> tuple[Array, ...]:
+    """One's own arrays as ``Adversarial.fit`` takes them, or an error that says what is wrong with them.
+
+    images: [n, height, width, channels] in [−1, 1]. labels: integers [n] from 0 on, of at least two classes, or None.
+
+    >>> x, y = images_and_labels(np.zeros((4, 8, 8, 1)), [0, 1, 2, 1])
+    >>> x.dtype.name, int(y.max())
+    ('float32', 2)
+    """
+    images = np.asarray(images)
+    remedy = "Add the axis of channels, images[..., None]." if images.ndim == 3 else ""
+    rule = "[n, height, width, channels]"
+    require("images_and_labels", "images", rule, list(images.shape), lambda shape: len(shape) == 4, remedy)
+    span = (float(images.min()), float(images.max()))
+    remedy = "Scale images to [-1, 1]: images / 127.5 - 1 for bytes."
+    require("images_and_labels", "images", "within -1 and 1", span, lambda s: s[0] >= -1 and s[1] <= 1, remedy)
+    if labels is None:
+        return (jnp.asarray(images, jnp.float32),)
+    labels = np.asarray(labels)
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise TypeError(f"images_and_labels.labels must be integers; got {labels.dtype}. Use labels.astype(int).")
+    shape = [len(labels), len(images)]
+    require("images_and_labels", "labels", "one for each image", shape, lambda n: n[0] == n[1])
+    require("images_and_labels", "labels", ">= 0", int(labels.min()), lambda n: n >= 0)
+    remedy = "One class tells nothing: leave labels out."
+    require("images_and_labels", "labels", "of two classes at least", int(labels.max()) + 1, lambda n: n >= 2, remedy)
+    return jnp.asarray(images, jnp.float32), jnp.asarray(labels, jnp.int32)
+
+
 def make_biggan(
     key: Array,
     shape: tuple[int, ...],
@@ -223,6 +260,7 @@ def make_biggan(
     remedy = f"The next size that works is {-(-num_latents // pieces) * pieces}."
     fits = lambda n: not hierarchical or n % pieces == 0  # noqa: E731
     require("make_biggan", "num_latents", f"a multiple of blocks + 1 = {pieces}", num_latents, fits, remedy)
+    price = OrthogonalPenalty(penalty, penalty_kind)
     own_key, judge_key = jax.random.split(key)
     told = num_shared if shared else max(num_classes, 1)
     condition = told + (num_latents // pieces if hierarchical else 0)
@@ -239,7 +277,7 @@ def make_biggan(
         generator,
         discriminator,
         num_latents=num_latents,
-        generator_penalty=OrthogonalPenalty(penalty, penalty_kind),
+        generator_penalty=price,
         **usual | settings,
     )
 

@@ -41,7 +41,7 @@ class SpectralReport(NamedTuple):
 class NormalisedState(NamedTuple):
     """What a spectrally normalised network carries.
 
-    singular: the right singular vectors, those of weights of one shape together. inner: the state of the network within.
+    singular: right singular vectors, those of weights of one shape together. inner: the state of the network within.
     """
 
     singular: tuple[SpectralState, ...]
