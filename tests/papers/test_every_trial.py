@@ -24,6 +24,7 @@ from laureate.papers import all_papers
 # shares their parts runs anyway. These are only traced here; `make test-all` runs them.
 LONG = {
     "alista": {"drift", "denoising"},
+    "biggan": {"images", "few_images"},
     "cgml": {"ring", "completion"},
     "directpred": {"accuracy"},
     "gibbs-with-gradients": {"deep"},

@@ -135,7 +135,7 @@ class WholeBatch(AbstractNetwork):
     """
 
     function: Callable[..., tuple[Array, Any]]
-    momentum: float | Array = 0.9
+    momentum: float = eqx.field(static=True, default=0.9)
 
     def __check_init__(self):
         require("WholeBatch", "momentum", "within 0 and 1", self.momentum, lambda m: 0 <= m < 1)
