@@ -507,3 +507,42 @@ def test_the_share_of_copies():
     found = g.copy_share(*map(jnp.asarray, (made, train, held)))
     np.testing.assert_allclose(found, np.mean(apart[0] < apart[1]))
     assert float(found) == 0.75
+
+
+# --- one step, both networks divided, by hand -------------------------------------------------------------------------
+
+
+class Product(eqx.Module):
+    """x @ w, or the sum of its entries."""
+
+    w: jax.Array
+    summed: bool = eqx.field(static=True)
+
+    def __call__(self, x):
+        return jnp.sum(x @ self.w) if self.summed else x @ self.w
+
+
+def iterated(w):
+    """u, v and σ̂ = uᵀWv after one iteration from the first direction."""
+    v = np.random.default_rng(0).normal(size=(1, 2))[0]
+    v = w.T @ (w @ v)
+    v /= np.linalg.norm(v)
+    u = w @ v / np.linalg.norm(w @ v)
+    return u, v, u @ w @ v
+
+
+def test_a_step_divides_by_vectors_that_were_moved_once():
+    a, w, x = normal(2, 2), normal(2, 2), normal(6, 2)
+    networks = (g.SpectrallyNormalised(Product(jnp.asarray(part), part is w)) for part in (a, w))
+    model = g.Adversarial(*networks, "wasserstein", num_latents=2, learning_rate=0.1, ratio=1e-8, optimiser=optax.sgd)
+    state, info = jax.jit(lambda x: model.step(KEY, x, model.init()))(jnp.asarray(x))
+    z = np.asarray(jax.random.normal(jax.random.split(KEY, 3)[0], (2, 6, 2)))
+    (u, v, sigma), (_, right, length) = iterated(a), iterated(w)
+    assert sigma < 0.999 * np.linalg.norm(a, 2)  # once is not enough to converge, and tells it
+    slope = w.sum(1) / length  # ∂D/∂x
+    np.testing.assert_allclose(info.margin, np.mean(x @ slope) - np.mean(z[0] @ a @ slope) / sigma, rtol=1e-4)
+    np.testing.assert_allclose([*info.spectra[0].sigma, *info.spectra[1].sigma], [sigma, length], rtol=1e-5)
+    mean = z[1].mean(0)
+    by_a = -(np.outer(mean, slope) / sigma - (mean @ a @ slope) / sigma**2 * np.outer(u, v))
+    np.testing.assert_allclose(state.generator.network.w, a - 0.1 * by_a, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.abs(state.judge.network.singular[0].right[0]), np.abs(right), rtol=1e-4)
