@@ -136,10 +136,16 @@ def carrying(penalty=0.01, **numbers):
     table = lambda number: jnp.asarray(np.random.default_rng(number).normal(size=(2, 3)), jnp.float32)  # noqa: E731
     carrier = Carrier(Affine(table(0), jnp.zeros(3)), ConditionalBatchNorm(table(1), table(2)))
     networks = SpectrallyNormalised(WholeBatch(carrier)), SpectrallyNormalised(linear(3, 1))
-    more = {"generator_penalty": OrthogonalPenalty(penalty), "decay": 0.5, "average_from": 0}
+    more = {"generator_penalty": OrthogonalPenalty(penalty), "decay": 0.5, "average_from": jnp.asarray(0)}
     return Adversarial(*networks, "hinge", num_latents=2, optimiser=optax.sgd, **more | numbers)
 
 
 def test_adversarial_networks_with_a_state():
-    numbers = [{"penalty": 0.1}, {"learning_rate": 0.1}, {"ratio": 2.0}, {"decay": 0.3}, {"average_from": 2}]
+    numbers = [
+        {"penalty": 0.1},
+        {"learning_rate": 0.1},
+        {"ratio": 2.0},
+        {"decay": 0.3},
+        {"average_from": jnp.asarray(2)},
+    ]
     check_adversarial(carrying(), Y, others=[carrying(**one) for one in numbers], cost=4)

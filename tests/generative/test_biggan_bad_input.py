@@ -60,6 +60,7 @@ CASES = {
     ),
     "bytes": (lambda: g.images_and_labels(IMAGES + 255), r"within -1 and 1; got .*255.0\). Scale images to \[-1, 1\]"),
     "few-labels": (lambda: g.images_and_labels(IMAGES, LABELS[:3]), r"labels must be one for each image; got \[3, 4\]"),
+    "beyond": (lambda: g.images_and_labels(IMAGES, LABELS + 1, 2), "labels must be below 2; got 2. Count from 0"),
     "negative": (lambda: g.images_and_labels(IMAGES, LABELS - 1), "labels must be >= 0; got -1"),
     "alone": (
         lambda: g.images_and_labels(IMAGES, 0 * LABELS),

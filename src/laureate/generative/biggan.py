@@ -183,10 +183,11 @@ def biggan_settings(num_images: int) -> dict[str, Any]:
     return dict(next(settings for most, settings in PRESETS if num_images <= most))
 
 
-def images_and_labels(images: Any, labels: Any = None) -> tuple[Array, ...]:
+def images_and_labels(images: Any, labels: Any = None, num_classes: int | None = None) -> tuple[Array, ...]:
     """One's own arrays as ``Adversarial.fit`` takes them, or an error that says what is wrong with them.
 
     images: [n, height, width, channels] in [−1, 1]. labels: integers [n] from 0 on, of at least two classes, or None.
+    num_classes: what labels must stay below, where it is known.
 
     >>> x, y = images_and_labels(np.zeros((4, 8, 8, 1)), [0, 1, 2, 1])
     >>> x.dtype.name, int(y.max())
@@ -209,6 +210,8 @@ def images_and_labels(images: Any, labels: Any = None) -> tuple[Array, ...]:
     require("images_and_labels", "labels", ">= 0", int(labels.min()), lambda n: n >= 0)
     remedy = "One class tells nothing: leave labels out."
     require("images_and_labels", "labels", "of two classes at least", int(labels.max()) + 1, lambda n: n >= 2, remedy)
+    most = np.inf if num_classes is None else num_classes
+    require("images_and_labels", "labels", f"below {most}", int(labels.max()), lambda n: n < most, "Count from 0.")
     return jnp.asarray(images, jnp.float32), jnp.asarray(labels, jnp.int32)
 
 

@@ -300,7 +300,8 @@ def joined_statistics(parts: Any) -> Any:
     def add(sums, part):
         return _each(lambda a, b: a.merge(b), sums, part), None
 
-    return first if not jax.tree.leaves(parts) else jax.lax.scan(add, first, rest)[0]
+    alone = all(len(leaf) == 1 for leaf in jax.tree.leaves(parts))
+    return first if alone else jax.lax.scan(add, first, rest)[0]
 
 
 def _each(function: Callable, *trees: Any) -> Any:
