@@ -282,6 +282,9 @@ IMAGES = Experiment(
         DISTANCES,
         "t = 8 stands for no truncation: no draw in float32 is larger. The paper's batches are 256 to 2,048.",
         "The penalty is β ‖WᵀW ⊙ (1 − I)‖² with the paper's β = 1e-4; the authors' code has half of its gradient.",
+        "Seen in the run: nearly every generator is amenable in the declared sense, 10 of 10 with the penalty and 9 of "
+        "10 without, so that there is no room for the penalty to help; it does keep columns nearer to right angles.",
+        "Statistics are made from the labels of the training rows, images are drawn with every class as often.",
     ),
 )
 
@@ -378,5 +381,9 @@ FEW = Experiment(
         "alarm is a doubling of σ₀ since the first step, the loss of images a doubling of the Fréchet distance from "
         "its best so far; what never happens counts as after the end.",
         "Held-out images are as many as those to learn from, at most 256.",
+        "Seen in the run: training could not be made to collapse. With a rate thirteen times the usual one and 100 "
+        "images the Fréchet distance doubled from its best in one run of ten, and the singular value of the first "
+        "layer in another one; so the monitor was not put to the test. What grew there was the share of outputs at the "
+        "ends of tanh, but it grew in usual training, too.",
     ),
 )
