@@ -53,6 +53,10 @@ CASES = {
         ),
         "SelfAttention.x must be",
     ),
+    "head": (
+        lambda: g.ProjectionHead(jnp.ones((3, 1)), jnp.zeros(1), jnp.ones((2, 3)))(jnp.ones((1, 3))),
+        "ProjectionHead.y must be labels of the rows, for a network with classes; got None",
+    ),
     "copies": (lambda: g.copy_share(IMAGES, IMAGES, IMAGES[:2]), "held_out must be of as many rows as train"),
     "grey": (
         lambda: g.images_and_labels(IMAGES[..., 0]),
@@ -97,7 +101,48 @@ def standing(truncation):
     return g.StandingStatistics((), (), jnp.asarray(truncation), jnp.asarray(1), jnp.asarray(2))
 
 
-MISMATCHES = [(0.5, 0.7, True), (0.5, None, True), (0.5, 0.5, False), (np.inf, 0.5, False)]
+@pytest.mark.parametrize(
+    ("images", "labels", "told"),
+    [
+        (IMAGES + 255, LABELS, r"BigGAN.images must be within -1 and 1; got 255.0. Scale images"),
+        (IMAGES, LABELS + 1, r"BigGAN.labels must be within 0 and 1; got \(1, 2\)"),
+        (IMAGES, LABELS - 1, r"BigGAN.labels must be within 0 and 1; got \(-1, 0\)"),
+        (None, None, "BigGAN.labels must be labels of the rows, for a network with classes; got None"),
+    ],
+)
+def test_a_fit_knows_its_classes_and_its_range(images, labels, told):
+    """What ``fit`` and ``sample`` ask the generator first, through the networks around it."""
+    model = jax.eval_shape(made(kind="dense", num_blocks=1))
+    with pytest.raises(ValueError, match=told):
+        model.generator.check(images, *([] if labels is None else [labels]))
+    with pytest.raises(TypeError, match=r"labels must be integers; got float64"):
+        model.generator.check(IMAGES, LABELS * 1.0)
+    model.generator.check(IMAGES, LABELS)
+
+
+def test_fit_and_sample_ask(monkeypatch):
+    class RefusedError(Exception):
+        pass
+
+    def refuse(self, *_):
+        raise RefusedError
+
+    make = made(kind="dense", num_blocks=1)
+    monkeypatch.setattr(g.BigGANGenerator, "check", refuse)
+    model = make()
+    with pytest.raises(RefusedError):
+        model.fit(KEY, (IMAGES, LABELS), num_steps=1, batch=2)
+    with pytest.raises(RefusedError):
+        g.FittedAdversarial(model, None, None).sample(KEY, 4, LABELS, truncation=0.7)
+
+
+def test_labels_of_a_generator_with_classes_cannot_be_left_out():
+    make = made(kind="dense", num_blocks=1)
+    with pytest.raises(ValueError, match=r"BigGANGenerator.y must be labels of the rows"):
+        jax.eval_shape(lambda: make().generator.network.function(jnp.ones((2, 4))))
+
+
+MISMATCHES = [(0.7, 0.7, False), (0.5, 0.7, True), (0.5, None, True), (0.5, 0.5, False), (np.inf, 0.5, False)]
 
 
 @pytest.mark.parametrize(("made_with", "asked", "warns"), MISMATCHES)

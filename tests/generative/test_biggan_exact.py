@@ -9,6 +9,8 @@ import pytest
 import scipy.stats
 
 from laureate import generative as g
+from laureate.generative.biggan import adam
+from laureate.generative.biggan_parts import halved
 from laureate.generative.stateful import joined_statistics
 from laureate.layers import BatchNorm, RunningStatistics, SpectralNorm
 
@@ -253,7 +255,15 @@ def test_truncated_latents_have_the_law_of_drawing_anew(cut):
 
 
 def test_no_threshold_is_the_normal_law():
-    np.testing.assert_array_equal(g.truncated_normal(KEY, (5,)), jax.random.normal(KEY, (5,)))
+    plain = jax.random.normal(KEY, (5,))
+    np.testing.assert_array_equal(g.truncated_normal(KEY, (5,)), plain)
+    np.testing.assert_allclose(g.truncated_normal(KEY, (5,), jnp.inf), plain, rtol=1e-6)
+
+
+def test_the_lowest_number_of_the_generator_is_no_infinite_latent(monkeypatch):
+    monkeypatch.setattr(jax.random, "uniform", lambda key, shape, dtype, low, high: jnp.broadcast_to(low, shape))
+    assert -6 < float(g.truncated_normal(KEY, (1,), jnp.inf)[0]) < -5
+    np.testing.assert_allclose(g.truncated_normal(KEY, (1,), 0.5), [-0.5], rtol=1e-5)
 
 
 def test_a_curve_has_the_means_and_students_intervals():
@@ -297,7 +307,7 @@ def bare(model):
     return model.generator.network.function
 
 
-Z, Y = normal(4, 6), np.array([0, 1, 2, 1])
+Z, Y, SEEN = normal(4, 6), np.array([0, 1, 2, 1]), normal(4, 8, 8, 1)
 
 
 @pytest.fixture(scope="module")
@@ -312,12 +322,17 @@ def built():
         picture = gan((16, 16, 2), kind="convolution", channels=8, attention=True, num_latents=6)
         images, statistics = bare(picture)(z, y)
         told = picture.discriminator.network.function
+        judge, rule = deep.discriminator.network.function, adam(0.1)
+        _, moved = rule.update(jnp.ones(2), rule.init(jnp.ones(2)))
         return {
             "plain": bare(deep)(z, y),
             "first": bare(deep).first.weight,
             "moved": used,
             "wide": bare(wide)(z, y)[0],
-            "own": bare(own)(z, y)[0],
+            "own": (bare(own), *bare(own)(z, y)),
+            "judge": (judge, judge(jnp.asarray(SEEN), y)[0]),
+            "halved": halved(jnp.asarray(SEEN)),
+            "still": rule.update(jnp.zeros(2), moved)[0],
             "none": bare(none)(z)[0],
             "labels-told-in-vain": bare(none)(z, y)[0],
             "image": images,
@@ -362,7 +377,7 @@ def test_frozen_statistics_make_an_image_alone(built):
 def test_without_classes_labels_tell_nothing(built):
     np.testing.assert_array_equal(built["none"], built["labels-told-in-vain"])
     none = jax.eval_shape(lambda: gan(classes=0))
-    assert bare(none).embedding.shape == (1, 2)
+    assert bare(none).embedding.shape == (1, 1, 2)
     assert none.discriminator.network.function.head.embedding is None
 
 
@@ -371,8 +386,7 @@ def test_shared_and_own_embeddings_by_their_numbers():
         return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: bare(gan(**kind)))))
 
     shared, own = size(), size(shared=False)
-    # 4 norms with a gain and a bias of [condition, 4] each: 2 shared numbers and 3 classes · 2, against 3 classes.
-    assert own - shared == 4 * 2 * 4 * (3 - 2) - 3 * 2
+    assert own - shared == (4 - 1) * 3 * 2  # 4 norms with one of [3 classes, 2 numbers] each, against one
     once = size(hierarchical=False)
     assert shared - once == 4 * 2 * 4 * 2 - 4 * 4  # the norms' pieces of z, less four more inputs of the first layer
 
@@ -380,10 +394,59 @@ def test_shared_and_own_embeddings_by_their_numbers():
 def test_weights_begin_orthogonal_and_the_shared_embedding_is_not_divided(built):
     first = np.asarray(built["first"])  # [2, 4]
     np.testing.assert_allclose(first @ first.T, np.eye(2), atol=1e-5)
-    model, bare_one = jax.eval_shape(gan), jax.eval_shape(lambda: gan(spectral=False))
-    assert isinstance(bare_one.generator, g.WholeBatch)
-    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(model.generator.network)[0]]
-    assert any("embedding" in jax.tree_util.keystr(path) for path in paths)
+    assert isinstance(jax.eval_shape(lambda: gan(spectral=False)).generator, g.WholeBatch)
+    divided, penalised = [], []
+
+    def look(shared):
+        model = gan(shared=shared)
+        divided.append(model.generator.names)
+        rest = eqx.tree_at(lambda network: network.function.embedding, model.generator.network, jnp.zeros((1, 3, 2)))
+        penalised.append((model.generator_penalty(model.generator.network), model.generator_penalty(rest)))
+        return penalised[-1]
+
+    for shared in (True, False):
+        jax.eval_shape(lambda shared=shared: look(shared))
+    assert divided[0] == divided[1]
+    assert divided[0][0] == ".function.first.weight"  # σ₀ of the monitor
+    assert not any("embedding" in path for path in divided[0])
+
+
+def test_every_norm_has_the_embedding_of_its_own(built):
+    """The first block by hand: its two norms are told by two embeddings."""
+    network, _, used = built["own"]
+    embedding, block = np.asarray(network.embedding), network.blocks[0]
+    assert embedding.shape == (4, 3, 2)
+    h = Z[:, :2] @ np.asarray(network.first.weight) + np.asarray(network.first.bias)
+    for number, norm in enumerate(block.norms):
+        np.testing.assert_allclose(used[0][number].mean, h.mean(0), rtol=1e-4, atol=1e-5)
+        condition = np.concatenate([embedding[number][Y], Z[:, 2:4]], axis=1)
+        scaled = (h - h.mean(0)) / np.sqrt(h.var(0) + 1e-5)
+        h = np.maximum(scaled * (1 + condition @ np.asarray(norm.gain)) + condition @ np.asarray(norm.bias), 0)
+        h = h @ np.asarray(block.layers[number].weight) + np.asarray(block.layers[number].bias)
+    start = Z[:, :2] @ np.asarray(network.first.weight) + np.asarray(network.first.bias)
+    np.testing.assert_allclose(used[1][0].mean, (h + start).mean(0), rtol=1e-4, atol=1e-5)
+
+
+def test_the_discriminator_by_hand(built):
+    """No relu before the first block, one before each later one; the class in the head."""
+    judge, found = built["judge"]
+    affine = lambda layer, x: x @ np.asarray(layer.weight) + np.asarray(layer.bias)  # noqa: E731
+    h = SEEN.reshape(4, -1)
+    for number, block in enumerate(judge.blocks):
+        inner = affine(block.layers[0], np.maximum(h, 0) if number else h)
+        h = affine(block.layers[1], np.maximum(inner, 0)) + (h if block.shortcut is None else affine(block.shortcut, h))
+    hidden, head = np.maximum(h, 0), judge.head
+    expected = hidden @ np.asarray(head.weight)[:, 0] + np.sum(np.asarray(head.embedding)[Y] * hidden, axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert len(judge.blocks) == 3
+
+
+def test_pooling_takes_means(built):
+    np.testing.assert_allclose(built["halved"][:, 1, 2], SEEN[:, 2:4, 4:6].mean((1, 2)), rtol=1e-5, atol=1e-6)
+
+
+def test_adam_has_no_momentum(built):
+    np.testing.assert_array_equal(built["still"], np.zeros(2))
 
 
 # --- the trainer with networks that carry something -------------------------------------------------------------------
@@ -399,7 +462,7 @@ class Column(eqx.Module):
 
 
 class Shift(eqx.Module):
-    """x = (z − mean) / deviation + shift: a generator that normalises by its batch."""
+    """x = (z + label + shift − mean) / deviation + shift: normalised by the batch, where the first shift is lost."""
 
     shift: jax.Array
 
@@ -408,7 +471,7 @@ class Shift(eqx.Module):
 
     def __call__(self, z, label, statistics=None):
         given = None if statistics is None else statistics[0]
-        x, used = BatchNorm(2, affine=False)(z, given)
+        x, used = BatchNorm(2, affine=False)(z + label[:, None] + self.shift[None], given)
         return x + self.shift[None], (used,)
 
 
@@ -449,7 +512,7 @@ def played():
 
 def test_a_step_against_a_normalised_discriminator_is_that_by_hand(played):
     state, info = played["states"][1], played["infos"][0]
-    z = np.asarray(jax.random.normal(jax.random.split(jax.random.fold_in(KEY, 0), 3)[0], (2, 16, 2)))
+    z = np.asarray(jax.random.normal(jax.random.split(jax.random.fold_in(KEY, 0), 3)[0], (2, 16, 2))) + TOLD[:, None]
     scaled = (z - z.mean(1, keepdims=True)) / np.sqrt(z.var(1, keepdims=True) + 1e-5)
     made = scaled + SHIFT
     w, length = WEIGHT[:, 0], np.linalg.norm(WEIGHT)
@@ -466,12 +529,13 @@ def test_a_step_against_a_normalised_discriminator_is_that_by_hand(played):
     np.testing.assert_allclose(info.clipped, np.mean(np.abs(made[1]) > 0.99), rtol=1e-5)
     assert info.spectra[0].sigma.shape == (0,)
     # The statistics of the generator's own batch are kept whole the first time.
-    np.testing.assert_allclose(state.network[0].mean, z[1].mean(0), atol=1e-6)
+    np.testing.assert_allclose(state.network[0].mean, z[1].mean(0) + SHIFT, atol=1e-6)
 
 
 def test_batch_statistics_are_averaged_along_the_steps(played):
     first, second = (played["states"][n].network[0] for n in (1, 2))
     z = np.asarray(jax.random.normal(jax.random.split(jax.random.fold_in(KEY, 1), 3)[0], (2, 16, 2)))[1]
+    z = z + TOLD[:, None] + np.asarray(played["states"][1].generator.function.shift)
     np.testing.assert_allclose(second.mean, 0.75 * np.asarray(first.mean) + 0.25 * z.mean(0), atol=1e-6)
     variance = 0.75 * np.asarray(first.variance()) + 0.25 * z.var(0)
     np.testing.assert_allclose(second.variance(), variance, rtol=1e-5)
@@ -494,13 +558,17 @@ def test_the_generators_penalty_is_descended_on(played):
 
 def test_standing_statistics_are_those_of_all_latents_and_say_how_they_were_made(played):
     standing = played["standing"]
-    z = np.asarray(g.truncated_normal(jax.random.split(KEY)[0], (3, 5, 2), 0.7)).reshape(15, 2)
+    """Of the averaged weights, with rows of the labels at random."""
+    latent_key, rows_key = jax.random.split(KEY)
+    average = np.asarray(played["states"][3].average.function.shift)
+    told = TOLD[(np.asarray(jax.random.uniform(rows_key, (3, 5))) * 16).astype(int)].reshape(15, 1)
+    assert len(set(told[:, 0].tolist())) == 2
+    z = np.asarray(g.truncated_normal(latent_key, (3, 5, 2), 0.7)).reshape(15, 2) + told + average
     (found,) = standing.statistics
     np.testing.assert_allclose(found.mean, z.mean(0), atol=1e-6)
     np.testing.assert_allclose(found.variance(), z.var(0), rtol=1e-4)
     assert (round(float(standing.truncation), 3), int(standing.num_batches), int(standing.batch)) == (0.7, 3, 5)
-    latents = np.asarray(g.truncated_normal(KEY, (4, 2), 0.3))
-    average = np.asarray(played["states"][3].average.function.shift)
+    latents = np.asarray(g.truncated_normal(KEY, (4, 2), 0.3)) + TOLD[:4, None] + average
     expected = (latents - z.mean(0)) / np.sqrt(z.var(0) + 1e-5) + average
     np.testing.assert_allclose(played["sample"], expected, rtol=1e-4, atol=1e-5)
 
@@ -571,7 +639,13 @@ def test_a_step_divides_by_vectors_that_were_moved_once():
     a, w, x = normal(2, 2), normal(2, 2), normal(6, 2)
     networks = (g.SpectrallyNormalised(Product(jnp.asarray(part), part is w)) for part in (a, w))
     model = g.Adversarial(*networks, "wasserstein", num_latents=2, learning_rate=0.1, ratio=1e-8, optimiser=optax.sgd)
-    state, info = jax.jit(lambda x: model.step(KEY, x, model.init()))(jnp.asarray(x))
+    other = normal(2, 2)
+
+    def run(x):
+        averaged = jax.tree.map(lambda leaf: jnp.asarray(other), model.init().average)
+        return *model.step(KEY, x, model.init()), model.settled(model.init()._replace(average=averaged))
+
+    state, info, settled = jax.jit(run)(jnp.asarray(x))
     z = np.asarray(jax.random.normal(jax.random.split(KEY, 3)[0], (2, 6, 2)))
     (u, v, sigma), (_, right, length) = iterated(a), iterated(w)
     assert sigma < 0.999 * np.linalg.norm(a, 2)  # once is not enough to converge, and tells it
@@ -582,3 +656,7 @@ def test_a_step_divides_by_vectors_that_were_moved_once():
     by_a = -(np.outer(mean, slope) / sigma - (mean @ a @ slope) / sigma**2 * np.outer(u, v))
     np.testing.assert_allclose(state.generator.network.w, a - 0.1 * by_a, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(np.abs(state.judge.network.singular[0].right[0]), np.abs(right), rtol=1e-4)
+    np.testing.assert_allclose(np.abs(state.network.singular[0].right[0]), np.abs(v), rtol=1e-4)
+    # What is sampled with has the vectors of the averaged weights.
+    top = np.linalg.svd(other)[2][0]
+    np.testing.assert_allclose(np.abs(settled.singular[0].right[0]), np.abs(top), atol=1e-3)

@@ -106,7 +106,7 @@ def check_truncation(statistics: Any, truncation: Any) -> None:
     asked = np.inf if truncation is None else truncation
     if any(isinstance(value, Tracer) for value in (asked, statistics.truncation)):
         return
-    made, asked = float(statistics.truncation), float(asked)
+    made, asked = np.float32(statistics.truncation), np.float32(asked)  # recorded as float32
     if np.isfinite(made) and made != asked:
         told = (
             f"These statistics were made with latents cut at {made:.3g}, and {asked:.3g} is asked for: what is "

@@ -9,10 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from laureate._core import require
 from laureate.generative.biggan_parts import (
+    LABELS,
     Affine,
     ConditionalBatchNorm,
     ProjectionHead,
@@ -50,13 +52,13 @@ class GrowingBlock(eqx.Module):
     shortcut: Affine | None
     grows: bool = eqx.field(static=True)
 
-    def __call__(self, x: Array, condition: Array, statistics: Any) -> tuple[Array, Any]:
-        """The block's output, and the statistics of both norms."""
+    def __call__(self, x: Array, condition: Array, statistics: Any, other: Any = None) -> tuple[Array, Any]:
+        """The block's output, and the statistics of both norms. other: the second's condition, where it differs."""
         before, after = (None, None) if statistics is None else statistics
         up = grown if self.grows else lambda images: images
         inner, first = self.norms[0](x, condition, before)
         inner = self.layers[0](up(jax.nn.relu(inner)))
-        inner, second = self.norms[1](inner, condition, after)
+        inner, second = self.norms[1](inner, condition if other is None else other, after)
         # A 1 × 1 convolution of an enlarged image is the enlarged 1 × 1 convolution.
         short = x if self.shortcut is None else self.shortcut(x)
         return self.layers[1](jax.nn.relu(inner)) + up(short), (first, second)
@@ -89,8 +91,7 @@ class BigGANGenerator(eqx.Module):
 
         z = (z_0, ..., z_k),   h_0 = W z_0,   h_i = block_i(h_{i−1}; e(y), z_i),   x = tanh(last(relu(norm(h_k))))
 
-    embedding: e, [classes, size], shared by all blocks; None for one-hot labels, whose rows in each block's norms are
-        embeddings of their own.
+    embedding: e, [1, classes, size], shared by all norms; or [norms, classes, size], one for each.
     first: the linear layer of z_0. blocks: of one condition each. attention: before the last block, or None.
     norm, last: before the output.
     start: the shape of h_0. shape: of an image.
@@ -98,7 +99,7 @@ class BigGANGenerator(eqx.Module):
     hierarchical: False where all of z goes into the first layer.
     """
 
-    embedding: Float[Array, "classes size"] | None
+    embedding: Float[Array, "norms classes size"]
     first: Affine
     blocks: tuple[GrowingBlock, ...]
     attention: SelfAttention | None
@@ -114,6 +115,22 @@ class BigGANGenerator(eqx.Module):
         last = jax.tree.map(lambda leaf: leaf.astype(self.last.weight.dtype) if leaf.ndim else leaf, self.norm.init())
         return (*((block.norms[0].init(), block.norms[1].init()) for block in self.blocks), last)
 
+    def check(self, images: Any, labels: Any = None) -> None:
+        """Raise for images beyond ±1 (None where they are to be made), and for labels that are none of the classes."""
+        if images is not None:
+            most = float(np.max(np.abs(images)))
+            require("BigGAN", "images", "within -1 and 1", most, lambda m: m <= 1, "Scale images to [-1, 1].")
+        if not self.num_classes:
+            return
+        require("BigGAN", "labels", LABELS, labels, lambda given: given is not None)
+        if isinstance(labels, Tracer):
+            return
+        labels = np.asarray(labels)
+        if not np.issubdtype(labels.dtype, np.integer):
+            raise TypeError(f"BigGAN.labels must be integers; got {labels.dtype}. Use labels.astype(int).")
+        span, most = (int(labels.min()), int(labels.max())), self.num_classes - 1
+        require("BigGAN", "labels", f"within 0 and {most}", span, lambda s: s[0] >= 0 and s[1] <= most)
+
     def __call__(
         self, z: Float[Array, "b n"], y: Int[Array, " b"] | None = None, statistics: Any = None
     ) -> tuple[Float[Array, "b *shape"], Any]:
@@ -122,15 +139,18 @@ class BigGANGenerator(eqx.Module):
             rule, remedy = "at least two rows to normalise by", "Give standing statistics to make one image."
             require("BigGANGenerator", "z", rule, len(z), lambda n: n >= 2, remedy)
         given = (None,) * (len(self.blocks) + 1) if statistics is None else statistics
-        labels = jnp.zeros(len(z), int) if y is None or not self.num_classes else y
-        told = jax.nn.one_hot(labels, max(self.num_classes, 1)) if self.embedding is None else self.embedding[labels]
+        if self.num_classes:
+            require("BigGANGenerator", "y", LABELS, y, lambda labels: labels is not None)
+        told = self.embedding[:, y if self.num_classes else jnp.zeros(len(z), int)]  # [1 or norms, b, size]
         pieces = split_latents(z, len(self.blocks) + 1) if self.hierarchical else [z]
         h, used = self.first(pieces[0]).reshape(-1, *self.start), []
         for number, (block, own) in enumerate(zip(self.blocks, given[:-1], strict=True)):
             if self.attention is not None and number == len(self.blocks) - 1:
                 h = self.attention(h)
-            condition = jnp.concatenate([told, *pieces[number + 1 : number + 2]], axis=1)
-            h, both = block(h, condition, own)
+            piece = pieces[number + 1 : number + 2]
+            own_told = told[2 * number : 2 * number + 2] if len(told) > 1 else told
+            conditions = [jnp.concatenate([one, *piece], axis=1) for one in own_told]
+            h, both = block(h, conditions[0], own, conditions[-1])
             used.append(both)
         h, own = self.norm(h, given[-1])
         return jnp.tanh(self.last(jax.nn.relu(h))).reshape(-1, *self.shape), (*used, own)
@@ -240,7 +260,7 @@ def make_biggan(
     channels: of every layer, as in the authors' networks for 32 pixels.
     num_blocks: of "dense"; convolutions have one for every doubling from 4 × 4.
     num_latents: numbers in z, a multiple of the blocks + 1 where ``hierarchical``.
-    num_shared: numbers of the embedding that all blocks share; False for ``shared`` gives each its own.
+    num_shared: numbers of the embedding that all norms share; False for ``shared`` gives each norm one of its own.
     attention: a block of it, for convolutions. penalty, penalty_kind: see ``OrthogonalPenalty``.
     spectral: False for weights as they are.
     settings: of ``Adversarial``, such as ``learning_rate``, ``num_discriminator_steps``, ``decay``, ``regulariser``.
@@ -265,11 +285,10 @@ def make_biggan(
     require("make_biggan", "num_latents", f"a multiple of blocks + 1 = {pieces}", num_latents, fits, remedy)
     price = OrthogonalPenalty(penalty, penalty_kind)
     own_key, judge_key = jax.random.split(key)
-    told = num_shared if shared else max(num_classes, 1)
-    condition = told + (num_latents // pieces if hierarchical else 0)
+    condition = num_shared + (num_latents // pieces if hierarchical else 0)
     sizes = (shape, num_classes, channels, num_blocks, attention, kind == "dense")
     entry = num_latents // pieces if hierarchical else num_latents
-    about = (entry, condition, told if shared else 0, hierarchical)
+    about = (entry, condition, num_shared, 1 if shared else 2 * num_blocks, hierarchical)
     generator: Any = WholeBatch(_dealt(own_key, lambda weight: _generator(weight, *sizes, *about)))
     discriminator: Any = WholeBatch(_dealt(judge_key, lambda weight: _discriminator(weight, *sizes)))
     if spectral:
@@ -286,7 +305,7 @@ def make_biggan(
 
 
 def _not_shared(path: str) -> bool:
-    """The authors found that a normalised shared embedding can break the generator."""
+    """The authors found that a normalised embedding can break the generator."""
     return "embedding" not in path
 
 
@@ -317,8 +336,8 @@ def _attention(weight: Callable, channels: int) -> SelfAttention:
     return SelfAttention(*(weight(shape) for shape in shapes), jnp.zeros(()))
 
 
-def _generator(weight, shape, num_classes, channels, num_blocks, attention, flat, entry, condition, told, deep):
-    """entry: numbers into the first layer. condition: of a norm. told: numbers of the shared embedding, 0 for none."""
+def _generator(weight, shape, num_classes, channels, num_blocks, attention, flat, entry, condition, told, own, deep):
+    """entry: numbers into the first layer. condition: of a norm. told: numbers of an embedding. own: embeddings."""
     start, side, blocks = (channels,) if flat else (4, 4, channels), 0 if flat else 3, []
     for _ in range(num_blocks):
         norms = [ConditionalBatchNorm(weight((condition, channels)), weight((condition, channels))) for _ in range(2)]
@@ -326,7 +345,7 @@ def _generator(weight, shape, num_classes, channels, num_blocks, attention, flat
         shortcut = None if flat else _affine(weight, channels, channels, side=1)
         blocks.append(GrowingBlock((norms[0], norms[1]), (layers[0], layers[1]), shortcut, grows=not flat))
     return BigGANGenerator(
-        embedding=weight((max(num_classes, 1), told)) if told else None,
+        embedding=jnp.stack([weight((max(num_classes, 1), told)) for _ in range(own)]),
         first=_affine(weight, entry, math.prod(start), side=0),
         blocks=tuple(blocks),
         attention=_attention(weight, channels) if attention and not flat else None,

@@ -12,6 +12,8 @@ from laureate.layers import BatchNorm, RunningStatistics, convolve, max_pool
 
 __all__ = ["Affine", "ConditionalBatchNorm", "ProjectionHead", "SelfAttention", "split_latents"]
 
+LABELS = "labels of the rows, for a network with classes"
+
 
 class Affine(eqx.Module):
     """A linear layer of rows [b, inputs], or a convolution of images [b, h, w, inputs], by the axes of its weight.
@@ -99,8 +101,9 @@ class ProjectionHead(eqx.Module):
         hidden = jax.nn.relu(features)
         hidden = jnp.sum(hidden, axis=tuple(range(1, hidden.ndim - 1)))
         logits = (hidden @ self.weight + self.bias[None])[:, 0]
-        if self.embedding is None or y is None:
+        if self.embedding is None:
             return logits
+        require("ProjectionHead", "y", LABELS, y, lambda labels: labels is not None)
         return logits + jnp.sum(self.embedding[y] * hidden, axis=1)
 
 

@@ -79,6 +79,10 @@ class AbstractNetwork(eqx.Module):
     def observe(self, state: Any, statistics: Any) -> Any:
         """The state after a step whose batch had these statistics."""
 
+    def check(self, examples: Any, *beside: Any) -> None:
+        """Raise for examples (None where they are to be made) and what is told beside that do not suit the network."""
+        return None
+
     def apply(self, state: Any, *inputs: Array, statistics: Any = None) -> tuple[Array, Any]:
         """Outputs of a batch, and the statistics that were used."""
         return self.bound(state)(*inputs, statistics=statistics)
@@ -158,6 +162,10 @@ class WholeBatch(AbstractNetwork):
         """All rows together."""
         return self.function
 
+    def check(self, examples: Any, *beside: Any) -> None:
+        """As the function does, where it has a ``check``."""
+        getattr(self.function, "check", lambda *_: None)(examples, *beside)
+
     def observe(self, state: Any, statistics: Any) -> Any:
         """momentum · state + (1 − momentum) · statistics, the first whole."""
         return _each(lambda old, new: old.average(new, self.momentum), state, statistics)
@@ -222,6 +230,10 @@ class SpectrallyNormalised(AbstractNetwork):
         """The network within, with the divided weights; the state stays."""
         network, _, _ = self._divided(state.singular, 0)
         return network.bound(state.inner)
+
+    def check(self, examples: Any, *beside: Any) -> None:
+        """As the network within."""
+        self.within.check(examples, *beside)
 
     def observe(self, state: NormalisedState, statistics: Any) -> NormalisedState:
         """As the network within."""

@@ -90,7 +90,8 @@ class Adversarial(eqx.Module):
     ratio: the discriminator's learning rate over the generator's, > 0.
     optimiser: from a learning rate to an Optax optimiser; Adam with b1 = 0.5 unless given.
     num_discriminator_steps: k, >= 1, each on rows of its own.
-    num_accumulated: parts of a batch whose gradients are averaged, >= 1.
+    num_accumulated: parts of a batch whose gradients are averaged, >= 1. A generator that normalises by its batch does
+        so over each part when it learns, and over the whole batch when it makes what the discriminator learns from.
     decay: of the generator's moving average, within 0 and 1; 0 for none.
     below: the length under which a gradient at a made example counts as vanished.
     generator_penalty: None, or from the generator to a number, such as ``OrthogonalPenalty``.
@@ -318,6 +319,7 @@ class Adversarial(eqx.Module):
         require("Adversarial", "batch", whole, batch, lambda n: n >= 1 and n % self.num_accumulated == 0)
         known = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((data, self)))
         if known:
+            as_network(self.generator).check(*data)
             z = jax.ShapeDtypeStruct((2, self.num_latents), data[0].dtype)
             made = jax.eval_shape(self.make, self.init().generator, z, *[leaf[:2] for leaf in data[1:]])
             before_training("Adversarial", self.judge.regularisers, data, made.shape[1:])
@@ -381,7 +383,9 @@ class FittedAdversarial(eqx.Module):
         require("Adversarial", "num_samples", ">= 1", num_samples, lambda n: n >= 1)
         if truncation is not None:
             require("Adversarial", "truncation", "> 0", truncation, lambda t: t > 0, "Use None for no truncation.")
+            truncation = jnp.asarray(truncation, jnp.float32)  # a leaf: another threshold compiles nothing
         told = tuple(map(jnp.asarray, beside))
+        as_network(self.model.generator).check(None, *told)
         rule = f"of {num_samples} rows, one for each sample"
         require("Adversarial", "beside", rule, [len(part) for part in told], lambda n: set(n) <= {num_samples})
         used = self.statistics if statistics is None else statistics

@@ -59,7 +59,11 @@ def truncated_normal(
         return jax.random.normal(key, shape, dtype)
     require("truncated_normal", "threshold", "> 0", threshold, lambda t: t > 0, "Use None for no truncation.")
     t = jnp.asarray(threshold, dtype)
-    return jax.random.truncated_normal(key, -t, t, shape, dtype)
+    # z = √2 erf⁻¹(u), u uniform within ±erf(t / √2), but above −1, where z would be −inf: with t = inf N(0, 1) exactly.
+    most = jax.lax.erf(t / np.sqrt(2).astype(dtype))
+    least = jnp.maximum(-most, jnp.nextafter(jnp.asarray(-1, dtype), jnp.asarray(0, dtype)))
+    u = jax.random.uniform(key, shape, dtype, least, most)
+    return jnp.clip(np.sqrt(2).astype(dtype) * jax.lax.erf_inv(u), -t, t)
 
 
 def truncated_variance(threshold: float) -> float:

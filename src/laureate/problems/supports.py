@@ -77,7 +77,8 @@ class ImagesByClass(eqx.Module):
     """Labelled images [n, side, side, 1] in [−1, 1]: rows to learn from, to choose settings by, and those that count.
 
     data: "digits" (8 × 8), "mnist-5k" or "fashion-mnist" (28 × 28, framed and averaged to 16 × 16).
-    train, validation, test: rows; the last are the data set's last, or its own second part.
+    train, validation, test: rows; the last are the data set's last, of digits by other writers, or its own second
+        part. Those before are shuffled, so that rows to learn from and to choose by come from the same writers.
 
     >>> images = ImagesByClass(train=50, validation=20, test=10)
     >>> images.train.shape, images.test_labels.shape, images.num_classes
@@ -103,7 +104,8 @@ class ImagesByClass(eqx.Module):
                 images = wide.reshape(-1, 16, 2, 16, 2).mean((2, 4))
             return jnp.asarray(2 * images - 1, jnp.float32)[..., None]
 
-        known, labels = scaled(found.train_images), jnp.asarray(found.train_labels)
+        order = np.random.default_rng(0).permutation(train + validation)
+        known, labels = scaled(found.train_images[order]), jnp.asarray(found.train_labels[order])
         self.train, self.validation = known[:train], known[train:]
         self.train_labels, self.validation_labels = labels[:train], labels[train:]
         self.test, self.test_labels = scaled(found.test_images), jnp.asarray(found.test_labels)

@@ -45,22 +45,24 @@ def test_every_arm_is_what_it_says(problem):
     def look(name):
         made = trials.make(KEY, arm("images", name), problem, scale, 0.01)
         network = made.generator.network.function
-        found[name] = (network.embedding is not None, network.hierarchical, float(made.generator_penalty.weight))
-        assert (made.loss, made.learning_rate, made.ratio, made.decay) == ("hinge", 0.01, 4.0, 0.5)
+        found[name] = (len(network.embedding), network.hierarchical, float(made.generator_penalty.weight))
+        settings = (made.loss, made.learning_rate, made.ratio, made.decay, made.average_from)
+        assert settings == ("hinge", 0.01, 4.0, 0.5, 1)
         return jnp.zeros(())
 
     names = [one.name for one in EXPERIMENTS["images"].arms if one.settings.kind == "gan"]
     for name in names:
         jax.eval_shape(lambda name=name: look(name))
     assert found == {
-        "biggan": (True, True, 1e-4),
-        "no-penalty": (True, True, 0.0),
-        "own-embeddings": (False, True, 1e-4),
-        "z-once": (True, False, 1e-4),
-        "small-batch": (True, True, 1e-4),
-        "large-batch": (True, True, 1e-4),
+        "biggan": (1, True, 1e-4),
+        "no-penalty": (1, True, 0.0),
+        "strong-penalty": (1, True, 1e-2),
+        "own-embeddings": (2, True, 1e-4),
+        "z-once": (1, False, 1e-4),
+        "small-batch": (1, True, 1e-4),
+        "large-batch": (1, True, 1e-4),
     }
-    assert [arm("images", name).batch for name in names] == [32, 32, 32, 32, 8, 64]
+    assert [arm("images", name).batch for name in names] == [32, 32, 32, 32, 32, 8, 64]
 
 
 def test_rates_are_chosen_by_rows_kept_for_it(problem, monkeypatch):
@@ -123,6 +125,50 @@ def test_views_are_checkpoints_then_three_kinds_of_statistics():
     assert view.statistics.tolist() == [0] * 8 + [1] * 3
 
 
+def test_a_view_takes_the_statistics_it_names(problem):
+    """A generator that shows which statistics it was given: its own are 7, the standing ones as they were cut."""
+
+    class Shown:
+        def standing(self, key, state, labels, truncation, num_batches, batch):
+            return g.StandingStatistics((), jnp.asarray(truncation, float), None, None, None)
+
+        def network(self, arrays):
+            return self
+
+        def bound(self, state):
+            given = lambda z, y, statistics=7.0: (z + 100 * statistics, jnp.asarray(7.0))  # noqa: E731
+            return given
+
+    state, scale = trials.g.AdversarialState(*[()] * 5), tiny("images")
+
+    @jax.jit
+    def run(view):
+        return trials.drawn(KEY, Shown(), state, problem, scale, view)
+
+    for kind, cut, expected in ((0, 3.0, 3.0), (1, 3.0, 7.0)):
+        shown = run(trials.View(jnp.asarray(0.25), jnp.asarray(cut), jnp.asarray(kind)))
+        assert np.abs(np.asarray(shown) - 100 * expected).max() <= 0.2501
+
+
+def test_as_many_images_by_the_checkpoint():
+    scale = Settings(checkpoints=8, smallest=8)
+    assert [trials.after_as_many(scale, batch) for batch in (8, 32, 64)] == [7, 1, 0]
+
+
+def test_the_alarm_is_of_the_first_layer_and_comes_before_the_loss():
+    sigma = np.ones((5, 3, 2), np.float32)
+    sigma[:, :, 1] = 9.0  # another layer
+    sigma[:, -1, 0] = [1.0, 2.0, 2.0, 3.0, 4.0]
+    sigma[:, 0, 0] = [1.0, 5.0, 5.0, 5.0, 5.0]  # at the beginnings of the parts, of which only the first counts
+    run = jax.jit(lambda distances: trials.monitored(jnp.asarray(sigma), distances, 2.0))
+    found = run(jnp.array([4.0, 2.0, 3.0, 3.9, 4.0]))
+    assert (float(found["lead"]), float(found["alarm_share"]), float(found["doubled_share"])) == (3.0, 0.2, 0.8)
+    np.testing.assert_allclose(found["log_growth"], np.log(4.0), rtol=1e-6)
+    assert found["sigma_curve"].tolist() == [1.0, 2.0, 2.0, 3.0, 4.0]
+    never = run(jnp.array([5.0, 4.0, 3.0, 2.0, 1.0]))
+    assert (float(never["lead"]), float(never["doubled"]), float(never["doubled_share"])) == (4.0, 0.0, 1.0)
+
+
 def test_what_is_not_finite_is_far():
     found = trials.logged(jnp.array([jnp.nan, jnp.inf, 1.0, 0.0]))
     np.testing.assert_allclose(found, np.log([1e4, 1e4, 1.0, 1e-3]), rtol=1e-5)
@@ -140,6 +186,10 @@ def test_splits_do_not_meet(problem):
     rows = [{row.tobytes() for row in np.asarray(part)} for part in (problem.train, problem.validation, problem.test)]
     assert not rows[0] & rows[1]
     assert not rows[0] & rows[2]
+    # Rows to learn from are not the first of the file: writers are mixed.
+    first = ImagesByClass(train=52, validation=0, test=20).train
+    assert {row.tobytes() for row in np.asarray(first)} == rows[0] | rows[1]
+    assert not np.array_equal(first[:40], problem.train)
     assert float(problem.train.min()) == -1.0
     assert float(problem.train.max()) == 1.0
     with pytest.raises(ValueError, match=r"ImagesByClass.train must be such that digits has 1900"):

@@ -26,8 +26,9 @@ NETWORKS = (
     "Linear layers where the paper has convolutions: the same blocks (conditional batch normalisation, ReLU, "
     "shortcut), spectral normalisation of generator and discriminator, projection, hinge loss, Adam without momentum, "
     "orthogonal first weights; one step of the discriminator a step of the generator, at four times its rate; the "
-    "generator's average decays with 0.99, for we take a thousand steps. Made images have the labels of the real "
-    "batch, where the paper draws labels uniformly. Singular vectors move once a step, not at every pass."
+    "generator's average decays with 0.99, for we take a thousand steps, and begins after 100, so that none of the "
+    "first weights are left in it. Made images have the labels of the real batch, where the paper draws labels "
+    "uniformly. Singular vectors move once a step, not at every pass."
 )
 CHOICE = (
     "Every arm tries the same four learning rates from the same weights and batches; the one whose images have the "
@@ -50,6 +51,7 @@ def make_arm(name: str, label: str, kind: str = "gan", **settings: Any) -> Arm:
 ARMS = (
     make_arm("biggan", "BigGAN, batch 32"),
     make_arm("no-penalty", "without the orthogonal penalty", penalty=0.0),
+    make_arm("strong-penalty", "a hundred times the penalty", penalty=1e-2),
     make_arm("own-embeddings", "an embedding for each norm", embedding="own"),
     make_arm("z-once", "z into the first layer alone", latents="once"),
     make_arm("small-batch", "batch 8", batch=8),
@@ -72,18 +74,26 @@ def _nearer(name: str, method: str, baseline: str, what: str, reported: str, **m
         better="lower",
         unit="log of the Fréchet distance",
         role=role,
-        trivial="means",
+        trivial="gaussian",
         reported=reported,
         **usual | more,
     )
 
 
-LEAST: dict[str, Any] = {"network": "dense", "channels": 4, "blocks": 1, "latents": 4, "shared": 2, "decay": 0.5}
+LEAST: dict[str, Any] = {
+    "network": "dense",
+    "channels": 4,
+    "blocks": 1,
+    "latents": 4,
+    "shared": 2,
+    "decay": 0.5,
+    "average_from": 1,
+}
 LEAST |= {"features": 4, "lessons": 4, "steps": 4, "standing": 2, "rows": 4, "samples": 12}
 USUAL: dict[str, Any] = {"network": "dense", "channels": 32, "blocks": 2, "latents": 12, "shared": 6, "decay": 0.99}
-USUAL |= {"features": 32, "lessons": 1000, "standing": 8, "rows": 64, "samples": 256}
+USUAL |= {"average_from": 100, "features": 32, "lessons": 1000, "standing": 8, "rows": 64, "samples": 256}
 LARGE: dict[str, Any] = USUAL | {"network": "convolution", "channels": 64, "latents": 60, "shared": 32, "decay": 0.999}
-LARGE |= {"features": 64, "lessons": 4000, "standing": 32, "rows": 128, "samples": 1000}
+LARGE |= {"average_from": 2000, "features": 64, "lessons": 4000, "standing": 32, "rows": 128, "samples": 1000}
 SPLIT = {"train": 1000, "validation": 256, "test": 256}
 
 IMAGES = Experiment(
@@ -144,7 +154,7 @@ IMAGES = Experiment(
             better="higher",
             margin=0.1,
             unit="share of the real deviation, for a tenfold threshold",
-            role="stand-in",
+            role="check",
             source="section 3.1, figure 2: truncation trades variety for fidelity",
         ),
         Claim(
@@ -216,15 +226,27 @@ IMAGES = Experiment(
         Claim(
             "amenability-precision",
             "at this size the penalty changes nothing: what truncation at t = 0.5 adds to precision differs by less "
-            "than 0.1 with and without it.",
+            "than 0.03 with and without it.",
             metric="precision_gain",
             method="biggan",
             baseline="no-penalty",
             kind="equal",
-            margin=0.1,
+            margin=0.03,
             unit="precision",
             role="extension",
             source="our own question, after the note's pilot that saw no difference",
+        ),
+        Claim(
+            "amenability-strong",
+            "a penalty a hundred times as strong can be felt: truncation at t = 0.5 then adds more to precision than "
+            "without a penalty.",
+            metric="precision_gain",
+            method="strong-penalty",
+            baseline="no-penalty",
+            better="higher",
+            unit="precision",
+            role="extension",
+            source="our own question: could this experiment have seen an effect of the penalty?",
         ),
         _nearer(
             "shared-embedding",
@@ -245,6 +267,7 @@ IMAGES = Experiment(
         Guard("grid", "chosen_rate", grid="rates"),
         Guard("grid", "chosen_rate_samples", grid="rates", claims=("batch-size-samples",)),
         Guard("limit", "log_frechet", low=-6.907755, high=9.210340),
+        Guard("limit", "log_frechet_samples", low=-6.907755, high=9.210340),
         Guard("limit", "recall", low=0.0, claims=("batch-size", "shared-embedding", "hierarchical-latents")),
     ),
     data={"tiny": ("digits",), "desk": ("digits",), "full": ("fashion-mnist",)},
@@ -282,8 +305,16 @@ IMAGES = Experiment(
         DISTANCES,
         "t = 8 stands for no truncation: no draw in float32 is larger. The paper's batches are 256 to 2,048.",
         "The penalty is β ‖WᵀW ⊙ (1 − I)‖² with the paper's β = 1e-4; the authors' code has half of its gradient.",
-        "Seen in the run: nearly every generator is amenable in the declared sense, 10 of 10 with the penalty and 9 of "
-        "10 without, so that there is no room for the penalty to help; it does keep columns nearer to right angles.",
+        "That variety grows with the threshold follows from a continuous generator with frozen statistics: a check.",
+        "An embedding of its own for each norm is as large as the shared one, and like it neither divided by its "
+        "singular value nor penalised; the paper's networks without sharing have a gain and a shift for every class.",
+        "Who does nothing clever is a normal law for each class, which no generator here was sure to beat.",
+        "Seen before the last declarations, in a run of older ones (embeddings of their own divided and penalised, an "
+        "average from the first weights on, rows not shuffled, no strong penalty): nearly every generator was amenable "
+        "in the declared sense, 10 of 10 with the penalty and 9 of 10 without, so that there is no room for the "
+        "penalty to help. The changes came from a reader who had seen no result.",
+        "Not tried, though the paper's reviewers asked: no classes or pseudo-labels, augmentation, more data. There is "
+        "no smaller scale than desk: a few steps say nothing.",
         "Statistics are made from the labels of the training rows, images are drawn with every class as often.",
     ),
 )
@@ -296,6 +327,7 @@ FEW = Experiment(
     accepts=IMAGES.accepts,
     arms=(
         make_arm("reckless", "100 images, rate × 13", rows=100.0, rate=1.6e-2),
+        make_arm("many", "1,000 images, rate × 13", rows=1000.0, rate=1.6e-2),
         make_arm("usual", "1,000 images", rows=1000.0, rate=1.2e-3),
         make_arm("fewer", "200 images", rows=200.0, rate=1.2e-3),
         make_arm("fewest", "50 images", rows=50.0, rate=1.2e-3),
@@ -337,12 +369,13 @@ FEW = Experiment(
         ),
         Claim(
             "collapse-monitor-alarms",
-            "and it is no alarm that always rings: it doubles more often in reckless training than in usual training.",
-            metric="alarmed",
+            "and it tells of images that are too few, not of the rate alone: at the same rate it grows more with 100 "
+            "images than with 1,000.",
+            metric="log_growth",
             method="reckless",
-            baseline="usual",
+            baseline="many",
             better="higher",
-            unit="share of runs",
+            unit="log of σ₀ at the end over that of the first step",
             role="extension",
             source="our own question",
         ),
@@ -359,8 +392,11 @@ FEW = Experiment(
             reported="98 % against 50 to 55 %",
         ),
     ),
-    # Where the images were never lost, nothing could be told before.
-    guards=(Guard("limit", "doubled_share", high=1.0, arms=("reckless",), claims=("collapse-monitor",)),),
+    # Where the images were never lost, nothing could be told before; an alarm at the first mark is the rate's.
+    guards=(
+        Guard("limit", "doubled_share", high=1.0, arms=("reckless",), claims=("collapse-monitor",)),
+        Guard("limit", "alarm_share", low=0.0, arms=("reckless",), claims=("collapse-monitor",)),
+    ),
     data={"tiny": ("digits",), "desk": ("digits",), "full": ("fashion-mnist",)},
     over="seeds",
     curves=(
@@ -380,8 +416,10 @@ FEW = Experiment(
         "One rate for each arm: the reckless one is to fail. The paper's collapse comes after weeks; ours is made. The "
         "alarm is a doubling of σ₀ since the first step, the loss of images a doubling of the Fréchet distance from "
         "its best so far; what never happens counts as after the end.",
-        "Held-out images are as many as those to learn from, at most 256.",
-        "Seen in the run: training could not be made to collapse. With a rate thirteen times the usual one and 100 "
+        "Held-out images are as many as those to learn from, at most 256, by the same writers: rows are shuffled "
+        "first. Those of other writers are told beside, as judge_on_others.",
+        "Seen before the last declarations, in a run of older ones (rows not shuffled, an average from the first "
+        "weights on): training could not be made to collapse. With a rate thirteen times the usual one and 100 "
         "images the Fréchet distance doubled from its best in one run of ten, and the singular value of the first "
         "layer in another one; so the monitor was not put to the test. What grew there was the share of outputs at the "
         "ends of tanh, but it grew in usual training, too.",

@@ -174,20 +174,26 @@ def torch_step(work: Work) -> Side:
             total = total + (gram * (1 - torch.eye(len(gram)))).square().sum()
         return 1e-4 * total
 
+    # Power iterations once for all calls of a network between two changes of its weights, as a careful user would.
+    cached = torch.nn.utils.parametrize.cached
+
     def step():
         chosen = torch.randint(len(rows), (work.batch,))
         real, told = rows[chosen], labels[chosen]
         with torch.no_grad():
             made = generator(torch.randn(work.batch, work.latents), told)
-        loss = relu(1 - discriminator(real, told)).mean() + relu(1 + discriminator(made, told)).mean()
+        with cached():
+            loss = relu(1 - discriminator(real, told)).mean() + relu(1 + discriminator(made, told)).mean()
         judging.zero_grad()
         loss.backward()
         judging.step()
-        made = generator(torch.randn(work.batch, work.latents), told)
-        loss = -discriminator(made, told).mean() + penalty()
+        discriminator.requires_grad_(False)
+        with cached():
+            loss = -discriminator(generator(torch.randn(work.batch, work.latents), told), told).mean() + penalty()
         making.zero_grad()
         loss.backward()
         making.step()
+        discriminator.requires_grad_(True)
         with torch.no_grad():
             for kept, parameter in zip(average, generator.parameters(), strict=True):
                 kept.lerp_(parameter, 0.01)

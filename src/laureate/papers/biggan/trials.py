@@ -71,6 +71,7 @@ def make(key: Array, arm: Settings, problem: Any, scale: Settings, rate: Any) ->
         penalty=arm.penalty,
         learning_rate=rate,
         decay=scale.decay,
+        average_from=scale.average_from,
     )
 
 
@@ -209,6 +210,11 @@ def logged(distance: Array) -> Array:
     return jnp.log(jnp.clip(jnp.nan_to_num(distance, nan=FAR, posinf=FAR), FLOOR, FAR))
 
 
+def after_as_many(scale: Settings, batch: int) -> int:
+    """The checkpoint at which batches of this size have seen as many images as the smallest ones at the end."""
+    return scale.checkpoints * scale.smallest // batch - 1
+
+
 def images(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Labelled images, real or one's own: the best of the learning rates by rows to choose by, judged by others."""
     train_key, choose_key, draw_key = jax.random.split(key, 3)
@@ -244,8 +250,7 @@ def images(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         {name: part for name, values in found.items() for part in [values[start : start + len(scale.thresholds)]]}
         for start in range(scale.checkpoints, scale.checkpoints + number, len(scale.thresholds))
     )
-    # As many images as the smallest batch has seen at the end.
-    samples = scale.checkpoints * scale.smallest // arm.batch - 1
+    samples = after_as_many(scale, arm.batch)
     late = jax.tree.map(lambda leaf: leaf[best], made.late)
     half, none = scale.half, len(scale.thresholds) - 1  # the places of t = 0.5 and of no truncation
     gain = lambda name: frozen[name][half] - frozen[name][none]  # noqa: E731
@@ -288,6 +293,25 @@ def images(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     )
 
 
+def monitored(sigma: Array, distances: Array, growth: float) -> dict[str, Array]:
+    """When σ₀ has grown so many times, and when the distance has doubled from its best; what never happens, at the end.
+
+    sigma: [parts, steps, weights], of which the first is that of the first linear layer. distances: after every part.
+    """
+    begun, ends, never = sigma[0, 0, 0], sigma[:, -1, 0], len(distances)
+    first = lambda happened: jnp.where(jnp.any(happened), jnp.argmax(happened), never)  # noqa: E731
+    alarm, doubled = first(ends >= growth * begun), first(distances >= 2 * jax.lax.cummin(distances))
+    return {
+        "lead": (doubled - alarm).astype(float),
+        "alarmed": (alarm < never).astype(float),
+        "doubled": (doubled < never).astype(float),
+        "alarm_share": alarm / never,
+        "doubled_share": doubled / never,
+        "log_growth": jnp.log(ends[-1] / begun),
+        "sigma_curve": ends,
+    }
+
+
 def few_images(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Training on the first ``arm.rows`` images at one rate: what the monitors tell, and when the images are lost."""
     net_key, fit_key, draw_key = jax.random.split(key, 3)
@@ -308,33 +332,21 @@ def few_images(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
         return jnp.exp(logged(g.frechet_distance(eye.features(shown), eye.features(problem.test)))), shown
 
     distances, shown = jax.lax.map(judged, states)
-    sigma = infos.spectra[0].sigma[:, -1, 0]  # of the first linear layer, at the end of every part
-    begun = infos.spectra[0].sigma[0, 0, 0]
-    least = jax.lax.cummin(distances)
-    never = scale.checkpoints
-    first = lambda happened: jnp.where(jnp.any(happened), jnp.argmax(happened), never)  # noqa: E731
-    alarm, doubled = first(sigma >= scale.growth * begun), first(distances >= 2 * least)
     sure = lambda x, y: jnp.mean((model.judge.score(state.judge, (x, y)) > 0).astype(float))  # noqa: E731
-    # As many different held-out images as there were to learn from.
-    as_many = jnp.arange(len(problem.test)) % jnp.asarray(arm.rows, int)
-    known, fresh = problem.train[as_many], problem.test[as_many]
-    seen, held = sure(known, problem.train_labels[as_many]), sure(fresh, problem.test_labels[as_many])
-    return {
-        "lead": (doubled - alarm).astype(float),
-        "alarmed": (alarm < never).astype(float),
-        "doubled": (doubled < never).astype(float),
-        "alarm_share": alarm / never,
-        "doubled_share": doubled / never,
-        "growth": sigma[-1] / begun,
+    # As many different held-out images as there were to learn from, by the same writers: the next rows of a shuffle.
+    as_many = jnp.arange(len(problem.validation)) % jnp.asarray(arm.rows, int)
+    known, fresh = problem.train[as_many], problem.validation[as_many]
+    seen, held = sure(known, problem.train_labels[as_many]), sure(fresh, problem.validation_labels[as_many])
+    return monitored(infos.spectra[0].sigma, distances, scale.growth) | {
         "log_frechet": jnp.log(distances[-1]),
-        "log_least": jnp.log(least[-1]),
+        "log_least": jnp.log(jnp.min(distances)),
         "distance_curve": jnp.log(distances),
-        "sigma_curve": sigma,
         "clipped_curve": jnp.mean(infos.clipped, axis=1),
         "margin_curve": jnp.mean(infos.margin, axis=1),
         "updates": jnp.arange(1.0, scale.checkpoints + 1) * every,
         "judge_on_train": seen,
         "judge_on_held_out": held,
+        "judge_on_others": sure(problem.test, problem.test_labels),
         "judge_gap": seen - held,
         "copies": g.copy_share(shown[-1], known, fresh),
     }

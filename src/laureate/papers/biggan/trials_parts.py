@@ -22,7 +22,7 @@ def singular(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
     norm = SpectralNorm(arm.iterations)
     state = norm.init(start_key, weight)
     if arm.kind == "followed":
-        # A random walk whose steps are as long as those of Adam at the paper's rate would be.
+        # A random walk: entries of unit deviation move by ``rate`` of it a step.
         def step(carry, move):
             weight, state = carry
             _, state, info = norm(weight, state)
