@@ -129,7 +129,7 @@ def test_fit_and_sample_ask(monkeypatch):
 
     make = made(kind="dense", num_blocks=1)
     monkeypatch.setattr(g.BigGANGenerator, "check", refuse)
-    model = make()
+    model = jax.eval_shape(make)
     with pytest.raises(RefusedError):
         model.fit(KEY, (IMAGES, LABELS), num_steps=1, batch=2)
     with pytest.raises(RefusedError):
