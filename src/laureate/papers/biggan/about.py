@@ -35,6 +35,12 @@ PAPER = Paper(
         "typical = fitted.sample(jax.random.key(3), 6, labels[:6], truncation=0.5)\n"
         "print(typical.shape, fitted.history.spectra[0].sigma[-1], fitted.history.clipped[-1])\n"
     ),
-    meaning="TO WRITE",
+    meaning=(
+        "On digits, with small dense networks and 480 steps: truncation works if statistics come from untruncated "
+        "latents; at t = 0.5 the asked class is likelier and precision 0.07 higher. With the batch's own statistics it "
+        "does nothing. The orthogonal penalty could not be put to the test: every generator was amenable without it. "
+        "Shared embeddings and hierarchical latents made no sure difference; larger batches came nearer, but no GAN as "
+        "near as a normal law for each class. The first layer's singular value did not foretell lost images."
+    ),
     experiments=(IMAGES, FEW, SINGULAR, SAMPLER),
 )

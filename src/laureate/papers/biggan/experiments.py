@@ -342,7 +342,7 @@ FEW = Experiment(
             growth=2.0,
             **LEAST,
         ),
-        "desk": Scale(10, cost=50.0, problem=SPLIT, checkpoints=40, steps=2000, growth=2.0, **USUAL),
+        "desk": Scale(10, cost=100.0, problem=SPLIT, checkpoints=40, steps=2000, growth=2.0, **USUAL),
         "full": Scale(
             12,
             block=1,
