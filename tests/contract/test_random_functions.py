@@ -11,7 +11,17 @@ import numpy as np
 import optax
 import pytest
 
-from laureate import architecture, compression, decentralized, gradients, memory, recovery, sampling, training
+from laureate import (
+    architecture,
+    compression,
+    decentralized,
+    generative,
+    gradients,
+    memory,
+    recovery,
+    sampling,
+    training,
+)
 from laureate import representation as rep
 from laureate import robustness as rob
 from laureate import selection as sel
@@ -116,6 +126,8 @@ CALLS = {
         3,
         data=jnp.arange(4.0),
     )[0],
+    "generative.orthogonal": lambda key: generative.orthogonal(key, (3, 2), (2, 2)),
+    "generative.truncated_normal": lambda key: generative.truncated_normal(key, (3,), 0.5),
     "gradients.categorical": lambda key: tuple(
         jax.grad(lambda logits, draw=draw, own=own: draw(own, logits)[0, 1])(X[:3])
         for draw, own in zip(CHOICES, jax.random.split(key, len(CHOICES)), strict=True)
@@ -203,6 +215,10 @@ SLOW |= {"compression.freeze", "representation.Compose", "robustness.generate"}
 REASONS = {
     "architecture": {"select": "the contract", "check_supernet": "a check", "score_weights": "of SupernetTraining"},
     "compression": {"quantize": "refresh and freeze, on the host"},
+    "generative": {
+        **dict.fromkeys(("make_biggan", "make_encoder", "make_model", "perceptrons"), "weights, inside the contract"),
+        "truncation_curve": "the same keys for every threshold, on purpose",
+    },
     "gradients": {
         **dict.fromkeys(("gumbel_rao", "st_gumbel_softmax", "straight_through", "zgr"), "the row of `categorical`"),
         "estimate": "splits its key for an estimator that has a row",

@@ -22,6 +22,7 @@ from laureate.papers import all_papers
 
 # Of papers: trials whose smallest program takes more than three seconds to compile; another runs in `make test`.
 LONG = {
+    "biggan": {"images", "few_images"},
     "cgml": {"ring", "completion"},
     "gradvac": {"dialects"},
     "gumbel-rao": {"vae", "samples", "temperature"},
