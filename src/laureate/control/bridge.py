@@ -123,8 +123,8 @@ class GymnasiumTraining:
     def collect(self, key: Array, state: BonusPPOState) -> tuple[Rollout, np.ndarray]:
         """A rollout with the policy as it is, and the returns of the episodes that ended in it."""
         rows, returns = [], []
-        for key in jax.random.split(key, self.num_steps):
-            action, log_probability = self._act(key, jnp.asarray(self._observation), state)
+        for one in jax.random.split(key, self.num_steps):
+            action, log_probability = self._act(one, jnp.asarray(self._observation), state)
             reached = self.environments.step(action)
             ended = reached.terminated | reached.truncated
             row = (self._observation, np.asarray(action), np.asarray(log_probability), reached.following)

@@ -113,10 +113,9 @@ class BonusPPO(eqx.Module):
         order_key, keep_key = jax.random.split(key)
         reward, raw, state = self.rewards(rollout, state)
         advantage, target = self.ppo.advantages(rollout, reward, state.ppo)
-        if self.ppo.num_heads == 2:
-            advantage = jnp.sum(self.coefficients * advantage, axis=-1)  # A = c_E A_E + c_I A_I
-        else:
-            advantage = advantage[..., 0]
+        # A = c_E A_E + c_I A_I; the rewards of one head have been added already.
+        weights = self.coefficients if self.ppo.num_heads == 2 else jnp.ones(1)
+        advantage = jnp.sum(weights * advantage, axis=-1)
         batch = PPOBatch(rollout.observation, rollout.action, rollout.log_probability, advantage, target)
         rows = minibatches(order_key, rollout.reward.shape[1], self.num_minibatches, self.num_epochs)
         nothing = jnp.asarray(0.0)

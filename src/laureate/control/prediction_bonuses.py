@@ -1,4 +1,4 @@
-"""Other errors of prediction as bonuses, with RND's interface: of the next observation, and of the observation itself."""
+"""Other errors of prediction as bonuses, with RND's interface: of the next observation, of the observation itself."""
 
 from collections.abc import Callable
 from typing import Any

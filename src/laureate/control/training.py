@@ -60,7 +60,8 @@ class Training(eqx.Module):
 
     >>> from laureate.control import PPO, make_actor_critic, make_rnd, Categorical
     >>> from laureate.problems.environments import Chain
-    >>> ppo = PPO(make_actor_critic(jax.random.key(0), 5, 2, width=8), Categorical(2), gamma=(0.99, 0.9), episodic=(1, 0))
+    >>> network = make_actor_critic(jax.random.key(0), 5, 2, width=8)
+    >>> ppo = PPO(network, Categorical(2), gamma=(0.99, 0.9), episodic=(1, 0))
     >>> learner = BonusPPO(ppo, make_rnd(jax.random.key(1), 5, width=8), num_minibatches=1)
     >>> outcome = Training(Chain(5), learner, num_environments=2, num_steps=4).run(jax.random.key(2), 3)
     >>> outcome.seen.cost.tolist(), int(outcome.status)
