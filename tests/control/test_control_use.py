@@ -78,7 +78,7 @@ def test_a_chain_ends_at_its_end_and_at_its_limit(walked):
     np.testing.assert_array_equal(np.flatnonzero(timestep.truncated), [5])
     np.testing.assert_array_equal(np.flatnonzero(timestep.reward), [2, 8])
     # What was reached is shown, though the next state is the first again.
-    np.testing.assert_array_equal(np.argmax(timestep.observation, 1)[[2, 5, 8]], [3, 2, 3])
+    np.testing.assert_array_equal(np.argmax(timestep.observation, 1)[np.array([2, 5, 8])], [3, 2, 3])
     np.testing.assert_array_equal(state.place[np.array([2, 5, 8])], 0)
     np.testing.assert_array_equal(state.clock[np.array([2, 5, 8])], 0)
 
