@@ -54,7 +54,7 @@ class AbstractPredictionBonus(AbstractBonus):
     def init(self, observation: Any) -> PredictionState:
         """The first weights, which the predictor brings, and no statistics: ``observe`` some transitions first."""
         parameters = eqx.filter(self.predictor, eqx.is_inexact_array)
-        empty = RunningStatistics.empty(jnp.shape(observation))
+        empty = RunningStatistics.empty(jnp.shape(observation), jnp.result_type(observation))
         return PredictionState(parameters, self.optimiser(self.learning_rate).init(parameters), empty)
 
     def observe(self, transitions: Transitions, state: PredictionState) -> PredictionState:
