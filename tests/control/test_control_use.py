@@ -83,6 +83,13 @@ def test_a_chain_ends_at_its_end_and_at_its_limit(walked):
     np.testing.assert_array_equal(state.clock[np.array([2, 5, 8])], 0)
 
 
+def test_a_deadly_limit_terminates():
+    chain = Chain(SIZE, limit=3, deadly=True)
+    late = chain.reset(None)[0]._replace(clock=jnp.asarray(2))
+    timestep = chain.step(None, late, 0)[1]
+    assert (bool(timestep.terminated), bool(timestep.truncated), float(timestep.reward)) == (True, False, 0.0)
+
+
 def test_the_values_of_a_chain_are_those_of_long_walks():
     found = np.asarray(quick(Chain(5).values)(0.7, 0.9))
     move = np.zeros((5, 5))

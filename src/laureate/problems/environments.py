@@ -34,6 +34,7 @@ class Chain(eqx.Module):
     size: states, >= 2.
     limit: steps after which an episode is truncated; 0 for twice the size.
     seed: of the actions' meaning; ``drawn`` gives another.
+    deadly: whether the limit is a rule of the game, so that it terminates the episode instead of truncating it.
 
     >>> chain = Chain(3)
     >>> state, seen = chain.reset(jax.random.key(0))
@@ -44,12 +45,13 @@ class Chain(eqx.Module):
 
     size: int = eqx.field(static=True)
     limit: int = eqx.field(static=True)
+    deadly: bool = eqx.field(static=True)
     forward: Int[Array, " size"]
 
-    def __init__(self, size: int = 40, limit: int = 0, seed: int = 0):
+    def __init__(self, size: int = 40, limit: int = 0, seed: int = 0, deadly: bool = False):
         require("Chain", "size", ">= 2", size, lambda n: n >= 2)
         require("Chain", "limit", "0, or >= size - 1", limit, lambda n: n == 0 or n >= size - 1)
-        self.size, self.limit = size, limit or 2 * size
+        self.size, self.limit, self.deadly = size, limit or 2 * size, deadly
         self.forward = jnp.asarray(np.random.default_rng(seed).integers(0, 2, size), jnp.int32)
 
     @property
@@ -84,7 +86,10 @@ class Chain(eqx.Module):
         state = ChainState(jnp.clip(state.place + on, 0, self.size - 1), state.clock + 1)
         there = state.place == self.size - 1
         late = (state.clock >= self.limit) & ~there
-        return state, Timestep(self.observe(state), there.astype(jnp.float32), there, late)
+        seen, reward, never = self.observe(state), there.astype(jnp.float32), jnp.asarray(False)
+        return state, Timestep(seen, reward, there | late, never) if self.deadly else Timestep(
+            seen, reward, there, late
+        )
 
     def values(self, forward_probability: float | Array, gamma: float | Array) -> Float[Array, " size"]:
         """V = (I − γ P)⁻¹ r of a policy that goes on with one probability everywhere, without a time limit."""
