@@ -87,9 +87,8 @@ class Chain(eqx.Module):
         there = state.place == self.size - 1
         late = (state.clock >= self.limit) & ~there
         seen, reward, never = self.observe(state), there.astype(jnp.float32), jnp.asarray(False)
-        return state, Timestep(seen, reward, there | late, never) if self.deadly else Timestep(
-            seen, reward, there, late
-        )
+        ends = (there | late, never) if self.deadly else (there, late)
+        return state, Timestep(seen, reward, *ends)
 
     def values(self, forward_probability: float | Array, gamma: float | Array) -> Float[Array, " size"]:
         """V = (I − γ P)⁻¹ r of a policy that goes on with one probability everywhere, without a time limit."""
