@@ -52,7 +52,7 @@ REASONS = {
     "control": {
         "bases of one's own bonuses": {"AbstractBonus", "AbstractPredictionBonus"},
         "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
-        "what is learned from": {"PPOBatch", "Rollout", "Transitions"},
+        "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
         "on the host, with Gymnasium: tests/control/test_control_use.py": {
             "GymnasiumEnvironments",
             "GymnasiumTraining",

@@ -152,6 +152,18 @@ def test_who_trains_which_trunk(kind):
     np.testing.assert_array_equal(moved, np.array(expected[kind], bool))
 
 
+def test_weights_are_orthogonal():
+    wide, tall = quick(lambda key: c.make_perceptrons(key, c.Layers((5, 3)), c.Layers((2, 4, 3), 0.5)))(
+        jax.random.key(0)
+    )
+    first = np.asarray(wide.layers[0].weight)
+    np.testing.assert_allclose(first @ first.T, 2 * np.eye(3), atol=1e-5)
+    last = np.asarray(tall.layers[0].weight), np.asarray(tall.layers[2].weight)
+    np.testing.assert_allclose(last[0].T @ last[0], 0.25 * np.eye(2), atol=1e-5)
+    np.testing.assert_allclose(last[1] @ last[1].T, 0.25 * np.eye(3), atol=1e-5)
+    assert not np.any(np.asarray(tall.layers[0].bias))
+
+
 class Matrix(eqx.Module):
     """A linear map, from a table."""
 

@@ -7,7 +7,15 @@ in one program, and `GymnasiumTraining` in any environment of Gymnasium. `RND.no
 from laureate.control.bonuses import AbstractBonus, BonusInfo, CountBonus, CountState, SimHash, Transitions
 from laureate.control.bridge import GymnasiumEnvironments, GymnasiumTraining
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
-from laureate.control.policies import ActorCritic, Categorical, Gaussian, law_of, make_actor_critic, make_perceptron
+from laureate.control.policies import (
+    ActorCritic,
+    Categorical,
+    Gaussian,
+    Layers,
+    law_of,
+    make_actor_critic,
+    make_perceptrons,
+)
 from laureate.control.ppo import PPO, PPOBatch, PPOInfo, PPOState, Rollout, minibatches
 from laureate.control.prediction_bonuses import AutoencoderBonus, DynamicsBonus, make_autoencoder, make_dynamics
 from laureate.control.returns import ReturnScale, ReturnScaleState, gae, lambda_return
@@ -33,6 +41,7 @@ __all__ = [
     "Gaussian",
     "GymnasiumEnvironments",
     "GymnasiumTraining",
+    "Layers",
     "PPOBatch",
     "PPOInfo",
     "PPOState",
@@ -51,7 +60,7 @@ __all__ = [
     "make_actor_critic",
     "make_autoencoder",
     "make_dynamics",
-    "make_perceptron",
+    "make_perceptrons",
     "make_rnd",
     "minibatches",
 ]

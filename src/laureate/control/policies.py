@@ -1,8 +1,9 @@
 """Policies: laws of actions, and networks that give a law and the values of every head for one observation."""
 
+import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float
 from laureate._core import require
 from laureate.loops import Discrete
 
-__all__ = ["ActorCritic", "Categorical", "Gaussian", "law_of", "make_actor_critic", "make_perceptron"]
+__all__ = ["ActorCritic", "Categorical", "Gaussian", "Layers", "law_of", "make_actor_critic", "make_perceptrons"]
 
 TRUNKS = ("shared", "separate", "stopped")
 
@@ -151,40 +152,48 @@ def make_actor_critic(
     """
     for name, value in (("num_heads", num_heads), ("width", width), ("depth", depth)):
         require("make_actor_critic", name, ">= 1", value, lambda n: n >= 1)
-    keys = jax.random.split(key, 2 + num_heads)
     number = 1 + num_heads if kind == "separate" else 1
-    layers = (num_inputs, *[width] * depth)
-    trunks = tuple(make_perceptron(one, layers, last=True) for one in jax.random.split(keys[0], number))
-    policy = make_perceptron(keys[1], (width, num_outputs), gain=0.01)
-    heads = tuple(make_perceptron(one, (width, 1), gain=0.01) for one in keys[2:])
-    return ActorCritic(trunks, policy, heads, kind)
+    trunk = Layers((num_inputs, *[width] * depth), last=True)
+    policy, head = Layers((width, num_outputs), 0.01), Layers((width, 1), 0.01)
+    made = make_perceptrons(key, *[trunk] * number, policy, *[head] * num_heads)
+    return ActorCritic(tuple(made[:number]), made[number], tuple(made[number + 1 :]), kind)
 
 
-def make_perceptron(
-    key: Array,
-    sizes: tuple[int, ...],
-    *,
-    gain: float = math.sqrt(2),
-    last: bool = False,
-    activation: Callable[[Array], Array] = jax.nn.relu,
-) -> Callable[[Array], Array]:
-    """Layers of the given sizes with orthogonal weights times ``gain`` and biases 0.
+class Layers(NamedTuple):
+    """A perceptron to be made.
 
-    last: whether the activation stands after the last layer too.
+    sizes: of its input, hidden layers and output. gain: by which orthogonal weights are multiplied. last: whether the
+    activation stands after the last layer too.
+    """
 
-    >>> make_perceptron(jax.random.key(0), (3, 8, 2))(jnp.ones(3)).shape
-    (2,)
+    sizes: tuple[int, ...]
+    gain: float = math.sqrt(2)
+    last: bool = False
+    activation: Callable[[Array], Array] = jax.nn.relu
+
+
+def make_perceptrons(key: Array, *plans: Layers) -> list[Callable[[Array], Array]]:
+    """Perceptrons with orthogonal weights and biases 0, all from one draw: drawing is what compiles slowly.
+
+    >>> one, two = make_perceptrons(jax.random.key(0), Layers((3, 8, 2)), Layers((3, 1)))
+    >>> one(jnp.ones(3)).shape, two(jnp.ones(3)).shape
+    ((2,), (1,))
     """
     rule = "at least an input and an output, all >= 1"
-    require("make_perceptron", "sizes", rule, sizes, lambda s: len(s) > 1 and min(s) >= 1)
-    keys = jax.random.split(key, len(sizes) - 1)
-    draw = jax.nn.initializers.orthogonal(gain)
-    layers: list[Any] = []
-    for one, inputs, outputs in zip(keys, sizes, sizes[1:], strict=False):
-        # Zeros first: what Equinox would draw is thrown away, and drawing is what compiles slowly.
-        empty = eqx.filter_eval_shape(eqx.nn.Linear, inputs, outputs, key=one)
-        linear = eqx.tree_at(
-            lambda layer: (layer.weight, layer.bias), empty, (draw(one, (outputs, inputs)), jnp.zeros(outputs))
-        )
-        layers += [linear, eqx.nn.Lambda(activation)]
-    return eqx.nn.Sequential(layers if last else layers[:-1])
+    for plan in plans:
+        require("Layers", "sizes", rule, plan.sizes, lambda s: len(s) > 1 and min(s) >= 1)
+    counts = [a * b for plan in plans for a, b in itertools.pairwise(plan.sizes)]
+    pool, used, made = jax.random.normal(key, (sum(counts),)), 0, []
+    for plan in plans:
+        layers: list[Any] = []
+        for inputs, outputs in itertools.pairwise(plan.sizes):
+            drawn = pool[used : used + inputs * outputs].reshape(max(inputs, outputs), min(inputs, outputs))
+            used += inputs * outputs
+            q, r = jnp.linalg.qr(drawn)
+            q = q * jnp.where(jnp.diagonal(r) < 0, -1, 1)  # so that all orthogonal matrices are as likely
+            weight = plan.gain * (q if outputs >= inputs else q.T)
+            empty = eqx.filter_eval_shape(eqx.nn.Linear, inputs, outputs, key=key)
+            linear = eqx.tree_at(lambda layer: (layer.weight, layer.bias), empty, (weight, jnp.zeros(outputs)))
+            layers += [linear, eqx.nn.Lambda(plan.activation)]
+        made.append(eqx.nn.Sequential(layers if plan.last else layers[:-1]))
+    return made

@@ -8,7 +8,7 @@ import jax
 from jaxtyping import Array, Float
 
 from laureate.control.bonuses import Transitions
-from laureate.control.policies import make_perceptron
+from laureate.control.policies import Layers, make_perceptrons
 from laureate.control.ppo import Optimiser, adam
 from laureate.control.rnd import AbstractPredictionBonus, Flat, PredictionState, check_prediction
 
@@ -91,17 +91,17 @@ def make_autoencoder(
 ) -> AutoencoderBonus:
     """An autoencoder of vectors with ``num_features`` in its middle; settings: of ``AutoencoderBonus``."""
     sizes = (num_inputs, width, num_features, width, num_inputs)
-    return AutoencoderBonus(make_perceptron(key, sizes, activation=jax.nn.leaky_relu), **settings)
+    (network,) = make_perceptrons(key, Layers(sizes, activation=jax.nn.leaky_relu))
+    return AutoencoderBonus(network, **settings)
 
 
 def make_dynamics(
     key: Array, num_inputs: int, num_actions: int, *, num_features: int = 32, width: int = 64, **settings: Any
 ) -> DynamicsBonus:
     """A model of random features of the next observation, the size of ``make_rnd``'s, for ``num_actions`` choices."""
-    target_key, predictor_key = jax.random.split(key)
-    target = make_perceptron(target_key, (num_inputs, width, num_features), activation=jax.nn.leaky_relu)
-    sizes = (num_inputs + num_actions, width, width, width, num_features)
-    predictor = make_perceptron(predictor_key, sizes, activation=jax.nn.leaky_relu)
+    features, leaky = (num_inputs, width, num_features), {"activation": jax.nn.leaky_relu}
+    model = (num_inputs + num_actions, width, width, width, num_features)
+    target, predictor = make_perceptrons(key, Layers(features, **leaky), Layers(model, **leaky))
     return DynamicsBonus(Flat(target), Flat(predictor), OneHot(num_actions), **settings)
 
 

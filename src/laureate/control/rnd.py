@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from laureate._core import Status, require
 from laureate.control.bonuses import AbstractBonus, BonusInfo, Transitions
-from laureate.control.policies import make_perceptron
+from laureate.control.policies import Layers, make_perceptrons
 from laureate.control.ppo import Optimiser, adam
 from laureate.layers import RunningStatistics
 
@@ -187,10 +187,9 @@ def make_rnd(
     """
     for name, value in (("num_features", num_features), ("width", width), ("depth", depth)):
         require("make_rnd", name, ">= 1", value, lambda n: n >= 1)
-    target_key, predictor_key = jax.random.split(key)
-    common = (num_inputs, *[width] * depth)
-    target = make_perceptron(target_key, (*common, num_features), activation=jax.nn.leaky_relu)
-    predictor = make_perceptron(predictor_key, (*common, width, width, num_features), activation=jax.nn.leaky_relu)
+    common, leaky = (num_inputs, *[width] * depth), {"activation": jax.nn.leaky_relu}
+    wider = Layers((*common, width, width, num_features), **leaky)
+    target, predictor = make_perceptrons(key, Layers((*common, num_features), **leaky), wider)
     return RND(Flat(target), Flat(predictor), **settings)
 
 

@@ -87,8 +87,8 @@ CHAIN = Experiment(
     claims=(
         Claim(
             "solves-chain",
-            "With RND the agent reaches the reward in more of its episodes than with PPO alone, by more than a third of "
-            "all that it plays while it learns.",
+            "With RND the agent reaches the reward in more of its episodes than with PPO alone, by more than a third "
+            "of all that it plays while it learns.",
             metric="area",
             method="rnd",
             baseline="ppo",
