@@ -10,7 +10,7 @@ import pytest
 
 from laureate import control as c
 from laureate.problems.environments import Chain
-from laureate.testing import check_exploration_bonus, check_random_function
+from laureate.testing import KeyRecorder, check_exploration_bonus, check_random_function
 from laureate.testing._checks import numbers_as_arrays
 
 QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
@@ -103,9 +103,11 @@ def walk():
     return (lambda training, key: compiled(numbers_as_arrays(training), key)), traces
 
 
-def test_every_number_of_a_run_counts_and_none_compiles(walk):
+def test_every_number_of_a_run_counts_none_compiles_and_no_key_is_used_twice(walk):
     run, traces = walk
-    state, told = run(training(), jax.random.key(0))
+    with KeyRecorder() as recorder:
+        state, told = jax.block_until_ready(run(training(), jax.random.key(0)))
+        assert not recorder.reused()
     np.testing.assert_array_equal(told.cost, 24)
     np.testing.assert_array_equal(told.status, 0)
     policy = state.learner.ppo.parameters
@@ -131,14 +133,6 @@ def test_seeds_side_by_side_are_seeds_one_by_one(walk):
     both = eqx.filter_jit(jax.vmap(one), **QUICK)(keys)
     for row, key in enumerate(keys):
         np.testing.assert_allclose(both[row], run(agent, key)[1].learner.bonus, rtol=1e-4)
-
-
-def test_no_key_is_used_twice():
-    def short(key):
-        state, told = training().step(key, training().init(jax.random.fold_in(key, 1)))
-        return state.learner, told.learner.bonus
-
-    check_random_function(eqx.filter_jit(short, **QUICK), name="Training")
 
 
 @pytest.mark.slow

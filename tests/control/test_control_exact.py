@@ -229,7 +229,12 @@ def test_the_loss_and_a_step_are_those_of_numpy():
     ppo = made(learning_rate=0.1, optimiser=optax.sgd)
     advantage, target = RNG.normal(size=(T, E)).astype(np.float32), RNG.normal(size=(T, E, H)).astype(np.float32)
     batch = c.PPOBatch(jnp.asarray(SEEN), jnp.asarray(ACTION), jnp.asarray(OLD), advantage, target)
-    state, info = quick(lambda ppo, batch: ppo.step(batch, ppo.init()))(ppo, batch)
+    step = quick(lambda ppo, batch: ppo.step(batch, ppo.init()))
+    state, info = step(ppo, batch)
+    assert int(info.status) == 0
+    advantage[0, 0], kept = np.nan, advantage[0, 0]
+    assert int(step(ppo, batch)[1].status) == 1
+    advantage[0, 0] = kept
     whole, value_loss, outside = loss_by_hand(POLICY, VALUES, advantage, target, 0.2, 0.01)
     assert float(info.loss) == pytest.approx(whole, rel=1e-4)
     np.testing.assert_allclose(info.value_loss, value_loss, rtol=1e-4)

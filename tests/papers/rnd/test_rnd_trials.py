@@ -39,7 +39,7 @@ def test_the_first_reward_and_the_share_of_episodes():
 def test_a_swing_is_found_in_its_band_alone():
     at = np.arange(80)
     series = 3.0 - 0.1 * at + 0.5 * np.sin(2 * np.pi * at / 20) + 0.7 * np.sin(2 * np.pi * at / 4)
-    found = [float(trials.swing(jnp.asarray(series, jnp.float32), *band)) for band in ((16, 64), (3, 5))]
+    found = jax.jit(lambda x: [trials.swing(x, *band) for band in ((16, 64), (3, 5))])(series.astype(np.float32))
     np.testing.assert_allclose(np.exp(found), [0.5**2 / 2, 0.7**2 / 2], rtol=0.1)
 
 
@@ -78,6 +78,7 @@ def test_an_old_bonus_is_that_of_the_predictor_then():
 SMALL = {"width": 4, "features": 2, "rate": 0.001, "keep": 1.0, "epochs": 1, "minibatches": 2, "rollout": 4}
 
 
+@pytest.mark.slow
 def test_values_of_nothing_have_an_error_of_one():
     arm = {"trunk": "stopped", "factor": 1.0, "speed": 1e-9}
     scale = SMALL | {"warmup": 1, "actors": 2, "updates": 2, "size": 4, "gamma_e": 0.9}
@@ -87,7 +88,7 @@ def test_values_of_nothing_have_an_error_of_one():
 
 def test_rare_images_are_of_two_classes_and_of_no_other():
     problem = RareImages("digits", 30, 20)
-    found = jax.jit(problem.draw)(jax.random.key(3))
+    found = eqx.filter_jit(problem.draw)(jax.random.key(3))
     table = {row.tobytes(): label for label, rows in enumerate(np.asarray(problem.images)) for row in rows}
     labels = [{table[row.tobytes()] for row in np.asarray(part)} for part in found]
     assert labels[1] == labels[2] != labels[0]

@@ -1,5 +1,6 @@
 """Agents that look for a far reward: when it is found first, and how often at the end."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +16,7 @@ __all__ = ["Stale", "actors", "explore", "stale", "training_of"]
 
 def bonus_of(key: Array, kind: str, keep: float | Array, world: Any, scale: Settings) -> c.AbstractBonus | None:
     """The bonus of a name, with networks of one size."""
-    inputs = world.observation_space.shape[0]
+    inputs = math.prod(world.observation_space.shape)
     size = {"num_features": scale.features, "width": scale.width, "learning_rate": scale.rate, "keep": keep}
     if kind == "rnd":
         return c.make_rnd(key, inputs, **size)
@@ -34,7 +35,7 @@ def training_of(
     made = bonus(bonus_key)
     heads = 1 if made is None else arm.heads
     outputs = c.law_of(world.action_space).size
-    inputs = world.observation_space.shape[0]
+    inputs = math.prod(world.observation_space.shape)
     network = c.make_actor_critic(network_key, inputs, outputs, num_heads=heads, width=scale.width)
     gammas, episodic = (arm.gamma_e, arm.gamma_i)[:heads], (1.0, arm.episodic)[:heads]
     ppo = c.PPO(
