@@ -8,7 +8,6 @@ import optax
 import pytest
 
 from laureate import control as c
-from laureate.control.exploration import rows_of
 from laureate.layers import RunningStatistics
 
 RNG = np.random.default_rng(0)
@@ -455,8 +454,10 @@ def test_an_update_tells_means_and_environment_steps(updated):
     assert float(info.deviation) == pytest.approx(np.sqrt(float(updated[1][2].returns.variance())), rel=1e-4)
 
 
-def test_rows_are_steps_of_one_environment_after_the_other():
-    rows = rows_of(ROLLOUT)
-    np.testing.assert_array_equal(rows.following[E + 1], REACHED[1, 1])
-    np.testing.assert_array_equal(rows.observation[E + 1], SEEN[1, 1])
+def test_the_bonus_sees_rows_of_its_view():
+    learner = c.BonusPPO(c.PPO(lambda s: (s[:3], s[:1]), c.Categorical(3)), SPY, view=lambda seen: seen[1:])
+    rows = quick(learner.seen)(ROLLOUT)
+    np.testing.assert_array_equal(rows.following[E + 1], REACHED[1, 1, 1:])
+    np.testing.assert_array_equal(rows.observation[E + 1], SEEN[1, 1, 1:])
     np.testing.assert_array_equal(rows.action[E + 1], ACTION[1, 1])
+    assert learner.init(ROLLOUT.last[0], E).bonus.observations.mean.shape == (4,)

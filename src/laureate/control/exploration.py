@@ -1,5 +1,6 @@
 """PPO that is also paid for what is new: one rollout in, better networks out."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -53,6 +54,7 @@ class BonusPPO(eqx.Module):
     scale: what divides the bonus.
     coefficients: c_E and c_I, >= 0.
     num_epochs, num_minibatches: passes over a rollout, and parts of its environments, >= 1.
+    view: from one observation to what the bonus sees of it, e.g. the last of stacked frames, ``lambda o: o[..., -1:]``.
 
     >>> from laureate.control import PPO, Categorical
     >>> learner = BonusPPO(PPO(lambda s: (s, s[:1]), Categorical(2)), num_epochs=2, num_minibatches=1)
@@ -69,6 +71,7 @@ class BonusPPO(eqx.Module):
     coefficients: Float[Array, "2"] = eqx.field(converter=as_row, default=(2.0, 1.0))
     num_epochs: int = eqx.field(static=True, default=4)
     num_minibatches: int = eqx.field(static=True, default=4)
+    view: Callable[[Array], Array] = eqx.field(static=True, default=lambda observation: observation)
 
     def __check_init__(self):
         heads = 2 if self.bonus is not None else 1
@@ -84,7 +87,9 @@ class BonusPPO(eqx.Module):
         require("BonusPPO", "num_environments", ">= 1", num_environments, lambda n: n >= 1)
         if self.bonus is None:
             return BonusPPOState(self.ppo.init(), None, None)
-        return BonusPPOState(self.ppo.init(), self.bonus.init(observation), self.scale.init(num_environments))
+        return BonusPPOState(
+            self.ppo.init(), self.bonus.init(self.view(observation)), self.scale.init(num_environments)
+        )
 
     def act(self, key: Array, observation: Array, state: BonusPPOState) -> tuple[Array, Array]:
         """An action for every environment, and log π of it."""
@@ -94,19 +99,25 @@ class BonusPPO(eqx.Module):
         """The state with the bonus's statistics of a rollout, as of a random policy before the first step."""
         if self.bonus is None:
             return state
-        return state._replace(bonus=self.bonus.observe(rows_of(rollout), state.bonus))
+        return state._replace(bonus=self.bonus.observe(self.seen(rollout), state.bonus))
 
     def rewards(self, rollout: Rollout, state: BonusPPOState) -> tuple[Array, Array, BonusPPOState]:
         """The rewards of every head [T, E, heads], the raw bonus [T, E], and the new state of scale and statistics."""
         if self.bonus is None:
             return rollout.reward[..., None], jnp.zeros_like(rollout.reward), state
-        raw = self.bonus.reward(rows_of(rollout), state.bonus).reshape(rollout.reward.shape)
+        raw = self.bonus.reward(self.seen(rollout), state.bonus).reshape(rollout.reward.shape)
         scaled, scale = self.scale.step(raw, state.scale)
         both = jnp.stack([rollout.reward, scaled], axis=-1)
         if self.ppo.num_heads == 1:
             both = jnp.sum(self.coefficients * both, axis=-1, keepdims=True)
         # After the bonus of these transitions: their own statistics must not change its scale.
         return both, raw, self.observe(rollout, state._replace(scale=scale))
+
+    def seen(self, rollout: Rollout) -> Transitions:
+        """The steps of all environments as rows, as the bonus sees them."""
+        flat = lambda leaf: leaf.reshape(-1, *leaf.shape[2:])  # noqa: E731
+        before, after = (jax.vmap(self.view)(flat(leaf)) for leaf in (rollout.observation, rollout.following))
+        return Transitions(before, flat(rollout.action), after)
 
     def step(self, key: Array, rollout: Rollout, state: BonusPPOState) -> tuple[BonusPPOState, BonusPPOInfo]:
         """One update: rewards, advantages, and the gradient steps of policy and bonus on the same minibatches."""
@@ -126,7 +137,7 @@ class BonusPPO(eqx.Module):
             if self.bonus is None:
                 return (ppo, bonus), (told, nothing, told.status)
             part = Rollout(*(leaf[:, rows] for leaf in rollout[:-1]), rollout.last)
-            bonus, learned = self.bonus.step(key, rows_of(part), bonus)
+            bonus, learned = self.bonus.step(key, self.seen(part), bonus)
             return (ppo, bonus), (told, learned.loss, jnp.maximum(told.status, learned.status))
 
         keys = jax.random.split(keep_key, rows.shape[0])
@@ -137,9 +148,3 @@ class BonusPPO(eqx.Module):
         means = jnp.mean(rollout.reward), jnp.mean(raw), deviation, jnp.mean(loss)
         info = BonusPPOInfo(*means, told, jnp.asarray(rollout.reward.size), worst)
         return BonusPPOState(ppo, bonus, state.scale), info
-
-
-def rows_of(rollout: Rollout) -> Transitions:
-    """The steps of all environments as rows."""
-    flat = lambda leaf: leaf.reshape(-1, *leaf.shape[2:])  # noqa: E731
-    return Transitions(flat(rollout.observation), flat(rollout.action), flat(rollout.following))

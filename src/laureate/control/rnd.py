@@ -101,7 +101,7 @@ class AbstractPredictionBonus(AbstractBonus):
 
     def _rows(self, rows: Array, state: PredictionState) -> Array:
         shape = state.observations.mean.shape
-        remedy = "Hand it what it was made for: of stacked frames the last, observation[..., -1:]."
+        remedy = "Of stacked frames it wants the last: BonusPPO(view=lambda o: o[..., -1:])."
         require("Bonus", "observation", f"of shape {shape}", rows.shape[1:], lambda s: s == shape, remedy)
         return rows.astype(jnp.promote_types(rows.dtype, jnp.float32))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
 __all__ = ["ACTORS", "BONUSES", "CHAIN", "DISCOUNTS", "HEADS", "STALE", "agent", "sizes", "without_smoke"]
 
@@ -28,6 +28,7 @@ REACHED = (
     "ends."
 )
 FIRST = "log of the share of all environment steps before the first reward"
+LEARNING = Curve("curve", "step", "Return while learning", "environment steps", "mean return of an update's episodes")
 # What stands at 0 has found no reward within its budget.
 NEVER = Guard("limit", "log_share", high=0.0)
 
@@ -138,6 +139,7 @@ CHAIN = Experiment(
             role="extension",
         ),
     ),
+    curves=(LEARNING,),
     guards=(NEVER,),
     deviations=(SETTING, PILOTS, REACHED, "Returns are scaled from their first variance on; the code starts at 1."),
     over="data sets",
@@ -170,6 +172,7 @@ HEADS = Experiment(
             reported="no benefit, figure only",
         ),
     ),
+    curves=(LEARNING,),
     guards=(NEVER,),
     deviations=(SETTING, PILOTS, REACHED, "One head: the rewards are added, 2 and 1, instead of the advantages."),
     over="data sets",
@@ -214,6 +217,7 @@ BONUSES = Experiment(
             role="extension",
         ),
     ),
+    curves=(LEARNING,),
     guards=(NEVER,),
     deviations=(SETTING, PILOTS, REACHED, "All networks have about the same size; the autoencoder's middle has 16."),
     over="data sets",

@@ -60,7 +60,7 @@ def found_first(rewarded: Array, returns: Array, episodes: Array) -> dict[str, A
     """From every update whether there was a reward, and the sum of returns of its episodes.
 
     log_share: log of the share of the budget that was spent when the first reward was seen; 0 where none was.
-    success: the mean return of the episodes of the last quarter. area: of all episodes.
+    success: the mean return of the episodes of the last quarter. area: of all episodes. curve: of those of each update.
     """
     updates = rewarded.shape[0]
     first = jnp.where(jnp.any(rewarded), jnp.argmax(rewarded) + 1, updates)
@@ -71,6 +71,7 @@ def found_first(rewarded: Array, returns: Array, episodes: Array) -> dict[str, A
         "found": jnp.any(rewarded).astype(jnp.float32),
         "success": mean(late),
         "area": mean(late | True),
+        "curve": returns / jnp.maximum(episodes, 1),
     }
 
 
@@ -93,7 +94,7 @@ def explore(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
     make = lambda key: bonus_of(key, arm.bonus, scale.keep, world, scale)  # noqa: E731
     training = training_of(make_key, arm, world, scale, scale.actors, make)
     found, _ = trained(run_key, training, scale.updates)
-    return found
+    return found | {"step": (1.0 + jnp.arange(scale.updates)) * scale.actors * scale.rollout}
 
 
 def actors(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
