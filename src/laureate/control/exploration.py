@@ -16,6 +16,11 @@ from laureate.control.returns import ReturnScale, ReturnScaleState
 __all__ = ["BonusPPO", "BonusPPOInfo", "BonusPPOState"]
 
 
+def everything(observation: Array) -> Array:
+    """An observation as it is."""
+    return observation
+
+
 class BonusPPOState(NamedTuple):
     """The states of the policy, of the bonus and of its scale; the last two are None without a bonus."""
 
@@ -71,7 +76,7 @@ class BonusPPO(eqx.Module):
     coefficients: Float[Array, "2"] = eqx.field(converter=as_row, default=(2.0, 1.0))
     num_epochs: int = eqx.field(static=True, default=4)
     num_minibatches: int = eqx.field(static=True, default=4)
-    view: Callable[[Array], Array] = eqx.field(static=True, default=lambda observation: observation)
+    view: Callable[[Array], Array] = eqx.field(static=True, default=everything)
 
     def __check_init__(self):
         heads = 2 if self.bonus is not None else 1
@@ -87,9 +92,8 @@ class BonusPPO(eqx.Module):
         require("BonusPPO", "num_environments", ">= 1", num_environments, lambda n: n >= 1)
         if self.bonus is None:
             return BonusPPOState(self.ppo.init(), None, None)
-        return BonusPPOState(
-            self.ppo.init(), self.bonus.init(self.view(observation)), self.scale.init(num_environments)
-        )
+        bonus = self.bonus.init(self.view(observation))
+        return BonusPPOState(self.ppo.init(), bonus, self.scale.init(num_environments))
 
     def act(self, key: Array, observation: Array, state: BonusPPOState) -> tuple[Array, Array]:
         """An action for every environment, and log π of it."""
