@@ -120,6 +120,14 @@ class GymnasiumTraining:
         self._observation = np.zeros(0)
         self._returns = np.zeros(found)
 
+    def init(self, key: Array, seed: int = 0) -> BonusPPOState:
+        """Every environment at its start, seeded, and the learner's state with the statistics of the warm-up."""
+        self._begin(seed)
+        state = self.learner.init(jnp.asarray(self._observation[0]), self.environments.num_environments)
+        for one in jax.random.split(key, self.num_warmup) if self.learner.bonus is not None else ():
+            state = self._observe(self.collect(one, state)[0], state)
+        return state
+
     def collect(self, key: Array, state: BonusPPOState) -> tuple[Rollout, np.ndarray]:
         """A rollout with the policy as it is, and the returns of the episodes that ended in it."""
         rows, returns = [], []
@@ -151,22 +159,13 @@ class GymnasiumTraining:
         cannot be kept: where a run goes on from a checkpoint, episodes begin anew, seeded by the updates done.
         """
         init_key, run_key = jax.random.split(key)
-        self._observation = self.environments.reset(seed)
-        first = jnp.asarray(self._observation[0])
-        state = self.learner.init(first, self.environments.num_environments)
-        reached = [0]  # updates after which the environments stand where they do
-
-        def warm(state: BonusPPOState) -> BonusPPOState:
-            for one in jax.random.split(init_key, self.num_warmup) if self.learner.bonus is not None else ():
-                state = self._observe(self.collect(one, state)[0], state)
-            return state
+        state = self.init(init_key, seed)
+        begun = []  # whether the environments stand where the updates so far have left them
 
         def advance(state: BonusPPOState, done: int, count: int) -> tuple[BonusPPOState, TrainingInfo]:
-            if done == 0:
-                state = warm(state)
-            elif reached[0] != done:
-                self._observation = self.environments.reset(seed + done)
-                self._returns[:] = 0.0
+            if done and not begun:
+                self._begin(seed + done)
+            begun.append(True)
             told = []
             for update in range(done, done + count):
                 collect_key, learn_key = jax.random.split(jax.random.fold_in(run_key, update))
@@ -175,10 +174,8 @@ class GymnasiumTraining:
                 mean = returns.mean() if len(returns) else 0.0
                 best = float(rollout.reward.max())
                 told.append(_as_numpy(TrainingInfo(len(returns), mean, best, info, info.cost, info.status)))
-            reached[0] = done + count
             return state, jax.tree.map(lambda *rows: np.stack(rows), *told)
 
-        # The rows' form, asked for only where a file is read: that of one update.
         settings = {"learner": self.learner, "key": key, "num_steps": self.num_steps, "seed": seed}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
         state, told = loops.chunks(
@@ -186,6 +183,10 @@ class GymnasiumTraining:
         )
         warn_if_collapsed(self.learner, state)
         return state, told
+
+    def _begin(self, seed: int) -> None:
+        self._observation = self.environments.reset(seed)
+        self._returns[:] = 0.0
 
     def _rows(self) -> Any:
         """What an update tells, as shapes with a leading axis."""

@@ -11,8 +11,9 @@ import pytest
 from trial_runner import run
 
 from laureate import control as c
-from laureate.papers.rnd import trials, trials_alone
+from laureate.papers.rnd import trials, trials_alone, trials_atari
 from laureate.papers.rnd.about import PAPER
+from laureate.problems.atari import shrunk
 from laureate.problems.novelty import RareImages
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_environment.py"
@@ -94,6 +95,21 @@ def test_rare_images_are_of_two_classes_and_of_no_other():
     assert labels[1] == labels[2] != labels[0]
     assert [len(one) for one in labels] == [1, 1, 1]
     assert not {row.tobytes() for row in np.asarray(found.rare)} & {row.tobytes() for row in np.asarray(found.held)}
+
+
+def test_the_area_under_the_curve_counts_pairs():
+    scores, positive = np.array([0.1, 0.4, 0.4, 0.9, 0.2]), np.array([False, True, False, True, False])
+    pairs = [(p > n) + 0.5 * (p == n) for p in scores[positive] for n in scores[~positive]]
+    assert trials_atari.area_under_curve(scores, positive) == pytest.approx(np.mean(pairs))
+    assert trials_atari.area_under_curve(scores, positive & False) == 0.5
+
+
+def test_pictures_are_averaged_in_blocks():
+    frame = np.zeros((210, 160), np.uint8)
+    frame[5:10, 4:8] = 200
+    small = shrunk(frame)
+    assert small[1, 1] == 200
+    assert small.sum() == 200
 
 
 def test_your_own_environment():

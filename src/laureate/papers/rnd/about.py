@@ -2,7 +2,7 @@
 
 from laureate.lab.claim import Paper
 from laureate.papers.rnd.experiments import ACTORS, BONUSES, CHAIN, DISCOUNTS, HEADS, STALE
-from laureate.papers.rnd.experiments_alone import DECAY, TELEVISION, TRUNK
+from laureate.papers.rnd.experiments_alone import DECAY, MONTEZUMA, TELEVISION, TRUNK
 
 __all__ = ["PAPER"]
 
@@ -37,5 +37,5 @@ PAPER = Paper(
         "outcome = Training(world, BonusPPO(ppo, rnd), num_steps=32).run(jax.random.key(2), 60)\n"
         "print(outcome.seen.episode_return[-10:])\n"
     ),
-    experiments=(CHAIN, HEADS, BONUSES, DECAY, TELEVISION, ACTORS, TRUNK, STALE, DISCOUNTS),
+    experiments=(CHAIN, HEADS, BONUSES, DECAY, TELEVISION, ACTORS, TRUNK, STALE, DISCOUNTS, MONTEZUMA),
 )

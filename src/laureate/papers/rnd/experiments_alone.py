@@ -1,9 +1,9 @@
 """The bonus by itself: how it falls with exposure, a noisy television, and two heads on one trunk."""
 
-from laureate.lab.claim import Arm, Claim, Curve, Experiment, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.rnd.experiments import agent, sizes
 
-__all__ = ["DECAY", "TELEVISION", "TRUNK"]
+__all__ = ["DECAY", "MONTEZUMA", "TELEVISION", "TRUNK"]
 
 TRIALS = "laureate.papers.rnd.trials_alone"
 LESS = {"width": 8, "features": 4, "code": 2, "rate": 0.001, "batch": 8}
@@ -222,4 +222,53 @@ TRUNK = Experiment(
         "have three times the parameters.",
     ),
     over="data sets",
+)
+
+LEAST = {"rate": 0.001, "minibatches": 2, "rollout": 8, "warmup": 1, "actors": 2, "updates": 2}
+
+MONTEZUMA = Experiment(
+    "montezuma",
+    title="Montezuma's Revenge: is the bonus large where a room is new?",
+    trial="laureate.papers.rnd.trials_atari:montezuma",
+    problem="laureate.problems.atari:Montezuma",
+    arms=(Arm("rnd", "RND"),),
+    scales={
+        "tiny": Scale(1, block=1, width=8, channels=2, **LEAST),
+        "full": Scale(
+            10,
+            block=1,
+            cost=60000.0,
+            width=256,
+            channels=32,
+            rate=0.0001,
+            minibatches=4,
+            rollout=128,
+            warmup=50,
+            actors=32,
+            updates=500,
+        ),
+    },
+    claims=(
+        Claim(
+            "montezuma-bonus",
+            "A step that enters a room nobody had been in has a higher bonus than another step in more than four of "
+            "five pairs.",
+            metric="area",
+            method="rnd",
+            kind="bound",
+            at_least=0.8,
+            unit="area under the curve, all steps of a run",
+            source="figure 1: the bonus spikes at what is new",
+            role="stand-in",
+            reported="a picture",
+        ),
+    ),
+    deviations=(
+        "Two million steps instead of 490 million, 32 actors, pictures of 42 × 40, no maximum over frames. Never run "
+        "here: about 1,000 steps a second without learning. Not at smoke or desk.",
+        "Where no second room is entered in a seed, nothing is decided.",
+    ),
+    guards=(Guard("effective", "entered", low=1.0),),
+    over_seeds="loop",
+    data=("montezuma",),
 )
