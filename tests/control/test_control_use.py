@@ -193,7 +193,7 @@ def test_a_run_goes_on_from_its_checkpoint_and_is_the_same(tmp_path):
 # --- Gymnasium --------------------------------------------------------------------------------------------------------
 
 try:
-    import gymnasium
+    import gymnasium  # pyright: ignore[reportMissingImports]
 except ImportError:
     gymnasium = None
 needs_gymnasium = pytest.mark.skipif(gymnasium is None, reason="Gymnasium (extra `control`) is not installed")

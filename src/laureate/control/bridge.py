@@ -46,7 +46,7 @@ class GymnasiumEnvironments:
 
     def __init__(self, make: Any, num_environments: int = 1, **options: Any):
         try:
-            import gymnasium
+            import gymnasium  # pyright: ignore[reportMissingImports]
         except ImportError as missing:
             raise ModuleNotFoundError(INSTALL) from missing
         modes = gymnasium.vector.AutoresetMode

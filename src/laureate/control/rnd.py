@@ -67,7 +67,14 @@ class AbstractPredictionBonus(AbstractBonus):
         if not self.whiten:
             return rows
         known = state.observations.count > 0
-        require("Bonus", "state", "of observations", known, bool, "Call observe with steps of a random policy first.")
+        require(
+            "Bonus",
+            "state",
+            "with statistics of observations",
+            known,
+            bool,
+            "Call observe with steps of a random policy first.",
+        )
         scaled = jnp.clip(state.observations.normalise(rows), -self.clip, self.clip)
         return jnp.where(known, scaled, jnp.nan)
 

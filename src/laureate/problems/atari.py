@@ -34,8 +34,8 @@ class Montezuma:
 
     def make(self) -> Any:
         """One environment; ``get_wrapper_attr("rooms")`` lists the room after every step."""
-        import ale_py
-        import gymnasium
+        import ale_py  # pyright: ignore[reportMissingImports]
+        import gymnasium  # pyright: ignore[reportMissingImports]
 
         class Rooms(gymnasium.ObservationWrapper):
             """Smaller pictures, and a list of rooms."""

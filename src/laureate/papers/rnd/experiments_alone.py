@@ -7,7 +7,7 @@ __all__ = ["DECAY", "MONTEZUMA", "TELEVISION", "TRUNK"]
 
 TRIALS = "laureate.papers.rnd.trials_alone"
 LESS = {"width": 8, "features": 4, "code": 2, "rate": 0.001, "batch": 8}
-MORE = {"width": 64, "features": 32, "code": 8, "rate": 0.001, "batch": 64}
+MORE = {"width": 64, "features": 32, "code": 8, "rate": 0.001, "batch": 32}
 
 DECAY = Experiment(
     "decay",
@@ -36,7 +36,7 @@ DECAY = Experiment(
             cost=6.0,
             problem={"data": "digits", "num_train": 130, "num_held": 40},
             counts=(8, 16, 32, 64, 128),
-            steps=300,
+            steps=200,
             **MORE,
         ),
         "desk": Scale(
@@ -45,7 +45,7 @@ DECAY = Experiment(
             cost=30.0,
             problem={"data": "mnist-5k", "num_train": 400, "num_held": 100, "pool": 2},
             counts=(10, 20, 40, 80, 160, 320),
-            steps=1000,
+            steps=500,
             **MORE,
         ),
         "full": Scale(
