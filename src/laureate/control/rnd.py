@@ -67,14 +67,8 @@ class AbstractPredictionBonus(AbstractBonus):
         if not self.whiten:
             return rows
         known = state.observations.count > 0
-        require(
-            "Bonus",
-            "state",
-            "with statistics of observations",
-            known,
-            bool,
-            "Call observe with steps of a random policy first.",
-        )
+        rule, remedy = "with statistics of observations", "Call observe with steps of a random policy first."
+        require("Bonus", "state", rule, known, bool, remedy)
         scaled = jnp.clip(state.observations.normalise(rows), -self.clip, self.clip)
         return jnp.where(known, scaled, jnp.nan)
 
