@@ -84,7 +84,7 @@ CHAIN = Experiment(
         agent("weak", "RND, a tenth of the bonus", coefficient=0.1),
         agent("strong", "RND, ten times the bonus", coefficient=10.0),
     ),
-    scales=chains((12, 12, 30), (22.0, 45.0, 2000.0)),
+    scales=chains((12, 12, 30), (18.0, 32.0, 2000.0)),
     claims=(
         Claim(
             "solves-chain",
@@ -155,7 +155,7 @@ HEADS = Experiment(
         agent("two-heads", "two heads, episodic, γ = 0.99", episodic=1.0, gamma_e=0.99),
         agent("one-head", "one head, episodic, γ = 0.99", episodic=1.0, gamma_e=0.99, heads=1),
     ),
-    scales=without_smoke(chains((2, 16, 30), (0.1, 25.0, 800.0))),
+    scales=without_smoke(chains((2, 16, 30), (0.1, 22.0, 800.0))),
     claims=(
         Claim(
             "two-heads",
@@ -190,7 +190,7 @@ BONUSES = Experiment(
         agent("autoencoder", "error of an autoencoder", bonus="autoencoder"),
         agent("count", "1/√n of the state", bonus="count"),
     ),
-    scales=without_smoke(chains((2, 12, 30), (0.1, 40.0, 1500.0))),
+    scales=without_smoke(chains((2, 12, 30), (0.1, 38.0, 1500.0))),
     claims=(
         Claim(
             "chain-dynamics",
@@ -234,7 +234,7 @@ DISCOUNTS = Experiment(
         for e in (0.9, 0.99, 0.999)
         for i in (0.9, 0.99, 0.999)
     ),
-    scales=without_smoke(chains((2, 4, 10), (0.1, 20.0, 1200.0))),
+    scales=without_smoke(chains((2, 4, 10), (0.1, 18.0, 1200.0))),
     claims=(
         Claim(
             "discounts",
@@ -265,7 +265,7 @@ ACTORS = Experiment(
     scales=without_smoke(
         chains(
             (2, 12, 20),
-            (0.1, 55.0, 2000.0),
+            (0.1, 57.0, 2000.0),
             actors=(8, 16, 32, 64),
             tiny={"actors": (2, 4), "steps": 32, "kept": 2.0},
             desk={"steps": 81920, "kept": 16.0},
@@ -332,7 +332,7 @@ STALE = Experiment(
     scales=without_smoke(
         chains(
             (2, 12, 20),
-            (0.1, 30.0, 1500.0),
+            (0.1, 25.0, 1500.0),
             tiny={"depth": 2, "updates": 16},
             desk={"depth": 16},
             full={"depth": 16},
