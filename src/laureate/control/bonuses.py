@@ -65,7 +65,9 @@ class CountState(NamedTuple):
 
 
 class CountBonus(AbstractBonus):
-    """The classical bonus where states can be counted::
+    """The classical bonus where states can be counted.
+
+    ::
 
         i = 1 / √(1 + n(s')),    n: visits before this rollout
 

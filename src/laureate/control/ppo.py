@@ -79,7 +79,9 @@ class PPOInfo(NamedTuple):
 
 
 class PPO(eqx.Module):
-    """Learns a policy from rollouts by a clipped surrogate; each kind of reward has a discount and a head of its own::
+    """Learns a policy from rollouts by a clipped surrogate; each kind of reward has a discount and a head of its own.
+
+    ::
 
         L = − E min(ρ A, clip(ρ, 1 − ε, 1 + ε) A) + Σ_h ½ E (V_h − G_h)² − c E H(π),    ρ = π(a | s) / π_old(a | s)
 

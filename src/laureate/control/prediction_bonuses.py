@@ -16,7 +16,9 @@ __all__ = ["AutoencoderBonus", "DynamicsBonus", "make_autoencoder", "make_dynami
 
 
 class AutoencoderBonus(AbstractPredictionBonus):
-    """A bonus for observations that an autoencoder cannot restore::
+    """A bonus for observations that an autoencoder cannot restore.
+
+    ::
 
         i_t = mean_k (g_k(s̄_{t+1}) − s̄_{t+1, k})²
 
@@ -51,7 +53,9 @@ class AutoencoderBonus(AbstractPredictionBonus):
 
 
 class DynamicsBonus(AbstractPredictionBonus):
-    """A bonus for transitions that a model of the environment cannot predict::
+    """A bonus for transitions that a model of the environment cannot predict.
+
+    ::
 
         i_t = mean_k (h_k(s̄_t, a_t) − f_k(s̄_{t+1}))²
 

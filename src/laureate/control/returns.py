@@ -65,7 +65,9 @@ def lambda_return(
     ended: Bool[Array, "T ..."] | None = None,
     lam: float | Array = 0.95,
 ) -> Float[Array, "T ..."]:
-    """λ-returns along the first axis, for critics and for imagined rollouts::
+    """λ-returns along the first axis, for critics and for imagined rollouts.
+
+    ::
 
         G_t = r_t + d_t ((1 − λ) V(s_{t+1}) + λ G_{t+1}),    G_T = V(s_T);    where ended_t: λ = 0
 
@@ -99,7 +101,9 @@ class ReturnScaleState(NamedTuple):
 
 
 class ReturnScale(eqx.Module):
-    """Rewards divided by the running standard deviation of their discounted sum, so that their scale does not matter::
+    """Rewards divided by the running standard deviation of their discounted sum, so that their scale does not matter.
+
+    ::
 
         R_t = γ R_{t−1} + i_t  in every environment, never reset,    i ← i / √Var(R)
 

@@ -33,7 +33,9 @@ class PredictionState(NamedTuple):
 
 
 class AbstractPredictionBonus(AbstractBonus):
-    """A bonus that is an error of prediction, on observations with mean 0 and deviation 1::
+    """A bonus that is an error of prediction, on observations with mean 0 and deviation 1.
+
+    ::
 
         s̄ = clip((s − μ) / σ, ±c),    i = mean_k (prediction_k − truth_k)²
 
@@ -108,7 +110,9 @@ class AbstractPredictionBonus(AbstractBonus):
 
 
 class RND(AbstractPredictionBonus):
-    """A bonus for observations unlike those seen before: the error of a network that learns to imitate a fixed one::
+    """A bonus for observations unlike those seen before: the error of a network that learns to imitate a fixed one.
+
+    ::
 
         i_t = mean_k (f̂_k(s̄_{t+1}) − f_k(s̄_{t+1}))²,    s̄ = clip((s − μ) / σ, ±c)
 

@@ -48,7 +48,9 @@ class TrainingInfo(NamedTuple):
 
 
 class Training(eqx.Module):
-    """An agent in many copies of an environment that is a pure function::
+    """An agent in many copies of an environment that is a pure function.
+
+    ::
 
         repeat:  T steps in each of E environments with π  ←  collect;    π, bonus  ←  learner.step(rollout)
 
