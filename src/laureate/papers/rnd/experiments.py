@@ -21,8 +21,8 @@ SETTING = (
     "is a termination, also the time limit. Perceptrons of width 32, 16 actors, rollouts of 32 steps, 4 epochs of 4 "
     "minibatches, Adam at 0.001 for policy and predictor; all else is the paper's (clip 0.1, λ 0.95, γ 0.999 and 0.99, "
     "coefficients 2 and 1, entropy 0.001). The two rollouts that begin the statistics of observations (1,024 "
-    "steps) count for nobody; agents without a bonus have none. One setting for all arms, nothing tuned: without a reward PPO has nothing "
-    "to be tuned by."
+    "steps) count for nobody; agents without a bonus have none. One setting for all arms, nothing tuned: without a "
+    "reward PPO has nothing to be tuned by."
 )
 REACHED = (
     "The bonus is of the observation that a step reached; the authors' code takes the next episode's first where one "
