@@ -12,7 +12,7 @@ from trial_runner import run
 
 from laureate import control as c
 from laureate.papers.rnd import trials, trials_alone, trials_atari
-from laureate.papers.rnd.about import PAPER
+from laureate.papers.rnd.draft import PAPER
 from laureate.problems.atari import shrunk
 from laureate.problems.novelty import RareImages
 
