@@ -1,8 +1,9 @@
 """Burda et al. (ICLR 2019): a bonus from the error of predicting a fixed random network; not whole yet.
 
-Results at desk were seen of chain, heads, bonuses, stale and actors: a change of their claims is one after results. With
-160 updates the slower arms (episodic, weak, delay-16, two and one head, 64 actors) find no reward in some seeds, which
-holds their claims back. Not run: decay, trunk, discounts, and of television the arm dynamics-endless; smoke.
+Results at desk were seen of chain, heads, bonuses, stale and actors: a change of their claims is one after results.
+With 160 updates the slower arms (episodic, weak, delay-16, both heads, most actors) find no reward in some seeds, which
+holds their claims back. Not run: decay, trunk, discounts, of television the arm dynamics-endless (its other five cells
+were not looked at), and smoke.
 """
 
 from laureate.lab.claim import Paper
