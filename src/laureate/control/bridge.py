@@ -177,6 +177,7 @@ class GymnasiumTraining:
             return state, jax.tree.map(lambda *rows: np.stack(rows), *told)
 
         settings = {"learner": self.learner, "key": key, "num_steps": self.num_steps, "seed": seed}
+        settings |= {"num_warmup": self.num_warmup}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
         state, told = loops.chunks(
             advance, state, num_updates, 100, shapes=self._rows, progress=progress, checkpoint=kept

@@ -34,7 +34,7 @@ class BonusPPOInfo(NamedTuple):
 
     reward, bonus: means a step, of the environment's reward and of the bonus as it is before it is scaled. deviation:
     by which the bonus was divided. distillation: the bonus's own loss. ppo: see ``PPOInfo``. Both are means over the
-    gradient steps. cost: environment steps. status: DIVERGED where a loss was not finite.
+    gradient steps, the status of ppo the worst. cost: environment steps. status: DIVERGED where a loss was not finite.
     """
 
     reward: Array
@@ -146,9 +146,10 @@ class BonusPPO(eqx.Module):
 
         keys = jax.random.split(keep_key, rows.shape[0])
         (ppo, bonus), (told, loss, status) = jax.lax.scan(learn, (state.ppo, state.bonus), (rows, keys))
-        told = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), told)
         deviation = nothing if state.scale is None else self.scale.deviation(state.scale)
-        worst = jnp.where(jnp.all(status == int(Status.OK)), int(Status.OK), int(Status.DIVERGED))
+        worst = lambda status: jnp.where(jnp.all(status == int(Status.OK)), int(Status.OK), int(Status.DIVERGED))  # noqa: E731
+        means = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), told)
+        told = means._replace(status=worst(told.status))
         means = jnp.mean(rollout.reward), jnp.mean(raw), deviation, jnp.mean(loss)
-        info = BonusPPOInfo(*means, told, jnp.asarray(rollout.reward.size), worst)
+        info = BonusPPOInfo(*means, told, jnp.asarray(rollout.reward.size), worst(status))
         return BonusPPOState(ppo, bonus, state.scale), info

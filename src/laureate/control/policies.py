@@ -54,7 +54,8 @@ class Categorical(eqx.Module):
 class Gaussian(eqx.Module):
     """Independent normal numbers; a network gives means and logarithms of standard deviations, one after the other.
 
-    What lies outside the bounds of an action space is clipped on its way to the environment, not here.
+    What lies outside the bounds of an action space is not clipped here. ``GymnasiumEnvironments`` does it on the way;
+    an environment of your own that is a pure function must.
 
     num: numbers of an action.
 

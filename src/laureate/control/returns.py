@@ -126,7 +126,8 @@ class ReturnScale(eqx.Module):
     def init(self, num_environments: int) -> ReturnScaleState:
         """Nothing seen."""
         require("ReturnScale", "num_environments", ">= 1", num_environments, lambda n: n >= 1)
-        return ReturnScaleState(jnp.zeros(num_environments), RunningStatistics.empty(()))
+        filtered = jnp.zeros(num_environments)
+        return ReturnScaleState(filtered, RunningStatistics.empty((), filtered.dtype))
 
     def step(self, reward: Float[Array, "T E"], state: ReturnScaleState) -> tuple[Array, ReturnScaleState]:
         """The rewards of a rollout, scaled by all up to these, and the new state."""
@@ -142,8 +143,9 @@ class ReturnScale(eqx.Module):
         return reward / self.deviation(new), new
 
     def deviation(self, state: ReturnScaleState) -> Float[Array, ""]:
-        """√Var(R); 1e-8 at least."""
-        return jnp.maximum(jnp.sqrt(state.returns.variance()), 1e-8)
+        """√Var(R); 1 where all sums so far are the same number, as after a single step."""
+        found, level = jnp.sqrt(state.returns.variance()), jnp.abs(state.returns.mean)
+        return jnp.where(found <= 1e-6 * level, 1.0, found)  # below it is what rounding leaves
 
 
 def _is_share(value: float | Array) -> bool:

@@ -19,7 +19,7 @@ from laureate.control.rnd import BonusWarning
 
 __all__ = ["Training", "TrainingInfo", "TrainingState"]
 
-COLLAPSED = 1e-6  # of the bonus's deviation, the root of 1e-12
+COLLAPSED = 1e-12  # of the variance of the bonus's returns
 
 
 class TrainingState(NamedTuple):
@@ -165,6 +165,6 @@ def warn_if_collapsed(learner: BonusPPO, state: BonusPPOState) -> None:
     """Where a run has ended with a bonus that says nothing any more, say so."""
     if state.scale is None or isinstance(state.scale.filtered, Tracer):
         return
-    if float(learner.scale.deviation(state.scale)) < COLLAPSED:
+    if float(state.scale.returns.variance()) < COLLAPSED:
         said = "BonusPPO.bonus has collapsed: its deviation is below 1e-6. The predictor has converged, and the bonus "
         warnings.warn(said + "says nothing any more.", BonusWarning, stacklevel=3)

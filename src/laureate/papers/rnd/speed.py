@@ -17,13 +17,13 @@ def our_updates(seeds: int = 1) -> Side:
     """Whole updates in one program; several seeds side by side."""
 
     def run(key):
-        network_key, bonus_key, run_key = jax.random.split(key, 3)
+        network_key, bonus_key, init_key, run_key = jax.random.split(key, 4)
         network = make_actor_critic(network_key, SIZE, 2, width=WIDTH)
         ppo = PPO(network, Categorical(2), gamma=(0.999, 0.99), episodic=(1, 0), learning_rate=RATE)
         bonus = make_rnd(bonus_key, SIZE, width=WIDTH, num_features=FEATURES, learning_rate=RATE)
         training = Training(Chain(SIZE), BonusPPO(ppo, bonus), ACTORS, ROLLOUT)
         step = lambda state, number: training.step(jax.random.fold_in(run_key, number), state)  # noqa: E731
-        return jax.lax.scan(step, training.init(run_key), jax.numpy.arange(UPDATES))[1].episode_return
+        return jax.lax.scan(step, training.init(init_key), jax.numpy.arange(UPDATES))[1].episode_return
 
     program = jax.jit(jax.vmap(run))
     keys = jax.random.split(jax.random.key(0), seeds)

@@ -9,15 +9,19 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from laureate import control as c
+from laureate._core import Status
 from laureate.lab.claim import Settings
 
 __all__ = ["Stale", "actors", "explore", "stale", "training_of"]
 
 
-def bonus_of(key: Array, kind: str, keep: float | Array, world: Any, scale: Settings) -> c.AbstractBonus | None:
-    """The bonus of a name, with networks of one size."""
+def bonus_of(
+    key: Array, kind: str, keep: float | Array, world: Any, scale: Settings, speed: float | Array = 1.0
+) -> c.AbstractBonus | None:
+    """The bonus of a name, with networks of one size; ``speed``: of its learning."""
     inputs = math.prod(world.observation_space.shape)
-    size = {"num_features": scale.features, "width": scale.width, "learning_rate": scale.rate, "keep": keep}
+    size = {"num_features": scale.features, "width": scale.width, "keep": keep}
+    size |= {"learning_rate": scale.rate * speed}
     if kind == "rnd":
         return c.make_rnd(key, inputs, **size)
     if kind == "dynamics":
@@ -59,11 +63,12 @@ def drawn(key: Array, problem: Any) -> Any:
 def found_first(rewarded: Array, returns: Array, episodes: Array) -> dict[str, Array]:
     """From every update whether there was a reward, and the sum of returns of its episodes.
 
-    log_share: log of the share of the budget that was spent when the first reward was seen; 0 where none was.
+    log_share: log of the share of the budget that was spent at the middle of the update that saw the first reward; 0
+    where none was seen.
     success: the mean return of the episodes of the last quarter. area: of all episodes. curve: of those of each update.
     """
     updates = rewarded.shape[0]
-    first = jnp.where(jnp.any(rewarded), jnp.argmax(rewarded) + 1, updates)
+    first = jnp.where(jnp.any(rewarded), jnp.argmax(rewarded) + 0.5, updates)
     late = jnp.arange(updates) >= updates - max(1, updates // 4)
     mean = lambda which: jnp.sum(jnp.where(which, returns, 0)) / jnp.maximum(jnp.sum(jnp.where(which, episodes, 0)), 1)  # noqa: E731
     return {
@@ -76,22 +81,26 @@ def found_first(rewarded: Array, returns: Array, episodes: Array) -> dict[str, A
 
 
 def trained(key: Array, training: c.Training, updates: int) -> tuple[dict[str, Array], Array]:
-    """What ``found_first`` says of a run, and its mean bonus in every update."""
+    """What ``found_first`` says of a run, and its mean bonus in every update.
+
+    finite: the share of updates whose losses were finite; weights that are not take action 0 for ever.
+    """
     init_key, run_key = jax.random.split(key)
 
     def update(state, number):
         state, info = training.step(jax.random.fold_in(run_key, number), state)
-        return state, (info.best > 0, info.episode_return * info.episodes, info.episodes, info.learner.bonus)
+        told = info.best > 0, info.episode_return * info.episodes, info.episodes
+        return state, (told, info.learner.bonus, info.status == int(Status.OK))
 
-    _, (rewarded, returns, episodes, bonus) = jax.lax.scan(update, training.init(init_key), jnp.arange(updates))
-    return found_first(rewarded, returns, episodes), bonus
+    _, (told, bonus, fine) = jax.lax.scan(update, training.init(init_key), jnp.arange(updates))
+    return found_first(*told) | {"finite": jnp.mean(fine.astype(jnp.float32))}, bonus
 
 
 def explore(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """One agent on a chain of this seed."""
     world_key, make_key, run_key = jax.random.split(key, 3)
     world = drawn(world_key, problem)
-    make = lambda key: bonus_of(key, arm.bonus, scale.keep, world, scale)  # noqa: E731
+    make = lambda key: bonus_of(key, arm.bonus, scale.keep, world, scale, arm.distil)  # noqa: E731
     training = training_of(make_key, arm, world, scale, scale.actors, make)
     found, _ = trained(run_key, training, scale.updates)
     return found | {"step": (1.0 + jnp.arange(scale.updates)) * scale.actors * scale.rollout}
@@ -100,27 +109,26 @@ def explore(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
 def actors(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Agents with more and more actors and the same number of environment steps in all.
 
-    log_steps, log_updates: environment steps, and updates, until the first reward, by the number of actors. most_share:
-    ``log_share`` with the most actors.
+    log_steps: environment steps until the first reward, by the number of actors. most_area: ``area`` with the most
+    actors. worst_share: the largest ``log_share``. finite: the least, with any number of actors.
     """
     world_key, make_key, run_key = jax.random.split(key, 3)
     world = drawn(world_key, problem)
-    shares, steps, updates = [], [], []
+    runs, steps = [], []
     for number in scale.actors:
         keep = jnp.where(arm.thinned > 0, jnp.minimum(1.0, scale.kept / number), 1.0)
         make = lambda key, keep=keep: bonus_of(key, "rnd", keep, world, scale)  # noqa: E731
         training = training_of(make_key, arm, world, scale, number, make)
         count = scale.steps // (number * scale.rollout)
         found, _ = trained(run_key, training, count)
-        shares.append(found["log_share"])
-        updates.append(found["log_share"] + jnp.log(float(count)))
-        steps.append(updates[-1] + jnp.log(float(number * scale.rollout)))
+        runs.append(found)
+        steps.append(found["log_share"] + jnp.log(float(count * number * scale.rollout)))
     return {
         "log_steps": jnp.stack(steps),
-        "log_updates": jnp.stack(updates),
         "log_actors": jnp.log(jnp.asarray(scale.actors, jnp.float32)),
-        "most_share": shares[-1],
-        "worst_share": jnp.max(jnp.stack(shares)),
+        "most_area": runs[-1]["area"],
+        "worst_share": jnp.max(jnp.stack([found["log_share"] for found in runs])),
+        "finite": jnp.min(jnp.stack([found["finite"] for found in runs])),
     }
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from laureate import control as c
+from laureate._core import Status
 from laureate.lab.claim import Settings
 from laureate.papers.rnd.trials import bonus_of, training_of
 from laureate.problems.environments import Chain, NoisyTV
@@ -16,7 +17,11 @@ __all__ = ["decay", "interference", "television"]
 
 
 def decay(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
-    """A bonus fitted to images of two classes: the error on new images of the rarer, by how many of it were there."""
+    """A bonus fitted to images of two classes: the error on new images of the rarer, by how many of it were there.
+
+    Pixels are whitened by the statistics of all images of both classes, whatever is learned from: those of the mixture
+    would change the error with n though nothing is learned.
+    """
     draw_key, make_key, fit_key = jax.random.split(key, 3)
     images = problem.draw(draw_key)
     total, inputs = images.common.shape
@@ -26,16 +31,18 @@ def decay(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     else:
         bonus = c.make_rnd(make_key, inputs, num_features=scale.features, **size)
 
+    both = jnp.concatenate([images.common, images.rare])
+    start = bonus.observe(c.Transitions(both, None, both), bonus.init(both[0]))
+
     def error(count: Array) -> tuple[Array, Array]:
         rows = jnp.where(jnp.arange(total)[:, None] < count, images.rare, images.common)
-        state = bonus.observe(c.Transitions(rows, None, rows), bonus.init(rows[0]))
 
         def fit(state, number):
             index_key, keep_key = jax.random.split(jax.random.fold_in(fit_key, number))
             batch = rows[jax.random.randint(index_key, (scale.batch,), 0, total)]
             return bonus.step(keep_key, c.Transitions(batch, None, batch), state)[0], None
 
-        state, _ = jax.lax.scan(fit, state, jnp.arange(scale.steps))
+        state, _ = jax.lax.scan(fit, start, jnp.arange(scale.steps))
         return jnp.mean(bonus.novelty(images.held, state)), jnp.mean(bonus.novelty(images.common, state))
 
     counts = jnp.asarray(scale.counts)
@@ -70,18 +77,20 @@ def television(key: Array, arm: Settings, problem: None, scale: Settings) -> dic
     def update(state, number):
         collect_key, learn_key = jax.random.split(jax.random.fold_in(run_key, number))
         rollout, _, state = training.collect(collect_key, state)
-        learner, _ = training.learner.step(learn_key, rollout, state.learner)
+        learner, info = training.learner.step(learn_key, rollout, state.learner)
         place = jnp.argmax(rollout.following[..., :cells], axis=-1)
         watching = jnp.mean((place == cells - 1).astype(jnp.float32))
-        return state._replace(learner=learner), (watching, jnp.zeros(cells).at[place].add(1.0))
+        told = watching, jnp.zeros(cells).at[place].add(1.0), info.status == int(Status.OK)
+        return state._replace(learner=learner), told
 
-    _, (watching, visits) = jax.lax.scan(update, training.init(init_key), jnp.arange(scale.updates))
+    _, (watching, visits, fine) = jax.lax.scan(update, training.init(init_key), jnp.arange(scale.updates))
     late = scale.updates - scale.updates // 4
     share = jnp.sum(visits[late:], axis=0) / jnp.sum(visits[late:])
     return {
         "watching": jnp.mean(watching[late:]),
         "cells_seen": jnp.mean((jnp.sum(visits, axis=0) > 0).astype(jnp.float32)),
         "entropy": -jnp.sum(jnp.where(share > 0, share * jnp.log(jnp.maximum(share, 1e-9)), 0.0)),
+        "finite": jnp.mean(fine.astype(jnp.float32)),
         "watching_curve": watching,
         "step": (1.0 + jnp.arange(scale.updates)) * scale.rollout * scale.actors,
     }
@@ -137,10 +146,12 @@ def interference(key: Array, arm: Settings, problem: None, scale: Settings) -> d
         learning_rate=scale.rate * arm.speed,
     )
     bonus = bonus_of(bonus_key, "rnd", scale.keep, world, scale)
-    learner = c.BonusPPO(ppo, bonus, Amplified(c.ReturnScale(0.99), arm.factor), (2.0, 1.0), 4, scale.minibatches)
+    louder = Amplified(c.ReturnScale(0.99), arm.factor)
+    learner = c.BonusPPO(ppo, bonus, louder, (2.0, 1.0), scale.epochs, scale.minibatches)
     training = c.Training(world, learner, scale.actors, scale.rollout, scale.warmup)
-    step = lambda state, number: (training.step(jax.random.fold_in(run_key, number), state)[0], None)  # noqa: E731
-    state, _ = jax.lax.scan(step, training.init(init_key), jnp.arange(scale.updates))
+    step = lambda state, number: training.step(jax.random.fold_in(run_key, number), state)  # noqa: E731
+    state, told = jax.lax.scan(step, training.init(init_key), jnp.arange(scale.updates))
     truth = world.values(0.5, scale.gamma_e)[:-1]
     _, values = ppo.evaluate(jnp.eye(scale.size)[:-1], state.learner.ppo)
-    return {"log_error": 0.5 * jnp.log(jnp.mean((values[:, 0] - truth) ** 2) / jnp.mean(truth**2))}
+    error = 0.5 * jnp.log(jnp.mean((values[:, 0] - truth) ** 2) / jnp.mean(truth**2))
+    return {"log_error": error, "finite": jnp.mean((told.status == int(Status.OK)).astype(jnp.float32))}
