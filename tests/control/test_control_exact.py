@@ -103,10 +103,16 @@ def test_the_scale_of_returns_is_that_of_a_loop_and_is_never_reset():
     np.testing.assert_allclose(one, other, rtol=1e-3)  # the scale of the bonus does not matter
 
 
-def test_a_constant_reward_sums_to_its_limit():
+def test_a_constant_reward_sums_to_its_limit_and_one_step_is_not_scaled():
     scale = c.ReturnScale(0.8)
-    _, state = quick(c.ReturnScale.step)(scale, np.ones((60, E), np.float32), scale.init(E))
+
+    @quick
+    def both(long, short):
+        return scale.step(long, scale.init(E))[1], scale.step(short, scale.init(E))[0]
+
+    state, scaled = both(np.ones((60, E), np.float32), np.full((1, E), 0.3, np.float32))
     np.testing.assert_allclose(state.filtered, 1 / (1 - 0.8), rtol=1e-4)
+    np.testing.assert_allclose(scaled, 0.3, rtol=1e-6)  # nothing varies yet
 
 
 # --- laws and networks ------------------------------------------------------------------------------------------------
@@ -411,7 +417,8 @@ def updated():
     """Rewards of a learner with two heads, with one, and after statistics; all in one program."""
 
     def learner(heads):
-        ppo = made() if heads == 2 else c.PPO(lambda s: (s[:3], s[:1]), c.Categorical(3))
+        still = made(learning_rate=1e-9)  # so that the mean over the gradient steps is that of one on the whole
+        ppo = still if heads == 2 else c.PPO(lambda s: (s[:3], s[:1]), c.Categorical(3))
         return c.BonusPPO(ppo, SPY, c.ReturnScale(0.5), coefficients=(3.0, 0.5), num_epochs=2, num_minibatches=2)
 
     @quick
@@ -423,16 +430,26 @@ def updated():
             reward, raw, after = one.rewards(rollout, state)
             found.append((reward, raw, after.scale, state.bonus.observations, after.bonus.observations))
         _, info = learner(2).step(jax.random.key(0), rollout, state)
-        return (*found, info)
+        broken = rollout._replace(reward=rollout.reward.at[0, 0].set(jnp.nan))
+        worst = learner(2).step(jax.random.key(0), broken, state)[1]
+        return (*found, info, (worst.status, worst.ppo.status))
 
     return both(ROLLOUT)
 
 
-SPY = c.AutoencoderBonus(lambda s: 0 * s, keep=0.5, clip=1.5)
+class Spy(c.AutoencoderBonus):
+    """Its loss is the sum of all that it is given to learn from."""
+
+    def step(self, key, transitions, state):
+        state, info = super().step(key, transitions, state)
+        return state, info._replace(loss=jnp.sum(transitions.following))
+
+
+SPY = Spy(lambda s: 0 * s, keep=0.5, clip=1.5)
 
 
 def test_the_bonus_is_computed_before_its_statistics_are_updated(updated):
-    one, two, _ = updated
+    one, two, *_ = updated
     rows = REACHED.reshape(-1, 5)
     seen = np.clip((rows - 5 * rows.mean(0)) / (5 * rows.std(0)), -1.5, 1.5)
     raw = (seen**2).mean(1).reshape(T, E)
@@ -452,6 +469,25 @@ def test_an_update_tells_means_and_environment_steps(updated):
     assert float(info.reward) == pytest.approx(REWARD.mean(), rel=1e-4)
     assert float(info.bonus) == pytest.approx(float(np.mean(updated[1][1])), rel=1e-4)
     assert float(info.deviation) == pytest.approx(np.sqrt(float(updated[1][2].returns.variance())), rel=1e-4)
+
+
+def test_one_status_that_is_bad_is_that_of_the_update(updated):
+    assert [int(status) for status in updated[3]] == [1, 1]
+
+
+def test_advantages_are_added_by_their_coefficients_and_minibatches_are_parts(updated):
+    """The mean loss of all gradient steps, of weights that hardly move, is that of the whole rollout by hand."""
+    (_, two, info, _), never = updated, np.zeros_like(ENDED)
+    values, reached, last = SEEN @ VALUES.T, REACHED @ VALUES.T, LAST @ VALUES.T
+    onward = np.concatenate([values[1:, :, 1], last[None, :, 1]])
+    rewards = np.asarray(two[0])
+    first = gae_by_hand(rewards[..., 0], values[..., 0], reached[..., 0], TERMINATED, ENDED, 0.9, 0.7)
+    second = gae_by_hand(rewards[..., 1], values[..., 1], onward, never, never, 0.8, 0.7)
+    target = np.stack([first, second], -1) + values
+    whole, value_loss, _ = loss_by_hand(POLICY, VALUES, 3.0 * first + 0.5 * second, target, 0.2, 0.01)
+    assert float(info.ppo.loss) == pytest.approx(whole, rel=1e-3)
+    np.testing.assert_allclose(info.ppo.value_loss, value_loss, rtol=1e-3)
+    assert float(info.distillation) == pytest.approx(REACHED.sum() / 2, rel=1e-4)  # two minibatches
 
 
 def test_the_bonus_sees_rows_of_its_view():

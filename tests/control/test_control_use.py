@@ -177,6 +177,63 @@ def test_a_rollout_is_a_walk(rollout):
     np.testing.assert_array_equal(after.observation, steps.last)
 
 
+class Clock(eqx.Module):
+    """An episode has three steps, with rewards 1, 2 and 3; one sees how many were made."""
+
+    def reset(self, key):
+        del key
+        return jnp.asarray(0), jnp.zeros(1)
+
+    def step(self, key, state, action):
+        del key, action
+        state = state + 1
+        over = state == 3
+        return state, loops.Timestep(state[None] * 1.0, state * 1.0, over, over & False)
+
+
+class Idle(eqx.Module):
+    """A learner that learns nothing; its state is the sum of all it was shown to observe."""
+
+    bonus: bool = True
+    num_minibatches: int = 1
+
+    def init(self, observation, num_environments):
+        return jnp.sum(observation) + 0 * num_environments
+
+    def act(self, key, observation, state):
+        del key, state
+        return observation[:, 0], observation[:, 0]
+
+    def observe(self, rollout, state):
+        return state + jnp.sum(rollout.observation)
+
+    def step(self, key, rollout, state):
+        del key
+        told = jnp.mean(rollout.reward)
+        return state, c.BonusPPOInfo(told, told, told, told, None, jnp.asarray(rollout.reward.size), jnp.asarray(0))
+
+
+def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
+    """Two environments, rollouts of seven steps: two whole episodes each, and a third that begins."""
+    training = c.Training(Clock(), Idle(), num_environments=2, num_steps=7, num_warmup=2)
+
+    @quick
+    def run(training, key):
+        state = training.init(key)
+        after, info = training.step(key, state)
+        return state, after, info
+
+    state, after, info = run(training, jax.random.key(0))
+    # The first rollout of the warm-up shows 0 1 2 0 1 2 0, the second goes on with 1 2 0 1 2 0 1.
+    assert float(state.learner) == 2 * (6 + 7)
+    np.testing.assert_array_equal(state.environments, 2)
+    np.testing.assert_array_equal(state.returns, 1 + 2)
+    # Then 2 0 1 2 0 1 2: three episodes end, with all their rewards, also those of the rollouts before.
+    assert (int(info.episodes), float(info.episode_return), float(info.best)) == (6, 6.0, 3.0)
+    np.testing.assert_array_equal(after.environments, 0)
+    np.testing.assert_array_equal(after.returns, 0)
+
+
 def test_a_run_goes_on_from_its_checkpoint_and_is_the_same(tmp_path):
     key = jax.random.key(5)
     told = []

@@ -11,10 +11,12 @@ import pytest
 from trial_runner import run
 
 from laureate import control as c
+from laureate.lab.claim import Settings
 from laureate.papers.rnd import trials, trials_alone, trials_atari
 from laureate.papers.rnd.draft import PAPER
 from laureate.problems.atari import shrunk
-from laureate.problems.novelty import RareImages
+from laureate.problems.environments import Chain
+from laureate.problems.novelty import RareClass, RareImages
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_environment.py"
 
@@ -29,9 +31,11 @@ def test_the_first_reward_and_the_share_of_episodes():
     rewarded = jnp.array([False, False, True, False, True, True, True, True])
     returns, episodes = jnp.array([0, 0, 1, 0, 2, 3, 4, 3.0]), jnp.array([4, 4, 4, 4, 4, 4, 4, 4])
     nothing = (rewarded & False, 0 * returns)
-    both = jax.jit(lambda: [trials.found_first(*one, episodes) for one in ((rewarded, returns), nothing)])
-    found, never = both()
-    assert float(found["log_share"]) == pytest.approx(np.log(3 / 8))
+    late = (jnp.arange(8) == 7, returns)
+    each = jax.jit(lambda: [trials.found_first(*one, episodes) for one in ((rewarded, returns), nothing, late)])
+    found, never, at_last = each()
+    assert float(at_last["log_share"]) < 0  # found in the last update is found
+    assert float(found["log_share"]) == pytest.approx(np.log(2.5 / 8))
     assert float(found["success"]) == pytest.approx(7 / 8)  # the last two updates
     assert float(found["area"]) == pytest.approx(13 / 32)
     assert [float(never[name]) for name in ("log_share", "found", "success", "area")] == [0, 0, 0, 0]
@@ -74,6 +78,117 @@ def test_an_old_bonus_is_that_of_the_predictor_then():
     for one, delay in zip(found, (0, 1, 3), strict=True):
         np.testing.assert_allclose(one, past[4 - delay], rtol=1e-5)
     assert float(past[0][0]) != float(past[4][0])
+
+
+class Told(eqx.Module):
+    """A training whose updates tell what is known: in update u, u + 1 episodes of return 2; the last diverges."""
+
+    def init(self, key):
+        del key
+        return jnp.asarray(0)
+
+    def step(self, key, state):
+        del key
+        learner = c.BonusPPOInfo(*[state * 0.5] * 4, None, state, state)
+        status = jnp.where(state == 3, 1, 0)
+        return state + 1, c.TrainingInfo(state + 1, jnp.asarray(2.0), state * 1.0, learner, state, status)
+
+
+def test_a_run_is_summed_up_by_episodes():
+    found, bonus = jax.jit(lambda: trials.trained(jax.random.key(0), Told(), 4))()
+    assert float(found["area"]) == 2.0
+    assert float(found["success"]) == 2.0
+    np.testing.assert_array_equal(found["curve"], 2.0)
+    assert float(found["log_share"]) == pytest.approx(np.log(1.5 / 4))
+    assert float(found["finite"]) == 0.75
+    np.testing.assert_array_equal(bonus, [0, 0.5, 1, 1.5])
+
+
+def test_an_agent_has_the_settings_of_its_arm(monkeypatch):
+    monkeypatch.setattr(c, "make_actor_critic", lambda *_, **more: lambda seen: (seen[:2], seen[: more["num_heads"]]))
+    scale = Settings(width=4, rate=0.5, epochs=3, minibatches=2, rollout=7, warmup=5)
+    numbers = {"gamma_e": 0.9, "gamma_i": 0.7, "episodic": 1.0, "entropy": 0.2, "coefficient": 4.0, "speed": 0.1}
+    count = c.CountBonus(jnp.argmax, 4)
+    for heads in (1, 2):
+        arm = Settings(numbers, heads=heads)
+        found = trials.training_of(jax.random.key(0), arm, Chain(4), scale, 6, lambda key: count)
+        ppo, learner = found.learner.ppo, found.learner
+        np.testing.assert_allclose(ppo.gamma, [0.9, 0.7][:heads])
+        np.testing.assert_allclose(ppo.episodic, [1, 1][:heads])
+        assert (ppo.entropy, ppo.learning_rate, learner.scale.gamma) == (0.2, 0.05, 0.7)
+        assert (learner.num_epochs, learner.num_minibatches, found.num_steps, found.num_warmup) == (3, 2, 7, 5)
+        np.testing.assert_allclose(learner.coefficients, [2, 4])
+    alone = trials.training_of(jax.random.key(0), arm, Chain(4), scale, 6, lambda key: None)
+    assert (alone.learner.ppo.num_heads, alone.num_environments) == (1, 6)
+
+
+def test_more_actors_keep_a_smaller_share(monkeypatch):
+    kept, budgets = [], []
+    monkeypatch.setattr(trials, "bonus_of", lambda key, kind, keep, *more: kept.append(float(keep)))
+    monkeypatch.setattr(trials, "training_of", lambda key, arm, world, scale, number, make: make(key))
+    names = {"log_share": -1.0, "finite": 1.0}
+
+    def trained(key, training, updates):
+        budgets.append(updates)
+        return {name: jnp.asarray(value) for name, value in names.items()} | {"area": jnp.asarray(0.1 * updates)}, None
+
+    monkeypatch.setattr(trials, "trained", trained)
+    scale = Settings(actors=(2, 4, 8), kept=4.0, steps=64, rollout=4)
+    found = trials.actors(jax.random.key(0), Settings(thinned=1.0), None, scale)
+    trials.actors(jax.random.key(0), Settings(thinned=0.0), None, scale)
+    assert kept == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
+    assert budgets[:3] == [8, 4, 2]
+    np.testing.assert_allclose(found["log_steps"], np.log(64) - 1)
+    assert float(found["most_area"]) == pytest.approx(0.2)
+
+
+class Mean(c.AbstractBonus):
+    """A bonus whose score is the mean of the pixels, less that of all it has observed, less steps learned."""
+
+    def init(self, observation):
+        return jnp.asarray(0.0), 0.0 * jnp.sum(observation)
+
+    def observe(self, transitions, state):
+        return jnp.mean(transitions.following), state[1]
+
+    def step(self, key, transitions, state):
+        del key
+        return (state[0], state[1] + jnp.mean(transitions.following)), None
+
+    def reward(self, transitions, state):
+        return self.novelty(transitions.following, state)
+
+    def novelty(self, x, state):
+        return jnp.mean(x, axis=1) - state[0] - state[1]
+
+
+class Three:
+    """Common images of 1, rare ones of 3, others of the rare class of 90."""
+
+    def draw(self, key):
+        del key
+        return RareClass(jnp.ones((4, 2)), jnp.full((4, 2), 3.0), jnp.full((3, 2), 90.0))
+
+
+def test_novelty_is_that_of_new_images_and_whitening_that_of_both_classes(monkeypatch):
+    monkeypatch.setattr(c, "make_rnd", lambda *_, **__: Mean())
+    scale = Settings(width=4, rate=0.1, features=2, batch=64, steps=1, counts=(1, 4))
+    arm = Settings(bonus="rnd", speed=1.0)
+    found = jax.jit(lambda key: trials_alone.decay(key, arm, Three(), scale))(jax.random.key(0))
+    # Both classes have the mean 2. With all images rare a step learns 3, with a quarter of them between 1 and 3.
+    assert float(found["error"][1]) == 90 - 2 - 3
+    assert 90 - 2 - 2.5 < float(found["error"][0]) < 90 - 2 - 1
+    np.testing.assert_allclose(found["log_error"], np.log(found["error"]), rtol=1e-6)
+    slope = np.polyfit(np.log([1, 4]), np.log(found["error"]), 1)[0]
+    assert float(found["slope"]) == pytest.approx(slope, rel=1e-3)
+
+
+def test_a_loud_bonus_is_the_scaled_one_times_its_factor():
+    reward = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    one = c.ReturnScale(0.5)
+    loud = trials_alone.Amplified(one, 10.0)
+    quiet, found = jax.jit(lambda r: (one.step(r, one.init(2))[0], loud.step(r, loud.init(2))[0]))(reward)
+    np.testing.assert_allclose(found, 10 * np.asarray(quiet), rtol=1e-5)
 
 
 SMALL = {"width": 4, "features": 2, "rate": 0.001, "keep": 1.0, "epochs": 1, "minibatches": 2, "rollout": 4}
