@@ -198,14 +198,14 @@ class Idle(eqx.Module):
     num_minibatches: int = 1
 
     def init(self, observation, num_environments):
-        return jnp.sum(observation) + 0 * num_environments
+        return c.BonusPPOState(jnp.sum(observation) + 0 * num_environments, None, None)
 
     def act(self, key, observation, state):
         del key, state
         return observation[:, 0], observation[:, 0]
 
     def observe(self, rollout, state):
-        return state + jnp.sum(rollout.observation)
+        return state._replace(ppo=state.ppo + jnp.sum(rollout.observation))
 
     def step(self, key, rollout, state):
         del key
@@ -213,9 +213,11 @@ class Idle(eqx.Module):
         return state, c.BonusPPOInfo(told, told, told, told, None, jnp.asarray(rollout.reward.size), jnp.asarray(0))
 
 
+CLOCK = c.Training(Clock(), Idle(), num_environments=2, num_steps=7, num_warmup=2)
+
+
 def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
     """Two environments, rollouts of seven steps: two whole episodes each, and a third that begins."""
-    training = c.Training(Clock(), Idle(), num_environments=2, num_steps=7, num_warmup=2)
 
     @quick
     def run(training, key):
@@ -223,9 +225,9 @@ def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
         after, info = training.step(key, state)
         return state, after, info
 
-    state, after, info = run(training, jax.random.key(0))
+    state, after, info = run(CLOCK, jax.random.key(0))
     # The first rollout of the warm-up shows 0 1 2 0 1 2 0, the second goes on with 1 2 0 1 2 0 1.
-    assert float(state.learner) == 2 * (6 + 7)
+    assert float(state.learner.ppo) == 2 * (6 + 7)
     np.testing.assert_array_equal(state.environments, 2)
     np.testing.assert_array_equal(state.returns, 1 + 2)
     # Then 2 0 1 2 0 1 2: three episodes end, with all their rewards, also those of the rollouts before.
@@ -234,16 +236,17 @@ def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
     np.testing.assert_array_equal(after.returns, 0)
 
 
-def test_a_run_goes_on_from_its_checkpoint_and_is_the_same(tmp_path):
+@pytest.mark.parametrize("training", [CLOCK, pytest.param(TRAINING, marks=pytest.mark.slow)], ids=["clock", "chain"])
+def test_a_run_goes_on_from_its_checkpoint_and_is_the_same(training, tmp_path):
     key = jax.random.key(5)
     told = []
-    whole = TRAINING.run(key, 6)
-    TRAINING.run(key, 2, checkpoint=tmp_path / "run.npz")
-    resumed = TRAINING.run(key, 6, checkpoint=tmp_path / "run.npz", progress=told.append)
+    whole = training.run(key, 4)
+    training.run(key, 2, checkpoint=tmp_path / "run.npz")
+    resumed = training.run(key, 4, checkpoint=tmp_path / "run.npz", progress=told.append)
     for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(resumed), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert told[-1].done == 6
-    np.testing.assert_array_equal(whole.seen.cost, 24)
+    assert told[-1].done == 4
+    np.testing.assert_array_equal(whole.seen.cost, training.num_environments * training.num_steps)
     assert int(whole.status) == 0
 
 
