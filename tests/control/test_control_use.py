@@ -85,8 +85,8 @@ def test_a_chain_ends_at_its_end_and_at_its_limit(walked):
 
 def test_a_deadly_limit_terminates():
     chain = Chain(SIZE, limit=3, deadly=True)
-    late = chain.reset(None)[0]._replace(clock=jnp.asarray(2))
-    timestep = chain.step(None, late, 0)[1]
+    late = quick(lambda: chain.step(None, chain.reset(None)[0]._replace(clock=jnp.asarray(2)), 0)[1])
+    timestep = late()
     assert (bool(timestep.terminated), bool(timestep.truncated), float(timestep.reward)) == (True, False, 0.0)
 
 

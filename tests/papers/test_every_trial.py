@@ -31,6 +31,7 @@ LONG = {
     "knockoff-gan": {"frontier", "non_gaussian", "architecture"},
     "mesh-graph-nets": {"transitions", "reach"},
     "quant-noise": {"product", "depth"},
+    "rnd": {"explore", "actors", "stale", "television", "interference"},
     "spline-calibration": {"networks"},
     "tensor-train-pde": {"bond", "interacting", "trajectories"},
     "vdb": {"real_images", "gap", "imitation", "transfer"},

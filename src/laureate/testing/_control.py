@@ -54,11 +54,10 @@ def check_exploration_bonus(
     def whole(bonus, key, transitions, state):
         """Observe, two steps, the bonus."""
         state = bonus.observe(transitions, state)
-        one, two = jax.random.split(key)
         before = bonus.reward(transitions, state)
-        state, _ = bonus.step(one, transitions, state)
-        state, info = bonus.step(two, transitions, state)
-        return state, info, before, bonus.reward(transitions, state)
+        step = lambda state, key: bonus.step(key, transitions, state)  # noqa: E731
+        state, infos = jax.lax.scan(step, state, jax.random.split(key))
+        return state, jax.tree.map(lambda leaf: leaf[-1], infos), before, bonus.reward(transitions, state)
 
     program, start, key = Program(whole), bonus.init(first), jax.random.key(7)
     with KeyRecorder() as recorder:

@@ -123,23 +123,24 @@ def test_an_agent_has_the_settings_of_its_arm(monkeypatch):
 
 
 def test_more_actors_keep_a_smaller_share(monkeypatch):
-    kept, budgets = [], []
-    monkeypatch.setattr(trials, "bonus_of", lambda key, kind, keep, *more: kept.append(float(keep)))
+    """What a run would tell is the share that its bonus keeps."""
+    budgets = []
+    monkeypatch.setattr(trials, "bonus_of", lambda key, kind, keep, *more: keep)
     monkeypatch.setattr(trials, "training_of", lambda key, arm, world, scale, number, make: make(key))
-    names = {"log_share": -1.0, "finite": 1.0}
 
     def trained(key, training, updates):
         budgets.append(updates)
-        return {name: jnp.asarray(value) for name, value in names.items()} | {"area": jnp.asarray(0.1 * updates)}, None
+        return {"log_share": jnp.log(training), "area": training, "finite": 1.0 / updates}, None
 
     monkeypatch.setattr(trials, "trained", trained)
     scale = Settings(actors=(2, 4, 8), kept=4.0, steps=64, rollout=4)
-    found = trials.actors(jax.random.key(0), Settings(thinned=1.0), None, scale)
-    trials.actors(jax.random.key(0), Settings(thinned=0.0), None, scale)
-    assert kept == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
-    assert budgets[:3] == [8, 4, 2]
-    np.testing.assert_allclose(found["log_steps"], np.log(64) - 1)
-    assert float(found["most_area"]) == pytest.approx(0.2)
+    actors = jax.jit(lambda thinned: trials.actors(jax.random.key(0), Settings(thinned=thinned), None, scale))
+    found, whole = actors(1.0), actors(0.0)
+    assert budgets == [8, 4, 2]
+    np.testing.assert_allclose(found["log_steps"], np.log([64, 64, 32]), rtol=1e-6)
+    np.testing.assert_allclose(whole["log_steps"], np.log(64), rtol=1e-6)
+    np.testing.assert_allclose(found["log_actors"], np.log([2, 4, 8]), rtol=1e-6)
+    assert [float(found[name]) for name in ("most_area", "worst_share", "finite")] == [0.5, 0.0, 1 / 8]
 
 
 class Mean(c.AbstractBonus):
@@ -233,7 +234,7 @@ def test_your_own_environment():
     state, seen = world.reset(jax.random.key(0))
     assert seen.shape == world.observation_space.shape
     # To the key, then to the door.
-    for action in example["WAY"]:
-        state, timestep = world.step(jax.random.key(0), state, jnp.asarray(action))
-    assert float(timestep.reward) == 1
-    assert bool(timestep.terminated)
+    walk = jax.jit(lambda state, way: jax.lax.scan(lambda s, a: world.step(jax.random.key(0), s, a), state, way)[1])
+    timestep = walk(state, jnp.asarray(example["WAY"]))
+    np.testing.assert_array_equal(timestep.reward, [0] * (len(example["WAY"]) - 1) + [1])
+    assert bool(timestep.terminated[-1])
