@@ -113,6 +113,9 @@ def test_a_constant_reward_sums_to_its_limit_and_one_step_is_not_scaled():
     state, scaled = both(np.ones((60, E), np.float32), np.full((1, E), 0.3, np.float32))
     np.testing.assert_allclose(state.filtered, 1 / (1 - 0.8), rtol=1e-4)
     np.testing.assert_allclose(scaled, 0.3, rtol=1e-6)  # nothing varies yet
+    with jax.enable_x64(True):
+        wide = scale.init(E)
+        assert (wide.filtered.dtype, wide.returns.mean.dtype, wide.returns.squares.dtype) == (np.float64,) * 3
 
 
 # --- laws and networks ------------------------------------------------------------------------------------------------
