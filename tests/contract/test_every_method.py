@@ -49,6 +49,16 @@ REASONS = {
             "Rules",
         },
     },
+    "control": {
+        "bases of one's own bonuses": {"AbstractBonus", "AbstractPredictionBonus"},
+        "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
+        "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
+        "on the host, with Gymnasium: tests/control/test_control_use.py": {
+            "GymnasiumEnvironments",
+            "GymnasiumTraining",
+        },
+        "a warning": {"BonusWarning"},
+    },
     "decentralized": {
         "the base of the optimisers, which have rows": {"DecentralizedOptimiser"},
         "the network and its weights: tests/decentralized/test_gossip.py": {"Gossip", "Topology", "Network"},

@@ -29,6 +29,7 @@ LONG = {
     "imtl": {"units", "sharing"},
     "mesh-graph-nets": {"transitions", "reach"},
     "quant-noise": {"product", "depth"},
+    "rnd": {"explore", "actors", "stale", "television", "interference"},
     "spline-calibration": {"networks"},
     "vdb": {"real_images", "gap", "imitation", "transfer"},
 }
