@@ -22,7 +22,7 @@ PAPER = Paper(
     equation=(
         "min_D E max(0, 1 − D(x, y)) + E max(0, 1 + D(G(z, y), y)),   min_G −E D(G(z, y), y) + β Σ ‖WᵀW ⊙ (1 − I)‖²\n"
         "D(x, y) = wᵀh + ⟨E_y, h⟩,   norm(x; c) = x̂ (1 + cᵀA) + cᵀB,   c = (e(y), z_i)\n"
-        "W ← W / σ(W);   to sample: z ~ N(0, I) given |z_i| <= t"
+        "W ← W / σ(W);   to sample: z ~ N(0, I) given |z_i| ≤ t"
     ),
     example=(
         "import jax, jax.numpy as jnp\n"
