@@ -40,7 +40,9 @@ class Affine(eqx.Module):
 
 
 class ConditionalBatchNorm(eqx.Module):
-    """Batch normalisation whose scale and shift are linear in a condition, such as a class and a piece of z::
+    """Batch normalisation whose scale and shift are linear in a condition, such as a class and a piece of z.
+
+    In symbols::
 
         y = (x − mean) / √(variance + ε) · (1 + cᵀA) + cᵀB
 

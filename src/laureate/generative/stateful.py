@@ -79,9 +79,9 @@ class AbstractNetwork(eqx.Module):
     def observe(self, state: Any, statistics: Any) -> Any:
         """The state after a step whose batch had these statistics."""
 
+    @abc.abstractmethod
     def check(self, examples: Any, *beside: Any) -> None:
         """Raise for examples (None where they are to be made) and what is told beside that do not suit the network."""
-        return None
 
     def apply(self, state: Any, *inputs: Array, statistics: Any = None) -> tuple[Array, Any]:
         """Outputs of a batch, and the statistics that were used."""
@@ -119,6 +119,9 @@ class EachExample(AbstractNetwork):
     def bound(self, state: Any) -> Callable[..., tuple[Array, Any]]:
         """Row by row."""
         return lambda *inputs, statistics=None: (jax.vmap(self.function)(*inputs), ())
+
+    def check(self, examples: Any, *beside: Any) -> None:
+        """Nothing is known of the function."""
 
     def observe(self, state: Any, statistics: Any) -> Any:
         """Nothing to keep."""
