@@ -41,5 +41,5 @@ class Question(eqx.Module):
 def model():
     """Measurements in units of their spread; the target is −1 for a malignant tumour and 1 for a benign one."""
     table, benign = load_breast_cancer(return_X_y=True)
-    table = (table - table.mean(0)) / table.std(0)
+    table = (table - table.mean(0)) / table.std(0)  # pyright: ignore[reportCallIssue]
     return Question(jnp.asarray(table, jnp.float32), jnp.asarray(2.0 * benign - 1, jnp.float32))

@@ -86,7 +86,7 @@ def training(**numbers):
     network = Tables(line(4, 2).matrix, line(4, 2, 1).matrix)
     gamma, scale = numbers.pop("gamma", (0.9, 0.8)), c.ReturnScale(numbers.pop("scale", 0.7))
     policy = c.PPO(network, c.Categorical(2), gamma=gamma, episodic=numbers.pop("episodic", (1, 0)), **ppo)
-    bonus = c.RND(line(2, 4), line(2, 4, 1), keep=0.5)
+    bonus = c.RND(line(2, 4), line(2, 4, 1), keep=0.5)  # pyright: ignore[reportCallIssue]
     learner = c.BonusPPO(policy, bonus, scale, numbers.pop("coefficients", (2.0, 1.0)), num_epochs=2, num_minibatches=2)
     return c.Training(Chain(4, 4), learner, num_environments=4, num_steps=6)
 

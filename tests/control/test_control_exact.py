@@ -20,7 +20,7 @@ QUICK = {"xla_backend_optimization_level": 0}
 
 def quick(function):
     """Compiled without optimising: these programs run for microseconds."""
-    return eqx.filter_jit(function, compiler_options=QUICK)
+    return eqx.filter_jit(function, compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
 
 
 def gae_by_hand(reward, value, following, terminated, ended, gamma, lam):
@@ -100,7 +100,7 @@ def test_the_scale_of_returns_is_that_of_a_loop_and_is_never_reset():
     for reward in rewards:
         one, ten = step(scale, 10 * reward, ten)
         other, again = step(scale, reward, again)
-    np.testing.assert_allclose(one, other, rtol=1e-3)  # the scale of the bonus does not matter
+    np.testing.assert_allclose(one, other, rtol=1e-3)  # the scale of the bonus does not matter  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def test_a_constant_reward_sums_to_its_limit_and_one_step_is_not_scaled():
@@ -253,7 +253,7 @@ def test_the_loss_and_a_step_are_those_of_numpy():
         for sign in (1, -1):
             moved = [table.copy() for table in tables]
             moved[which][row, column] += sign * 1e-5
-            ends.append(loss_by_hand(*moved, advantage, target, 0.2, 0.01)[0])
+            ends.append(loss_by_hand(*moved, advantage, target, 0.2, 0.01)[0])  # pyright: ignore[reportCallIssue]
         return (ends[0] - ends[1]) / 2e-5
 
     for which, before, after in ((0, POLICY, state.parameters.policy), (1, VALUES, state.parameters.values)):
@@ -373,7 +373,7 @@ def test_a_dynamics_bonus_predicts_from_before_and_action():
     before, after, action = RNG.normal(size=(5, 2)), RNG.normal(size=(5, 2)), RNG.integers(0, 2, 5)
     table = RNG.normal(size=(2, 4)).astype(np.float32)
     model = lambda s, a: jnp.asarray(table) @ jnp.concatenate([s, a])  # noqa: E731
-    bonus = c.DynamicsBonus(lambda s: 2 * s, model, lambda a: jax.nn.one_hot(a, 2), whiten=False)
+    bonus = c.DynamicsBonus(lambda s: 2 * s, model, lambda a: jax.nn.one_hot(a, 2), whiten=False)  # pyright: ignore[reportCallIssue]
     steps = c.Transitions(*(jnp.asarray(x) for x in (before.astype(np.float32), action, after.astype(np.float32))))
     found = quick(lambda steps: bonus.reward(steps, bonus.init(jnp.zeros(2))))(steps)
     predicted = np.concatenate([before, np.eye(2)[action]], 1) @ table.T

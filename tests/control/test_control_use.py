@@ -18,7 +18,7 @@ SIZE = 4
 
 def quick(function):
     """Compiled without optimising."""
-    return eqx.filter_jit(function, compiler_options=QUICK)
+    return eqx.filter_jit(function, compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
 
 
 class Tables(eqx.Module):
@@ -44,7 +44,7 @@ def learner(**settings):
     rng = np.random.default_rng(0)
     table = lambda *shape: jnp.asarray(rng.normal(size=shape), jnp.float32)  # noqa: E731
     ppo = c.PPO(Tables(table(SIZE, 2), table(SIZE, 2)), c.Categorical(2), gamma=(0.99, 0.9), episodic=(1, 0))
-    bonus = c.RND(Line(table(3, SIZE)), Line(table(3, SIZE)), keep=0.5)
+    bonus = c.RND(Line(table(3, SIZE)), Line(table(3, SIZE)), keep=0.5)  # pyright: ignore[reportCallIssue]
     return c.BonusPPO(ppo, bonus, **{"num_epochs": 2, "num_minibatches": 2} | settings)
 
 
@@ -169,7 +169,7 @@ def test_a_rollout_is_a_walk(rollout):
     assert np.any(np.asarray(steps.ended) & ~np.asarray(steps.terminated)), "a time limit was met"
     assert int(episodes) == np.asarray(steps.ended).sum()
     assert float(total) == np.asarray(steps.reward).sum()  # 1 an episode that got there, 0 else
-    logits = np.asarray(TRAINING.learner.ppo.network.logits)[place]
+    logits = np.asarray(TRAINING.learner.ppo.network.logits)[place]  # pyright: ignore[reportFunctionMemberAccess]
     law = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     chosen = np.take_along_axis(law, np.asarray(steps.action)[..., None], -1)[..., 0]
     np.testing.assert_allclose(np.exp(steps.log_probability), chosen, rtol=1e-4)
@@ -369,9 +369,9 @@ PPO = learner().ppo
         (lambda: c.PPO(PPO.network, PPO.law, gamma=(0.9, 0.9)), "PPO.episodic must be of shape"),
         (lambda: c.PPO(PPO.network, PPO.law, clip=0.0), "PPO.clip must be > 0"),
         (lambda: c.PPO(PPO.network, PPO.law).evaluate(jnp.eye(SIZE), PPO.init()), "PPO.network values must be 1"),
-        (lambda: c.RND(jnp.sin, jnp.cos, keep=0.0), r"RND.keep must be in \(0, 1\]"),
+        (lambda: c.RND(jnp.sin, jnp.cos, keep=0.0), r"RND.keep must be in \(0, 1\]"),  # pyright: ignore[reportCallIssue]
         (lambda: c.AutoencoderBonus(jnp.sin, keep=1.5), r"AutoencoderBonus.keep must be in \(0, 1\]"),
-        (lambda: c.DynamicsBonus(jnp.sin, jnp.cos, jnp.sin, clip=0.0), "DynamicsBonus.clip must be > 0"),
+        (lambda: c.DynamicsBonus(jnp.sin, jnp.cos, jnp.sin, clip=0.0), "DynamicsBonus.clip must be > 0"),  # pyright: ignore[reportCallIssue]
         (lambda: c.CountBonus(jnp.argmax, 0), "CountBonus.num_cells"),
         (lambda: c.ReturnScale(1.0), r"ReturnScale.gamma must be in \[0, 1\)"),
         (lambda: c.BonusPPO(PPO), "ppo.num_heads must be 1 without a bonus"),
@@ -395,15 +395,15 @@ def test_stacked_frames_and_cold_statistics_are_refused():
     bonus = learner().bonus
     state = bonus.init(jnp.zeros(SIZE))
     with pytest.raises(ValueError, match=r"Bonus.observation must be of shape \(4,\).*stacked frames"):
-        bonus.novelty(jnp.zeros((3, SIZE, 4)), state)
+        bonus.novelty(jnp.zeros((3, SIZE, 4)), state)  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(ValueError, match="Call observe with steps of a random policy first"):
-        bonus.novelty(jnp.zeros((3, SIZE)), state)
+        bonus.novelty(jnp.zeros((3, SIZE)), state)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_warnings_of_bonuses_that_say_little():
     small, large = Line(jnp.ones((2, 2))), Line(jnp.ones((2, 3)))
     with pytest.warns(c.BonusWarning, match="stays a bonus for ever"):
-        c.RND(large, small)
-    plain = c.RND(small, small, whiten=False)
+        c.RND(large, small)  # pyright: ignore[reportCallIssue]
+    plain = c.RND(small, small, whiten=False)  # pyright: ignore[reportCallIssue]
     with pytest.warns(c.BonusWarning, match="whiten=True"):
         plain.novelty(np.full((1, 2), 200.0, np.float32), plain.init(jnp.zeros(2)))

@@ -48,7 +48,7 @@ CASES = {
     "number": (lambda: g.top_singular_values(network(), 0), "number must be >= 1; got 0"),
     "few": (lambda: g.biggan_settings(1), "num_images must be >= 2; got 1"),
     "odd": (
-        lambda: g.SelfAttention(*[jnp.ones((8, 1))] * 2, jnp.ones((8, 4)), jnp.ones((4, 8)), jnp.zeros(()))(
+        lambda: g.SelfAttention(*[jnp.ones((8, 1))] * 2, jnp.ones((8, 4)), jnp.ones((4, 8)), jnp.zeros(()))(  # pyright: ignore[reportCallIssue]
             jnp.ones((1, 3, 4, 8))
         ),
         "SelfAttention.x must be",
@@ -88,7 +88,7 @@ def test_labels_that_are_no_integers():
 def test_a_batch_of_one_has_nothing_to_normalise_by():
     make = made(kind="dense", num_blocks=1)
     with pytest.raises(ValueError, match=r"at least two rows to normalise by; got 1. Give standing statistics"):
-        jax.eval_shape(lambda: make().generator.network.function(jnp.ones((1, 4)), jnp.zeros(1, int)))
+        jax.eval_shape(lambda: make().generator.network.function(jnp.ones((1, 4)), jnp.zeros(1, int)))  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def test_sampling_without_statistics():
@@ -139,7 +139,7 @@ def test_fit_and_sample_ask(monkeypatch):
 def test_labels_of_a_generator_with_classes_cannot_be_left_out():
     make = made(kind="dense", num_blocks=1)
     with pytest.raises(ValueError, match=r"BigGANGenerator.y must be labels of the rows"):
-        jax.eval_shape(lambda: make().generator.network.function(jnp.ones((2, 4))))
+        jax.eval_shape(lambda: make().generator.network.function(jnp.ones((2, 4))))  # pyright: ignore[reportFunctionMemberAccess]
 
 
 MISMATCHES = [(0.7, 0.7, False), (0.5, 0.7, True), (0.5, None, True), (0.5, 0.5, False), (np.inf, 0.5, False)]

@@ -178,7 +178,7 @@ def parts():
         norm = g.ConditionalBatchNorm(t["gain"], t["bias"])
         frozen = RunningStatistics.of(t["rows"])
         head = lambda w, e: g.ProjectionHead(w, jnp.array([0.5]), e)(x, y)  # noqa: E731
-        attend = lambda gamma: g.SelfAttention(*(t[n] for n in ("query", "keys", "values", "output")), gamma)  # noqa: E731
+        attend = lambda gamma: g.SelfAttention(*(t[n] for n in ("query", "keys", "values", "output")), gamma)  # noqa: E731  # pyright: ignore[reportCallIssue]
         return {
             "plain": plain(x, told),
             "batch": BatchNorm(3, affine=False)(x),
@@ -321,8 +321,8 @@ def built():
         used = {n: bare(deep)(z.at[:, 2 * n : 2 * n + 2].add(1.0), y)[1] for n in range(3)}
         picture = gan((16, 16, 2), kind="convolution", channels=8, attention=True, num_latents=6)
         images, statistics = bare(picture)(z, y)
-        told = picture.discriminator.network.function
-        judge, rule = deep.discriminator.network.function, adam(0.1)
+        told = picture.discriminator.network.function  # pyright: ignore[reportFunctionMemberAccess]
+        judge, rule = deep.discriminator.network.function, adam(0.1)  # pyright: ignore[reportFunctionMemberAccess]
         _, moved = rule.update(jnp.ones(2), rule.init(jnp.ones(2)))
         return {
             "plain": bare(deep)(z, y),
@@ -397,7 +397,7 @@ def test_weights_begin_orthogonal_and_the_shared_embedding_is_not_divided(built)
     assert isinstance(jax.eval_shape(lambda: gan(spectral=False)).generator, g.WholeBatch)
     divided = []
     for shared in (True, False):
-        jax.eval_shape(lambda shared=shared: divided.append(gan(shared=shared).generator.names))
+        jax.eval_shape(lambda shared=shared: divided.append(gan(shared=shared).generator.names))  # pyright: ignore[reportFunctionMemberAccess]
     assert divided[0] == divided[1]
     assert divided[0][0] == ".function.first.weight"  # σ₀ of the monitor
     assert not any("embedding" in path for path in divided[0])
@@ -630,7 +630,7 @@ def iterated(w):
 def test_a_step_divides_by_vectors_that_were_moved_once():
     a, w, x = normal(2, 2), normal(2, 2), normal(6, 2)
     networks = (g.SpectrallyNormalised(Product(jnp.asarray(part), part is w)) for part in (a, w))
-    model = g.Adversarial(*networks, "wasserstein", num_latents=2, learning_rate=0.1, ratio=1e-8, optimiser=optax.sgd)
+    model = g.Adversarial(*networks, "wasserstein", num_latents=2, learning_rate=0.1, ratio=1e-8, optimiser=optax.sgd)  # pyright: ignore[reportCallIssue]
     other = normal(2, 2)
 
     def run(x):

@@ -100,7 +100,7 @@ def rolled():
     heat = (np.eye(5) - 0.1 * meshes.stiffness_matrix(POSITIONS, CELLS)).astype("f4")
     fine = Told(np.int32(Status.OK))
     found = lambda frames: Found(fine.status, (8 * frames[-1, 0, 0]).astype(int))  # noqa: E731
-    given = np.float32([1.0, np.nan, 3.0])[:, None, None] * np.ones((1, 2, 1), "f4")
+    given = np.float32([1.0, np.nan, 3.0])[:, None, None] * np.ones((1, 2, 1), "f4")  # pyright: ignore[reportIndexIssue]
 
     @jax.jit
     def all_of(start, ones):

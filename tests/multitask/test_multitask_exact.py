@@ -170,14 +170,14 @@ def test_mgda_is_the_shortest_combination(random_tasks):
     rows, (_, _, (a, info), (units, _)) = random_tasks
     for g, weights, square, status, gap in zip(rows, a, info.square, info.status, info.gap, strict=True):
         best = shortest(g @ g.T)
-        np.testing.assert_allclose(weights, best, atol=1e-6)
+        np.testing.assert_allclose(weights, best, atol=1e-6)  # pyright: ignore[reportCallIssue]
         assert square == pytest.approx(best @ g @ g.T @ best)
         assert gap <= 1e-12 * np.max(g @ g.T)
         assert status == Status.OK
     assert (info.cost > 0).any()
     for g, weights in zip(rows[:10], units, strict=False):
         u = g / np.linalg.norm(g, axis=1, keepdims=True)
-        np.testing.assert_allclose(weights, shortest(u @ u.T), atol=1e-6)
+        np.testing.assert_allclose(weights, shortest(u @ u.T), atol=1e-6)  # pyright: ignore[reportCallIssue]
 
 
 # --- as transformations -----------------------------------------------------------------------------------------------

@@ -265,9 +265,9 @@ def test_steps_are_those_of_blackjax_and_of_a_second_writing():
             peer = blackjax.svgd(jax.grad(lambda p: density(p, 0.5)), optax.sgd(0.1))
             state = peer.init(tree, {"length_scale": scale})
             state = blackjax.vi.svgd.update_median_heuristic(state) if scale is None else state
-            peers[name] = peer.step(state).particles
+            peers[name] = peer.step(state).particles  # pyright: ignore[reportCallIssue]
         peer = blackjax.svgd(jax.grad(one), optax.sgd(0.1))
-        peers["line"] = peer.step(peer.init(x[:, :1], {"length_scale": 2 * ELL**2})).particles
+        peers["line"] = peer.step(peer.init(x[:, :1], {"length_scale": 2 * ELL**2})).particles  # pyright: ignore[reportCallIssue]
         return found, peers
 
     found, peers = jax.tree.map(np.asarray, jax.jit(run)(tree, X))
@@ -434,9 +434,9 @@ def test_p_values_are_those_of_a_second_writing():
     ):
         np.fill_diagonal(gram, 0)
         null = np.einsum("bi,ij,bj->b", w, gram, w)
-        assert found.value == pytest.approx(gram.sum() / 42, abs=2e-4)
+        assert found.value == pytest.approx(gram.sum() / 42, abs=2e-4)  # pyright: ignore[reportAttributeAccessIssue]
         np.testing.assert_allclose(found.null, null, atol=2e-4)
-        assert found.p_value == pytest.approx((1 + np.sum(null >= gram.sum() / 42)) / 20, abs=1e-6)
+        assert found.p_value == pytest.approx((1 + np.sum(null >= gram.sum() / 42)) / 20, abs=1e-6)  # pyright: ignore[reportAttributeAccessIssue]
         assert found.status == 0
 
 

@@ -142,7 +142,7 @@ class GymnasiumTraining:
             self._returns[ended] = 0.0
             self._observation = reached.observation
         columns = [jnp.asarray(np.stack(column)) for column in zip(*rows, strict=True)]
-        return Rollout(*columns, jnp.asarray(self._observation)), np.array(returns)
+        return Rollout(*columns, jnp.asarray(self._observation)), np.array(returns)  # pyright: ignore[reportCallIssue]
 
     def run(
         self,
@@ -173,7 +173,7 @@ class GymnasiumTraining:
                 state, info = self._learn(learn_key, rollout, state)
                 mean = returns.mean() if len(returns) else 0.0
                 best = float(rollout.reward.max())
-                told.append(_as_numpy(TrainingInfo(len(returns), mean, best, info, info.cost, info.status)))
+                told.append(_as_numpy(TrainingInfo(len(returns), mean, best, info, info.cost, info.status)))  # pyright: ignore[reportArgumentType]
             return state, jax.tree.map(lambda *rows: np.stack(rows), *told)
 
         settings = {"learner": self.learner, "key": key, "num_steps": self.num_steps, "seed": seed}
@@ -200,7 +200,7 @@ class GymnasiumTraining:
             action, log_probability = self.learner.act(key, last, state)
             steps = [jnp.broadcast_to(leaf, (axes[0], *leaf.shape)) for leaf in (action, log_probability)]
             reward = jnp.zeros(axes)
-            rollout = Rollout(whole, *steps, whole, reward, reward > 0, reward > 0, last)
+            rollout = Rollout(whole, *steps, whole, reward, reward > 0, reward > 0, last)  # pyright: ignore[reportCallIssue]
             info = self.learner.step(key, rollout, state)[1]
             row = TrainingInfo(jnp.asarray(0), jnp.asarray(0.0), jnp.asarray(0.0), info, info.cost, info.status)
             return jax.tree.map(lambda leaf: leaf[None], row)

@@ -110,7 +110,7 @@ class BonusPPO(eqx.Module):
         if self.bonus is None:
             return rollout.reward[..., None], jnp.zeros_like(rollout.reward), state
         raw = self.bonus.reward(self.seen(rollout), state.bonus).reshape(rollout.reward.shape)
-        scaled, scale = self.scale.step(raw, state.scale)
+        scaled, scale = self.scale.step(raw, state.scale)  # pyright: ignore[reportArgumentType]
         both = jnp.stack([rollout.reward, scaled], axis=-1)
         if self.ppo.num_heads == 1:
             both = jnp.sum(self.coefficients * both, axis=-1, keepdims=True)
@@ -140,7 +140,7 @@ class BonusPPO(eqx.Module):
             ppo, told = self.ppo.step(jax.tree.map(lambda leaf: leaf[:, rows], batch), ppo)
             if self.bonus is None:
                 return (ppo, bonus), (told, nothing, told.status)
-            part = Rollout(*(leaf[:, rows] for leaf in rollout[:-1]), rollout.last)
+            part = Rollout(*(leaf[:, rows] for leaf in rollout[:-1]), rollout.last)  # pyright: ignore[reportCallIssue]
             bonus, learned = self.bonus.step(key, self.seen(part), bonus)
             return (ppo, bonus), (told, learned.loss, jnp.maximum(told.status, learned.status))
 

@@ -122,7 +122,7 @@ class PPO(eqx.Module):
         require("PPO", "episodic", f"of shape {self.gamma.shape}, as gamma", self.episodic.shape, same)
         require("PPO", "episodic", "0 or 1", self.episodic, lambda e: np.all((e == 0) | (e == 1)))
         rule, remedy = "1 for a head with gamma = 1", "Returns that never end would have no bound: gamma < 1."
-        if not isinstance(self.gamma, jax.core.Tracer):
+        if not isinstance(self.gamma, jax.core.Tracer):  # pyright: ignore[reportAttributeAccessIssue]
             endless = np.asarray(self.gamma) == 1
             require("PPO", "episodic", rule, self.episodic, lambda e: np.all(e[endless] == 1), remedy)
         require("PPO", "lam", "within 0 and 1", self.lam, lambda v: 0 <= v <= 1)

@@ -49,7 +49,7 @@ class AutoencoderBonus(AbstractPredictionBonus):
 
     def novelty(self, x: Float[Array, "n ..."], state: PredictionState) -> Float[Array, " n"]:
         """i of every row of data."""
-        return self.reward(Transitions(x, None, x), state)
+        return self.reward(Transitions(x, None, x), state)  # pyright: ignore[reportArgumentType]
 
 
 class DynamicsBonus(AbstractPredictionBonus):
@@ -105,8 +105,8 @@ def make_dynamics(
     """A model of random features of the next observation, the size of ``make_rnd``'s, for ``num_actions`` choices."""
     features, leaky = (num_inputs, width, num_features), {"activation": jax.nn.leaky_relu}
     model = (num_inputs + num_actions, width, width, width, num_features)
-    target, predictor = make_perceptrons(key, Layers(features, **leaky), Layers(model, **leaky))
-    return DynamicsBonus(Flat(target), Flat(predictor), OneHot(num_actions), **settings)
+    target, predictor = make_perceptrons(key, Layers(features, **leaky), Layers(model, **leaky))  # pyright: ignore[reportArgumentType]
+    return DynamicsBonus(Flat(target), Flat(predictor), OneHot(num_actions), **settings)  # pyright: ignore[reportArgumentType]
 
 
 class OneHot(eqx.Module):

@@ -162,12 +162,12 @@ class RND(AbstractPredictionBonus):
 
     def novelty(self, x: Float[Array, "n ..."], state: PredictionState) -> Float[Array, " n"]:
         """i of every row of data, without an agent."""
-        if not self.whiten and isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):
+        if not self.whiten and isinstance(x, np.ndarray | jax.Array) and not isinstance(x, jax.core.Tracer):  # pyright: ignore[reportAttributeAccessIssue]
             largest = float(np.max(np.abs(np.asarray(x)), initial=0.0))
             if largest > 10:
                 said = f"RND.novelty got numbers up to {largest:.3g} and does not normalise them: whiten=True does."
                 warnings.warn(said, BonusWarning, stacklevel=2)
-        return self.reward(Transitions(x, None, x), state)
+        return self.reward(Transitions(x, None, x), state)  # pyright: ignore[reportArgumentType]
 
 
 def size_of(network: Any) -> int:
@@ -193,9 +193,9 @@ def make_rnd(
     for name, value in (("num_features", num_features), ("width", width), ("depth", depth)):
         require("make_rnd", name, ">= 1", value, lambda n: n >= 1)
     common, leaky = (num_inputs, *[width] * depth), {"activation": jax.nn.leaky_relu}
-    wider = Layers((*common, width, width, num_features), **leaky)
-    target, predictor = make_perceptrons(key, Layers((*common, num_features), **leaky), wider)
-    return RND(Flat(target), Flat(predictor), **settings)
+    wider = Layers((*common, width, width, num_features), **leaky)  # pyright: ignore[reportArgumentType]
+    target, predictor = make_perceptrons(key, Layers((*common, num_features), **leaky), wider)  # pyright: ignore[reportArgumentType]
+    return RND(Flat(target), Flat(predictor), **settings)  # pyright: ignore[reportArgumentType]
 
 
 class Flat(eqx.Module):

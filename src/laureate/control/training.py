@@ -118,7 +118,7 @@ class Training(eqx.Module):
             return carry, row
 
         state, (*rows, returns) = jax.lax.scan(move, state, jax.random.split(key, self.num_steps))
-        rollout = Rollout(*rows, state.observation)
+        rollout = Rollout(*rows, state.observation)  # pyright: ignore[reportCallIssue]
         return rollout, (jnp.sum(rollout.ended), jnp.sum(returns)), state
 
     def step(self, key: Array, state: TrainingState) -> tuple[TrainingState, TrainingInfo]:

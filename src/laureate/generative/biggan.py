@@ -333,7 +333,7 @@ def _attention(weight: Callable, channels: int) -> SelfAttention:
     require("make_biggan", "channels", rule, channels, lambda c: c % 8 == 0, remedy)
     small, half = channels // 8, channels // 2
     shapes = ((channels, small), (channels, small), (channels, half), (half, channels))
-    return SelfAttention(*(weight(shape) for shape in shapes), jnp.zeros(()))
+    return SelfAttention(*(weight(shape) for shape in shapes), jnp.zeros(()))  # pyright: ignore[reportCallIssue]
 
 
 def _generator(weight, shape, num_classes, channels, num_blocks, attention, flat, entry, condition, told, own, deep):

@@ -194,7 +194,7 @@ class Adversarial(eqx.Module):
         (gradient, value, clipped), (lengths, observed) = accumulated(part, keys, deal(z[-1]), *map(deal, beside))
         lengths = lengths.reshape(-1)
         if self.generator_penalty is not None:
-            price = lambda arrays: self.generator_penalty(eqx.combine(arrays, self.generator))  # noqa: E731
+            price = lambda arrays: self.generator_penalty(eqx.combine(arrays, self.generator))  # noqa: E731  # pyright: ignore[reportOptionalCall]
             asked, more = jax.value_and_grad(price)(state.generator)
             value, gradient = value + asked, jax.tree.map(jnp.add, gradient, more)
         rule = self.optimiser(self.learning_rate)

@@ -108,7 +108,7 @@ def aggregator(
         moved = [jnp.tensordot(a, wide(x), 1).astype(x.dtype) for a, x in zip(each, leaves, strict=True)]  # Σ a_t g_t
         return jax.tree.unflatten(tree, moved), AggregatorState(tuple(states))
 
-    return optax.GradientTransformationExtraArgs(init, update)
+    return optax.GradientTransformationExtraArgs(init, update)  # pyright: ignore[reportArgumentType]
 
 
 def _lengths(weights: Array, grams: Array, instead: float = 0.0) -> Array:

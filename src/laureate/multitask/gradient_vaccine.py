@@ -94,7 +94,7 @@ class GradVacState(NamedTuple):
 
     target: Float[Array, "groups T T"]
     key: UInt[Array, "groups bits"]
-    count: Int[Array, "groups"]
+    count: Int[Array, "groups"]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def gradvac(

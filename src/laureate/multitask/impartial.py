@@ -181,7 +181,7 @@ class LossScaleState(NamedTuple):
 
     s: Float[Array, "groups T"]
     optimiser: Any
-    count: Int[Array, "groups"]
+    count: Int[Array, "groups"]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def _projections(normalise: Normalise) -> Weighting:
@@ -222,6 +222,6 @@ def loss_scales(
         # 0 at the start but for rounding, of which Adam would make a whole step
         updates, moments = optimiser.update(jnp.where(fresh, 0.0, slope).astype(s.dtype), moments, s)
         weights = jnp.broadcast_to(loss_part * jnp.exp(s), losses.shape)
-        return weights, LossScaleState(optax.apply_updates(s, updates), moments, count + 1)
+        return weights, LossScaleState(optax.apply_updates(s, updates), moments, count + 1)  # pyright: ignore[reportArgumentType]
 
     return Weighting(name, init, step, heads=True, losses=True, num_tasks=num_tasks)

@@ -23,7 +23,7 @@ class GradNormState(NamedTuple):
     weights: Float[Array, "groups T"]
     optimiser: Any
     first: Float[Array, "groups T"]
-    count: Int[Array, "groups"]
+    count: Int[Array, "groups"]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def gradnorm(
@@ -60,7 +60,7 @@ def gradnorm(
         speed = losses / first
         target = jnp.mean(weights * norms) * (speed / jnp.mean(speed)) ** gamma
         updates, moments = optimiser.update(jnp.sign(weights * norms - target) * norms, moments, weights)
-        moved = jnp.maximum(optax.apply_updates(weights, updates), 1e-6)
+        moved = jnp.maximum(optax.apply_updates(weights, updates), 1e-6)  # pyright: ignore[reportArgumentType]
         moved = moved * num_tasks / jnp.sum(moved)
         return weights.astype(gram.dtype), GradNormState(moved, moments, first, count + 1)
 
@@ -100,7 +100,7 @@ class InverseLossState(NamedTuple):
     """The first losses, [groups, T], and how many steps were made, [groups]."""
 
     first: Float[Array, "groups T"]
-    count: Int[Array, "groups"]
+    count: Int[Array, "groups"]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def inverse_loss(

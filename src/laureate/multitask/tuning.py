@@ -105,4 +105,4 @@ def select(
         branches = [branch(index) for index in range(len(transformations))]
         return jax.lax.switch(jnp.asarray(number).astype(jnp.int32), branches, grads, states, extra)
 
-    return optax.GradientTransformationExtraArgs(init, update)
+    return optax.GradientTransformationExtraArgs(init, update)  # pyright: ignore[reportArgumentType]

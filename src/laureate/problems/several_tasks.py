@@ -267,7 +267,7 @@ def rotated(images: np.ndarray, degrees: float) -> np.ndarray:
     height, width = images.shape[1:]
     angle = math.radians(degrees)
     middle = np.array([(height - 1) / 2, (width - 1) / 2])
-    places = np.stack(np.mgrid[:height, :width], axis=-1) - middle
+    places = np.stack(np.mgrid[:height, :width], axis=-1) - middle  # pyright: ignore[reportArgumentType, reportCallIssue]
     turn = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     source = places @ turn.T + middle
     low = np.floor(source + 1e-9).astype(int)

@@ -126,17 +126,17 @@ class SteinVariational(eqx.Module):
             if self.slices == "learned" and self.slice_optimiser is not None:
                 updates, inner = self.slice_optimiser.update(jax.grad(self._unseen)(g, x, s), inner, g)
                 g = optax.apply_updates(g, updates)
-            lines = self._slices(key, g, x)
+            lines = self._slices(key, g, x)  # pyright: ignore[reportArgumentType]
             ells = slice_bandwidths("SteinVariational", self.bandwidth, x, lines.g)
             phi = _sliced_force(x, s, lines, ells, self.kernel)
             alignment = jnp.mean(jnp.abs(jnp.sum(lines.r * lines.g, axis=1)))
         updates, outer = self.optimiser.update(-phi, state.optimiser, x)
-        position = jax.vmap(unflatten)(optax.apply_updates(x, updates))
+        position = jax.vmap(unflatten)(optax.apply_updates(x, updates))  # pyright: ignore[reportArgumentType]
         finite = jnp.all(jnp.isfinite(phi))
         status = jnp.where(finite, int(Status.OK), int(Status.DIVERGED))
         force = jnp.mean(jnp.sqrt(jnp.sum(phi**2, axis=1)))
         info = ParticleInfo(force, alignment, ells, jnp.asarray(len(x), jnp.int32), status)
-        return ParticleState(position, outer, g, inner), info
+        return ParticleState(position, outer, g, inner), info  # pyright: ignore[reportArgumentType]
 
     def _of_point(self, unflatten: Callable, point: Array, *more: Any) -> Array:
         """The log density, or the score raveled."""

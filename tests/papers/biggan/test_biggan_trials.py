@@ -45,8 +45,8 @@ def test_every_arm_is_what_it_says(problem):
 
     def look(name):
         made = trials.make(KEY, arm("images", name), problem, scale, 0.01)
-        network = made.generator.network.function
-        found[name] = (len(network.embedding), network.hierarchical, float(made.generator_penalty.weight))
+        network = made.generator.network.function  # pyright: ignore[reportFunctionMemberAccess]
+        found[name] = (len(network.embedding), network.hierarchical, float(made.generator_penalty.weight))  # pyright: ignore[reportFunctionMemberAccess]
         settings = (made.loss, made.learning_rate, made.ratio, made.decay, made.average_from)
         assert settings == ("hinge", 0.01, 4.0, 0.5, 1)
         return jnp.zeros(())

@@ -61,7 +61,7 @@ def test_an_old_bonus_is_that_of_the_predictor_then():
     """Four rollouts with a step each; the bonus of the fifth with every delay is one of those kept by hand."""
     rows = jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)), jnp.float32)
     steps = c.Transitions(rows, None, rows)
-    inner = c.RND(Matrix(jnp.ones((2, 3))), Matrix(jnp.zeros((2, 3))), whiten=False, learning_rate=0.1)
+    inner = c.RND(Matrix(jnp.ones((2, 3))), Matrix(jnp.zeros((2, 3))), whiten=False, learning_rate=0.1)  # pyright: ignore[reportCallIssue]
 
     @jax.jit
     def walk():
@@ -89,7 +89,7 @@ class Told(eqx.Module):
 
     def step(self, key, state):
         del key
-        learner = c.BonusPPOInfo(*[state * 0.5] * 4, None, state, state)
+        learner = c.BonusPPOInfo(*[state * 0.5] * 4, None, state, state)  # pyright: ignore[reportCallIssue]
         status = jnp.where(state == 3, 1, 0)
         return state + 1, c.TrainingInfo(state + 1, jnp.asarray(2.0), state * 1.0, learner, state, status)
 
@@ -152,7 +152,7 @@ class Mean(c.AbstractBonus):
     def observe(self, transitions, state):
         return jnp.mean(transitions.following), state[1]
 
-    def step(self, key, transitions, state):
+    def step(self, key, transitions, state):  # pyright: ignore[reportIncompatibleMethodOverride]
         del key
         return (state[0], state[1] + jnp.mean(transitions.following)), None
 

@@ -76,7 +76,7 @@ def _nearer(name: str, method: str, baseline: str, what: str, reported: str, **m
         role=role,
         trivial="gaussian",
         reported=reported,
-        **usual | more,
+        **usual | more,  # pyright: ignore[reportArgumentType]
     )
 
 
@@ -126,7 +126,7 @@ IMAGES = Experiment(
             smallest=8,
             steps=480,
             checkpoints=8,
-            **USUAL | {"average_from": 50},
+            **USUAL | {"average_from": 50},  # pyright: ignore[reportArgumentType]
         ),
         "full": Scale(
             12,

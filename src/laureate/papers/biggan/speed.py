@@ -44,7 +44,7 @@ def images(work: Work) -> tuple[np.ndarray, np.ndarray]:
 def model_of(work: Work) -> Any:
     """The trainer."""
     sizes = {"channels": work.channels, "num_latents": work.latents, "num_shared": work.shared}
-    return make_biggan(jax.random.key(0), (work.side, work.side, 3), work.classes, **sizes)
+    return make_biggan(jax.random.key(0), (work.side, work.side, 3), work.classes, **sizes)  # pyright: ignore[reportArgumentType]
 
 
 def our_step(work: Work) -> Side:

@@ -51,7 +51,7 @@ def eye_of(problem: Any, scale: Settings) -> Eye:
         updates, state = adam.update(slope, state, network)
         return (eqx.apply_updates(network, updates), state), None
 
-    (network, _), _ = jax.lax.scan(step, (network, adam.init(network)), jnp.arange(scale.lessons))
+    (network, _), _ = jax.lax.scan(step, (network, adam.init(network)), jnp.arange(scale.lessons))  # pyright: ignore[reportArgumentType]
     return Eye(network)
 
 

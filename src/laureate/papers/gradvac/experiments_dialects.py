@@ -81,7 +81,7 @@ def _experiment(
 
 def _claim(name: str, statement: str, method: str, baseline: str, **more) -> Claim:
     settings = {"metric": "mean", "better": "higher", "unit": UNIT, "source": OUR_OWN, "role": "extension"}
-    return Claim(name, statement, method=method, baseline=baseline, **(settings | more))
+    return Claim(name, statement, method=method, baseline=baseline, **(settings | more))  # pyright: ignore[reportArgumentType]
 
 
 RELATED = _experiment(

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.scipy.stats import rankdata
 from jaxtyping import Array
-from scipy.stats import rankdata
 
 from laureate.lab.claim import Settings
 from laureate.multitask import (
@@ -109,7 +109,7 @@ def dialects(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
         "pcgrad": lambda: pcgrad(order_key, count, shared=shared),
         "uniform": lambda: uniform(shared=shared),
         "longer": lambda: uniform((1.2,) * count, shared=shared),
-        "sizes": lambda: uniform(root, shared=shared),
+        "sizes": lambda: uniform(root, shared=shared),  # pyright: ignore[reportArgumentType]
         "unit-sum": lambda: unit_sum(shared=shared),
         "frozen": lambda: aggregator(frozen, shared=shared),
     }

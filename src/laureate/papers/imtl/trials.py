@@ -156,7 +156,15 @@ def _tuned(key: Array, arm: Settings, problem: Any, scale: Settings, unit: Array
         return below, jnp.min(state[0][names.index("gradnorm")].weightings[0].weights)
 
     found = tune(
-        batch_key, scaled, optimiser, start, scale.rates, scale.steps, choose=scale.choose, gram=gram, watch=watch
+        batch_key,
+        scaled,
+        optimiser,
+        start,
+        scale.rates,
+        scale.steps,
+        choose=scale.choose,
+        gram=gram,
+        watch=watch,  # pyright: ignore[reportArgumentType]
     )
     below, smallest = found.watched
     return {
@@ -188,7 +196,7 @@ def _aggregator(key: Array, arm: Settings, tasks: Any, unit: Array, network: Any
         "imtl-published": lambda: imtl(count, network, start="zeros", normalise="sum", shared=shared),
         "published": lambda: imtl_g(normalise="sum", shared=shared),
         "imtl-l-zeros": lambda: imtl_l(count, network, start="zeros", shared=shared),
-        "standardised": lambda: uniform(1 / spreads, shared=shared),
+        "standardised": lambda: uniform(1 / spreads, shared=shared),  # pyright: ignore[reportArgumentType]
         "frozen": lambda: aggregator(frozen, shared=shared),
     }
     return select(arm.method, [makers[name]() for name in arm.among.split()])

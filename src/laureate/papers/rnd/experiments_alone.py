@@ -55,7 +55,7 @@ DECAY = Experiment(
             problem={"data": "fashion-mnist", "num_train": 5000, "num_held": 1000},
             counts=(10, 30, 100, 300, 1000, 3000),
             steps=20000,
-            **MORE | {"width": 256, "features": 128},
+            **MORE | {"width": 256, "features": 128},  # pyright: ignore[reportArgumentType]
         ),
     },
     claims=(
@@ -126,9 +126,9 @@ TELEVISION = Experiment(
         _viewer("dynamics-endless", "error of a model, new noise at every switch", "dynamics", 0),
     ),
     scales={
-        "tiny": Scale(2, block=2, compilation="lightest", **sizes()["tiny"] | SMALL_ROOM),
-        "desk": Scale(12, block=12, cost=46.0, **sizes()["desk"] | ROOM | {"updates": 128}),
-        "full": Scale(30, block=10, cost=2500.0, **sizes()["full"] | ROOM | {"side": 10, "pixels": 64}),
+        "tiny": Scale(2, block=2, compilation="lightest", **sizes()["tiny"] | SMALL_ROOM),  # pyright: ignore[reportArgumentType]
+        "desk": Scale(12, block=12, cost=46.0, **sizes()["desk"] | ROOM | {"updates": 128}),  # pyright: ignore[reportArgumentType]
+        "full": Scale(30, block=10, cost=2500.0, **sizes()["full"] | ROOM | {"side": 10, "pixels": 64}),  # pyright: ignore[reportArgumentType]
     },
     claims=(
         Claim(
@@ -189,8 +189,8 @@ TRUNK = Experiment(
         Arm("untrained", "values of 0, about", trunk="shared", factor=1.0, speed=1e-9),
     ),
     scales={
-        "tiny": Scale(2, block=2, compilation="lightest", **sizes()["tiny"] | VALUES | {"size": 4}),
-        "desk": Scale(16, block=16, cost=29.0, **sizes()["desk"] | VALUES | {"updates": 100}),
+        "tiny": Scale(2, block=2, compilation="lightest", **sizes()["tiny"] | VALUES | {"size": 4}),  # pyright: ignore[reportArgumentType]
+        "desk": Scale(16, block=16, cost=29.0, **sizes()["desk"] | VALUES | {"updates": 100}),  # pyright: ignore[reportArgumentType]
         "full": Scale(40, block=10, cost=500.0, **sizes()["full"] | VALUES),
     },
     claims=(

@@ -33,8 +33,8 @@ def our_updates(seeds: int = 1) -> Side:
 
 def their_updates() -> Side:
     """The same networks and updates in PyTorch, the environments as one NumPy array."""
-    import torch
-    from torch import nn
+    import torch  # pyright: ignore[reportMissingImports]
+    from torch import nn  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

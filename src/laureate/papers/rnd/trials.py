@@ -175,7 +175,7 @@ def stale(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     """
     world_key, make_key, run_key = jax.random.split(key, 3)
     world = drawn(world_key, problem)
-    make = lambda key: Stale(bonus_of(key, "rnd", scale.keep, world, scale), jnp.asarray(arm.delay), scale.depth)  # noqa: E731
+    make = lambda key: Stale(bonus_of(key, "rnd", scale.keep, world, scale), jnp.asarray(arm.delay), scale.depth)  # noqa: E731  # pyright: ignore[reportArgumentType]
     training = training_of(make_key, arm, world, scale, scale.actors, make)
     found, bonus = trained(run_key, training, scale.updates)
     return found | {"log_swing": swing(jnp.log(bonus[scale.updates // 2 :]), scale.depth, 4 * scale.depth)}

@@ -32,7 +32,7 @@ def decay(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         bonus = c.make_rnd(make_key, inputs, num_features=scale.features, **size)
 
     both = jnp.concatenate([images.common, images.rare])
-    start = bonus.observe(c.Transitions(both, None, both), bonus.init(both[0]))
+    start = bonus.observe(c.Transitions(both, None, both), bonus.init(both[0]))  # pyright: ignore[reportArgumentType]
 
     def error(count: Array) -> tuple[Array, Array]:
         rows = jnp.where(jnp.arange(total)[:, None] < count, images.rare, images.common)
@@ -40,7 +40,7 @@ def decay(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         def fit(state, number):
             index_key, keep_key = jax.random.split(jax.random.fold_in(fit_key, number))
             batch = rows[jax.random.randint(index_key, (scale.batch,), 0, total)]
-            return bonus.step(keep_key, c.Transitions(batch, None, batch), state)[0], None
+            return bonus.step(keep_key, c.Transitions(batch, None, batch), state)[0], None  # pyright: ignore[reportArgumentType]
 
         state, _ = jax.lax.scan(fit, start, jnp.arange(scale.steps))
         return jnp.mean(bonus.novelty(images.held, state)), jnp.mean(bonus.novelty(images.common, state))
@@ -147,7 +147,7 @@ def interference(key: Array, arm: Settings, problem: None, scale: Settings) -> d
     )
     bonus = bonus_of(bonus_key, "rnd", scale.keep, world, scale)
     louder = Amplified(c.ReturnScale(0.99), arm.factor)
-    learner = c.BonusPPO(ppo, bonus, louder, (2.0, 1.0), scale.epochs, scale.minibatches)
+    learner = c.BonusPPO(ppo, bonus, louder, (2.0, 1.0), scale.epochs, scale.minibatches)  # pyright: ignore[reportArgumentType]
     training = c.Training(world, learner, scale.actors, scale.rollout, scale.warmup)
     step = lambda state, number: training.step(jax.random.fold_in(run_key, number), state)  # noqa: E731
     state, told = jax.lax.scan(step, training.init(init_key), jnp.arange(scale.updates))

@@ -41,14 +41,14 @@ def pixels_of(key: Array, shape: tuple[int, ...], channels: int, scale: float, n
 def montezuma(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:
     """One run; over all its steps, how well the bonus tells those that enter a room nobody had been in."""
     environments = c.GymnasiumEnvironments(problem.make, scale.actors)
-    frames, actions = environments.observation_space.shape, c.law_of(environments.action_space)
+    frames, actions = environments.observation_space.shape, c.law_of(environments.action_space)  # pyright: ignore[reportAttributeAccessIssue]
     keys, width = jax.random.split(key, 9), scale.width
     critic = lambda inputs: c.make_actor_critic(keys[0], inputs, actions.size, width=width, depth=1)  # noqa: E731
     network = pixels_of(keys[1], frames, scale.channels, 255.0, critic)
     last, short, long = (1, *frames[1:]), (width,), (width, width, width)
     target = pixels_of(keys[2], last, scale.channels, 1.0, lambda n: _dense(keys[3], (n, *short)))
     predictor = pixels_of(keys[4], last, scale.channels, 1.0, lambda n: _dense(keys[5], (n, *long)))
-    bonus = c.RND(target, predictor, keep=min(1.0, 32 / scale.actors), learning_rate=scale.rate)
+    bonus = c.RND(target, predictor, keep=min(1.0, 32 / scale.actors), learning_rate=scale.rate)  # pyright: ignore[reportCallIssue]
     ppo = c.PPO(network, actions, gamma=(0.999, 0.99), episodic=(1, 0), learning_rate=scale.rate)
     learner = c.BonusPPO(ppo, bonus, coefficients=(2.0, 1.0), num_minibatches=scale.minibatches, view=last_frame)
     training = c.GymnasiumTraining(environments, learner, scale.rollout, scale.warmup)
@@ -71,7 +71,7 @@ def montezuma(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
     environments.close()
     flags = np.array(first)
     area = area_under_curve(np.concatenate(bonuses).reshape(-1), flags.reshape(-1))
-    return {"area": np.float32(area), "rooms": np.float32(len(visited)), "entered": np.float32(flags.sum())}
+    return {"area": np.float32(area), "rooms": np.float32(len(visited)), "entered": np.float32(flags.sum())}  # pyright: ignore[reportReturnType]
 
 
 def _dense(key: Array, sizes: tuple[int, ...]) -> Callable[[Array], Array]:

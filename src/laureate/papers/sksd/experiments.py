@@ -68,10 +68,10 @@ LEVEL = Experiment(
             compilation="lightest",
             sets=5,
             dimensions=(30,),
-            **TESTING | {"draws": 100, "replicates": 99, "steps": 10},
+            **TESTING | {"draws": 100, "replicates": 99, "steps": 10},  # pyright: ignore[reportArgumentType]
         ),
-        "desk": Scale(24, block=4, cost=60.0, sets=100, dimensions=(30,), **TESTING | {"draws": 150, "replicates": 99}),
-        "full": Scale(100, block=4, cost=7200.0, sets=100, dimensions=(30,), **TESTING | {"draws": 1000}),
+        "desk": Scale(24, block=4, cost=60.0, sets=100, dimensions=(30,), **TESTING | {"draws": 150, "replicates": 99}),  # pyright: ignore[reportArgumentType]
+        "full": Scale(100, block=4, cost=7200.0, sets=100, dimensions=(30,), **TESTING | {"draws": 1000}),  # pyright: ignore[reportArgumentType]
     },
     claims=(
         same_as_coin(
@@ -116,7 +116,7 @@ POWER = Experiment(
             compilation="lightest",
             sets=1,
             dimensions=(10, 30),
-            **TESTING | {"draws": 100, "replicates": 99, "steps": 10},
+            **TESTING | {"draws": 100, "replicates": 99, "steps": 10},  # pyright: ignore[reportArgumentType]
         ),
         "desk": Scale(12, block=4, cost=75.0, sets=5, dimensions=(10, 30), **TESTING),
         "full": Scale(
@@ -392,7 +392,7 @@ DIAGNOSIS = Experiment(
             repeats=10,
             shares=SHARES,
             times=TIMES,
-            **TESTING | {"draws": 1000},
+            **TESTING | {"draws": 1000},  # pyright: ignore[reportArgumentType]
         ),
     },
     claims=(

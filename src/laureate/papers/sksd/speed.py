@@ -43,8 +43,8 @@ def their_particles() -> Side:
     peer = blackjax.svgd(jax.grad(_density), optax.sgd(0.5))
 
     def run(x):
-        state = update_median_heuristic(peer.init(x, {"length_scale": 1.0}))
-        return jax.lax.scan(lambda state, _: (peer.step(state), None), state, None, STEPS)[0].particles
+        state = update_median_heuristic(peer.init(x, {"length_scale": 1.0}))  # pyright: ignore[reportArgumentType]
+        return jax.lax.scan(lambda state, _: (peer.step(state), None), state, None, STEPS)[0].particles  # pyright: ignore[reportCallIssue]
 
     program, start = jax.jit(run), _start()
     return Side(lambda: program(start))

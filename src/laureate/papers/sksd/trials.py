@@ -164,4 +164,4 @@ def diagnosis(key, arm, problem, scale):
 def rank_correlation(a, b):
     """Spearman's."""
     ranks = [jnp.argsort(jnp.argsort(part)).astype(float) for part in (a, b)]
-    return jnp.corrcoef(*ranks)[0, 1]
+    return jnp.corrcoef(*ranks)[0, 1]  # pyright: ignore[reportArgumentType]

@@ -77,7 +77,7 @@ def _advance(settings: dict, model: Any, known: Any, key: Any, carry: Any, targe
         updates, memory = adam.update(jax.grad(objective)(params), memory)
         return (optax.apply_updates(params, updates), memory), batch * settings.get("samples", 1)
 
-    return spend(update, *carry, target)
+    return spend(update, *carry, target)  # pyright: ignore[reportCallIssue]
 
 
 def _judge(model: Any, other: Any, key: Any, params: Any, draws: int) -> dict[str, Any]:
