@@ -157,14 +157,14 @@ def _tuned(key: Array, arm: Settings, problem: Any, scale: Settings, unit: Array
 
     found = tune(
         batch_key,
-        scaled,
+        scaled,  # pyright: ignore[reportArgumentType]
         optimiser,
         start,
         scale.rates,
         scale.steps,
         choose=scale.choose,
         gram=gram,
-        watch=watch,  # pyright: ignore[reportArgumentType]
+        watch=watch,
     )
     below, smallest = found.watched
     return {
