@@ -642,7 +642,8 @@ def test_a_step_divides_by_vectors_that_were_moved_once():
     (u, v, sigma), (_, right, length) = iterated(a), iterated(w)
     assert sigma < 0.999 * np.linalg.norm(a, 2)  # once is not enough to converge, and tells it
     slope = w.sum(1) / length  # ∂D/∂x
-    np.testing.assert_allclose(info.margin, np.mean(x @ slope) - np.mean(z[0] @ a @ slope) / sigma, rtol=1e-4, atol=1e-6)
+    margin = np.mean(x @ slope) - np.mean(z[0] @ a @ slope) / sigma
+    np.testing.assert_allclose(info.margin, margin, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose([*info.spectra[0].sigma, *info.spectra[1].sigma], [sigma, length], rtol=1e-5)
     mean = z[1].mean(0)
     by_a = -(np.outer(mean, slope) / sigma - (mean @ a @ slope) / sigma**2 * np.outer(u, v))
