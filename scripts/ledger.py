@@ -39,13 +39,15 @@ def main() -> int:
     seen.add_argument("--after-results", dest="results", action="store_const", const="after")
     options = parser.parse_args()
 
+    if unknown := [
+        name for name in options.claim if name not in history(options.paper) | missing(paper(options.paper))
+    ]:
+        parser.error(f"there are no claims {', '.join(unknown)}")
     if options.reason and options.results:
         drop_placeholders(path_of(options.paper))
     lacking = missing(paper(options.paper))
     # A claim that is named may have a line though its declaration is the same: its trial was changed.
     last = {name: entries[-1].digest for name, entries in history(options.paper).items()}
-    if unknown := [name for name in options.claim if name not in last | lacking]:
-        parser.error(f"there are no claims {', '.join(unknown)}")
     chosen = {name: (last | lacking)[name] for name in options.claim} or lacking
     if not options.reason or not options.results:
         print("\n".join(f"{name}: {found or 'removed'}" for name, found in chosen.items()) or "nothing is lacking")

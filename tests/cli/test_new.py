@@ -22,7 +22,7 @@ FOLDER = FREE.replace("-", "_")
 
 
 def python(sources: Path, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"} | more
+    environment = os.environ | {"PYTHONPATH": str(sources)} | more
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -34,7 +34,7 @@ def checkout(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("checkout")
     shutil.copy(ROOT / "pyproject.toml", root)
     others = [path.parent.name for path in (ROOT / "src/laureate/papers").glob("*/__init__.py")]
-    ignored = shutil.ignore_patterns("__pycache__", *others)
+    ignored = shutil.ignore_patterns(*others)  # bytecode is copied too: four processes would compile all sources
     shutil.copytree(ROOT / "src", root / "src", ignore=ignored)
     shutil.copytree(ROOT / "tests" / "papers", root / "tests" / "papers", ignore=ignored)
     return root

@@ -11,8 +11,9 @@ import pytest
 
 from laureate import compression
 from laureate.compression import ProductQuantizer, ScalarQuantizer, dequantize, expected_bytes, match, quantize
+from networks import drawn
 
-MODEL = eqx.nn.MLP(16, 10, 24, 2, key=jax.random.key(0))
+MODEL = drawn(lambda key: eqx.nn.MLP(16, 10, 24, 2, key=key))
 PQ = ProductQuantizer(8, 16, 2, codebook_bits=8)
 SPEC = match({r"layers\.0\.weight": PQ, r"layers\.2.*": None, ".*": ScalarQuantizer(3, granularity="channel")})
 

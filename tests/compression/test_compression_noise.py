@@ -1,5 +1,7 @@
 """Quant-Noise: what a step sees, what the gradient is, and that the weights are never touched."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,14 +32,28 @@ MODEL = {
 INT3 = ScalarQuantizer(3)
 SPEC = match({"first.*": INT3, "second.*": ProductQuantizer(4, 8, 3)})
 KEY = jax.random.key(7)
-STATE = refresh(MODEL, SPEC, jax.random.key(1))
 arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
 quant_noise = eqx.filter_jit(quant_noise_outside_jit)  # one program; outside jit every operation is one
 
 
+@functools.cache
+def begun():
+    """The state before training; not at import, which every worker of the tests does."""
+    return refresh(MODEL, SPEC, jax.random.key(1))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _outside_jit():
+    begun()
+
+
 @eqx.filter_jit
-def noised(model, rate, key, state=STATE, clamp=True):
+def _noised(model, rate, key, state, clamp):
     return quant_noise(model, SPEC, rate, key, state=state, clamp=clamp)
+
+
+def noised(model, rate, key, state=None, clamp=True):
+    return _noised(model, rate, key, begun() if state is None else state, clamp)
 
 
 def test_rate_0_is_the_model_to_the_bit_and_rate_1_is_what_is_shipped():
@@ -48,13 +64,13 @@ def test_rate_0_is_the_model_to_the_bit_and_rate_1_is_what_is_shipped():
     shipped = dequantize(quantize(MODEL, INT3)[0])["first"]["weight"]
     full = noised(MODEL, jnp.asarray(1.0), KEY)
     np.testing.assert_array_equal(full["first"]["weight"], shipped)
-    evaluated = quant_noise(MODEL, SPEC, 0.1, state=STATE, inference=True)
-    proxied = quant_noise(MODEL, SPEC, 0.1, state=STATE, inference=True, proxy="zero", rescale=True)
+    evaluated = quant_noise(MODEL, SPEC, 0.1, state=begun(), inference=True)
+    proxied = quant_noise(MODEL, SPEC, 0.1, state=begun(), inference=True, proxy="zero", rescale=True)
     for name in ("first", "second"):
         np.testing.assert_array_equal(evaluated[name]["weight"], full[name]["weight"])
         np.testing.assert_array_equal(proxied[name]["weight"], full[name]["weight"])
         assert (evaluated[name]["weight"] != MODEL[name]["weight"]).mean() > 0.9
-    own = STATE.weights[1]
+    own = begun().weights[1]
     np.testing.assert_array_equal(full["second"]["weight"], own.parameters.centroids[own.codes].reshape(12, 20))
 
 
@@ -73,7 +89,7 @@ def test_the_share_that_is_chosen_is_the_rate_and_keys_decide_who():
     """64,000 + 9,600 draws: within four standard errors; and whole blocks of a codebook at once."""
     rate = 0.3
     keys = jax.random.split(KEY, 200)
-    model, state = arrays(MODEL), STATE
+    model, state = arrays(MODEL), begun()
     noisy = jax.jit(jax.vmap(lambda key: noised(eqx.combine(model, MODEL), rate, key, state)["first"]["weight"]))(keys)
     scalar = np.asarray(noisy != MODEL["first"]["weight"])
     full = np.asarray(noised(MODEL, jnp.asarray(1.0), KEY)["first"]["weight"] != MODEL["first"]["weight"])
@@ -114,12 +130,15 @@ def test_the_gradient_goes_straight_through_whatever_the_key():
         return jax.grad(loss)(numbers)
 
     for rate, number, proxied in ((0.0, 0, False), (0.5, 1, False), (1.0, 2, False), (0.5, 3, True)):
-        found = gradient(numbers, rate, jax.random.key(number), proxied, STATE)
+        found = gradient(numbers, rate, jax.random.key(number), proxied, begun())
         for name in slope:
             np.testing.assert_array_equal(found[name]["weight"], slope[name])
     # An old range: selected weights beyond it are clipped, and get no gradient; with rate 0 nobody is selected.
-    small = STATE._replace(
-        weights=(STATE.weights[0]._replace(parameters=INT3.fit(None, MODEL["first"]["weight"] / 4)), STATE.weights[1])
+    small = begun()._replace(
+        weights=(
+            begun().weights[0]._replace(parameters=INT3.fit(None, MODEL["first"]["weight"] / 4)),
+            begun().weights[1],
+        )
     )
     beyond = ~np.asarray(INT3.inside(MODEL["first"]["weight"], small.weights[0].parameters))
     assert 0.2 < beyond.mean() < 0.8
@@ -167,13 +186,13 @@ def test_a_hundred_steps_without_a_rate_of_learning_change_no_bit():
 
 def test_refresh_follows_the_weights_and_goes_on_from_its_centroids():
     grown = jax.tree.map(lambda leaf: 3 * leaf if eqx.is_inexact_array(leaf) else leaf, MODEL)
-    assert float(excess(MODEL, SPEC, STATE)) == pytest.approx(1, abs=0.15)
-    assert float(excess(grown, SPEC, STATE)) == pytest.approx(3 * float(excess(MODEL, SPEC, STATE)), rel=1e-5)
+    assert float(excess(MODEL, SPEC, begun())) == pytest.approx(1, abs=0.15)
+    assert float(excess(grown, SPEC, begun())) == pytest.approx(3 * float(excess(MODEL, SPEC, begun())), rel=1e-5)
     with pytest.warns(UserWarning, match=r"quant_noise.state is old: a weight is .* times .*refresh"):
-        quant_noise_outside_jit(grown, SPEC, 0.5, KEY, state=STATE)
-    fresh = refresh(grown, SPEC, jax.random.key(2), STATE)
-    np.testing.assert_allclose(fresh.weights[0].parameters.scale, 3 * STATE.weights[0].parameters.scale, rtol=1e-6)
-    again = [refresh(MODEL, SPEC, jax.random.key(number), STATE).weights[1] for number in (3, 4)]
+        quant_noise_outside_jit(grown, SPEC, 0.5, KEY, state=begun())
+    fresh = refresh(grown, SPEC, jax.random.key(2), begun())
+    np.testing.assert_allclose(fresh.weights[0].parameters.scale, 3 * begun().weights[0].parameters.scale, rtol=1e-6)
+    again = [refresh(MODEL, SPEC, jax.random.key(number), begun()).weights[1] for number in (3, 4)]
     np.testing.assert_array_equal(again[0].parameters.centroids, again[1].parameters.centroids)  # warm: no key decides
     cold = refresh(MODEL, SPEC, jax.random.key(3)).weights[1]
     assert (cold.parameters.centroids != again[0].parameters.centroids).any()
@@ -182,7 +201,7 @@ def test_refresh_follows_the_weights_and_goes_on_from_its_centroids():
         seen = own.parameters.centroids[own.codes].reshape(12, 20)
         return float(jnp.sum((seen - MODEL["second"]["weight"]) ** 2))
 
-    assert error(again[0]) <= error(STATE.weights[1]) + 1e-5
+    assert error(again[0]) <= error(begun().weights[1]) + 1e-5
 
 
 def test_equal_weights_get_codebooks_of_their_own():
@@ -206,7 +225,7 @@ def test_codes_of_a_codebook_are_those_of_the_last_refresh():
 def test_keys_are_used_once_and_numbers_compile_nothing():
     with KeyRecorder() as recorder:
         jax.block_until_ready(
-            quant_noise_outside_jit(arrays(MODEL), SPEC, 0.5, jax.random.key(11), state=STATE)["first"]["weight"]
+            quant_noise_outside_jit(arrays(MODEL), SPEC, 0.5, jax.random.key(11), state=begun())["first"]["weight"]
         )
         jax.block_until_ready(refresh(arrays(MODEL), SPEC, jax.random.key(12)).weights[1].codes)
         jax.effects_barrier()
@@ -219,7 +238,9 @@ def test_keys_are_used_once_and_numbers_compile_nothing():
         traces.append(1)
         return quant_noise({"w": weights}, INT3, rate, key)["w"]
 
-    known = jax.jit(lambda key: quant_noise(arrays(MODEL), SPEC, jnp.asarray(0.5), key, state=STATE))  # all but the key
+    known = jax.jit(
+        lambda key: quant_noise(arrays(MODEL), SPEC, jnp.asarray(0.5), key, state=begun())
+    )  # all but the key
     assert known(KEY)["first"]["weight"].shape == (20, 16)
     for rate in (0.1, 0.5):
         counted(MODEL["first"]["weight"], rate, jax.random.key(int(10 * rate)))
@@ -231,8 +252,8 @@ def test_types_are_kept(dtype):
     with jax.enable_x64(True):
         weights = {"w": jnp.asarray(RNG.normal(size=(6, 8)), dtype)}
         for spec in (INT3, ProductQuantizer(4, 3, 2)):
-            state = refresh(weights, spec, KEY)
-            seen = quant_noise(weights, spec, 1.0, KEY, state=state)["w"]
+            noisy = lambda some, spec=spec: quant_noise(some, spec, 1.0, KEY, state=refresh(some, spec, KEY))  # noqa: E731
+            seen = jax.eval_shape(noisy, weights)["w"]
             packed, report = quantize(weights, spec, KEY)
             shipped = dequantize(packed)["w"]
             assert str(seen.dtype) == str(shipped.dtype) == dtype

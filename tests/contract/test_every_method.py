@@ -49,6 +49,16 @@ REASONS = {
             "Rules",
         },
     },
+    "control": {
+        "bases of one's own bonuses": {"AbstractBonus", "AbstractPredictionBonus"},
+        "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
+        "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
+        "on the host, with Gymnasium: tests/control/test_control_use.py": {
+            "GymnasiumEnvironments",
+            "GymnasiumTraining",
+        },
+        "a warning": {"BonusWarning"},
+    },
     "decentralized": {
         "the base of the optimisers, which have rows": {"DecentralizedOptimiser"},
         "the network and its weights: tests/decentralized/test_gossip.py": {"Gossip", "Topology", "Network"},
@@ -58,6 +68,7 @@ REASONS = {
         "bases of the models, the latents' sets and a model's own checks": {
             "AbstractConditional",
             "AbstractLatent",
+            "AbstractNetwork",
             "AbstractOneLoss",
             "AbstractOneNetwork",
             "AbstractRegulariser",
@@ -66,14 +77,21 @@ REASONS = {
         "networks, sets of latents and what is found, inside rows: tests/generative": {
             "Box",
             "AdversarialLoss",
+            "BigGANDiscriminator",
+            "BigGANGenerator",
+            "EachExample",
             "FittedAdversarial",
             "FittedConditional",
             "GaussianEncoder",
             "InferredLatents",
             "Perceptron",
+            "ProjectionHead",
+            "SelfAttention",
             "ShapedDiscriminator",
             "ShapedEncoder",
             "Sphere",
+            "StandingStatistics",
+            "TruncationCurve",
         },
         "warnings": {"BottleneckCollapsedWarning", "ScaleWarning"},
     },
@@ -124,6 +142,10 @@ REASONS = {
         "models and their features: tests/memory": {"BoltzmannMachine", "HopfieldFeatures", "HopfieldNetwork"},
         "a trainer over a kernel that has a row: tests/memory": {"ContrastiveDivergence"},
         "what annealing returns": {"AnnealedPartition"},
+    },
+    "multitask": {
+        "the protocol of a user's problem": {"Tasks"},
+        "a rule behind a transformation, what geometry reports: tests/multitask": {"TaskGeometry", "Weighting"},
     },
     "pde": {
         "regressions, inside rows of the solver": {"ALS", "SALSA"},
@@ -244,6 +266,7 @@ REASONS = {
             "PersistentContrastiveDivergence"
         },
         "what annealing returns": {"AnnealedImportance"},
+        "what Stein's discrepancies and tests take and return": {"MaxSlicedKSD", "SlicedKSD", "Slices", "SteinTest"},
     },
 }
 # References that papers compare with, whose call is that of a sibling with an example, and predictors that the examples

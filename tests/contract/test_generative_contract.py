@@ -1,8 +1,10 @@
 """A row for every conditional model; ``laureate.testing`` has the checks."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from laureate.generative import (
@@ -11,7 +13,9 @@ from laureate.generative import (
     Adversarial,
     AdversarialImitation,
     AdversarialIRL,
+    Affine,
     BestOfK,
+    ConditionalBatchNorm,
     ConditionalDiffusion,
     ConditionalGAN,
     FiniteEnvironment,
@@ -21,11 +25,14 @@ from laureate.generative import (
     Judge,
     LatentFlowRegressor,
     MixtureDensity,
+    OrthogonalPenalty,
     Perceptron,
     Regression,
     ShapedDiscriminator,
     ShapedEncoder,
+    SpectrallyNormalised,
     VariationalBottleneck,
+    WholeBatch,
     make_model,
 )
 from laureate.testing import check_adversarial, check_conditional_model
@@ -44,6 +51,7 @@ MODELS = {
 }
 TYPES = {Adversarial, AdversarialImitation, AdversarialIRL, AdaptiveBudget, GradientPenalty, InstanceNoise}
 TYPES |= {Judge, VariationalBottleneck, FiniteEnvironment}
+TYPES |= {Affine, ConditionalBatchNorm, OrthogonalPenalty, SpectrallyNormalised, WholeBatch}
 TYPES |= {LatentFlowRegressor, Regression, CVAE, ConditionalGAN, MixtureDensity, BestOfK, ConditionalDiffusion}
 
 
@@ -107,3 +115,37 @@ def test_inverse_reinforcement_learning():
 
     others = [made(policy_rate=0.5), made(learning_rate=0.1)]
     check_adversarial(made(), jnp.array([[0, 1], [1, 1]]), others=others, cost=2, skip=["divergence"])
+
+
+class Carrier(eqx.Module):
+    """A generator that normalises by its batch, with z as the condition."""
+
+    layer: Affine
+    norm: ConditionalBatchNorm
+
+    def init(self):
+        return (self.norm.init(),)
+
+    def __call__(self, z, statistics=None):
+        made, used = self.norm(self.layer(z), z, None if statistics is None else statistics[0])
+        return made, (used,)
+
+
+def carrying(penalty=0.01, **numbers):
+    """All that networks may carry: singular vectors, batch statistics, and a penalty of the generator."""
+    table = lambda number: jnp.asarray(np.random.default_rng(number).normal(size=(2, 3)), jnp.float32)  # noqa: E731
+    carrier = Carrier(Affine(table(0), jnp.zeros(3)), ConditionalBatchNorm(table(1), table(2)))
+    networks = SpectrallyNormalised(WholeBatch(carrier)), SpectrallyNormalised(linear(3, 1))
+    more = {"generator_penalty": OrthogonalPenalty(penalty), "decay": 0.5, "average_from": jnp.asarray(0)}
+    return Adversarial(*networks, "hinge", num_latents=2, optimiser=optax.sgd, **more | numbers)
+
+
+def test_adversarial_networks_with_a_state():
+    numbers = [
+        {"penalty": 0.1},
+        {"learning_rate": 0.1},
+        {"ratio": 2.0},
+        {"decay": 0.3},
+        {"average_from": jnp.asarray(2)},
+    ]
+    check_adversarial(carrying(), Y, others=[carrying(**one) for one in numbers], cost=4)

@@ -70,7 +70,13 @@ COSTS |= {"truncated-backprop": 3 * 2, "rtrl": 3 * 2, "rtrl-done": 3 * 2}
 THETA = {"start": jnp.asarray(1.0), "push": jnp.asarray([0.2, -0.1])}
 
 
-@pytest.mark.parametrize("name", ROWS)
+# Other settings of estimators with a row, whose rules tests/gradients looks at one by one.
+VARIANTS = {"pes-random", "pes-unaligned", "pes-done", "nres-border", "rtrl-done"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in VARIANTS else []) for name in ROWS]
+)
 def test_contract(name):
     make = ROWS[name]
     estimator = make(Swing())

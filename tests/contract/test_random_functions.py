@@ -11,7 +11,17 @@ import numpy as np
 import optax
 import pytest
 
-from laureate import architecture, compression, decentralized, gradients, memory, recovery, sampling, training
+from laureate import (
+    architecture,
+    compression,
+    decentralized,
+    generative,
+    gradients,
+    memory,
+    recovery,
+    sampling,
+    training,
+)
 from laureate import representation as rep
 from laureate import robustness as rob
 from laureate import selection as sel
@@ -20,13 +30,13 @@ from laureate.testing import check_random_function
 QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(0)
 X = jnp.asarray(RNG.normal(size=(12, 4)), jnp.float32)
-LABELS = jnp.arange(12) % 2
+LABELS = jnp.asarray(np.arange(12) % 2)
 SGD = optax.sgd(0.1)
 LINEAR = {"w": jnp.asarray(RNG.normal(size=(4, 8)), jnp.float32)}
 PQ = compression.ProductQuantizer(4, 3, 2)
 MACHINE = memory.BoltzmannMachine(0.3 * X[:4, :2], jnp.zeros(4), jnp.zeros(2))
-SPINS = jnp.sign(X)
-D = X[:6].T / jnp.linalg.norm(X[:6], axis=1)
+SPINS = jnp.asarray(np.sign(X))
+D = jnp.asarray(np.asarray(X)[:6].T / np.linalg.norm(np.asarray(X)[:6], axis=1))
 BLOCKS = [training.Dense(block) for block in jnp.asarray(RNG.normal(size=(2, 4, 4)), jnp.float32)]
 RANDOM = training.LocalizedTraining(training.Fixed(1), training.RandomDirection(), SGD, local_rate=0.1)
 
@@ -116,12 +126,15 @@ CALLS = {
         3,
         data=jnp.arange(4.0),
     )[0],
+    "generative.orthogonal": lambda key: generative.orthogonal(key, (3, 2), (2, 2)),
+    "generative.truncated_normal": lambda key: generative.truncated_normal(key, (3,), 0.5),
     "gradients.categorical": lambda key: tuple(
         jax.grad(lambda logits, draw=draw, own=own: draw(own, logits)[0, 1])(X[:3])
         for draw, own in zip(CHOICES, jax.random.split(key, len(CHOICES)), strict=True)
     ),
     "gradients.conditional_gumbel": lambda key: gradients.conditional_gumbel(key, X, LABELS, 2),
     "gradients.rloo": lambda key: gradients.rloo(key, lambda z: z[0, 1] + z[1, 2], X, 3),
+    "gradients.rloo_loss": lambda key: gradients.rloo_loss(key, lambda z: z[:, 1], X, 3),
     "gradients.full_unroll_loss": lambda key: gradients.full_unroll_loss(key, Walk(), 0.5, 3),
     "gradients.train": lambda key: gradients.train(
         key, estimator(), SGD, 0.5, 3, batches=None, record=lambda theta: theta
@@ -180,6 +193,11 @@ CALLS = {
         num_chains=3,
         steps_per_beta=2,
     ),
+    "sampling.random_slices": lambda key: sampling.random_slices(key, 4, 3),
+    "sampling.stein_mean_test": lambda key: sampling.stein_mean_test(key, X, -X, num_bootstrap=19).null,
+    "sampling.stein_test": lambda key: (
+        sampling.stein_test(key, X, -X, split=0.84, num_steps=2, batch=4, num_bootstrap=19).null
+    ),
     "selection.mine_networks": lambda key: sel.mine_networks(key, 3),
     "training.train": lambda key: training.train(
         key, RANDOM, RANDOM.init(jax.random.key(0), BLOCKS), X, LABELS, batch=4, num_epochs=2
@@ -193,13 +211,14 @@ EAGER = {"robustness.generate"}
 # Loops over steps of which another row has one.
 SLOW = {"recovery.fit", "recovery.learn_filters", "gradients.train", "architecture.train_supernet"}
 SLOW |= {"compression.freeze", "representation.Compose", "robustness.generate"}
-# learn_dictionary draws its start and its spare columns from the keys of the first columns and of the rounds. Harmless,
-# for the spare ones are hardly ever used; to mend it would make measured results of alista old.
-KNOWN = {"recovery.learn_dictionary": ("keys are used once",)}
 # Take a key, and have a contract or say here why not.
 REASONS = {
     "architecture": {"select": "the contract", "check_supernet": "a check", "score_weights": "of SupernetTraining"},
     "compression": {"quantize": "refresh and freeze, on the host"},
+    "generative": {
+        **dict.fromkeys(("make_biggan", "make_encoder", "make_model", "perceptrons"), "weights, inside the contract"),
+        "truncation_curve": "the same keys for every threshold, on purpose",
+    },
     "gradients": {
         **dict.fromkeys(("gumbel_rao", "st_gumbel_softmax", "straight_through", "zgr"), "the row of `categorical`"),
         "estimate": "splits its key for an estimator that has a row",
@@ -207,7 +226,7 @@ REASONS = {
     "pde": {"extrapolate": "two runs of a row", "simulate": "inside every row"},
     "recovery": {"fit_encoder": "the loop of fit"},
     "representation": {"fine_tune": "tests/representation/test_representation_users.py"},
-    "sampling": {"run": "the contract"},
+    "sampling": {"run": "the contract", **dict.fromkeys(("fit_slices", "max_sliced_ksd"), "inside stein_test")},
     "selection": {
         "blind_list": "shuffles names on the host",
         "check_antisymmetry": "a check",
@@ -221,7 +240,7 @@ AREAS = sorted({name.partition(".")[0] for name in CALLS})
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CALLS])
 def test_keys(name):
     function = CALLS[name] if name in EAGER else eqx.filter_jit(CALLS[name], **QUICK)
-    check_random_function(function, name=name, skip=KNOWN.get(name, ()))
+    check_random_function(function, name=name)
 
 
 @pytest.mark.parametrize("area", AREAS)

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from blackjax.util import run_inference_algorithm
 
@@ -19,7 +20,10 @@ from laureate.sampling import (
     LocallyInformed,
     ParallelTempering,
     PathAuxiliary,
+    SteinVariational,
     run,
+    sliced_svgd,
+    svgd,
 )
 from laureate.testing import check_sampler
 
@@ -39,13 +43,26 @@ ROWS = {
     "path-auxiliary": PathAuxiliary(*TARGET),
     "parallel-tempering": ParallelTempering(GibbsWithGradients(*TARGET), jnp.array([1.0, 0.5])),
 }
-TYPES = {type(kernel) for kernel in ROWS.values()}
+
+
+class Bowl(eqx.Module):
+    width: jax.Array
+
+    def __call__(self, x):
+        return -jnp.sum(x**2) / self.width
+
+
+PARTICLES = {
+    "sliced-svgd": sliced_svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), slices="rotate"),
+    "svgd": svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), bandwidth=jnp.asarray(1.5)),
+}
+TYPES = {type(kernel) for kernel in ROWS.values()} | {SteinVariational}
 SPINS = LATTICE.start(jax.random.key(7))
 # Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
 # centre and a value of each site; a site and its neighbours; two replicas.
 COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
 # Options of kernels that are here already: every row compiles programs of its own.
-VARIANTS = {"gwg-3", "dula"}
+VARIANTS = {"gwg-3", "gibbs", "dula"}
 DRIVEN = {"gibbs-systematic"}  # whose state says which site is next: the strictest for a driver
 # A state of several replicas is no function of its position, which is the first one's; it has a test of its own.
 UNCACHED = {"parallel-tempering": ("caches are fresh",)}
@@ -72,6 +89,20 @@ def test_contract(name):
     check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, **more)
 
 
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "svgd")) for n in PARTICLES])
+def test_particles_keep_the_contract(name):
+    """No chain that accepts: it has no rate, and without turned slices no key that matters."""
+    kernel = PARTICLES[name]
+    other = eqx.tree_at(lambda k: k.logdensity_fn.width, kernel, jnp.asarray(3.0))
+    skip = {"report", "caches are fresh", "float64"} | ({"another key, other bits"} if name == "svgd" else set())
+    particles = jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2
+    check_sampler(kernel, particles, others=[other], skip=skip)
+    with jax.enable_x64(True):  # the particles' type is the type of everything
+        wide = np.asarray(particles, np.float64)
+        found = jax.eval_shape(lambda key: kernel.step(key, kernel.init(wide)), jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(found) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {wide.dtype}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in DRIVEN])
 def test_the_driver_changes_no_sample(name):
@@ -84,10 +115,10 @@ def test_the_driver_changes_no_sample(name):
 def test_replicas_cache_what_their_positions_give():
     kernel = ROWS["parallel-tempering"]
     step = eqx.filter_jit(kernel.step)
-    state = kernel.init(SPINS)
+    state = eqx.filter_jit(kernel.init)(SPINS)
     for index in range(20):
         state, _ = step(jax.random.key(index), state)
-    fresh = jax.vmap(kernel.kernel.init)(state.replicas.position)
+    fresh = eqx.filter_jit(lambda position: jax.vmap(kernel.kernel.init)(position))(state.replicas.position)
     np.testing.assert_allclose(state.replicas.differences, fresh.differences, atol=1e-4)
     np.testing.assert_allclose(state.replicas.logdensity, fresh.logdensity, atol=1e-4)
 

@@ -236,7 +236,10 @@ def test_one_node_is_delayed_sgd_and_a_complete_graph_too():
             assert_allclose(params[t + 1], np.tile(x, (n, 1)), atol=1e-11)
 
 
-@pytest.mark.parametrize("name", MAKE)
+FEW = ("detag", "d2", "choco")
+
+
+@pytest.mark.parametrize("name", [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in MAKE])
 def test_equal_nodes_stay_equal(name):
     alike = lambda x: x @ jnp.asarray(H[0]) - C[0]  # noqa: E731
     params, _, _ = trajectory(MAKE[name](), 25, np.tile(START[:1], (N, 1)), alike)

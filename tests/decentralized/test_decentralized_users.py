@@ -58,7 +58,10 @@ def stepped(make, rates, rounds):
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MAKE)
+FEW = ("detag", "d2", "choco")
+
+
+@pytest.mark.parametrize("name", [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in MAKE])
 def test_a_schedule_is_a_rate_a_step(name):
     make, phase = MAKE[name]
     schedule = optax.exponential_decay(0.3, 1, 0.5)

@@ -16,6 +16,7 @@ from laureate.gradients import (
     exact_gradient,
     gumbel_rao,
     rloo,
+    rloo_loss,
     st_gumbel_softmax,
     straight_through,
     zgr,
@@ -303,3 +304,34 @@ def test_doubted(call, words):
 def test_a_function_without_a_derivative_is_told():
     with pytest.warns(UserWarning, match="derivative 0"):
         estimate(KEY, lambda z: jnp.argmax(z).astype(float), jnp.asarray(LOGITS), zgr, 3)
+
+
+def test_the_loss_of_leave_one_out_has_its_gradient_and_that_of_what_follows():
+    """Row by row the very estimate of `rloo`; by the weights of f the mean over draws; its value the mean of f."""
+    weights = jnp.asarray(V[0])
+
+    def run(key, theta):
+        follows = lambda w: lambda z: jnp.tanh(jnp.sum(z * w, axis=-1)).sum()  # noqa: E731
+        loss = lambda theta, w: rloo_loss(key, follows(w), theta, 5)  # noqa: E731
+        by_theta, by_w = jax.grad(loss, argnums=(0, 1))(theta, weights)
+        rows = lambda theta: rloo_loss(key, lambda z: jnp.sum(z * weights, axis=-1), theta, 5)  # noqa: E731
+        noise = jax.random.gumbel(key, (5, *theta.shape))
+        drawn = jax.nn.one_hot(jnp.argmax(theta + noise, axis=-1), 4)
+        wanted_w = jax.grad(lambda w: jnp.mean(jax.vmap(follows(w))(drawn)))(weights)
+        plain = jnp.mean(jnp.sum(drawn * weights, axis=-1), axis=0)
+        return (
+            by_theta,
+            rloo(key, follows(weights), theta, 5),
+            by_w,
+            wanted_w,
+            rows(theta),
+            plain,
+            jax.jacobian(rows)(theta),
+        )
+
+    by_theta, wanted, by_w, wanted_w, rows, plain, slopes = jax.jit(run)(jax.random.key(4), jnp.asarray(THETA))
+    np.testing.assert_allclose(by_theta, wanted, atol=1e-6)
+    np.testing.assert_allclose(by_w, wanted_w, atol=1e-6)
+    assert np.abs(slopes[0, 1]).max() == 0  # a row's loss is of its own choice
+    assert np.abs(slopes[0, 0]).max() > 1e-3
+    np.testing.assert_allclose(rows, plain, atol=1e-6)

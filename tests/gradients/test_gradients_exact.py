@@ -171,7 +171,7 @@ def test_reuse_adds_up_to_full_es_over_an_episode():
     assert_allclose(reuse.sum(axis=0), full[0], rtol=1e-11)
 
 
-@pytest.mark.parametrize("horizon", [6, None])
+@pytest.mark.parametrize("horizon", [6, pytest.param(None, marks=pytest.mark.slow)])
 def test_gpes_with_noise_a_truncation_is_pes(horizon):
     common = {"num_pairs": PAIRS, "truncation": 3, "horizon": horizon, "sigma": SIGMA}
     pes, _, _ = run_steps(PersistentES(Tank(), **common), THETA, 5)
@@ -240,8 +240,15 @@ def test_telescoping_begins_every_episode_from_zero():
     assert np.abs(level[:, 0] - level[:, 1]).min() > 0
 
 
-@pytest.mark.parametrize("telescope", [False, True])
-@pytest.mark.parametrize(("horizon", "truncation"), [(6, 2), (7, 3)])
+@pytest.mark.parametrize(
+    ("horizon", "truncation", "telescope"),
+    [
+        (6, 2, False),
+        (7, 3, True),
+        pytest.param(6, 2, True, marks=pytest.mark.slow),
+        pytest.param(7, 3, False, marks=pytest.mark.slow),
+    ],
+)
 def test_rtrl_is_exact(horizon, truncation, telescope):
     """Over whole episodes, with ends inside a truncation and a learned first state."""
     number = horizon if horizon % truncation else horizon // truncation

@@ -91,7 +91,7 @@ def test_a_cost_beyond_32_bits_is_a_float():
 
 
 @pytest.mark.parametrize("make", [lambda n: jax.random.key(n, impl="rbg"), jax.random.PRNGKey], ids=["rbg", "legacy"])
-@pytest.mark.parametrize("kind", [PersistentES, TruncatedES])
+@pytest.mark.parametrize("kind", [pytest.param(PersistentES, marks=pytest.mark.slow), TruncatedES])
 def test_both_signs_share_their_randomness_with_every_kind_of_key(kind, make):
     class Log(eqx.Module):
         def init(self, key, theta):
@@ -106,6 +106,7 @@ def test_both_signs_share_their_randomness_with_every_kind_of_key(kind, make):
     assert_array_equal(info.difference, jnp.zeros(ES["num_pairs"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", CASES, ids=NAMES)
 def test_a_saved_state_goes_on_as_if_nothing_had_happened(estimator, tmp_path):
     theta, step = jnp.asarray(0.5), eqx.filter_jit(estimator.step)

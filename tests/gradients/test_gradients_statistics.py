@@ -111,6 +111,7 @@ def test_sigma_may_change_inside_an_episode():
     assert np.abs(deviations(sample, tank_gradient(12))).max() < LIMIT
 
 
+@pytest.mark.slow  # tests/gradients/test_gradients_exact.py looks at every number of both
 @pytest.mark.parametrize("telescope", [True, "products"])
 def test_only_the_last_loss_counts_when_telescoping(telescope):
     sample = sums(PersistentES(Tank(), **CUT, telescope=telescope), THETA, 4, 10000)
@@ -130,7 +131,11 @@ class Mortal(eqx.Module):
 
 @pytest.mark.parametrize(
     ("make", "restart"),
-    [(PersistentES, "inside"), (PersistentES, "border"), pytest.param(NoiseReuseES, "inside", marks=pytest.mark.slow)],
+    [
+        (PersistentES, "inside"),
+        pytest.param(PersistentES, "border", marks=pytest.mark.slow),
+        pytest.param(NoiseReuseES, "inside", marks=pytest.mark.slow),
+    ],
 )
 def test_ends_that_depend_on_theta_do_not_bias(make, restart):
     """Whoever dies of its noise must not hand it on: the next episode inside the truncation gets noise of its own.
@@ -190,7 +195,10 @@ def slopes_of(kind, number=8, size=5):
     return np.eye(number)[:, :, None] * own[None]
 
 
-@pytest.mark.parametrize("kind", ["repeat", "random", "all"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("kind", ["all", pytest.param("repeat", marks=SLOW), pytest.param("random", marks=SLOW)])
 def test_variance_of_pes_is_the_formulas(kind):
     slopes = slopes_of(kind)
     sample = sums(

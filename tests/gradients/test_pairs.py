@@ -1,5 +1,7 @@
 """What the two signs of a pair share, when noise is drawn, how episodes begin and end: seen by an unroll that logs."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -40,13 +42,17 @@ def bits(key):
     return jax.random.uniform(key)
 
 
+options: dict[str, Any] = {"compiler_options": QUICK}
+first_state = eqx.filter_jit(lambda estimator, key, theta: estimator.init(key, theta), **options)
+next_state = eqx.filter_jit(lambda estimator, *given: estimator.step(*given), **options)
+
+
 def run(estimator, number, theta=0.7, batches=None):
-    """The states after each of ``number`` steps, as NumPy, and the infos."""
-    step = jax.jit(lambda key, state, data: estimator.step(key, theta, state, data), compiler_options=QUICK)
-    state, states, infos = jax.jit(lambda key: estimator.init(key, theta))(jax.random.key(0)), [], []
+    """The states after each of ``number`` steps, as NumPy, and the infos; estimators of one kind share a program."""
+    state, states, infos = first_state(estimator, jax.random.key(0), theta), [], []
     for i in range(number):
         data = None if batches is None else batches[i]
-        _, state, info = step(jax.random.key(10 + i), state, data)
+        _, state, info = next_state(estimator, jax.random.key(10 + i), theta, state, data)
         states.append(jax.tree.map(np.asarray, eqx.filter(state.pairs or state.center, is_number)))
         infos.append(info)
     return states, infos
@@ -88,7 +94,9 @@ def noises(states, number):
     [
         (PersistentES(Diary(), num_pairs=3, truncation=4, horizon=12, sigma=0.1), (4, 8)),
         (NoiseReuseES(Diary(), num_pairs=3, truncation=4, horizon=12, sigma=0.1), ()),
-        (GPES(Diary(), num_pairs=3, truncation=4, horizon=12, sigma=0.1, noise_steps=6), (6,)),
+        pytest.param(
+            GPES(Diary(), num_pairs=3, truncation=4, horizon=12, sigma=0.1, noise_steps=6), (6,), marks=pytest.mark.slow
+        ),
         (GPES(Diary(), num_pairs=3, truncation=4, horizon=12, sigma=0.1, noise_steps=3), (3, 6, 9)),
         (GPES(Diary(), num_pairs=3, truncation=4, horizon=11, sigma=0.1, noise_steps=5), (5, 10)),
     ],

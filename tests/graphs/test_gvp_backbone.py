@@ -135,6 +135,18 @@ def test_missing_atoms_leave_a_residue_out():
     np.testing.assert_allclose(codes[:, 16], np.cos(senders - receivers), atol=1e-5)  # places along the whole chain
 
 
+def test_residues_in_one_place_have_no_direction_between_them():
+    """A copy of a chain on top of itself: distance and direction 0, nothing that is not finite, all nodes kept."""
+    twice = np.concatenate([REAL, REAL])
+    (scalars, vectors, codes, directions), graph, report = features(twice, chains=["A"] * 40 + ["B"] * 40)
+    assert graph.num_nodes == len(report.residues) == 80
+    assert all(np.isfinite(leaf).all() for leaf in (scalars, vectors, codes, directions))
+    twins = np.abs(np.asarray(graph.senders) - np.asarray(graph.receivers)) == 40
+    assert twins.sum() == 80  # each is the other's nearest
+    assert not directions[twins].any()
+    np.testing.assert_allclose(np.linalg.norm(directions[~twins], axis=-1), 1, atol=1e-4)
+
+
 def test_short_chains_have_fewer_neighbours_and_nanometres_are_told():
     assert features(REAL[:4], num_neighbors=30)[2].num_neighbors == 3
     with pytest.warns(UserWarning, match="look like nanometres"):

@@ -1,12 +1,14 @@
 """Geometric vector perceptrons against NumPy, closed forms and what must not depend on what."""
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from meshes_drawn import drawn
 
 from laureate.graphs import (
     GVP,
@@ -31,6 +33,7 @@ RNG = np.random.default_rng(1)
 KEY = jax.random.key(0)
 CHAIN = synthetic_chains(1, 9)[0]
 MIRROR = np.diag([1.0, -1.0, 1.0])
+FEW: dict[str, Any] = {"num_layers": 1, "num_message": 1, "num_feedforward": 1}  # less to compile
 
 
 def draw(rows, scalars, vectors):
@@ -69,7 +72,7 @@ def test_a_gvp_is_the_equation():
     scalars, vectors = draw(6, 4, 3)
     settings = [{}, {"gated": True}, {"gated": True, "activations": (jax.nn.relu, None)}, {"num_hidden": 7}]
     settings.append({"map_vectors": False})
-    made = eqx.filter_jit(lambda: [GVP(KEY, (4, 3), (5, 2), **how) for how in settings])()
+    made = drawn(lambda: [GVP(KEY, (4, 3), (5, 2), **how) for how in settings])
     found = eqx.filter_jit(lambda made: [gvp(scalars, vectors) for gvp in made])(made)
     for gvp, (new_scalars, new_vectors) in zip(made, found, strict=True):
         assert gvp.in_dims == (4, 3)
@@ -84,7 +87,7 @@ def test_a_layer_is_a_loop_over_its_edges():
     senders, receivers = np.array([1, 2, 0, 3, 3]), np.array([0, 0, 1, 1, 2])  # no edge leads to node 3
     nodes, edges = draw(4, 3, 2), draw(5, 2, 1)
     graph = make_graph(nodes, edges, senders, receivers)
-    layer = eqx.filter_jit(lambda: GVPConvLayer(KEY, (3, 2), (2, 1)))()
+    layer = drawn(lambda: GVPConvLayer(KEY, (3, 2), (2, 1)))
     arrived, after = eqx.filter_jit(lambda layer: (layer.conv(graph), layer(graph).nodes))(layer)
     expected = np.zeros((4, 3)), np.zeros((4, 2, 3))
     for e, (j, i) in enumerate(zip(senders, receivers, strict=True)):
@@ -99,15 +102,16 @@ def test_a_layer_is_a_loop_over_its_edges():
     np.testing.assert_allclose(arrived[1], expected[1], atol=1e-6)
     assert not np.any(arrived[1][3])
 
-    def norm(scalars, vectors):
+    def norm(which, scalars, vectors):
         centred = scalars - scalars.mean(-1, keepdims=True)
         length = np.sqrt((vectors**2).sum(-1).mean(-1))[:, None, None]
-        return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5), vectors / length
+        normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+        return normed * np.asarray(which.scale) + np.asarray(which.shift), vectors / length
 
-    inner = norm(nodes[0] + expected[0], nodes[1] + expected[1])
+    inner = norm(layer.norms[0], nodes[0] + expected[0], nodes[1] + expected[1])
     block = [by_hand(layer.feedforward[0], *row) for row in zip(*inner, strict=True)]
     block = [by_hand(layer.feedforward[1], *row, last=True) for row in block]
-    last = norm(inner[0] + np.stack([s for s, _ in block]), inner[1] + np.stack([v for _, v in block]))
+    last = norm(layer.norms[1], inner[0] + np.stack([s for s, _ in block]), inner[1] + np.stack([v for _, v in block]))
     np.testing.assert_allclose(after[0], last[0], atol=1e-5)
     np.testing.assert_allclose(after[1], last[1], atol=1e-5)
 
@@ -155,7 +159,7 @@ def test_half_precision_has_finite_gradients_at_zero_vectors():
         return (*out, slope)
 
     for zero in (1.0, 0.0):
-        parts = found(jnp.ones((2, 3), jnp.float16), zero * jnp.ones((2, 2, 3), jnp.float16))
+        parts = found(np.ones((2, 3), "f2"), np.full((2, 2, 3), zero, "f2"))
         assert all(part.dtype == jnp.float16 and np.isfinite(part).all() for part in parts)
 
 
@@ -175,7 +179,8 @@ def test_dropout_drops_whole_vectors_and_keeps_the_mean():
 @pytest.fixture(scope="module")
 def design():
     graph, _ = featurize_backbone(CHAIN.coords, num_neighbors=4)
-    model = eqx.filter_jit(lambda: DesignModel(KEY, node_dims=(6, 2), edge_dims=(5, 1), num_layers=2))()
+    few = {"num_layers": 2, "num_message": 2, "num_feedforward": 1}
+    model = drawn(lambda: DesignModel(KEY, node_dims=(6, 2), edge_dims=(5, 1), **few))
     return model, graph
 
 
@@ -185,7 +190,7 @@ def test_design_sees_no_residue_at_or_behind_a_place(design):
     usual = np.asarray(CHAIN.residues)
     changed = np.where(np.eye(9, dtype=bool), (usual + 7) % 20, usual)  # row j: another residue at j
     logits = eqx.filter_jit(lambda model, rows: jax.vmap(lambda residues: model(graph, residues))(rows))
-    found = np.asarray(logits(model, jnp.asarray(np.concatenate([usual[None], changed]))))
+    found = np.asarray(logits(model, np.concatenate([usual[None], changed])))
     seen = np.abs(found[1:] - found[0]).max(-1).T  # [logits of i, residue j]
     assert not np.triu(seen).any()
     direct = [(i, j) for j, i in zip(*map(np.asarray, (graph.senders, graph.receivers)), strict=True) if j < i]
@@ -202,11 +207,11 @@ def test_samples_have_the_probability_that_the_model_gives_them(design):
         logits = jax.vmap(lambda residues: jax.nn.log_softmax(model(padded, residues)))(drawn)
         return drawn, told, jnp.take_along_axis(logits, drawn[..., None], -1)[..., 0]
 
-    drawn, told, expected = sampled(model, KEY, jnp.asarray(1.0))
+    drawn, told, expected = sampled(model, KEY, np.float32(1))
     assert np.isfinite(told).all()
     np.testing.assert_allclose(told[:, :9], expected[:, :9], atol=1e-5)
     assert len(np.unique(drawn[:, :9])) > 3
-    greedy = [np.asarray(sampled(model, jax.random.key(seed), jnp.asarray(1e-6))[0][:, :9]) for seed in (0, 1)]
+    greedy = [np.asarray(sampled(model, jax.random.key(seed), np.float32(1e-6))[0][:, :9]) for seed in (0, 1)]
     assert (greedy[0] == greedy[1]).all()  # at no temperature chance has no say
     with pytest.raises(ValueError, match=r"DesignModel.num_incoming must be >= 4, the largest in-degree; got 2"):
         model.sample(KEY, graph, num_incoming=2)
@@ -222,7 +227,7 @@ def test_too_few_edges_a_node_are_told_inside_jit(design):
 
 def test_forces_turn_with_the_molecule_and_add_up_to_nothing():
     graph, _ = featurize_backbone(CHAIN.coords, num_neighbors=4)
-    model = eqx.filter_jit(lambda: QualityModel(KEY, with_residues=False, node_dims=(6, 2), num_layers=1))()
+    model = drawn(lambda: QualityModel(KEY, with_residues=False, node_dims=(6, 2), **FEW))
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
     linked, same = np.ones(8, bool), np.ones(len(senders), bool)
 
@@ -231,7 +236,7 @@ def test_forces_turn_with_the_molecule_and_add_up_to_nothing():
         return model(replace(graph, nodes=nodes, edges=edges))[0]
 
     both = eqx.filter_jit(jax.value_and_grad(score))
-    coords = jnp.asarray(CHAIN.coords[:, :3])
+    coords = np.asarray(CHAIN.coords[:, :3], "f4")
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
     value, force = both(coords)
@@ -249,7 +254,7 @@ def test_a_batch_is_its_graphs_and_a_bucket_is_shared():
     graphs = [
         featurize_backbone(chain.coords[:n], num_neighbors=4)[0] for chain, n in zip(chains, (10, 11, 12), strict=True)
     ]
-    model = eqx.filter_jit(lambda: QualityModel(KEY, node_dims=(6, 2), num_layers=1))()
+    model = drawn(lambda: QualityModel(KEY, node_dims=(6, 2), **FEW))
     traces = []
 
     @eqx.filter_jit
@@ -274,11 +279,9 @@ def test_losses_and_turning():
     predicted, actual = np.array([[0.2, 0.9], [2.0, 0.0]]), np.array([[0.5, 0.5], [0.0, 0.0]])
     first = (0.09 + 0.16 + 0.49) / 2
     second = 1.5 + 0.0 + 1.5
-    np.testing.assert_allclose(
-        quality_loss(jnp.asarray(predicted), jnp.asarray(actual)), (first + second) / 2, rtol=1e-6
-    )
+    np.testing.assert_allclose(jax.jit(quality_loss)(predicted, actual), (first + second) / 2, rtol=1e-6)
     scalars, vectors = draw(2, 3, 4)
-    turned = rotate((jnp.asarray(scalars), jnp.asarray(vectors)), MIRROR)
+    turned = jax.jit(lambda *features: rotate(features, MIRROR))(scalars, vectors)
     np.testing.assert_allclose(turned[1], vectors * np.array([1, -1, 1]), atol=1e-6)
     assert (np.asarray(turned[0]) == scalars).all()
 
@@ -286,7 +289,7 @@ def test_losses_and_turning():
 def test_of_parts_is_the_whole_gathered_first():
     nodes, edges = draw(4, 3, 2), draw(5, 2, 1)
     senders, receivers = np.array([1, 2, 0, 3, 3]), np.array([0, 0, 1, 1, 2])
-    conv = eqx.filter_jit(lambda: GVPConv(KEY, (3, 2), (4, 3), (2, 1), aggregate="sum"))()
+    conv = drawn(lambda: GVPConv(KEY, (3, 2), (4, 3), (2, 1), aggregate="sum"))
     graph = make_graph(nodes, edges, senders, receivers)
     ends = [tuple(part[which] for part in nodes) for which in (senders, receivers)]
     first, second, total = eqx.filter_jit(

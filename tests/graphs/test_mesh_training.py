@@ -33,7 +33,7 @@ def simulator_of(**settings):
 
 def taught_two_kinds():
     """Its normaliser has seen nodes of kind 0 and 3 alone."""
-    shares = jnp.asarray([0.2, 0.8, 0, 0, 0.2, 0, 0, 0, 0, 0])  # the state, then nine kinds
+    shares = np.float32([0.2, 0.8, 0, 0, 0.2, 0, 0, 0, 0, 0])  # the state, then nine kinds
     return eqx.tree_at(lambda s: s.statistics.node.statistics.mean, simulator_of(ready=True), shares)
 
 
@@ -52,7 +52,7 @@ class Recorder(eqx.Module):
     noise: g.TrainingNoise = g.TrainingNoise()
 
     def init(self, simulator):
-        return g.TrainerState((jnp.zeros((4, 2), jnp.uint32), jnp.asarray(0)), None)
+        return g.TrainerState((jnp.zeros((4, 2), jnp.uint32), jnp.zeros((), int)), None)
 
     def gather(self, key, graph, windows, state, nodes):
         keys, number = state.simulator
@@ -64,10 +64,10 @@ class Recorder(eqx.Module):
 
 def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
     runs = np.broadcast_to(np.arange(3.0)[:, None, None, None], (3, 4, 5, 1))  # the state is the trajectory's number
-    places = jnp.asarray(runs[:, 0, :, :1] + np.zeros((3, 5, 2)))
-    nodes = g.MeshNodes(places, jnp.zeros((3, 5), int), jnp.zeros((3, 5, 0)))
+    places = (runs[:, 0, :, :1] + np.zeros((3, 5, 2))).astype("f4")
+    nodes = g.MeshNodes(places, np.zeros((3, 5), "i4"), np.zeros((3, 5, 0), "f4"))
     given: Any = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
-    record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, jnp.asarray(runs), **given)
+    record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, runs.astype("f4"), **given)
     (early, number), told = record
     keys = np.concatenate([early, told[0]])
     assert int(number) == 4
@@ -97,10 +97,10 @@ def test_training_learns_and_the_rollout_follows():
 @pytest.fixture(scope="module")
 def rolled():
     """Rollouts of steps that are known, by one program: a heat equation's matrix, and some that break."""
-    heat = jnp.asarray(np.eye(5) - 0.1 * meshes.stiffness_matrix(POSITIONS, CELLS), jnp.float32)
-    fine = Told(jnp.asarray(Status.OK))
+    heat = (np.eye(5) - 0.1 * meshes.stiffness_matrix(POSITIONS, CELLS)).astype("f4")
+    fine = Told(np.int32(Status.OK))
     found = lambda frames: Found(fine.status, (8 * frames[-1, 0, 0]).astype(int))  # noqa: E731
-    given = jnp.array([1.0, jnp.nan, 3.0])[:, None, None] * jnp.ones((1, 2, 1))
+    given = np.float32([1.0, np.nan, 3.0])[:, None, None] * np.ones((1, 2, 1), "f4")  # pyright: ignore[reportIndexIssue]
 
     @jax.jit
     def all_of(start, ones):
@@ -112,8 +112,8 @@ def rolled():
             "nan": g.rollout_with(lambda frames, _: (frames * jnp.nan, fine), ones, 3),
         }
 
-    start = jnp.asarray(np.arange(5.0)[None, :, None], jnp.float32)
-    return jax.tree.map(np.asarray, (all_of(start, jnp.ones((1, 2, 1))), heat))
+    start = np.arange(5.0, dtype="f4")[None, :, None]
+    return jax.tree.map(np.asarray, (all_of(start, np.ones((1, 2, 1), "f4")), heat))
 
 
 def test_a_rollout_of_the_exact_map_is_the_solver(rolled):
@@ -139,8 +139,8 @@ def test_what_diverges_is_told_and_the_last_good_state_kept(rolled):
 
 def test_prescribed_states_reach_held_nodes_and_padding_changes_nothing():
     simulator, padded = simulator_of(ready=True), pad_graph(GRAPH, 7, 20)
-    start = jnp.asarray(RUNS[0, :1], jnp.float32)
-    given = jnp.broadcast_to(jnp.arange(4.0)[:, None, None], (4, 5, 1))
+    start = RUNS[0, :1].astype("f4")
+    given = np.broadcast_to(np.arange(4.0, dtype="f4")[:, None, None], (4, 5, 1))
 
     @jax.jit
     def both(x, after):
@@ -189,10 +189,10 @@ def test_every_window_may_have_kinds_of_its_own():
     Two nodes and six edges of padding count nowhere, nor does the room for edges of contact that is not used.
     """
     kinds, graph, room = np.array([[3, 0, 0, 0, 0], [0, 0, 6, 6, 0]]), pad_graph(GRAPH, 7, 20), 30
-    places = jnp.stack([graph.nodes.position] * 2)
-    nodes = g.MeshNodes(places, jnp.asarray(np.pad(kinds, ((0, 0), (0, 2)))), jnp.zeros((2, 7, 0)))
+    places = np.stack([graph.nodes.position] * 2)
+    nodes = g.MeshNodes(places, np.pad(kinds, ((0, 0), (0, 2))), np.zeros((2, 7, 0), "f4"))
     own = np.random.default_rng(1).normal(size=(2, 2, 5, 1)).astype("f4")
-    windows = jnp.asarray(np.concatenate([own, own[:, :, 4:], own[:, :, 4:]], 2))  # padding lies where a node does
+    windows = np.concatenate([own, own[:, :, 4:], own[:, :, 4:]], 2)  # padding lies where a node does
     simulator = simulator_of(max_world_edges=room, world_radius=0.8)
 
     @eqx.filter_jit
@@ -202,7 +202,7 @@ def test_every_window_may_have_kinds_of_its_own():
 
     free = kinds == 0
     changes = (own[:, 1] - own[:, 0])[free]
-    quiet = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(0.0), jnp.asarray(1.0))), windows)
+    quiet = seen(g.MeshTrainer(None, g.TrainingNoise(np.float32(0), np.float32(1))), windows)
     np.testing.assert_allclose(quiet.target.statistics.mean, changes.mean(0), rtol=1e-4, atol=1e-6)
     assert int(quiet.target.statistics.count) == free.sum()
     assert int(quiet.node.statistics.count) == 10
@@ -217,7 +217,7 @@ def test_every_window_may_have_kinds_of_its_own():
     assert int(quiet.world.statistics.count) == len(close)
     np.testing.assert_allclose(quiet.world.statistics.mean[-1], close.mean(), rtol=1e-4)
     # A state of 0 with noise: only that of free nodes is other than 0, so the mean square is their share.
-    noisy = seen(g.MeshTrainer(None, g.TrainingNoise(jnp.asarray(1e3), jnp.asarray(1.0))), 0 * windows)
+    noisy = seen(g.MeshTrainer(None, g.TrainingNoise(np.float32(1e3), np.float32(1))), 0 * windows)
     both = noisy.node.statistics.mean[0], noisy.target.statistics.mean[0]
     assert float(both[0]) * 10 == pytest.approx(-float(both[1]) * free.sum(), rel=1e-4)
     # Every window has noise of its own.
@@ -227,8 +227,8 @@ def test_every_window_may_have_kinds_of_its_own():
 
 
 def test_windows_lie_within_a_trajectory_and_reach_both_ends():
-    runs = jnp.arange(4 * 10.0).reshape(4, 10, 1, 1)
-    windows, which = jax.jit(lambda key: g.windows_of(key, runs, 3, 400))(jax.random.key(0))
+    runs = np.arange(4 * 10.0).reshape(4, 10, 1, 1).astype("f4")
+    windows, which = jax.jit(lambda key: g.windows_of(key, jnp.asarray(runs), 3, 400))(jax.random.key(0))
     rows = np.asarray(windows)[:, :, 0, 0]
     np.testing.assert_array_equal(np.diff(rows, axis=1), 1)
     np.testing.assert_array_equal(rows[:, 0] // 10, np.asarray(which))
@@ -347,17 +347,17 @@ def test_a_mesh_of_which_nothing_is_held_is_warned_of():
         (lambda: simulator_of(aggregate="max"), r"aggregate must be 'sum' or 'mean'; got 'max'"),
         (lambda: simulator_of(spaces="moon"), r"spaces must be 'mesh', 'world' or 'both'; got 'moon'"),
         (lambda: simulator_of(max_world_edges=4), r"world_radius must be > 0 where max_world_edges > 0"),
-        (lambda: g.radius_edges(jnp.zeros((3, 1)), -1.0, 4), r"radius_edges.radius must be > 0; got -1.0"),
+        (lambda: g.radius_edges(np.zeros((3, 1)), -1.0, 4), r"radius_edges.radius must be > 0; got -1.0"),
         (lambda: g.barycentric(POSITIONS, CELLS, np.zeros((2, 3))), r"places must be \[m, 2\]"),
-        (lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((1, 5, 1)), 3), r"simulator must be trained"),
-        (lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((2, 5, 1)), 3), r"frames must be \[1, 5, d\]"),
-        (lambda: g.rollout(simulator_of(scripted=True), GRAPH, jnp.ones((1, 5, 1)), 3), r"got \['HANDLE'\]"),
+        (lambda: g.rollout(simulator_of(), GRAPH, np.ones((1, 5, 1)), 3), r"simulator must be trained"),
+        (lambda: g.rollout(simulator_of(), GRAPH, np.ones((2, 5, 1)), 3), r"frames must be \[1, 5, d\]"),
+        (lambda: g.rollout(simulator_of(scripted=True), GRAPH, np.ones((1, 5, 1)), 3), r"got \['HANDLE'\]"),
         (
-            lambda: g.rollout(simulator_of(), GRAPH, jnp.ones((1, 5, 1)), 3, jnp.ones((2, 5, 1))),
+            lambda: g.rollout(simulator_of(), GRAPH, np.ones((1, 5, 1)), 3, np.ones((2, 5, 1))),
             r"prescribed must be \[3, 5, 1\]",
         ),
         (
-            lambda: g.rollout(taught_two_kinds(), OTHER, jnp.ones((1, 5, 1)), 3),
+            lambda: g.rollout(taught_two_kinds(), OTHER, np.ones((1, 5, 1)), 3),
             r"kinds of nodes that were trained on; got \['OUTFLOW', 'WALL'\]",
         ),
         (lambda: pad_graph(GRAPH, 8, 4), r"num_edges must be >= 14; got 4"),

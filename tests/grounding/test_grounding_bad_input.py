@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from laureate import grounding as g
+from networks import drawn
 
 KEY = jax.random.key(0)
 WORDS = g.Vocabulary.of(["the red square"], longest=4)
 IMAGE, MASK = np.full((1, 4, 6, 3), 0.5), np.ones((1, 4, 6))
 SAID = ["the red square"]
-FILTER = g.LanguageFilter(KEY, 4, 2)
-UNET = g.LanguageUNet(KEY, 3, 6, depth=3, width=4, kernel_size=3)
-NETWORK = g.Segmenter(KEY, 5, depth=1, width=4, text_size=4)
+FILTER = drawn(lambda key: g.LanguageFilter(key, 4, 2))
+UNET = drawn(lambda key: g.LanguageUNet(key, 3, 6, depth=3, width=4, kernel_size=3))
+NETWORK = drawn(lambda key: g.Segmenter(key, 5, depth=1, width=4, text_size=4))
 EXAMPLES = g.make_examples(IMAGE, SAID, MASK, WORDS)
 COUNTS = g.count_masks([[1]], [[2]])
 
@@ -138,8 +139,8 @@ def test_images_of_several_sizes_are_padded_below_and_at_the_right():
 
 
 def test_divergence_is_told():
-    broken = g.Segmenter(KEY, 5, depth=1, width=4, text_size=4, kernel_size=3)
-    broken = jax.tree.map(lambda leaf: leaf * np.nan, broken)
+    broken = drawn(lambda key: g.Segmenter(key, 5, depth=1, width=4, text_size=4, kernel_size=3))
+    broken = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf) * np.nan), broken)
     with pytest.warns(UserWarning, match="a loss is not finite; try a lower learning_rate"):
         _, info = g.fit(KEY, broken, EXAMPLES, 2, batch=2)
     assert int(info.status) == 1

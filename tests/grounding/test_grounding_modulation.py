@@ -11,7 +11,8 @@ from laureate import grounding as g
 
 RNG = np.random.default_rng(0)
 MAPS, TEXT = RNG.normal(size=(3, 5, 6, 4)).astype(np.float32), RNG.normal(size=(3, 7)).astype(np.float32)
-FILTER = {size: g.LanguageFilter(jax.random.key(1), 4, 7, kernel_size=size) for size in (1, 3)}
+KEY = jax.random.key(1)
+FILTER = eqx.filter_jit(lambda: {size: g.LanguageFilter(KEY, 4, 7, kernel_size=size) for size in (1, 3)})()
 call = eqx.filter_jit(lambda layer, maps, text, key=None: layer(maps, text, key=key))
 kernels = eqx.filter_jit(lambda layer, text: layer.kernels(text))
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from laureate import interpretation as i
+from networks import drawn
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 3))
 KEY = jax.random.key(0)
-MLP = eqx.nn.MLP(3, 2, 4, 1, key=KEY)
-DROPOUT = eqx.nn.Sequential([eqx.nn.Linear(3, 4, key=KEY), eqx.nn.Dropout(0.5)])
-PROBE = i.GaussianProbe(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.array([0.5, 0.5]))
+MLP = drawn(lambda key: eqx.nn.MLP(3, 2, 4, 1, key=key))
+DROPOUT = drawn(lambda key: eqx.nn.Sequential([eqx.nn.Linear(3, 4, key=key), eqx.nn.Dropout(0.5)]))
+PROBE = i.GaussianProbe(jnp.asarray(np.zeros((2, 3))), jnp.asarray(np.ones((2, 3))), jnp.array([0.5, 0.5]))
 
 
 def two(moments_of=(3, 3), tokens=None):

@@ -1,5 +1,7 @@
 """Padded graphs: sums against NumPy's, padding and batching change nothing, numbering does not matter."""
 
+import logging
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,7 +103,10 @@ def test_half_precision_is_summed_in_float32():
     assert float(segment_sum(ones, jnp.zeros(4096, jnp.int32), 1)[0]) == 4096.0  # adding one by one stops at 2,048
 
 
-def test_a_bucket_has_room_and_few_programs_do():
+def test_a_bucket_has_room_and_few_programs_do_each_of_which_is_told(caplog, monkeypatch):
+    monkeypatch.setattr("laureate.layers.graphs._SEEN", set())
+    caplog.set_level(logging.INFO, "laureate")
+    told = lambda: [record for record in caplog.records if record.name == "laureate.layers.graphs"]  # noqa: E731
     sizes = set()
     traces = []
 
@@ -116,7 +121,22 @@ def test_a_bucket_has_room_and_few_programs_do():
         assert edges <= padded.num_edges <= 1.25 * edges + 1
         assert float(total(padded)) == edges
         sizes.add((padded.num_nodes, padded.num_edges))
+        assert len(told()) == len(traces)
+        words = f"{padded.num_nodes} nodes and {padded.num_edges} edges are new here ({len(sizes)} shapes so far)"
+        assert words in told()[-1].getMessage()
     assert len(sizes) == len(traces) <= 5
+    assert {record.levelno for record in told()} == {logging.INFO}
+    # Features of another type make another program; and where JAX tells what it compiles, so do we.
+    small = [make_graph(np.zeros(n, int), np.ones(39), [0] * 39, [1] * 39) for n in (22, 21)]
+    caplog.clear()
+    with jax.log_compiles():
+        padded = [pad_to_bucket(graph) for graph in (*small, batch_graphs(small))]
+    assert [(record.name, record.levelno) for record in caplog.records] == [
+        ("laureate.layers.graphs", logging.WARNING)
+    ] * 2  # 22 and 21 nodes are one shape, and neither joining nor padding compiles anything itself
+    assert padded[0].num_nodes == padded[1].num_nodes
+    for ends in (padded[2].senders, padded[2].receivers):  # padding leads from the last node to itself
+        assert set(np.asarray(ends)[78:].tolist()) == {padded[2].num_nodes - 1}
 
 
 @pytest.mark.parametrize(

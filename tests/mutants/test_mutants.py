@@ -7,6 +7,7 @@ import pytest
 from mutants.coverage_map import touched
 from mutants.operators import OPERATORS, is_sound, mutants_of, sample
 from mutants.trial import random_mutants, summary, table
+from mutation import ROOT, faults
 
 CASES = [
     ("index-shifted", "y = x[0]", {"y = x[1]"}),
@@ -131,3 +132,13 @@ def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
     again = touched(root, "calc", [area / "__init__.py"], "not slow", pytest.fail)  # kept: nothing is measured
     assert again["tests/calc/test_calc.py"]["lines"] == {"src/toy/calc/__init__.py": [1, 2, 5, 6, 9]}
     assert 0 <= again["tests/calc/test_calc.py"]["seconds"] < 10
+
+
+def test_every_planted_fault_fits_its_source_and_names_tests_that_exist():
+    """A text that has changed plants nothing, which is else told by the hour that all tables take."""
+    rows = faults([])
+    files = {row["file"] for row in rows} | {test.partition("::")[0] for row in rows for test in row["tests"]}
+    texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in files if (ROOT / name).is_file()}
+    assert not [row["id"] for row in rows if texts[row["file"]].count(row["replace"]) != 1]
+    named = {(row["id"], *test.partition("[")[0].split("::")) for row in rows for test in row["tests"] if "::" in test}
+    assert not [(fault, name) for fault, file, name in named if f"def {name}(" not in texts.get(file, "")]

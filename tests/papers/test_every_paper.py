@@ -43,6 +43,11 @@ def test_every_scale_says_what_it_costs_and_the_paper_fits_its_time(paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
+def test_what_the_verdicts_mean_is_said_and_can_be_read_at_a_glance(paper):
+    assert 10 <= len(PAPERS[paper].meaning.split()) <= 100
+
+
+@pytest.mark.parametrize("paper", PAPERS)
 def test_the_example_imports_what_there_is(paper):
     """In `make test` the page's own text is compiled, and its imports are run."""
     tree = ast.parse(PAPERS[paper].example)

@@ -145,6 +145,7 @@ def test_hjb_100():
     assert jnp.all(solution.info.status == Status.OK)
 
 
+@pytest.mark.slow
 def test_allen_cahn_100():
     pde = pdes.AllenCahn(100)
     solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=30, num_samples=1000)

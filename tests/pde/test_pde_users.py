@@ -96,6 +96,7 @@ def test_the_two_step_counts_share_their_paths(found):
     assert np.corrcoef(low, high)[0, 1] > 0.7
 
 
+@pytest.mark.slow
 def test_progress_of_both_solutions_is_one(found):
     seen = []
     extrapolate(jax.random.key(0), solver(), found[0], num_paths=2000, progress=seen.append)

@@ -121,6 +121,44 @@ class Trained(eqx.Module):
         return inputs @ model["weights"].T
 
 
+class Pick(eqx.Module):
+    """Rows with a mark at one of three places, which is to be picked."""
+
+    inputs: jax.Array
+    targets: jax.Array
+
+    def theta0(self, key):
+        return 0.1 * jax.random.normal(key, (3, 3))
+
+    def logits(self, params, inputs):
+        return inputs @ params
+
+    def loss(self, params, z, inputs, targets):
+        return (jnp.sum(z * inputs, axis=-1) - targets) ** 2
+
+
+class Lines(eqx.Module):
+    """Two lines through the same features."""
+
+    rows: jax.Array
+
+    def params0(self, key):
+        return {"shared": 0.1 * jax.random.normal(key, (3, 2)), "own": jnp.ones(2)}
+
+    def shared(self, path):
+        return "shared" in path
+
+    def batch(self, key):
+        return jax.random.randint(key, (8,), 0, 40)
+
+    def losses(self, params, batch):
+        error = self.rows[batch] @ params["shared"] * params["own"] - self.rows[batch][:, :2] * jnp.array([1.0, 50.0])
+        return jnp.mean(error**2, axis=0)
+
+    def scores(self, params, part):
+        return -self.losses(params, jnp.arange(40, 50) if part == "validation" else jnp.arange(50, 60))
+
+
 def problem(kind):
     """The small problem of a discipline."""
     rng = np.random.default_rng(0)
@@ -128,6 +166,9 @@ def problem(kind):
         return Coins()
     if kind == "gradients":
         return Decay()
+    if kind == "categorical-gradients":
+        marks = jax.nn.one_hot(jnp.arange(80) % 3, 3)
+        return Pick(marks, jnp.ones(80))
     if kind == "decentralized":
         return Targets(jnp.asarray(rng.normal(size=(4, 2)), jnp.float32), ring(4))
     if kind == "representation":
@@ -165,6 +206,8 @@ def problem(kind):
         first = rng.uniform(0.5, 1, 240)
         rows = np.stack([first, 1 - first], axis=1).astype(np.float32)
         return {"probabilities": rows, "labels": (rng.uniform(size=240) > first**2).astype(int)}
+    if kind == "multitask":
+        return Lines(jnp.asarray(rng.normal(size=(60, 3)), jnp.float32))
     if kind == "generative":
         x = rng.uniform(size=(40, 1))
         return {"x": x, "y": np.where(rng.uniform(size=(40, 1)) < 0.5, x, -x)}
@@ -175,6 +218,7 @@ def problem(kind):
 BUDGETS = {
     "sampling": 4000,
     "gradients": 2000,
+    "categorical-gradients": 4000,
     "decentralized": 20000,
     "representation": 4000,
     "pde": 16000,
@@ -185,11 +229,13 @@ BUDGETS = {
     "prediction-sets": 250,
     "calibration": 80,
     "generative": 500,
+    "multitask": 64,
 }
 # Of each, two that are quick to compile.
 QUICK = {
     "sampling": "gibbs,discrete-langevin",
     "gradients": "pes,truncated-backprop",
+    "categorical-gradients": "straight-through,zgr",
     "decentralized": "dpsgd,detag",
     "representation": "simclr,untrained",
     "pde": "monte-carlo,deep-bsde",
@@ -200,4 +246,5 @@ QUICK = {
     "prediction-sets": "raps,lac",
     "calibration": "spline,constant",
     "generative": "regression,mixture-density",
+    "multitask": "imtl-g,inverse-loss",
 }

@@ -131,7 +131,11 @@ def test_detailed_balance(name, target):
 
 
 @pytest.mark.parametrize(
-    "name", ["gwg", "gwg-2", "gwg-radius-2", "gwg-max", "exact", "gibbs", "block", "ball", "dmala", "path"]
+    "name",
+    [
+        *("gwg", "gwg-2", "gwg-max", "gibbs", "ball", "path"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gwg-radius-2", "exact", "block", "dmala")),
+    ],
 )
 def test_detailed_balance_with_masks_and_masked_sites_never_change(name):
     kind, options = KERNELS[name]
@@ -178,8 +182,11 @@ def test_unadjusted_langevin_is_biased_and_less_so_with_smaller_steps():
 @pytest.mark.parametrize(
     "name",
     [
-        *("gwg-lazy", "ball", "dmala", "path"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gwg-2", "gwg-radius-2", "gibbs", "block")),
+        *("gwg-lazy", "path"),
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("gwg-2", "gwg-radius-2", "gibbs", "block", "ball", "dmala")
+        ),
     ],
 )
 def test_step_draws_what_the_matrix_says(name, target):

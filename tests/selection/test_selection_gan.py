@@ -44,6 +44,7 @@ def test_what_is_revealed_is_not_asked():
     assert (np.asarray(slope[:, 1]) != 0).all()
 
 
+@pytest.mark.slow
 def test_no_discriminator_beats_log_two_on_exact_knockoffs():
     """O6: trained on exact knockoffs, its loss on fresh rows is at least log 2 - 0.01 a coordinate."""
     sigma = 0.5 ** jnp.abs(jnp.subtract(*jnp.meshgrid(jnp.arange(4.0), jnp.arange(4.0))))
@@ -165,6 +166,7 @@ def test_the_order_of_the_three_rivals_cannot_matter():
             assert (size > 0) == (term == rival)
 
 
+@pytest.mark.slow
 def test_what_corrects_starts_as_second_order_knockoffs():
     """With a learning rate of next to nothing the corrected ones are Gaussian knockoffs."""
     x = jax.random.normal(KEY, (2000, 3)) @ jnp.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]])

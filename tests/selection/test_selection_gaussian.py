@@ -84,7 +84,7 @@ def test_the_sdp_is_solved_by_its_dual():
     for sigma in (autoregressive(8, 0.6), random_covariance(8)):
         deviation = np.sqrt(np.diag(sigma))
         correlation = sigma / np.outer(deviation, deviation)
-        s = np.asarray(solve_s(jnp.asarray(correlation), "sdp"), float)
+        s = np.asarray(solved(correlation, "sdp"), float)
         z = BARRIER[1] * np.linalg.inv(2 * correlation - np.diag(s) + 1e-6 * np.eye(8))
         best = min(
             2 * np.sum(correlation * (c * z)) + np.maximum(1 - c * np.diag(z), 0).sum()
@@ -125,7 +125,7 @@ def test_ledoit_wolf_is_scikit_learns_on_standardised_columns():
 
     z = np.random.default_rng(2).normal(size=(40, 6)) @ np.linalg.cholesky(autoregressive(6, 0.4)).T
     z = (z - z.mean(0)) / z.std(0)  # mean variance 1: scikit-learn's target is then the identity too
-    assert float(ledoit_wolf(jnp.asarray(z))) == pytest.approx(reference(z)[1], rel=1e-3)
+    assert float(jax.jit(ledoit_wolf)(z)) == pytest.approx(reference(z)[1], rel=1e-3)
 
 
 def test_swapping_twice_is_nothing_and_an_empty_set_leaves_all():

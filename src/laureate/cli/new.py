@@ -37,6 +37,7 @@ PAPER = Paper(
         "# TO WRITE: an example, the code a user would write, about five lines\\n"
         "import laureate.«area»\\n"
     ),
+    meaning="TO WRITE, after desk: what the verdicts mean for the reader, in a few sentences.",
     experiments=(FIRST,),
 )
 '''

@@ -13,6 +13,12 @@
 ``VariationalBottleneck``      a discriminator that may learn only so many nats about an example
 ``GradientPenalty``            R1, R2, or that of WGAN-GP
 ``InstanceNoise``              noise on what the discriminator sees
+``make_biggan``                a class-conditional GAN for images: BigGAN's networks, loss and optimiser, at any width
+``SpectrallyNormalised``       any network, its weights divided by their largest singular values
+``OrthogonalPenalty``          columns of a generator's weights at right angles
+``truncated_normal``           latents for the truncation trick; ``truncation_curve`` measures what it gives and takes
+``ConditionalBatchNorm``       parts of generators and discriminators, with statistics that are values; also
+                               ``ProjectionHead``, ``SelfAttention``, ``split_latents``, ``WholeBatch``
 ``AdversarialImitation``       GAIL, and with a bottleneck VAIL, in finite environments
 ``AdversarialIRL``             AIRL, and with a bottleneck VAIRL
 =============================  ========================================================================================
@@ -26,6 +32,20 @@ Networks are functions of one example. ``energy_distance``, ``energy_score``, ``
 
 from laureate.generative.adversarial import ConditionalGAN
 from laureate.generative.baselines import CVAE, BestOfK, MixtureDensity, Regression
+from laureate.generative.biggan import (
+    BigGANDiscriminator,
+    BigGANGenerator,
+    biggan_settings,
+    images_and_labels,
+    make_biggan,
+)
+from laureate.generative.biggan_parts import (
+    Affine,
+    ConditionalBatchNorm,
+    ProjectionHead,
+    SelfAttention,
+    split_latents,
+)
 from laureate.generative.bottleneck import (
     AdaptiveBudget,
     BottleneckCollapsedWarning,
@@ -67,6 +87,7 @@ from laureate.generative.latents import AbstractLatent, Box, Sphere
 from laureate.generative.losses import LOSSES, AdversarialLoss, imitation_reward
 from laureate.generative.metrics import (
     ModeReport,
+    copy_share,
     covered_arc,
     diversity,
     energy_distance,
@@ -76,10 +97,27 @@ from laureate.generative.metrics import (
     precision_recall,
 )
 from laureate.generative.networks import Perceptron, perceptrons
+from laureate.generative.orthogonal import OrthogonalPenalty, orthogonal
 from laureate.generative.presets import KINDS, make_model
 from laureate.generative.regularisers import AbstractRegulariser, GradientPenalty, InstanceNoise
+from laureate.generative.stateful import (
+    AbstractNetwork,
+    EachExample,
+    NormalisedState,
+    SpectrallyNormalised,
+    SpectralReport,
+    WholeBatch,
+    top_singular_values,
+)
 from laureate.generative.tabular import FiniteEnvironment, visits
 from laureate.generative.trainer import Adversarial, AdversarialInfo, AdversarialState, FittedAdversarial
+from laureate.generative.truncation import (
+    StandingStatistics,
+    TruncationCurve,
+    truncated_normal,
+    truncated_variance,
+    truncation_curve,
+)
 
 __all__ = [
     "CVAE",
@@ -87,6 +125,7 @@ __all__ = [
     "LOSSES",
     "AbstractConditional",
     "AbstractLatent",
+    "AbstractNetwork",
     "AbstractOneLoss",
     "AbstractOneNetwork",
     "AbstractRegulariser",
@@ -97,14 +136,19 @@ __all__ = [
     "AdversarialInfo",
     "AdversarialLoss",
     "AdversarialState",
+    "Affine",
     "BestOfK",
+    "BigGANDiscriminator",
+    "BigGANGenerator",
     "BottleneckCollapsedWarning",
     "BottleneckState",
     "Box",
+    "ConditionalBatchNorm",
     "ConditionalDiffusion",
     "ConditionalGAN",
     "ConditionalInfo",
     "ConditionalState",
+    "EachExample",
     "FiniteEnvironment",
     "FittedAdversarial",
     "FittedConditional",
@@ -123,26 +167,45 @@ __all__ = [
     "LatentFlowRegressor",
     "MixtureDensity",
     "ModeReport",
+    "NormalisedState",
+    "OrthogonalPenalty",
     "Perceptron",
+    "ProjectionHead",
     "Regression",
     "ScaleWarning",
+    "SelfAttention",
     "ShapedDiscriminator",
     "ShapedEncoder",
+    "SpectralReport",
+    "SpectrallyNormalised",
     "Sphere",
+    "StandingStatistics",
+    "TruncationCurve",
     "VariationalBottleneck",
+    "WholeBatch",
     "absolute_error",
+    "biggan_settings",
+    "copy_share",
     "covered_arc",
     "divergence",
     "diversity",
     "energy_distance",
     "energy_score",
     "frechet_distance",
+    "images_and_labels",
     "imitation_reward",
+    "make_biggan",
     "make_encoder",
     "make_model",
     "mode_report",
+    "orthogonal",
     "perceptrons",
     "precision_recall",
+    "split_latents",
     "squared_error",
+    "top_singular_values",
+    "truncated_normal",
+    "truncated_variance",
+    "truncation_curve",
     "visits",
 ]

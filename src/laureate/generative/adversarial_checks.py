@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from laureate._core import Status, require
@@ -14,7 +15,7 @@ from laureate.generative.conditional import _check_finite as check_finite
 from laureate.generative.conditional import _floats as floats
 from laureate.generative.regularisers import rows_of
 
-__all__ = ["after_training", "before_training", "data_of"]
+__all__ = ["after_training", "before_training", "check_truncation", "data_of"]
 
 # β that moves so many times within so many steps is driven by its step length, not by the constraint.
 JUMP, WITHIN = 10.0, 100
@@ -69,11 +70,13 @@ def before_training(owner: str, regularisers: tuple[Any, ...], data: tuple[Array
 
 def after_training(owner: str, infos: Any) -> None:
     """Raise where training was lost; warn where an encoder fell silent or β ran away."""
-    lost = int(np.sum(np.asarray(infos.status) == Status.DIVERGED))
+    status = np.asarray(infos.status)
+    lost = int(np.sum(status == Status.DIVERGED))
     if lost:
         raise FloatingPointError(
-            f"{owner}.learning_rate must be small enough to train; got {lost} of {len(infos.status)} steps not finite. "
+            f"{owner}.learning_rate must be small enough to train; got {lost} of {len(status)} steps not finite. "
             "Lower it, or scale the examples to numbers near 1."
+            + _last_spectrum(infos, int(np.argmax(status == Status.DIVERGED)))
         )
     for state in infos.regularisers:
         if not isinstance(state, BottleneckState):
@@ -88,3 +91,25 @@ def after_training(owner: str, infos: Any) -> None:
         if len(beta) > WITHIN and beta[0] > 0 and np.any(beta[WITHIN:] > JUMP * np.maximum(beta[:-WITHIN], beta[0])):
             told = f"β grew more than {JUMP:.0f} times within {WITHIN} steps, to {beta.max():.3g}: lower beta_rate."
             warnings.warn(told, UserWarning, stacklevel=4)
+
+
+def _last_spectrum(infos: Any, lost: int) -> str:
+    """The largest singular values of the step before the first that was lost, where any are told."""
+    spectra = getattr(infos, "spectra", ())
+    sigma = np.asarray(spectra[0].sigma) if spectra else np.zeros(0)
+    known = sigma.size > 0 and lost > 0
+    return f" The generator's largest singular value was {sigma[lost - 1].max():.3g} before." if known else ""
+
+
+def check_truncation(statistics: Any, truncation: Any) -> None:
+    """Warn of statistics that were made with another truncation than the one asked for; those without any suit all."""
+    asked = np.inf if truncation is None else truncation
+    if any(isinstance(value, Tracer) for value in (asked, statistics.truncation)):
+        return
+    made, asked = np.float32(statistics.truncation), np.float32(asked)  # recorded as float32
+    if np.isfinite(made) and made != asked:
+        told = (
+            f"These statistics were made with latents cut at {made:.3g}, and {asked:.3g} is asked for: what is "
+            "normalised has then neither size. Use statistics without truncation, or make them anew."
+        )
+        warnings.warn(told, UserWarning, stacklevel=3)

@@ -74,8 +74,8 @@ def _demonstrated(owner: str, demonstrated: Array) -> int:
 
 
 def _told(info: Any, judged: JudgeState) -> ImitationInfo:
-    loss, margin, accuracy, saturated, nats, cost, status = info
-    return ImitationInfo(loss, margin, accuracy, saturated, nats, judged.regularisers, cost, status)
+    told = info.loss, info.margin, info.accuracy, info.saturated, info.nats
+    return ImitationInfo(*told, judged.regularisers, info.cost, info.status)
 
 
 class AdversarialImitation(eqx.Module):

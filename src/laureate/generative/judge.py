@@ -13,6 +13,7 @@ from laureate.generative.adversarial import _adam as adam
 from laureate.generative.conditional import Optimiser, status_of
 from laureate.generative.losses import LOSSES
 from laureate.generative.regularisers import AbstractRegulariser, Examples, rows_of
+from laureate.generative.stateful import SpectralReport, as_network
 
 __all__ = ["Judge", "JudgeInfo", "JudgeState", "accumulated", "adam", "keys_of"]
 
@@ -24,12 +25,14 @@ class JudgeState(NamedTuple):
     """What the next step needs.
 
     parameters: arrays of the discriminator and, one for each regulariser, of what it learns. optimiser: its state.
-    regularisers: their states; a bottleneck's has β, I_c and ``collapsed``.
+    regularisers: their states; a bottleneck's has β, I_c and ``collapsed``. network: the discriminator's own state,
+    where it has one, such as singular vectors.
     """
 
     parameters: Any
     optimiser: Any
     regularisers: tuple[Any, ...]
+    network: Any = ()
 
 
 class JudgeInfo(NamedTuple):
@@ -37,7 +40,8 @@ class JudgeInfo(NamedTuple):
 
     loss: with penalties. margin: the mean logit of real examples less that of made ones. accuracy: the share of both on
     the right side of the loss's middle. saturated: the share of both from which there is nothing more to learn. nats:
-    what regularisers cost, ½ real + ½ made. cost: passes (a network forward and backward over the batch). status.
+    what regularisers cost, ½ real + ½ made. spectrum: the largest singular values of the discriminator's normalised
+    weights. cost: passes (a network forward and backward over the batch). status.
     """
 
     loss: Array
@@ -45,6 +49,7 @@ class JudgeInfo(NamedTuple):
     accuracy: Array
     saturated: Array
     nats: Array
+    spectrum: SpectralReport
     cost: Array
     status: Array
 
@@ -79,7 +84,8 @@ class Judge(eqx.Module):
 
         min_D E ℓ_real(l(x)) + E ℓ_made(l(x̃)) + Σ penalties,   l(x) = D(see(x))
 
-    discriminator: D, from what is seen of one example (and what is told beside) to one number.
+    discriminator: D, from what is seen of one example (and what is told beside) to one number, or an
+        ``AbstractNetwork`` of whole batches.
     loss: "non-saturating", "saturating", "hinge", "wasserstein" or "lsgan".
     regulariser: None, a regulariser, or a tuple of them: the first sees the example, the next what it lets through.
     learning_rate: > 0.
@@ -121,7 +127,8 @@ class Judge(eqx.Module):
         """The first weights."""
         parameters = eqx.filter(self.networks, eqx.is_inexact_array)
         states = tuple(one.init() for one in self.regularisers)
-        return JudgeState(parameters, self.optimiser(self.learning_rate).init(parameters), states)
+        network = as_network(self.discriminator).init()
+        return JudgeState(parameters, self.optimiser(self.learning_rate).init(parameters), states, network)
 
     def seen(
         self, key: Array | None, parameters: Any, x: Array, states: tuple[Any, ...], learner: str
@@ -136,21 +143,33 @@ class Judge(eqx.Module):
         return x, tuple(nats)
 
     def logits(
-        self, key: Array | None, parameters: Any, examples: Examples, states: tuple[Any, ...], learner: str
+        self,
+        key: Array | None,
+        parameters: Any,
+        examples: Examples,
+        states: tuple[Any, ...],
+        learner: str,
+        network: Any = (),
     ) -> tuple[Float[Array, " n"], tuple[Array, ...]]:
-        """l = D(see(x)) of a batch, and the nats."""
+        """l = D(see(x)) of a batch, and the nats; ``network``: the discriminator's own state."""
+        return self._logits(key, parameters, examples, states, learner, self._bound(parameters, network))
+
+    def _bound(self, parameters: Any, network: Any) -> Callable[..., tuple[Array, Any]]:
+        return as_network(eqx.combine(parameters, self.networks)[0]).bound(network)
+
+    def _logits(self, key, parameters, examples, states, learner, discriminator):
         x, *beside = rows_of(examples)
         seen, nats = self.seen(key, parameters, x, states, learner)
-        discriminator, _ = eqx.combine(parameters, self.networks)
-        return jax.vmap(discriminator)(seen, *beside).reshape(len(x)), nats
+        return discriminator(seen, *beside)[0].reshape(len(x)), nats
 
     def score(self, state: JudgeState, examples: Examples) -> Float[Array, " n"]:
         """l of a batch, without noise."""
-        return self.logits(None, state.parameters, examples, state.regularisers, "generator")[0]
+        return self.logits(None, state.parameters, examples, state.regularisers, "generator", state.network)[0]
 
     def step(self, key: Array, real: Examples, made: Examples, state: JudgeState) -> tuple[JudgeState, JudgeInfo]:
         """One step of D and of what regularisers learn; then each regulariser learns what its nats were."""
         play = LOSSES[self.loss]
+        network, spectrum = as_network(eqx.combine(state.parameters, self.networks)[0]).refresh(state.network)
         shapes = rows_of(real)[0].shape[1:], rows_of(made)[0].shape[1:]
         require("Judge", "made", "examples of the shape of real ones", shapes, lambda both: both[0] == both[1])
 
@@ -159,15 +178,16 @@ class Judge(eqx.Module):
 
             def objective(parameters):
                 real_key, made_key, penalty_key = jax.random.split(key, 3)
-                on_real, real_nats = self.logits(real_key, parameters, real, state.regularisers, "discriminator")
-                on_made, made_nats = self.logits(made_key, parameters, made, state.regularisers, "discriminator")
+                know = state.regularisers, "discriminator", self._bound(parameters, network)
+                on_real, real_nats = self._logits(real_key, parameters, real, *know)
+                on_made, made_nats = self._logits(made_key, parameters, made, *know)
                 # E over the mixture ½ p* + ½ G, whatever the sizes of the batches.
                 nats = tuple(0.5 * (jnp.mean(a) + jnp.mean(b)) for a, b in zip(real_nats, made_nats, strict=True))
                 value = jnp.mean(play.real(on_real)) + jnp.mean(play.made(on_made))
 
                 def judge(x, *beside):
                     one = tuple(leaf[None] for leaf in (x, *beside))
-                    return self.logits(None, parameters, one, state.regularisers, "discriminator")[0][0]
+                    return self._logits(None, parameters, one, *know)[0][0]
 
                 for number, one in enumerate(self.regularisers):
                     own = jax.random.fold_in(penalty_key, number)
@@ -188,8 +208,9 @@ class Judge(eqx.Module):
         )
         cost = jnp.asarray(number * (2 + sum(one.passes for one in self.regularisers)))
         loss, margin, accuracy, saturated = told
-        info = JudgeInfo(loss, margin, accuracy, saturated, sum(nats, jnp.zeros_like(loss)), cost, status_of(loss))
-        return JudgeState(eqx.apply_updates(state.parameters, updates), optimiser, after), info
+        paid = sum(nats, jnp.zeros_like(loss))
+        info = JudgeInfo(loss, margin, accuracy, saturated, paid, spectrum, cost, status_of(loss))
+        return JudgeState(eqx.apply_updates(state.parameters, updates), optimiser, after, network), info
 
     def _told(self, value: Array, on_real: Array, on_made: Array) -> tuple[Array, ...]:
         """Loss, margin, accuracy and the share of examples from which nothing is left to learn."""

@@ -9,6 +9,7 @@ from laureate._core import require
 
 __all__ = [
     "ModeReport",
+    "copy_share",
     "covered_arc",
     "diversity",
     "energy_distance",
@@ -152,7 +153,27 @@ def frechet_distance(first: Array, second: Array) -> Array:
     means, roots = [], []
     for part in (_flat(first), _flat(second)):
         means.append(jnp.mean(part, axis=0))
-        roots.append((part - means[-1]) / jnp.sqrt(len(part) - 1))
+        root = (part - means[-1]) / jnp.sqrt(len(part) - 1)
+        # Only RᵀR counts: of many rows the triangle of their QR decomposition says as much.
+        roots.append(jnp.linalg.qr(root, mode="r") if len(part) > part.shape[1] else root)
     # With C_i = R_iᵀ R_i, tr (C₁ C₂)^½ is the sum of the singular values of R₁ R₂ᵀ.
     shared = jnp.sum(jnp.linalg.svd(roots[0] @ roots[1].T, compute_uv=False))
     return jnp.sum((means[0] - means[1]) ** 2) + sum(jnp.sum(root**2) for root in roots) - 2 * shared
+
+
+def copy_share(made: Array, train: Array, held_out: Array) -> Array:
+    """The share of made examples that lie nearer to a training example than to any held-out one; 0.5 for no copies.
+
+    Half is what fresh examples would give where both are as many: give as many. Nearness is Euclidean, in the space
+    given: pixels, or your own features.
+
+    made: [n, ...]. train, held_out: [m, ...], as many rows each.
+
+    >>> real = jnp.arange(4.0)[:, None]
+    >>> float(copy_share(real[:2] + 0.1, real[:2], real[2:]))
+    1.0
+    """
+    sizes = len(train), len(held_out)
+    require("copy_share", "held_out", "of as many rows as train", sizes, lambda both: both[0] == both[1] > 0)
+    nearest = [jnp.min(_distances(made, part), axis=1) for part in (train, held_out)]
+    return jnp.mean((nearest[0] < nearest[1]) + 0.5 * (nearest[0] == nearest[1]))

@@ -32,7 +32,14 @@ from laureate.gradients.categorical import (
     straight_through,
     zgr,
 )
-from laureate.gradients.categorical_reference import EstimateInfo, all_choices, estimate, exact_gradient, rloo
+from laureate.gradients.categorical_reference import (
+    EstimateInfo,
+    all_choices,
+    estimate,
+    exact_gradient,
+    rloo,
+    rloo_loss,
+)
 from laureate.gradients.full_es import FullES
 from laureate.gradients.gpes import GPES
 from laureate.gradients.noise_reuse_es import NoiseReuseES
@@ -68,6 +75,7 @@ __all__ = [
     "full_unroll_loss",
     "gumbel_rao",
     "rloo",
+    "rloo_loss",
     "st_gumbel_softmax",
     "straight_through",
     "train",

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from laureate._core import Status, require
 
-__all__ = ["EstimateInfo", "all_choices", "estimate", "exact_gradient", "rloo"]
+__all__ = ["EstimateInfo", "all_choices", "estimate", "exact_gradient", "rloo", "rloo_loss"]
 
 MOST_STATES = 4096
 
@@ -90,6 +90,35 @@ def rloo(
     values = jax.vmap(f)(drawn)
     score = drawn - jax.nn.softmax(logits)  # ∇ ln p(D)
     return jnp.tensordot(values - jnp.mean(values), score, axes=1) / (samples - 1)
+
+
+def rloo_loss(
+    key: Array, f: Callable[[Array], Array], logits: Float[Array, "*rows variables options"], samples: int = 2
+) -> Float[Array, "*rows"]:
+    """Losses of rows whose gradient, by the logits as by what f is made of, is unbiased: `rloo` for one's own network.
+
+    ::
+
+        mean_s f(D_s), with the gradient of mean_s f(D_s) + Σ_s [f(D_s) − f̄]/(S − 1) ln p(D_s), the bracket fixed
+
+    f: from one-hot choices of the logits' shape to a number, or one for each row.
+    samples: S >= 2 evaluations of f.
+
+    >>> follows = lambda z: jnp.sum(z * jnp.arange(3.0), axis=-1)
+    >>> loss = lambda logits: rloo_loss(jax.random.key(0), follows, logits, samples=4).mean()
+    >>> jax.jit(jax.grad(loss))(jnp.zeros((5, 3))).shape
+    (5, 3)
+    """
+    require("rloo_loss", "samples", ">= 2", samples, lambda s: s >= 2)
+    logits = jnp.asarray(logits)
+    noise = jax.random.gumbel(key, (samples, *logits.shape), logits.dtype)
+    fixed = jax.lax.stop_gradient(logits)
+    drawn = jax.nn.one_hot(jnp.argmax(fixed + noise, axis=-1), logits.shape[-1], dtype=logits.dtype)
+    values = jax.vmap(f)(drawn)
+    chosen = jnp.where(drawn > 0, jax.nn.log_softmax(logits), 0)
+    log_p = jnp.sum(chosen, axis=tuple(range(values.ndim, drawn.ndim)))
+    gain = jax.lax.stop_gradient(values - jnp.mean(values, axis=0)) / (samples - 1)
+    return jnp.mean(values, axis=0) + jnp.sum(gain * (log_p - jax.lax.stop_gradient(log_p)), axis=0)
 
 
 def estimate(

@@ -1,7 +1,8 @@
 """Networks on graphs: geometric vector perceptrons, whose outputs turn with their input, and simulators on meshes.
 
 Graphs are `Graph`, of static shapes: `make_graph` checks, `batch_graphs` joins, `pad_to_bucket` pads to one of a few
-sizes, so that a new size seldom compiles. A backbone becomes one by `featurize_backbone`, a mesh by `mesh_graph`.
+sizes, so that a new size seldom compiles, and tells when one does. A backbone becomes one by `featurize_backbone`, a
+mesh by `mesh_graph`.
 """
 
 from laureate.graphs.backbone import BackboneReport, backbone_features, featurize_backbone

@@ -44,6 +44,7 @@ def featurize_backbone(
     Gaussians of the distance, then cosines and sines of the distance along the chain [32]; the direction from receiver
     to sender [1, 3]. At the ends of a chain, and where it is interrupted (CA more than 4.2 Å apart, another chain, a
     residue left out), an angle is 0 and a direction is 0. Across chains the code of the distance along the chain is 0.
+    Between residues that lie in the same place, such as two copies of a chain, the direction is 0.
 
     coords: [length, 4, 3] or [length, 3, 3], N, CA, C (and O) in Å. Residues of which one of the three is not finite
         have no node; the report says which.

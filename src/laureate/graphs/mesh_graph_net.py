@@ -54,11 +54,16 @@ class Perceptron(eqx.Module):
 
     def beyond_first(self, hidden: Float[Array, "*n h"]) -> Float[Array, "*n b"]:
         """What follows the first layer's product, for those who compute that in parts."""
-        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+        weights, biases = list(self.weights[1:]), list(self.biases[1:])
+        if self.norm is not None and weights:
+            # The mean over the outputs is linear in them: it is taken off the last weights once, not off every row.
+            weights[-1] = weights[-1] - jnp.mean(weights[-1], 1, keepdims=True)
+            biases[-1] = biases[-1] - jnp.mean(biases[-1])
+        for weight, bias in zip(weights, biases, strict=True):
             hidden = jax.nn.relu(hidden) @ weight + bias
         if self.norm is None:
             return hidden
-        hidden = hidden - jnp.mean(hidden, -1, keepdims=True)
+        hidden = hidden if weights else hidden - jnp.mean(hidden, -1, keepdims=True)
         scale, offset = self.norm
         return hidden * jax.lax.rsqrt(jnp.mean(hidden**2, -1, keepdims=True) + EPSILON) * scale + offset
 

@@ -1,5 +1,6 @@
 """Graphs of static shapes: padded, with masks, many in one as a disjoint union; sums along edges."""
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Bool, Float, Int
 
 from laureate._core import require
 
 __all__ = ["Graph", "batch_graphs", "make_graph", "pad_graph", "pad_to_bucket", "segment_sum"]
+
+_LOG = logging.getLogger(__name__)
+_SEEN: set[Any] = set()  # shapes that `pad_to_bucket` has made in this process
 
 
 class Graph(eqx.Module):
@@ -112,12 +117,14 @@ def make_graph(nodes: Any, edges: Any, senders: Any, receivers: Any, num_nodes: 
 def batch_graphs(graphs: Sequence[Graph]) -> Graph:
     """All graphs side by side in one, without edges between them; without padding."""
     require("batch_graphs", "graphs", "one or more", len(graphs), lambda n: n >= 1)
-    padded = [not (np.all(g.node_mask) and np.all(g.edge_mask)) for g in graphs]
+    padded = [not (np.asarray(g.node_mask).all() and np.asarray(g.edge_mask).all()) for g in graphs]
     require("batch_graphs", "graphs", "without padding", padded, lambda p: not any(p), "Pad the batch, not its parts.")
     offsets = np.cumsum([0, *(graph.num_nodes for graph in graphs)])
     numbers = np.cumsum([0, *(graph.num_graphs for graph in graphs)])
-    join = lambda get: jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *map(get, graphs))  # noqa: E731
-    shift = lambda get, by: jnp.concatenate([get(g) + int(b) for g, b in zip(graphs, by, strict=False)])  # noqa: E731
+    # By NumPy and `device_put`, as in `pad_graph`: sizes are new every time, and each would be a program.
+    together = lambda *parts: jax.device_put(np.concatenate([np.asarray(part) for part in parts]))  # noqa: E731
+    join = lambda get: jax.tree.map(together, *map(get, graphs))  # noqa: E731
+    shift = lambda get, by: together(*(np.asarray(get(g)) + np.int32(b) for g, b in zip(graphs, by, strict=False)))  # noqa: E731
     return Graph(
         join(lambda g: g.nodes),
         join(lambda g: g.edges),
@@ -133,16 +140,21 @@ def batch_graphs(graphs: Sequence[Graph]) -> Graph:
 def pad_graph(graph: Graph, num_nodes: int, num_edges: int) -> Graph:
     """The graph with padding behind: nodes and edges of zeros; the edges lead from the last node to itself.
 
-    At least one node is added where an edge is: the real nodes' sums then cannot see it.
+    At least one node is added where an edge is: the real nodes' sums then cannot see it. Outside jit nothing is
+    compiled for it.
     """
     least = graph.num_nodes + (num_edges > graph.num_edges)
     remedy = "More room is needed: `pad_to_bucket` finds the next size."
     require("pad_graph", "num_nodes", f">= {least}", num_nodes, lambda n: n >= least, remedy)
     require("pad_graph", "num_edges", f">= {graph.num_edges}", num_edges, lambda n: n >= graph.num_edges, remedy)
     nodes, edges = num_nodes - graph.num_nodes, num_edges - graph.num_edges
-    longer = lambda leaf, more, value=0: jnp.pad(  # noqa: E731
-        leaf, ((0, more), *((0, 0),) * (leaf.ndim - 1)), constant_values=value
-    )
+
+    def longer(leaf: Array, more: int, value: int = 0) -> Array:
+        widths = ((0, more), *((0, 0),) * (leaf.ndim - 1))
+        if isinstance(leaf, Tracer):
+            return jnp.pad(leaf, widths, constant_values=value)
+        return jax.device_put(np.pad(np.asarray(leaf), widths, constant_values=value))
+
     return Graph(
         jax.tree.map(lambda leaf: longer(leaf, nodes), graph.nodes),
         jax.tree.map(lambda leaf: longer(leaf, edges), graph.edges),
@@ -160,6 +172,10 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
 
     growth: > 1; at most so much is wasted, and between n and m nodes there are log(m/n) / log(growth) programs.
 
+    Shapes that this process has not had before, for which whatever is jitted compiles anew, are told by the logger
+    ``laureate.layers.graphs``: as a warning where JAX is asked to tell what it compiles (``jax.log_compiles()`` or
+    ``JAX_LOG_COMPILES=1``), for information otherwise.
+
     >>> import jax.numpy as jnp
     >>> small = make_graph(jnp.ones(9), None, [0, 1], [1, 2])
     >>> padded = pad_to_bucket(small)
@@ -167,7 +183,16 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
     (10, 8, 9)
     """
     require("pad_to_bucket", "growth", "> 1", growth, lambda g: g > 1)
-    return pad_graph(graph, _bucket(graph.num_nodes + 1, growth), _bucket(graph.num_edges, growth))
+    padded = pad_graph(graph, _bucket(graph.num_nodes + 1, growth), _bucket(graph.num_edges, growth))
+    leaves, structure = jax.tree.flatten(padded)  # what jit tells programs apart by
+    shapes = structure, *((leaf.shape, leaf.dtype) for leaf in leaves)
+    if shapes not in _SEEN:
+        _SEEN.add(shapes)
+        loud = jax.config.jax_log_compiles  # type: ignore[attr-defined]
+        level = logging.WARNING if loud else logging.INFO
+        words = "pad_to_bucket: %d nodes and %d edges are new here (%d shapes so far): jitted functions compile again."
+        _LOG.log(level, words, padded.num_nodes, padded.num_edges, len(_SEEN))
+    return padded
 
 
 def _bucket(least: int, growth: float) -> int:

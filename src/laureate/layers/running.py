@@ -44,9 +44,12 @@ class RunningStatistics(eqx.Module):
         """Of the rows along the first axis; where ``mask`` is given, of those where it is True."""
         require("RunningStatistics", "rows", "of one axis at least", rows.ndim, lambda n: n >= 1)
         rows = rows.astype(jnp.promote_types(rows.dtype, jnp.float32))
-        wanted = jnp.ones(rows.shape[0], bool) if mask is None else mask
-        weight = wanted.reshape(-1, *(1,) * (rows.ndim - 1))
-        count = jnp.sum(wanted)
+        if mask is None:
+            mean = jnp.sum(rows, axis=0) / max(rows.shape[0], 1)
+            count = jnp.asarray(rows.shape[0], jnp.asarray(0).dtype)
+            return cls(count, mean, jnp.sum((rows - mean[None]) ** 2, axis=0))
+        weight = mask.reshape(-1, *(1,) * (rows.ndim - 1))
+        count = jnp.sum(mask)
         rows = jnp.where(weight, rows, 0)  # what is masked may be NaN
         mean = jnp.sum(rows, axis=0) / jnp.maximum(count, 1).astype(rows.dtype)
         squares = jnp.sum(jnp.where(weight, rows - mean[None], 0) ** 2, axis=0)

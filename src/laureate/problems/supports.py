@@ -6,12 +6,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from laureate._core import require
-from laureate.problems.datasets import digits
+from laureate.problems.datasets import digits, small_images
 
-__all__ = ["DigitImages", "PlanarRing"]
+__all__ = ["DigitImages", "ImagesByClass", "PlanarRing"]
 
 
 class PlanarRing(eqx.Module):
@@ -71,3 +71,42 @@ class DigitImages(eqx.Module):
         require("DigitImages", "train", rule, total, lambda n: n <= len(images))
         rows = jnp.asarray(2 * images - 1, jnp.float32)
         self.train, self.validation, self.test = rows[:train], rows[train : train + validation], rows[-test:]
+
+
+class ImagesByClass(eqx.Module):
+    """Labelled images [n, side, side, 1] in [−1, 1]: rows to learn from, to choose settings by, and those that count.
+
+    data: "digits" (8 × 8), "mnist-5k" or "fashion-mnist" (28 × 28, framed and averaged to 16 × 16).
+    train, validation, test: rows; the last are the data set's last, of digits by other writers, or its own second
+        part. Those before are shuffled, so that rows to learn from and to choose by come from the same writers.
+
+    >>> images = ImagesByClass(train=50, validation=20, test=10)
+    >>> images.train.shape, images.test_labels.shape, images.num_classes
+    ((50, 8, 8, 1), (10,), 10)
+    """
+
+    train: Float[Array, "n h w c"]
+    train_labels: Int[Array, " n"]
+    validation: Float[Array, "m h w c"]
+    validation_labels: Int[Array, " m"]
+    test: Float[Array, "k h w c"]
+    test_labels: Int[Array, " k"]
+    num_classes: int = eqx.field(static=True)
+
+    def __init__(self, data: str = "digits", train: int = 1000, validation: int = 256, test: int = 256):
+        found = small_images(data, train=train + validation, test=test)
+        rule = f"such that {data} has {train} + {validation} rows beside those for testing"
+        require("ImagesByClass", "train", rule, len(found.train_labels), lambda n: n == train + validation)
+
+        def scaled(images: np.ndarray) -> Array:
+            if images.shape[1] == 28:
+                wide = np.pad(images, ((0, 0), (2, 2), (2, 2)))
+                images = wide.reshape(-1, 16, 2, 16, 2).mean((2, 4))
+            return jnp.asarray(2 * images - 1, jnp.float32)[..., None]
+
+        order = np.random.default_rng(0).permutation(train + validation)
+        known, labels = scaled(found.train_images[order]), jnp.asarray(found.train_labels[order])
+        self.train, self.validation = known[:train], known[train:]
+        self.train_labels, self.validation_labels = labels[:train], labels[train:]
+        self.test, self.test_labels = scaled(found.test_images), jnp.asarray(found.test_labels)
+        self.num_classes = 10

@@ -58,11 +58,11 @@ def learn_dictionary(
         gram = gram + 1e-4 * (jnp.trace(gram) / atoms + 1) * jnp.eye(atoms, dtype=gram.dtype)
         return unit(jnp.linalg.solve(gram, codes.T @ signals).T, key), None
 
-    first, *rest = jax.random.split(key, 2)
-    chosen = jax.random.randint(first, (atoms,), 0, signals.shape[0])
-    noise = 0.1 * power * jax.random.normal(rest[0], (signals.shape[1], atoms), signals.dtype)
-    start = unit(signals[chosen].T + noise, first)
-    return loops.scan(step, start, jax.random.split(rest[0], rounds), progress=progress)[0]
+    choice_key, noise_key, spare_key, round_key = jax.random.split(key, 4)
+    chosen = jax.random.randint(choice_key, (atoms,), 0, signals.shape[0])
+    noise = 0.1 * power * jax.random.normal(noise_key, (signals.shape[1], atoms), signals.dtype)
+    start = unit(signals[chosen].T + noise, spare_key)
+    return loops.scan(step, start, jax.random.split(round_key, rounds), progress=progress)[0]
 
 
 def learn_filters(

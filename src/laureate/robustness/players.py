@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -84,7 +85,8 @@ class PerturbationGame(eqx.Module):
     def __call__(self, masks: Float[Array, "m n"]) -> Float[Array, "m b"]:
         """The rewards for these sets of players, rows of 0 and 1, in one call of the network."""
         spread = self.players.spread(masks.astype(self.delta.dtype), self.delta.ndim)
-        seen = self.images + spread * self.delta
+        # Set by set: the gradient by δ is then a running sum, on a CPU forty times as fast as one over the first axis.
+        seen = jax.lax.map(lambda kept: self.images + kept * self.delta, spread)
         z = self.logits(seen.reshape(-1, *self.images.shape[1:]))
         z = z.reshape(*seen.shape[:2], z.shape[-1])
         z_rival, z_label = (

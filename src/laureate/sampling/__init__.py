@@ -1,4 +1,7 @@
-"""Samplers for discrete variables, led by Gibbs-With-Gradients, with BlackJAX's ``init`` and ``step(key, state)``."""
+"""Samplers with BlackJAX's ``init`` and ``step(key, state)``, and tests whether draws come from a density.
+
+Discrete variables: led by Gibbs-With-Gradients. Continuous ones: Stein discrepancies, whole and sliced, and SVGD.
+"""
 
 from laureate.sampling.annealing import AnnealedImportance, annealed_importance_sampling
 from laureate.sampling.balancing import BALANCING
@@ -15,9 +18,15 @@ from laureate.sampling.incremental import IncrementalGibbsWithGradients, LocalEn
 from laureate.sampling.locally_informed import LocallyInformed
 from laureate.sampling.parallel_tempering import ParallelTempering
 from laureate.sampling.path_auxiliary import PathAuxiliary
+from laureate.sampling.stein_bootstrap import BOUNDED, MOMENTS, SteinTest, stein_mean_test, stein_test
+from laureate.sampling.stein_discrepancy import SlicedKSD, Slices, ksd, sliced_ksd
+from laureate.sampling.stein_particles import ParticleInfo, ParticleState, SteinVariational, sliced_svgd, svgd
+from laureate.sampling.stein_slices import MaxSlicedKSD, fit_slices, max_sliced_ksd, random_slices
 
 __all__ = [
     "BALANCING",
+    "BOUNDED",
+    "MOMENTS",
     "AnnealedImportance",
     "Binary",
     "BlockGibbs",
@@ -29,15 +38,31 @@ __all__ = [
     "IncrementalGibbsWithGradients",
     "LocalEnergy",
     "LocallyInformed",
+    "MaxSlicedKSD",
     "Ordinal",
     "ParallelTempering",
+    "ParticleInfo",
+    "ParticleState",
     "PathAuxiliary",
     "PersistentContrastiveDivergence",
     "Progress",
     "Run",
+    "SlicedKSD",
+    "Slices",
+    "SteinTest",
+    "SteinVariational",
     "annealed_importance_sampling",
+    "fit_slices",
     "hamming_distance",
     "hamming_mmd",
+    "ksd",
+    "max_sliced_ksd",
     "mixing",
+    "random_slices",
     "run",
+    "sliced_ksd",
+    "sliced_svgd",
+    "stein_mean_test",
+    "stein_test",
+    "svgd",
 ]

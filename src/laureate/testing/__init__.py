@@ -9,6 +9,7 @@ from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._calibration import check_calibrator
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
+from laureate.testing._control import check_exploration_bonus
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._errors import check_standard_error
 from laureate.testing._generative import check_adversarial, check_conditional_model
@@ -17,6 +18,7 @@ from laureate.testing._graphs import check_graph_network
 from laureate.testing._grounding import check_modulation
 from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
+from laureate.testing._multitask import check_aggregator
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
 from laureate.testing._random import check_random_function
@@ -31,12 +33,14 @@ __all__ = [
     "ContractError",
     "KeyRecorder",
     "check_adversarial",
+    "check_aggregator",
     "check_architecture_selection",
     "check_attack",
     "check_block_trainer",
     "check_calibrator",
     "check_conditional_model",
     "check_decentralized_optimiser",
+    "check_exploration_bonus",
     "check_gradient_estimator",
     "check_graph_network",
     "check_knockoff_sampler",

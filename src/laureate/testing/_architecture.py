@@ -5,12 +5,11 @@ from collections.abc import Collection
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
 from laureate.architecture import TieWarning, select
-from laureate.testing._checks import Check, Program, keys_used_once, no_retrace, row
+from laureate.testing._checks import Check, Program, keys_used_once, no_retrace, row, with_nan
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_architecture_selection"]
@@ -30,8 +29,8 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
     check = Check(type(selection).__name__, skip)
     space = selection.space
     generator = np.random.default_rng(0)
-    alpha = jnp.asarray(generator.normal(size=space.shape), jnp.float32)
-    scores = jnp.asarray(generator.uniform(size=space.shape[1]), jnp.float32)
+    alpha = generator.normal(size=space.shape).astype(np.float32)
+    scores = generator.uniform(size=space.shape[1]).astype(np.float32)
     key = jax.random.key(0)
     program = Program(lambda key, alpha, scores: selection.decide(key, selection.init(key, alpha), scores))
     first = state, info = program(key, alpha, scores)
@@ -48,14 +47,14 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
         check.require(int(info.cost) == expected, f"a cost of {expected}", info.cost, "Networks scored.")
         check.require(int(info.status) == Status.OK, "status OK", info.status, "All scores are finite.")
     if selection.uses_scores and check.wants("divergence"):
-        _, told = program(key, alpha, scores.at[:].set(jnp.nan))
+        _, told = program(key, alpha, with_nan(scores, ...))
         check.require(int(told.status) == Status.DIVERGED, "status DIVERGED where scores are nan", told.status, "")
     no_retrace(check, program, [lambda: program(jax.random.key(1), alpha + 1, scores * 2)], 1)
     if check.wants("same key, same bits"):
         check.bits(program(key, alpha, scores), first, "the same decision from the same key", "")
     if check.wants("vmap equals a loop"):
         keys = jax.random.split(key, 3)
-        together = jax.vmap(lambda key: selection.decide(key, selection.init(key, alpha), scores))(keys)
+        together = Program(jax.vmap(lambda key: selection.decide(key, selection.init(key, alpha), scores)))(keys)
         for number in range(3):
             (state, info), (alone, told) = row(together, number), program(keys[number], alpha, scores)
             found, expected = (state, info.chosen, info.tied), (alone, told.chosen, told.tied)

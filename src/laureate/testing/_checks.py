@@ -179,7 +179,9 @@ def every_number_is_used(
         changed = [one for _, one in leaves]
         # Entries by different factors: a common one leaves ratios, and with them many results, as they were.
         factors = np.linspace(0.8, 0.5, leaf.size).reshape(leaf.shape)
-        changed[place] = jnp.asarray(np.where(np.asarray(leaf) == 0, 0.1, factors * leaf), leaf.dtype)
+        value = np.where(np.asarray(leaf) == 0, 0.1, factors * np.asarray(leaf, np.float64))
+        weak = leaf.ndim == 0 and getattr(leaf, "weak_type", False)  # of a Python number: else all is compiled anew
+        changed[place] = jnp.asarray(value.item()) if weak else jnp.asarray(value, leaf.dtype)
         same = same_bits(compute(jax.tree.unflatten(structure, changed)), before)
         remedy = "Is it read, and handed on? Name it in `unused` where it rightly changes nothing here."
         check.require(not same, f"another result for another number at {name}", "the same", remedy)
@@ -220,14 +222,37 @@ def same_bits(first: Any, second: Any) -> bool:
     return difference(first, second) is None
 
 
+# The following compute on the host: outside a program, jax compiles every operation on a new shape.
+def on_host(tree: Any) -> Any:
+    """The same with NumPy's arrays; typed keys stay."""
+    return jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), tree)
+
+
 def stacked(trees: Sequence[Any]) -> Any:
     """A tree with a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+    return jax.tree.map(lambda *leaves: (jnp if is_key(leaves[0]) else np).stack(leaves), *trees)
 
 
 def row(tree: Any, index: int) -> Any:
     """One entry of the leading axis."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    return jax.tree.map(lambda leaf: leaf[index], on_host(tree))
+
+
+def widened(leaf: Any) -> Any:
+    """A floating leaf in double precision, within ``jax.enable_x64``."""
+    is_float = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+    return jnp.asarray(np.asarray(leaf, np.float64)) if is_float else leaf
+
+
+def with_nan(tree: Any, index: Any = 0) -> Any:
+    """A copy in which ``leaf[index]`` is nan, of every leaf."""
+
+    def spoiled(leaf):
+        copy = np.array(leaf)
+        copy[index] = np.nan
+        return copy
+
+    return jax.tree.map(spoiled, tree)
 
 
 def inexact_types(tree: Any) -> set[str]:

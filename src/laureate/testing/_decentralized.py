@@ -20,6 +20,7 @@ from laureate.testing._checks import (
     numbers_as_arrays,
     row,
     same_bits,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -123,7 +124,7 @@ def _report(check: Check, optimiser: Any, params: Any) -> None:
     apart = sum(np.sum((leaf - leaf.mean(axis=0)) ** 2) for leaf in leaves) / len(leaves[0])
     close = np.isclose(found["consensus"], apart, rtol=1e-4)
     check.require(close, f"consensus {apart:.6g}, the mean of ‖x_i − x̄‖²", found["consensus"], remedy)
-    broken = jax.tree.map(lambda leaf: leaf.at[0].set(jnp.nan), params)
+    broken = with_nan(params)
     ill = inspect(broken)
     right = int(ill.status) == Status.DIVERGED and int(ill.num_nonfinite) == 1
     told = f"{int(ill.status)} and {int(ill.num_nonfinite)}"

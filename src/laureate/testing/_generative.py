@@ -15,7 +15,10 @@ from laureate.testing._checks import (
     keys_used_once,
     no_retrace,
     numbers_as_arrays,
+    on_host,
     same_bits,
+    widened,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -49,14 +52,14 @@ def check_conditional_model(
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
-    x, y, key = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jax.random.key(7)
+    x, y, key = np.asarray(x, np.float32), np.asarray(y, np.float32), jax.random.key(7)
     train = Program(lambda model, key, x, y, state: model.train(key, x, y, state, num_steps=2, batch=3))
     draw = Program(lambda model, key, state, x: model.sample(key, state, x, 3))
-    first = model.init()
+    first = Program(lambda model: model.init())(model)
     with KeyRecorder() as recorder:
         state, info = jax.block_until_ready(train(model, key, x, y, first))
         # Two steps share nothing; x is drawn for, and trained with, other keys.
-        answers = jax.block_until_ready(draw(model, jax.random.key(8), state, x))
+        answers = on_host(draw(model, jax.random.key(8), state, x))
         keys_used_once(check, recorder)
     check.fixed_shapes(first, state)
     if check.wants("training"):
@@ -69,8 +72,8 @@ def check_conditional_model(
     if check.wants("answers"):
         shape = (3, len(x), *y.shape[1:])
         check.require(answers.shape == shape, f"answers {shape}", answers.shape, "Samples first, then rows.")
-        check.require(jnp.isfinite(answers).all(), "finite answers", "nan or inf", "")
-        same = bool(jnp.all(answers[0] == answers[1]))
+        check.require(np.isfinite(answers).all(), "finite answers", "nan or inf", "")
+        same = bool(np.all(answers[0] == answers[1]))
         check.require(same == one_answer, "draws that differ" if not one_answer else "one answer", answers[:2, 0], "")
     calls = [
         lambda: train(model, jax.random.key(9), x, y, check.saved(state)),
@@ -85,15 +88,15 @@ def check_conditional_model(
         check.bits(train(model, key, x, y, first)[0], state, "the same state from the same key", "")
         check.bits(draw(model, jax.random.key(8), state, x), answers, "the same answers from the same key", "")
     if check.wants("inputs do not see each other"):
-        strangers = jnp.concatenate([x[:1], 0.5 * x[1:]])
-        among = draw(model, jax.random.key(8), state, strangers)[:, 0]
+        strangers = np.concatenate([x[:1], 0.5 * x[1:]])
+        among = on_host(draw(model, jax.random.key(8), state, strangers))[:, 0]
         check.close(among, answers[:, 0], 1e-4, "the first input's answers among others", "Answer one row at a time.")
     if check.wants("divergence"):
-        told = np.asarray(train(model, key, x, y.at[:].set(jnp.nan), first)[1].status)
+        told = np.asarray(train(model, key, x, with_nan(y, ...), first)[1].status)
         check.require(np.all(told == Status.DIVERGED), "status DIVERGED where y is nan", told, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
-            wide = jax.tree.map(lambda leaf: leaf.astype(float) if _is_float(leaf) else leaf, model)
+            wide = jax.tree.map(widened, model)
             rows, targets = np.asarray(x, np.float64), np.asarray(y, np.float64)
 
             def both(rows, targets):
@@ -130,7 +133,8 @@ def check_adversarial(
         state, _ = model.step(first, *data, state)
         return model.step(second, *data, state)
 
-    program, first = Program(two_steps), model.init()
+    program, init = Program(two_steps), Program(lambda model: model.init())
+    first = init(model)
     with KeyRecorder() as recorder:
         state, info = jax.block_until_ready(program(model, key, data, first))
         keys_used_once(check, recorder)
@@ -147,18 +151,17 @@ def check_adversarial(
     no_retrace(check, program, calls, len(others))
     if check.wants("numbers are used"):
         for number, other in enumerate(others):
-            after = program(other, key, data, other.init())[0]
+            after = program(other, key, data, init(other))[0]
             check.require(not same_bits(after, state), "another state", f"the same for others[{number}]", "")
     if check.wants("same key, same bits"):
         check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
     if check.wants("divergence"):
-        lost = tuple(jnp.full_like(part, jnp.nan) if _is_float(part) else part for part in data)
+        lost = tuple(with_nan(part, ...) if _is_float(part) else part for part in data)
         told = np.asarray(program(model, key, lost, first)[1].status)
         check.require(told == Status.DIVERGED, "status DIVERGED where data are nan", told, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
-            widen = lambda leaf: leaf.astype(float) if _is_float(leaf) else leaf  # noqa: E731
-            wide, rows = jax.tree.map(widen, (model, data))
+            wide, rows = jax.tree.map(widened, (model, data))
             step = lambda: wide.step(jax.random.key(7), *rows, wide.init())[0]  # noqa: E731
             types = inexact_types(jax.eval_shape(step))
         check.require(types == {"float64"}, "a state of float64", types, "Take the data's type for all numbers.")

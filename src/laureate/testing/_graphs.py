@@ -50,16 +50,16 @@ def check_graph_network(
     program = Program(answer)
     rows, count = graph.num_nodes, graph.num_edges
     padded = pad_graph(graph, rows + 3, count + 4)
-    whole = program(network, padded)
-    real = lambda tree: jax.tree.map(lambda leaf: leaf[:rows], tree)  # noqa: E731
+    # What is made of graphs and answers is made by NumPy: outside jit every shape would be a program.
+    whole = jax.tree.map(np.asarray, program(network, padded))
+    real = lambda tree: jax.tree.map(lambda leaf: np.asarray(leaf)[:rows], tree)  # noqa: E731
     usual = real(whole)
     if check.wants("a row a node"):
         shapes = [leaf.shape for leaf in jax.tree.leaves(whole)]
         check.require(all(shape[0] == rows + 3 for shape in shapes), f"{rows + 3} rows", shapes, "Keep the padding.")
     if check.wants("padding"):
         remedy = "Sum by Graph.to_receivers, of_graphs: they leave padding out."
-        dirt = lambda tree, first: jax.tree.map(lambda leaf: leaf.at[first:].set(7.0), tree)  # noqa: E731
-        dirty = replace(padded, nodes=dirt(padded.nodes, rows), edges=dirt(padded.edges, count))
+        dirty = replace(padded, nodes=_dirt(padded.nodes, rows), edges=_dirt(padded.edges, count))
         check.bits(real(program(network, dirty)), usual, "the same whatever stands in the padding", remedy)
         alone = Program(answer)(network, graph)
         check.close(usual, alone, 1e-5, "the same without padding", remedy, floor=1e-3)
@@ -71,7 +71,7 @@ def check_graph_network(
         there = jax.tree.map(lambda leaf: leaf[order], usual)
         check.close(found, there, 1e-4, "the rows in the order of the nodes", "Read no node by its place.", floor=1e-3)
     if check.wants("isolated nodes"):
-        lonely = replace(padded, edge_mask=padded.edge_mask & (padded.receivers != 0))
+        lonely = replace(padded, edge_mask=np.asarray(padded.edge_mask) & (np.asarray(padded.receivers) != 0))
         found = program(network, lonely)
         check.require(
             _finite(found), "finite numbers at a node that no edge leads to", "others", "Divide by max(n, 1)."
@@ -89,7 +89,7 @@ def check_graph_network(
             return sum(jnp.sum(jnp.square(leaf[:rows])) for leaf in jax.tree.leaves(out))
 
         gradient = Program(lambda arrays, graph: jax.grad(total)(arrays, graph))
-        zero = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+        zero = lambda tree: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree)  # noqa: E731
         for name, given in (
             ("", padded),
             (" where all is 0", replace(padded, nodes=zero(padded.nodes), edges=zero(padded.edges))),
@@ -97,7 +97,7 @@ def check_graph_network(
             check.require(_finite(gradient(arrays, given)), f"finite gradients{name}", "others", "Clamp norms.")
     if equivariant and check.wants("equivariance"):
         for name, matrix in (("rotation", _rotation()), ("reflection", _rotation() @ np.diag([1.0, 1.0, -1.0]))):
-            turn = lambda pair, q=matrix: (pair[0], pair[1] @ jnp.asarray(q.T, pair[1].dtype))  # noqa: E731
+            turn = lambda pair, q=matrix: (pair[0], np.asarray(pair[1]) @ q.T.astype(pair[1].dtype))  # noqa: E731
             found = program(network, replace(padded, nodes=turn(padded.nodes), edges=turn(padded.edges)))
             check.close(
                 found, turn(whole), 1e-4, f"vectors that turn and scalars that stay, under a {name}", BIAS, 1e-2
@@ -127,12 +127,18 @@ def _reordered(graph: Graph, order: np.ndarray, edges: np.ndarray) -> Graph:
     place = np.argsort(order)
     return replace(
         graph,
-        nodes=jax.tree.map(lambda leaf: leaf[order], graph.nodes),
-        edges=jax.tree.map(lambda leaf: leaf[edges], graph.edges),
-        senders=jnp.asarray(place[np.asarray(graph.senders)[edges]], jnp.int32),
-        receivers=jnp.asarray(place[np.asarray(graph.receivers)[edges]], jnp.int32),
-        graph_of=graph.graph_of[order],
+        nodes=jax.tree.map(lambda leaf: np.asarray(leaf)[order], graph.nodes),
+        edges=jax.tree.map(lambda leaf: np.asarray(leaf)[edges], graph.edges),
+        senders=place[np.asarray(graph.senders)[edges]].astype(np.int32),
+        receivers=place[np.asarray(graph.receivers)[edges]].astype(np.int32),
+        graph_of=np.asarray(graph.graph_of)[order],
     )
+
+
+def _dirt(tree: Any, first: int) -> Any:
+    """Sevens from there on."""
+    sevens = lambda leaf: np.concatenate([np.asarray(leaf)[:first], np.full_like(np.asarray(leaf)[first:], 7.0)])  # noqa: E731
+    return jax.tree.map(sevens, tree)
 
 
 def _finite(tree: Any) -> bool:

@@ -15,7 +15,9 @@ from laureate.testing._checks import (
     keys_used_once,
     no_retrace,
     numbers_as_arrays,
+    on_host,
     same_bits,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -41,7 +43,7 @@ def check_modulation(
     """
     check = Check(type(layer).__name__, skip)
     layer, others = numbers_as_arrays(layer), [numbers_as_arrays(other) for other in others]
-    x, r = jnp.asarray(features, jnp.float32), jnp.asarray(text, jnp.float32)
+    x, r = np.asarray(features, np.float32), np.asarray(text, np.float32)
     key = jax.random.key(5)
 
     def total(given, x):
@@ -59,7 +61,7 @@ def check_modulation(
 
     program = Program(whole)
     with KeyRecorder() as recorder:
-        told, plain, slopes = jax.block_until_ready(program(layer, x, r, key))
+        told, plain, slopes = on_host(program(layer, x, r, key))
         keys_used_once(check, recorder)
     if check.wants("shape"):
         check.require(plain.shape[:3] == x.shape[:3], f"maps of {x.shape[:3]}", plain.shape, "Pad at the borders.")
@@ -81,9 +83,9 @@ def check_modulation(
         check.bits(program(layer, x, r, jax.random.key(9))[1], plain, "no draw without a key", "")
     if check.wants("examples do not see each other"):
         remedy = "Reduce over an example's own axes alone."
-        turned = program(layer, x[::-1], r[::-1], key)[1][::-1]
+        turned = on_host(program(layer, x[::-1], r[::-1], key)[1])[::-1]
         check.close(turned, plain, 1e-3, "the maps in the order of the examples", remedy)
-        broken = program(layer, x.at[0].set(jnp.nan), r, key)[1]
+        broken = on_host(program(layer, with_nan(x), r, key)[1])
         check.close(broken[1:], plain[1:], 1e-3, "the others' maps where one example is nan", remedy)
     if check.wants("gradients"):
         for leaf in jax.tree.leaves(slopes):

@@ -4,11 +4,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
-from laureate.testing._checks import Check, Program, inexact_types
+from laureate.testing._checks import Check, Program, inexact_types, with_nan
 
 __all__ = ["check_running_statistics"]
 
@@ -27,11 +26,11 @@ def check_running_statistics(
     that is not finite is reported; no retrace for other numbers; double precision stays so.
     """
     check = Check(type(stats).__name__, skip)
-    values = [jnp.asarray(x, jnp.float32) for x in activations]
+    values = [np.asarray(x, np.float32) for x in activations]
     size = len(values[0]) // 4
     parts = [[x[start : start + size] for x in values] for start in range(0, 4 * size, size)]
     update = Program(lambda state, chunk, mask: stats.update(state, chunk, mask))
-    merge, every = Program(stats.merge), jnp.ones(size, bool)
+    merge, finish, every = Program(stats.merge), Program(stats.finish), np.ones(size, bool)
 
     def seen(chunks: Sequence[Any]) -> Any:
         state = stats.init()
@@ -49,27 +48,27 @@ def check_running_statistics(
     if check.wants("saved"):
         further = update(check.saved(one), parts[1], every)[0]
         check.bits(further, update(one, parts[1], every)[0], "the same from a saved state", "Keep arrays in a state.")
-    whole = stats.finish(seen(parts))
+    whole = finish(seen(parts))
     if check.wants("order of chunks"):
-        check.close(stats.finish(seen(parts[::-1])), whole, rtol, "the same in another order", "", floor=1.0)
+        check.close(finish(seen(parts[::-1])), whole, rtol, "the same in another order", "", floor=1.0)
     if check.wants("merging"):
         remedy = "Weigh the difference of the means by n k/(n + k)."
         states = [seen([part]) for part in parts]
         left = merge(merge(merge(states[0], states[1]), states[2]), states[3])
         right = merge(states[0], merge(states[1], merge(states[2], states[3])))
-        check.close(stats.finish(left), whole, rtol, "what one pass gives", remedy, floor=1.0)
-        check.close(stats.finish(right), whole, rtol, "the same however states are merged", remedy, floor=1.0)
-        alone = stats.finish(merge(stats.init(), states[0]))
-        check.close(alone, stats.finish(states[0]), rtol, "the other where one has seen nothing", remedy, floor=1.0)
+        check.close(finish(left), whole, rtol, "what one pass gives", remedy, floor=1.0)
+        check.close(finish(right), whole, rtol, "the same however states are merged", remedy, floor=1.0)
+        alone = finish(merge(stats.init(), states[0]))
+        check.close(alone, finish(states[0]), rtol, "the other where one has seen nothing", remedy, floor=1.0)
     if check.wants("mask"):
-        half = every.at[size // 2 :].set(False)
-        spoilt = [x.at[size // 2 :].set(jnp.nan) for x in parts[0]]
+        half = np.arange(size) < size // 2
+        spoilt = with_nan(parts[0], np.s_[size // 2 :])
         masked, told = update(start, spoilt, half)
         plain = Program(lambda state, chunk: stats.update(state, chunk)[0])(start, [x[: size // 2] for x in parts[0]])
-        check.close(stats.finish(masked), stats.finish(plain), rtol, "only the tokens that are shown", "", floor=1.0)
+        check.close(finish(masked), finish(plain), rtol, "only the tokens that are shown", "", floor=1.0)
         check.require(told.status == Status.OK, "status OK where what is masked is nan", told.status, "")
     if check.wants("divergence"):
-        told = update(start, [x.at[0, 0].set(jnp.nan) for x in parts[0]], every)[1]
+        told = update(start, with_nan(parts[0], (0, 0)), every)[1]
         check.require(told.status == Status.DIVERGED, "status DIVERGED where a token is nan", told.status, "")
     if check.wants("no retrace"):
         before = update.traces

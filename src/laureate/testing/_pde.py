@@ -17,6 +17,7 @@ from laureate.testing._checks import (
     no_retrace,
     numbers_as_arrays,
     same_bits,
+    stacked,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -106,5 +107,5 @@ def _in_double(
         numbers, rest = eqx.partition(solver, eqx.is_array)
         every = lambda keys, numbers: jax.vmap(lambda k: eqx.combine(numbers, rest).run(k, pde).v0)(keys)  # noqa: E731
         together = Program(every)(jax.numpy.stack(keys), numbers)
-        alone = jax.numpy.stack([first.v0, second.v0])
+        alone = stacked([first.v0, second.v0])
         check.close(together, alone, rtol, "the values of a loop", "Does a loop end for all when it ends for one?")

@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
@@ -17,7 +16,10 @@ from laureate.testing._checks import (
     keys_used_once,
     no_retrace,
     numbers_as_arrays,
+    on_host,
     same_bits,
+    stacked,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -45,10 +47,10 @@ def check_representation_loss(
     loss, others = numbers_as_arrays(loss), [numbers_as_arrays(other) for other in others]
     program = Program(lambda loss, z1, z2: jax.value_and_grad(lambda z: loss(*z))((z1, z2)))
     draws = np.random.default_rng(0).normal(size=(3, 2, BATCH, DIM)).astype(np.float32)
-    z1, z2 = jnp.asarray(draws[0])
-    value, gradient = program(loss, z1, z2)
+    z1, z2 = draws[0]
+    value, gradient = on_host(program(loss, z1, z2))
     if check.wants("value"):
-        fits = value.shape == () and bool(jnp.isfinite(value))
+        fits = value.shape == () and bool(np.isfinite(value))
         check.require(fits, "one finite number", f"shape {value.shape}, {value}", "Take the mean over the batch.")
     no_retrace(
         check, program, [lambda: program(loss, z2, z1), *(lambda o=o: program(o, z1, z2) for o in others)], len(others)
@@ -68,9 +70,9 @@ def check_representation_loss(
     if check.wants("gradient is the slope"):
         _slope(check, loss, z1, z2, gradient, draws[1], program)
     if check.wants("vmap over batches is a loop"):
-        both = jnp.asarray(draws[:2])
+        both = draws[:2]
         together = Program(lambda loss, z: jax.vmap(loss)(z[:, 0], z[:, 1]))(loss, both)
-        alone = jnp.stack([program(loss, *pair)[0] for pair in both])
+        alone = stacked([program(loss, *pair)[0] for pair in both])
         check.close(together, alone, 1e-5, "the losses of a loop", "Do not look beyond the batch.")
     with jax.enable_x64(True):
         if check.wants("float64"):
@@ -83,10 +85,11 @@ def check_representation_loss(
 def _slope(check: Check, loss: Any, z1: Any, z2: Any, gradient: Any, direction: Any, program: Program) -> None:
     """Central differences along a random direction; single precision gives about three digits."""
     step = 1e-2
-    ends = [program(loss, z1 + s * step * direction[0], z2 + s * step * direction[1])[0] for s in (1, -1)]
-    slope = float(ends[0] - ends[1]) / (2 * step)
-    found = float(sum(jnp.sum(g * d) for g, d in zip(gradient, direction, strict=True)))
-    size = float(sum(jnp.sum(jnp.abs(g * d)) for g, d in zip(gradient, direction, strict=True)))
+    both = np.stack([z1, z2])
+    ends = [float(program(loss, *(both + np.float32(s * step) * direction))[0]) for s in (1, -1)]
+    slope = (ends[0] - ends[1]) / (2 * step)
+    found = float(sum(np.sum(g * d) for g, d in zip(gradient, direction, strict=True)))
+    size = float(sum(np.sum(np.abs(g * d)) for g, d in zip(gradient, direction, strict=True)))
     remedy = "Is a gradient stopped, or a constant taken for a function of the outputs?"
     tolerance = 0.02 * max(size, abs(slope), 1e-3)
     check.require(abs(found - slope) <= tolerance, f"{slope:.4g} by central differences", f"{found:.4g}", remedy)
@@ -152,7 +155,7 @@ def check_representation_trainer(
             arrays(walk(2, rest)[0]), arrays(whole), "the steps of one go", "Keep all that is needed in the state."
         )
     if check.wants("divergence"):
-        broken = tuple(jax.tree.map(lambda leaf: leaf.at[0].set(jnp.nan), view) for view in views)
+        broken = with_nan(views)
         state, ill = walk(1, start, views=broken)
         check.require(int(ill.status) == Status.DIVERGED, "status DIVERGED for views with nan", int(ill.status), "")
         remedy = "Take the step only where the loss is finite."

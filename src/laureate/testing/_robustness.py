@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
@@ -16,7 +15,9 @@ from laureate.testing._checks import (
     keys_used_once,
     no_retrace,
     numbers_as_arrays,
+    on_host,
     same_bits,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -51,7 +52,7 @@ def check_attack(
     """
     check = Check(type(attack).__name__, skip)
     attack, others = numbers_as_arrays(attack), [numbers_as_arrays(other) for other in others]
-    x, y, key = jnp.asarray(images, jnp.float32), jnp.asarray(labels), jax.random.key(5)
+    x, y, key = np.asarray(images, np.float32), np.asarray(labels), jax.random.key(5)
 
     def whole(attack, key, x, y):
         iterates, info = attack.trajectory(key, x, y)
@@ -59,17 +60,17 @@ def check_attack(
 
     program = Program(whole)
     with KeyRecorder() as recorder:
-        iterates, info, last = jax.block_until_ready(program(attack, key, x, y))
+        iterates, info, last = on_host(program(attack, key, x, y))
         keys_used_once(check, recorder, shared=2)  # the trajectory and the run draw alike
     ball, steps = attack.walk.ball, attack.walk.num_steps
     if check.wants("iterates"):
         check.require(iterates.shape == (steps + 1, *x.shape), f"{steps + 1} iterates", iterates.shape, "")
-        size = max(float(jnp.max(ball.norm(delta))) for delta in iterates)
+        size = float(np.max(Program(jax.vmap(ball.norm))(iterates)))
         check.require(size <= float(ball.epsilon) + 1e-6, f"norms up to {float(ball.epsilon)}", size, "Project.")
-        ends = float(jnp.min(x + iterates)), float(jnp.max(x + iterates))
+        ends = float(np.min(x + iterates)), float(np.max(x + iterates))
         fine = ends[0] >= float(ball.low) - 1e-6 and ends[1] <= float(ball.high) + 1e-6
         check.require(fine, f"values in [{float(ball.low)}, {float(ball.high)}]", ends, "Clip x + δ.")
-        check.require(jnp.any(iterates[-1] != 0), "a perturbation", "none", "Does the gradient reach δ?")
+        check.require(np.any(iterates[-1] != 0), "a perturbation", "none", "Does the gradient reach δ?")
         check.close(last, iterates[-1], 1e-5, "run to give the last iterate", "")
     if check.wants("report"):
         found = {name: check.attribute(info, name, "See AttackInfo.") for name in ("objective", "cost", "status")}
@@ -90,7 +91,7 @@ def check_attack(
         check.bits(program(attack, key, x, y)[0], iterates, "the same iterates from the same key", "")
     if check.wants("going on"):
         start_key, walk_key = jax.random.split(key)
-        state = attack.init(start_key, x)
+        state = Program(lambda attack, key, x: attack.init(key, x))(attack, start_key, x)
         step = Program(lambda attack, key, x, y, state: attack.step(key, x, y, state)[0])
         for index in range(steps):
             after = step(attack, jax.random.fold_in(walk_key, index), x, y, check.saved(state))
@@ -100,12 +101,13 @@ def check_attack(
         check.close(state.delta, last, 1e-4, "what the whole run gives", "Make a step of its key and state alone.")
     if check.wants("images do not see each other"):
         remedy = "Reduce over an image's own axes alone, and draw nothing by its place."
-        turned = program(attack, key, x[::-1], y[::-1])[0][:, ::-1]
+        turned = on_host(program(attack, key, x[::-1], y[::-1])[0])[:, ::-1]
         check.close(turned, iterates, 1e-3, "the iterates in the order of the images", remedy)
-        strangers = jnp.concatenate([x[:1], 0.5 * x[1:]])
-        check.close(program(attack, key, strangers, y)[0][:, 0], iterates[:, 0], 1e-3, "those among others", remedy)
+        strangers = np.concatenate([x[:1], 0.5 * x[1:]])
+        among = on_host(program(attack, key, strangers, y)[0])[:, 0]
+        check.close(among, iterates[:, 0], 1e-3, "those among others", remedy)
     if check.wants("divergence"):
-        broken, told, _ = program(attack, key, x.at[0, 0].set(jnp.nan), y)
+        broken, told, _ = on_host(program(attack, key, with_nan(x, (0, 0)), y))
         status = np.asarray(told.status)
         expected = [int(Status.DIVERGED)] + [int(Status.OK)] * (len(x) - 1)
         check.require(np.all(status == expected), f"status {expected} where one image is nan", status.tolist(), "")

@@ -20,6 +20,7 @@ from laureate.testing._checks import (
     row,
     same_bits,
     stacked,
+    widened,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -93,7 +94,7 @@ def check_sampler(
     _over_keys(check, kernel, init, position, walk)
     if check.wants("float64"):
         with jax.enable_x64(True):
-            wide = jax.tree.map(lambda leaf: _widened(leaf), kernel)
+            wide = jax.tree.map(widened, kernel)
             result = jax.eval_shape(lambda key: wide.step(key, wide.init(position)), jax.random.key(0))
         remedy = "Take the log density's type for all numbers."
         check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
@@ -104,11 +105,6 @@ def check_sampler(
             Program(lambda kernel, key, state: kernel.adapt(key, state, STEPS))(kernel, jax.random.key(3), states[-1])
         keys_used_once(check, recorder)
     return check.finish()
-
-
-def _widened(leaf: Any) -> Any:
-    is_float = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
-    return jnp.asarray(np.asarray(leaf, np.float64)) if is_float else leaf
 
 
 def _report(check: Check, states: list, infos: list, position: Any, cost: int | None) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
@@ -18,6 +17,8 @@ from laureate.testing._checks import (
     no_retrace,
     numbers_as_arrays,
     same_bits,
+    widened,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -87,16 +88,14 @@ def check_block_trainer(
         rest = eqx.combine(middle, eqx.filter(start, eqx.is_array, inverse=True))
         check.bits(arrays(walk(2, rest)[0]), arrays(whole), "the steps of one go", "Keep what is needed in the state.")
     if check.wants("divergence"):
-        broken = jax.tree.map(lambda leaf: leaf.at[0].set(jnp.nan), batch[0]), batch[1]
+        broken = with_nan(batch[0]), batch[1]
         state, ill = walk(1, batch=broken)
         check.require(int(ill.status) == Status.DIVERGED, "status DIVERGED for inputs with nan", int(ill.status), "")
         check.bits(arrays(state.blocks), arrays(start.blocks), "the network as it was", "Step only where it is finite.")
     with jax.enable_x64(True):
         if check.wants("float64"):
-            wide = jax.tree.map(
-                lambda leaf: leaf.astype(np.float64) if eqx.is_inexact_array(leaf) else leaf, list(blocks)
-            )
-            inputs = jax.tree.map(lambda leaf: leaf.astype(np.float64), batch[0])
+            wide = jax.tree.map(widened, list(blocks))
+            inputs = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), batch[0])
             begun = trainer.init(jax.random.key(0), wide)
             after = eqx.filter_eval_shape(trainer.step, begun, inputs, batch[1])[0]
             types = inexact_types(after.blocks)

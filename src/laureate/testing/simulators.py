@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
@@ -27,53 +26,55 @@ def check_simulator(simulator: Any, graph: Any, frames: Any, *, skip: Collection
     changes nothing; a state that is not finite is reported; double precision stays so.
     """
     check = Check(type(simulator).__name__, skip)
-    frames = jnp.asarray(frames, jnp.float32)
+    frames = np.asarray(frames, np.float32)  # by NumPy, here and below: outside jit every shape would be a program
     program = Program(lambda simulator, graph, frames, after: simulator.step(graph, frames, after))
-    following = frames[-1] + 0.5
+    following = frames[-1] + np.float32(0.5)
     new, info = program(simulator, graph, frames, following)
     free = np.asarray([kind in (0, 5) for kind in np.asarray(graph.nodes.kind)])
     if check.wants("frames"):
         check.require(new.shape == frames.shape, f"{frames.shape}", new.shape, "")
-        check.bits(new[:-1], frames[1:], "the older frames moved up", "Drop the oldest, append the new.")
+        check.bits(np.asarray(new)[:-1], frames[1:], "the older frames moved up", "Drop the oldest, append the new.")
         held = np.asarray(new[-1])[~free]
         check.bits(held, np.asarray(following)[~free], "held nodes as prescribed", "Write them over the prediction.")
     if check.wants("free nodes are not told"):
-        other = jnp.where(jnp.asarray(free)[:, None], following + 7.0, following)
+        other = np.where(free[:, None], following + np.float32(7), following)
         again = program(simulator, graph, frames, other)[0]
         check.bits(again, new, "the same whatever is prescribed at free nodes", "The future leaks.")
     if check.wants("report"):
         found = {name: check.attribute(info, name, "See SimulatorInfo.") for name in ("cost", "status")}
         check.require(found["status"] == Status.OK, "status OK", found["status"], "")
         check.require(found["cost"] == 1, "a cost of 1", found["cost"], "")
-    no_retrace(check, program, [lambda: program(simulator, graph, 0.9 * frames, following)], 0)
+    no_retrace(check, program, [lambda: program(simulator, graph, np.float32(0.9) * frames, following)], 0)
     if check.wants("order"):
         turn = np.random.default_rng(0).permutation(graph.num_nodes)
-        place = jnp.asarray(np.argsort(turn))  # the node that was i is now place[i]
+        place = np.argsort(turn).astype(np.int32)  # the node that was i is now place[i]
         edges = np.random.default_rng(1).permutation(graph.num_edges)
         moved = eqx.tree_at(
             lambda g: (g.nodes, g.senders, g.receivers),
             graph,
             (
-                jax.tree.map(lambda leaf: leaf[turn], graph.nodes),
-                place[graph.senders][edges].astype(graph.senders.dtype),
-                place[graph.receivers][edges].astype(graph.receivers.dtype),
+                jax.tree.map(lambda leaf: np.asarray(leaf)[turn], graph.nodes),
+                place[np.asarray(graph.senders)][edges],
+                place[np.asarray(graph.receivers)][edges],
             ),
         )
         turned = program(simulator, moved, frames[:, turn], following[turn])[0]
-        check.close(turned[:, place], new, 1e-4, "the same nodes in another order", "Use no node's number.")
+        check.close(np.asarray(turned)[:, place], new, 1e-4, "the same nodes in another order", "Use no node's number.")
     if check.wants("padding"):
         more = graph.num_nodes + 3, graph.num_edges + 5
-        wide = jnp.pad(frames, ((0, 0), (0, 3), (0, 0)))
-        padded = program(simulator, pad_graph(graph, *more), wide, jnp.pad(following, ((0, 3), (0, 0))))[0]
-        check.close(padded[:, : graph.num_nodes], new, 1e-5, "the same numbers beside padding", "Mask sums.")
+        wide = np.pad(frames, ((0, 0), (0, 3), (0, 0)))
+        padded = program(simulator, pad_graph(graph, *more), wide, np.pad(following, ((0, 3), (0, 0))))[0]
+        check.close(
+            np.asarray(padded)[:, : graph.num_nodes], new, 1e-5, "the same numbers beside padding", "Mask sums."
+        )
     if check.wants("divergence"):
-        broken = program(simulator, graph, frames.at[-1, int(np.argmax(free))].set(jnp.nan), following)[1]
+        lost = frames.copy()
+        lost[-1, int(np.argmax(free))] = np.nan
+        broken = program(simulator, graph, lost, following)[1]
         check.require(broken.status == Status.DIVERGED, "status DIVERGED for a state of nan", broken.status, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
-            wide = lambda leaf: (  # noqa: E731
-                leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf
-            )
+            wide = lambda leaf: np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
             arguments = jax.tree.map(wide, (simulator, graph, frames, following))
             types = inexact_types(eqx.filter_eval_shape(lambda s, g, f, x: s.step(g, f, x)[0], *arguments))
         check.require(types == {"float64"}, "a state of float64", types, "Take the state's type.")
@@ -98,7 +99,7 @@ def check_mesh_trainer(
     used twice; no retrace; cost and status; what is not finite is reported and not learnt from.
     """
     check = Check(type(trainer).__name__, skip)
-    windows, key = jnp.asarray(windows, jnp.float32), jax.random.key(5)
+    windows, key = np.asarray(windows, np.float32), jax.random.key(5)
     program = Program(lambda trainer, key, windows, state: trainer.step(key, graph, windows, state))
     gather = eqx.filter_jit(lambda windows, state: trainer.gather(jax.random.key(4), graph, windows, state))
     begin = gather(windows, trainer.init(simulator))
@@ -124,7 +125,9 @@ def check_mesh_trainer(
         saved = program(trainer, key, windows, check.saved(begin))[1]
         check.bits(arrays(saved), arrays(state), "the same state from a saved one", "")
     if check.wants("divergence"):
-        _, kept, told = program(trainer, key, windows.at[0, -1].set(jnp.nan), begin)
+        lost = windows.copy()
+        lost[0, -1] = np.nan
+        _, kept, told = program(trainer, key, lost, begin)
         check.require(told.status == Status.DIVERGED, "status DIVERGED for a window of nan", told.status, "")
         arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
         check.bits(arrays(kept), arrays(begin), "the state as it was", "Take no step that is not finite.")

@@ -168,6 +168,7 @@ def test_a_rate_of_alpha_is_taken_by_the_supernets_validation_accuracy(small):
     assert all(found[2][name] == found[best][name] for name in found[2])
 
 
+@pytest.mark.slow
 def test_the_example_of_ones_own_supernet_runs():
     done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
     assert "chosen: " in done.stdout

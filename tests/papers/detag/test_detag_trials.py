@@ -84,6 +84,7 @@ def test_the_convolution_is_a_convolution():
     np.testing.assert_allclose(problem.logits(params, images), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_process_trial_of_the_processes_experiment():
     experiment = EXPERIMENTS["real-processes"]
     arm, scale = experiment.arm("one-process").settings, Settings(rounds=24, rate=0.1)

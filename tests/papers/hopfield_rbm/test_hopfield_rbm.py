@@ -54,6 +54,7 @@ def test_each_arm_begins_where_its_name_says():
     np.testing.assert_allclose(noise[0], 10 * noise[1], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_example_restores_a_letter():
     done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
     assert "restored: True" in done.stdout

@@ -23,14 +23,15 @@ KEY = jax.random.key(0)
 PROBLEM = Translation(**ERASURE.scales["tiny"].problem)
 MODELS, UNITS = 3, 5
 STATES = jax.random.normal(jax.random.key(1), (MODELS, *PROBLEM.test_sources.shape, UNITS))
-DECODERS = eqx.filter_vmap(lambda key: Decoder(key, UNITS, 7, PROBLEM.num_targets))(jax.random.split(KEY, MODELS))
-MEANS = jnp.stack([x[PROBLEM.test_targets >= 0].mean(0) for x in STATES])
+make = eqx.filter_vmap(lambda key: Decoder(key, UNITS, 7, PROBLEM.num_targets))
+DECODERS = eqx.filter_jit(lambda key: make(jax.random.split(key, MODELS)))(KEY)
+MEANS = jnp.asarray(np.asarray(STATES)[:, np.asarray(PROBLEM.test_targets) >= 0].mean(1))
 TARGETS = PROBLEM.test_targets
 LOSSES = jnp.array([1.0, 2.0])
 
 
 def decoder_of(model):
-    return jax.tree.map(lambda leaf: leaf[model], DECODERS)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[model], DECODERS)
 
 
 @jax.jit

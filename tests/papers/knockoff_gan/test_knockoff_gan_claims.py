@@ -31,10 +31,10 @@ def test_the_ids_are_the_ones_promised():
 
 
 def test_responses_have_as_many_true_variables_as_asked_and_this_size():
-    x = jax.random.normal(KEY, (4000, 10))
-    y, truth = trials.respond(KEY, x, 3, 20.0)
+    x = np.asarray(jax.random.normal(KEY, (4000, 10)))
+    y, truth = map(np.asarray, jax.jit(lambda key, x: trials.respond(key, x, 3, 20.0))(KEY, x))
     assert int(truth.sum()) == 3
-    coefficients = np.linalg.lstsq(np.asarray(x), np.asarray(y), rcond=None)[0]
+    coefficients = np.linalg.lstsq(x, y, rcond=None)[0]
     np.testing.assert_allclose(np.abs(coefficients), np.where(truth, 20 / np.sqrt(4000), 0), atol=0.07)
 
 
@@ -48,19 +48,19 @@ def test_benjamini_hochberg_by_hand():
     """Twelve values against scipy's own."""
     from scipy.stats import false_discovery_control
 
-    x = jax.random.normal(KEY, (200, 12))
-    y = x[:, 0] + 0.3 * x[:, 1] + jax.random.normal(jax.random.key(1), (200,))
-    z = np.array([np.corrcoef(column, np.asarray(y))[0, 1] for column in np.asarray(x).T]) * np.sqrt(200)
+    x, noise = np.asarray(jax.random.normal(KEY, (200, 12))), np.asarray(jax.random.normal(jax.random.key(1), (200,)))
+    y = x[:, 0] + np.float32(0.3) * x[:, 1] + noise
+    z = np.array([np.corrcoef(column, y)[0, 1] for column in x.T]) * np.sqrt(200)
     from scipy.stats import norm
 
     expected = false_discovery_control(2 * norm.cdf(-np.abs(z))) <= 0.1
-    np.testing.assert_array_equal(trials._benjamini_hochberg(x, y, 0.1), expected)
+    np.testing.assert_array_equal(jax.jit(trials._benjamini_hochberg)(x, y, 0.1), expected)
     assert expected.any()
 
 
 @pytest.mark.parametrize("kind", ["uniform", "mixture", "student"])
 def test_designs_are_standardised(kind):
-    x = np.asarray(Design(kind, 6).sample(KEY, 20_000))
+    x = np.asarray(jax.jit(lambda key: Design(kind, 6).sample(key, 20_000))(KEY))
     np.testing.assert_allclose(x.mean(0), 0, atol=0.05)
     if kind != "student":  # whose fourth moment is infinite
         np.testing.assert_allclose(x.std(0), 1, atol=0.03)
@@ -79,6 +79,7 @@ def test_the_untrained_arm_is_second_order_and_arms_differ_in_numbers_alone():
     assert float(sampler.learning_rate) < 1e-11  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_a_table_of_ones_own_is_taken_and_run():
     table = load(f"{EXAMPLE}:table")()
     assert all(hasattr(table, name) for name in EXPERIMENTS["real"].accepts)

@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from laureate.graphs import TrainerInfo
 from laureate.lab.claim import Settings
 from laureate.papers.mesh_graph_nets import trials, trials_timed
 from laureate.papers.mesh_graph_nets.about import PAPER
 from laureate.papers.mesh_graph_nets.experiments import SIMPLE, TRANSITIONS
 from laureate.papers.mesh_graph_nets.experiments_noise import NOISE
+from laureate.papers.mesh_graph_nets.trials_rules import graph_of
 from laureate.problems.meshes_simulations import FRAME, cloth, plate, transport
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_mesh.py"
@@ -38,9 +40,10 @@ def test_the_ids_are_the_ones_promised():
 
 
 def test_every_comparison_of_accuracy_has_a_trivial_arm():
+    rules = {rule.name for rule in SIMPLE} | {"extrapolated-told"}
     for claim in PAPER.claims:
         if claim.kind == "better":
-            assert claim.trivial in {rule.name for rule in SIMPLE}, claim.name
+            assert claim.trivial in rules, claim.name
 
 
 def test_the_arms_differ_in_what_they_say_and_in_nothing_else():
@@ -55,29 +58,43 @@ def test_the_arms_differ_in_what_they_say_and_in_nothing_else():
 
 @pytest.fixture(scope="module")
 def stepped(problem):
-    """The next state by every rule, from two frames of the second training trajectory, by one program."""
+    """The next state by every rule, from two frames of the second training trajectory, by one program.
+
+    What follows is true at held nodes and nonsense at free ones, which nobody may read.
+    """
     rules = {rule.name: rule.settings for rule in SIMPLE} | {name: arm(name) for name in ("nearest", "patch")}
+    told = ("linear", "linear-reach", "extrapolated-told")
+    step = lambda rule, problem, *given: trials.stepper(KEY, rule, problem, Settings(steps=2))[0](*given)  # noqa: E731
+
+    free = free_of(problem)[:, None]
 
     @jax.jit
     def all_of(problem, linear):
-        graph, frames = trials.graph_of(problem, problem.positions[1]), problem.train[1, 3:5]
-        after = {
-            name: trials.stepper(KEY, rule, problem, Settings())(graph, frames, None) for name, rule in rules.items()
-        }
-        there = trials.graph_of(linear, linear.test_positions[0])
-        least = trials.stepper(KEY, arm("linear"), linear, Settings())(there, linear.test[0, :2], None)
-        return after | {"linear": least, "spread": trials.spread_of(problem)}
+        graph, frames, after = graph_of(problem, problem.positions[1]), problem.train[1, 3:5], problem.train[1, 5]
+        found = {name: step(rule, problem, graph, frames, jnp.where(free, 9.0, after)) for name, rule in rules.items()}
+        there, begin = graph_of(linear, linear.positions[1]), linear.train[1, 3:5]
+        after = jnp.where(free, 9.0, linear.train[1, 5])
+        found |= {name: step(arm(name), linear, there, begin, after) for name in told}
+        other = frames[1] - 100 * (problem.train[1, 5] - frames[1])  # an inflow that goes far the other way
+        moved = {f"{name} moved": step(rules[name], problem, graph, frames, other) for name in ("nearest", "patch")}
+        return found | moved | {"spread": trials.spread_of(problem)}
 
     return jax.tree.map(np.asarray, all_of(problem, linear_problem(problem)))
 
 
-def law(problem, graph, x):
-    """x ← x + 0.002 Σ (x_j − x_i) / |u_ij|² at free nodes."""
+def laplacian(graph, x):
+    """Σ (x_j − x_i) / |u_ij|² at every node."""
     s, r = np.asarray(graph.senders), np.asarray(graph.receivers)
     offset = np.asarray(graph.nodes.position)[s] - np.asarray(graph.nodes.position)[r]
-    change = np.zeros_like(x)
-    np.add.at(change, r, (x[s] - x[r]) / (offset**2).sum(1, keepdims=True))
-    return x + 0.002 * change * free_of(problem)[:, None]
+    total = np.zeros_like(x)
+    np.add.at(total, r, (x[s] - x[r]) / (offset**2).sum(1, keepdims=True))
+    return total
+
+
+def law(problem, graph, x, motion):
+    """x + 0.002 Lx + 1e-5 LLm at free nodes, with m the motion of held nodes; these move by it."""
+    change = 0.002 * laplacian(graph, x) + 1e-5 * laplacian(graph, laplacian(graph, motion))
+    return x + np.where(free_of(problem)[:, None], change, motion)
 
 
 def free_of(problem):
@@ -85,12 +102,13 @@ def free_of(problem):
 
 
 def linear_problem(problem):
-    """The same meshes and starts, by a law that is linear in a neighbourhood."""
+    """The same meshes, starts and inflows, by a law that is linear in what lies two edges away."""
     runs = []
+    held = ~free_of(problem)[:, None]
     for places, run in zip(problem.positions, np.asarray(problem.train), strict=True):
-        graph, states = trials.graph_of(problem, places), [run[0]]
-        for _ in range(9):
-            states.append(law(problem, graph, states[-1]))
+        graph, states = graph_of(problem, places), [run[0]]
+        for motion in np.diff(run, axis=0):
+            states.append(law(problem, graph, states[-1], np.where(held, motion, 0)))
         runs.append(np.stack(states))
     return eqx.tree_at(lambda p: p.train, problem, jnp.asarray(np.stack(runs)))
 
@@ -109,11 +127,46 @@ def test_the_nearest_training_state_is_found_where_the_state_is_one(problem, ste
         np.testing.assert_allclose(stepped[name][free], following[free], atol=1e-5)
 
 
-def test_least_squares_find_a_law_that_is_linear_in_the_neighbourhood(problem, stepped):
-    free, state = free_of(problem), np.asarray(problem.test[0, 1])
-    wanted = law(problem, trials.graph_of(problem, problem.test_positions[0]), state)
-    change = np.abs((wanted - state)[free]).max()
-    np.testing.assert_allclose(stepped["linear"][free], wanted[free], atol=0.02 * change)
+def test_least_squares_find_a_law_that_is_linear_as_far_as_they_are_told(problem, stepped):
+    """As far as two edges, and the next motion of held nodes; who sees one edge cannot."""
+    free, run = free_of(problem), np.asarray(linear_problem(problem).train)[1]
+    change = np.abs((run[5] - run[4])[free]).max()
+    np.testing.assert_allclose(stepped["linear-reach"][free], run[5][free], atol=0.02 * change)
+    assert np.abs(stepped["linear"] - run[5])[free].max() > 0.05 * change
+
+
+def test_an_extrapolation_is_corrected_by_the_motion_of_held_nodes_alone(problem, stepped):
+    """Least squares in NumPy of what 2 x_t − x_{t−1} misses, on L, LL, slopes and sums of the inflow's surprise."""
+    free, made = free_of(problem), linear_problem(problem)
+
+    def rows(graph, frames, after):
+        surprise = np.where(free[:, None], 0, after - 2 * frames[1] + frames[0])
+        s, r = np.asarray(graph.senders), np.asarray(graph.receivers)
+        offset = np.asarray(graph.nodes.position)[s] - np.asarray(graph.nodes.position)[r]
+        more, sums = surprise[s] - surprise[r], np.zeros((len(free), 3))
+        np.add.at(sums, r, np.concatenate([more, more * offset / (offset**2).sum(1, keepdims=True)], 1))
+        once = laplacian(graph, surprise)
+        return np.concatenate([sums, once, laplacian(graph, once), np.ones((len(free), 1))], 1)[free]
+
+    graphs = [graph_of(made, places) for places in made.positions]
+    runs = np.asarray(made.train, float)
+    windows = [
+        (graph, run[k : k + 3]) for graph, run in zip(graphs, runs, strict=True) for k in range(runs.shape[1] - 2)
+    ]
+    inputs = np.concatenate([rows(graph, window[:2], window[2]) for graph, window in windows])
+    missed = np.concatenate([(window[2] - 2 * window[1] + window[0])[free] for _, window in windows])
+    weights = np.linalg.lstsq(inputs, missed, rcond=None)[0]
+    frames, after = runs[1, 3:5], runs[1, 5]
+    correction = rows(graphs[1], frames, after) @ weights
+    found = stepped["extrapolated-told"][free] - (2 * frames[1] - frames[0])[free]
+    np.testing.assert_allclose(found, correction, atol=0.05 * np.abs(correction).max())
+
+
+def test_neighbours_are_told_the_next_motion_too(problem, stepped):
+    """Where the inflow goes far the other way another change is copied, at least somewhere."""
+    free = free_of(problem)
+    for name in ("nearest", "patch"):
+        assert np.abs(stepped[f"{name} moved"] - stepped[name])[free].max() > 1e-4
 
 
 def test_noise_is_told_in_the_deviation_from_each_nodes_mean(problem, stepped):
@@ -130,7 +183,7 @@ def judged():
 
     @jax.jit
     def all_of(pool, keys):
-        step = trials.stepper(KEY, rule, pool, Settings())
+        step, _ = trials.stepper(KEY, rule, pool, Settings())
         by = lambda arm: jax.vmap(lambda key: trials.judged_by_draw(key, arm, step, pool, 1e9, scale))(keys)  # noqa: E731
         whole, short = trials.judged(step, pool, 1e9, 10), trials.judged(step, pool, 1e9, 4, 4)
         return whole, short, by(rule), by(Settings(model="network"))
@@ -172,7 +225,7 @@ def test_rules_are_judged_by_the_trajectories_that_the_seed_draws_and_never_by_t
 def test_a_failure_is_an_error_above_one_in_some_step_and_lasts(monkeypatch):
     by_step = jnp.array([[0.1, 0.2, 0.3, 0.4], [0.1, 1.2, 0.3, 0.4], [0.1, 0.2, 0.3, 5.0]])
     made = trials.Judged(jnp.ones(3), by_step, jnp.array([4, 4, 3]), jnp.ones(4))
-    monkeypatch.setattr(trials, "stepper", lambda *_: None)
+    monkeypatch.setattr(trials, "stepper", lambda *_: (None, {"refused": jnp.asarray(2.0)}))
     monkeypatch.setattr(trials, "_limit", lambda _: 1.0)
     monkeypatch.setattr(trials, "judged_by_draw", lambda *_: made)
     found = jax.jit(lambda: trials.noise(KEY, Settings(), None, Settings(horizon=3, every=1)))()
@@ -180,14 +233,25 @@ def test_a_failure_is_an_error_above_one_in_some_step_and_lasts(monkeypatch):
     assert float(found["failed_at_end"]) == pytest.approx(2 / 3)
     np.testing.assert_allclose(found["surviving"], [1, 2 / 3, 2 / 3, 1 / 3], atol=1e-6)
     assert float(found["stopped"]) == pytest.approx(1 / 3)
+    assert float(found["refused"]) == 2
     errors = np.sqrt((np.asarray(by_step)[:, :3] ** 2).mean(1))
     assert float(found["log_median_error"]) == pytest.approx(np.log10(np.median(errors)), abs=1e-5)
+
+
+def test_what_training_refused_and_where_its_loss_ended_is_told():
+    """Three of twenty updates were not made; the last tenth are two."""
+    status = np.zeros(20, int)
+    status[[3, 4, 9]] = 1
+    info = TrainerInfo(np.append(np.ones(18), [0.3, 0.1]), np.ones(20), status)
+    found = jax.jit(trials.training)(info)
+    assert float(found["refused"]) == 3
+    assert float(found["log_train_loss"]) == pytest.approx(np.log10(0.2), abs=1e-5)
 
 
 def test_growth_is_the_last_quarter_over_the_second_half_of_the_horizon(monkeypatch):
     by_step = jnp.array([[0.1, 0.1, 0.2, 0.3, 9.0, 9.0, 0.5, 0.6], [0.3, 0.1, 0.2, 0.2, 9.0, 9.0, 0.4, 0.6]])
     made = trials.Judged(jnp.array([0.5, 0.7]), by_step, jnp.array([8, 8]), jnp.ones(8))
-    monkeypatch.setattr(trials, "stepper", lambda *_: None)
+    monkeypatch.setattr(trials, "stepper", lambda *_: (None, {"refused": jnp.asarray(2.0)}))
     monkeypatch.setattr(trials, "_limit", lambda _: 1.0)
     monkeypatch.setattr(trials, "judged_by_draw", lambda *_: made)
     pool, rows = Settings(others={"finer": None}), np.asarray(by_step)
@@ -195,6 +259,7 @@ def test_growth_is_the_last_quarter_over_the_second_half_of_the_horizon(monkeypa
     root = lambda part: np.log10(np.sqrt(np.mean(part**2)))  # noqa: E731
     wanted = {"one_step": root(np.array([0.5, 0.7])), "rollout": root(rows[:, :4]), "long": root(rows[:, 6:])}
     wanted |= {"growth": root(rows[:, 6:]) - root(rows[:, 2:4]), "finer": root(rows[:, :4]), "finer_growth": 0.0}
+    assert float(found["refused"]) == 2
     for name, value in wanted.items():
         assert float(found[f"log_{name}"]) == pytest.approx(value, abs=1e-5), name
     np.testing.assert_allclose(found["error_by_step"], [root(rows[:, k]) for k in (0, 2, 4, 6)], atol=1e-5)

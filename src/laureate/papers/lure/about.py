@@ -33,11 +33,11 @@ PAPER = Paper(
         "sample_weight = lure_weights(log_q, 200, log=True)  # for scikit-learn's fit\n"
     ),
     meaning=(
-        "The weights do what the theorem says: the error from chosen labels becomes honest, and our standard error of "
-        "it has the right size, though with 50 labels its 95 % intervals hold the truth nine times in ten; LURE is "
-        "better than PURE only once much of the pool is labelled, greedy picks make it worse than random labels, and "
-        "in training the weights gain 2 or 5 % for a line, by the pool, and nothing for the accuracy of a network that "
-        "fits its labels and so has next to no active-learning bias."
+        "The weights do what the theorem says: the error from chosen labels becomes honest, and its standard error "
+        "has the right size, though with 50 labels 95 % intervals hold the truth nine times in ten. LURE is better "
+        "than PURE only once much of the pool is labelled, greedy picks make it worse than random labels, and in "
+        "training the weights gain 2 or 5 % for a line, by the pool, and nothing for a network that fits its "
+        "labels."
     ),
     experiments=(EVALUATION, SHARE, LINE, ELSEWHERE, NETWORK, GREEDY, EXACT),
 )

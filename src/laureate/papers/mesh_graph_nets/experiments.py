@@ -17,6 +17,7 @@ __all__ = [
     "TRIALS",
     "WATCHED",
     "WHOLE",
+    "every_update_made",
     "network",
     "simple",
 ]
@@ -34,6 +35,11 @@ def network(name: str, label: str, **settings: Any) -> Arm:
 def simple(name: str, label: str, now: float, before: float, mean: float) -> Arm:
     """A rule: now · x_t + before · x_{t−1} + mean · the mean of what was learnt from."""
     return Arm(name, label, model="simple", now=now, before=before, mean=mean)
+
+
+def every_update_made(*claims: str) -> Guard:
+    """No claim on a network of which an update was refused, in any seed, because something was not finite."""
+    return Guard("limit", "refused", high=1.0, claims=claims)
 
 
 SIMPLE = (
@@ -65,9 +71,9 @@ SETTING = (
 )
 MESHES = (
     "Every trajectory has a mesh of its own with the same edges. No remeshing, which the paper has for some cases. "
-    "The next values of the inflow are shown to the network (the authors do so for scripted obstacles), and all arms "
-    "are given those of held nodes. What flows in is therefore known for ever and what is wrong flows out: a long "
-    "rollout is easier here than that of a flow that is unsteady by itself."
+    "The next values of the inflow are shown to the network (the authors do so for scripted obstacles) and to rules "
+    "that learn from data. What flows in is therefore known for ever and what is wrong flows out: a long rollout is "
+    "easier here than that of a flow that is unsteady by itself."
 )
 
 ONE = "log10 of the relative error"
@@ -88,7 +94,9 @@ TRANSITIONS = Experiment(
         network("mgn-clean", "MeshGraphNet, no noise"),
         Arm("nearest", "nearest training state", model="nearest"),
         Arm("patch", "nearest training patch", model="patch"),
-        Arm("linear", "least squares on a patch", model="linear"),
+        Arm("linear", "least squares on a patch", model="linear", reach=1),
+        Arm("linear-reach", "least squares, as far as the network sees", model="linear", reach=0),
+        Arm("extrapolated-told", "linear extrapolation, told the inflow", model="extrapolated", reach=0),
         *SIMPLE,
         REFERENCE,
     ),
@@ -103,7 +111,7 @@ TRANSITIONS = Experiment(
         ),
         "desk": Scale(
             10,
-            cost=70.0,
+            cost=80.0,
             problem={"side": 7, "train": 32, "test": 13, "frames": 60, "long": 500, "elsewhere": 13},
             learn=16,
             judge=4,
@@ -128,10 +136,11 @@ TRANSITIONS = Experiment(
         Claim(
             "one-step",
             "trained with noise the network predicts the next step of a transported field better than linear "
-            "extrapolation, on meshes that it has not seen: by a factor of two at least.",
+            "extrapolation that is corrected, by least squares, for how the inflow goes on: on meshes that it has not "
+            "seen, by a factor of two at least.",
             metric="log_one_step",
             method="mgn",
-            baseline="extrapolated",
+            baseline="extrapolated-told",
             margin=0.301,
             trivial="no-change",
             unit=ONE,
@@ -154,7 +163,7 @@ TRANSITIONS = Experiment(
         ),
         Claim(
             "nearest-neighbour",
-            "its next step is better than that which followed the most similar training state.",
+            "its next step is better than that which followed the most similar training state and inflow.",
             metric="log_one_step",
             method="mgn",
             baseline="nearest",
@@ -166,7 +175,7 @@ TRANSITIONS = Experiment(
         Claim(
             "nearest-neighbour-patch",
             "its next step is better than that which followed, node by node, the most similar neighbourhood: state, "
-            "sum of differences and slope.",
+            "sum of differences and slope, and the same of the next inflow.",
             metric="log_one_step",
             method="mgn",
             baseline="patch",
@@ -188,8 +197,9 @@ TRANSITIONS = Experiment(
         ),
         Claim(
             "one-step-linear",
-            "its next step is better than that of least squares on a node's neighbourhood (state, sums of differences, "
-            "slope, a discrete Laplacian), although the equation behind the data is linear.",
+            "its next step is better than that of least squares on a node and its neighbours (state, sums of "
+            "differences, slope, a discrete Laplacian, and the same of the next inflow), although the equation behind "
+            "the data is linear.",
             metric="log_one_step",
             method="mgn",
             baseline="linear",
@@ -199,8 +209,31 @@ TRANSITIONS = Experiment(
             source="our own question: is a network needed for a linear field?",
         ),
         Claim(
+            "one-step-linear-reach",
+            "its next step is better than that of least squares on all that the network sees, by Laplacians of "
+            "Laplacians three edges far.",
+            metric="log_one_step",
+            method="mgn",
+            baseline="linear-reach",
+            trivial="no-change",
+            unit=ONE,
+            role="extension",
+            source="our own question: is a network needed for a linear field?",
+        ),
+        Claim(
+            "one-step-linear-reach-rollout",
+            "over 50 steps it is better than least squares on all that the network sees.",
+            metric="log_rollout",
+            method="mgn",
+            baseline="linear-reach",
+            trivial="mean",
+            unit=ONE,
+            role="extension",
+            source="our own question: is a network needed for a linear field?",
+        ),
+        Claim(
             "one-step-linear-rollout",
-            "over 50 steps it is better than least squares on a node's neighbourhood.",
+            "over 50 steps it is better than least squares on a node and its neighbours.",
             metric="log_rollout",
             method="mgn",
             baseline="linear",
@@ -303,6 +336,7 @@ TRANSITIONS = Experiment(
                 "one-step-rollout",
                 "nearest-neighbour-rollout",
                 "one-step-linear-rollout",
+                "one-step-linear-reach-rollout",
                 "noise-everywhere-field",
                 "long-rollout",
                 "long-rollout-steady",
@@ -319,6 +353,24 @@ TRANSITIONS = Experiment(
         ),
         Guard("limit", "stopped_finer", high=0.001, arms=("mgn",), claims=("finer-mesh", "finer-mesh-useful")),
         Guard("limit", "stopped_hole", high=0.001, arms=("mgn",), claims=("other-shape", "other-shape-useful")),
+        every_update_made(
+            "one-step",
+            "one-step-rollout",
+            "nearest-neighbour",
+            "nearest-neighbour-patch",
+            "nearest-neighbour-rollout",
+            "one-step-linear",
+            "one-step-linear-reach",
+            "one-step-linear-reach-rollout",
+            "one-step-linear-rollout",
+            "noise-everywhere-field",
+            "long-rollout",
+            "long-rollout-steady",
+            "finer-mesh",
+            "finer-mesh-useful",
+            "other-shape",
+            "other-shape-useful",
+        ),
     ),
     curves=(
         WATCHED,
@@ -337,12 +389,19 @@ TRANSITIONS = Experiment(
         "decided where its error over 50 steps is 0.8 or more in any seed (1 is that of the truth's own mean). This "
         "was added after 150 updates, at what was smoke then, had supported them with errors of 1.",
         "On other meshes the training mean is one number, for nodes there have no counterpart.",
-        "The network reads the next inflow, the rules (nearest state, nearest patch, least squares, extrapolation) do "
-        "not: of them held nodes alone are set to it. As the solver is implicit, nodes beside the inflow answer within "
-        "the same frame, so that a part of what the network is better by may be that it knows more.",
-        "Seen in the run: on finer meshes its next step is no better than that of linear extrapolation or of least "
-        "squares (log10 −0.33 to −0.39 and −0.35); around a hole it is a little better in eight of ten seeds, and one "
-        "bad seed outweighs them. Over 50 steps least squares are as good around a hole, and diverge on finer meshes.",
+        "As the solver is implicit, nodes beside the inflow answer within the same frame, so who knows the next inflow "
+        "knows more. In the first run the network alone was told; since then all rules that learn from data are (the "
+        "most similar state by the state and the inflow's change at each node, over their deviations), and one-step is "
+        "against an extrapolation that is corrected for it by least squares, where it had been against the plain one. "
+        "This extrapolation knows one frame more than the network. No change, plain extrapolation and the mean read "
+        "nothing but what their names say.",
+        "Seen in the second run: being told gained the rules little (log10 of the one-step error: least squares −0.42 "
+        "to −0.45, patch −0.28 to −0.34, extrapolation −0.47 to −0.50, nearest state −0.30 as before). Over 50 steps "
+        "the nearest state was better in the first run, when it was looked for by the bare state: the network's lead "
+        "was then 0.65 [0.55, 0.71] and not 0.77.",
+        "On finer meshes the network's next step (−0.34) is no better than that of plain extrapolation (−0.39) or of "
+        "least squares (−0.34). Around a hole one bad seed outweighs the others; over 50 steps least squares on "
+        "neighbours, which diverge on finer meshes, err less there than the network in seven of ten seeds.",
         "Not at smoke: a network that is judged on three kinds of meshes takes 35 CPU seconds.",
         "The noise is 2 % of the field's deviation; the authors take 0.02 for a velocity of about 1.",
     ),

@@ -1,6 +1,6 @@
 """What offsets in mesh space and message-passing steps are good for."""
 
-from laureate.lab.claim import Claim, Curve, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 from laureate.papers.mesh_graph_nets.experiments import (
     ONE,
     PILOTS,
@@ -13,6 +13,7 @@ from laureate.papers.mesh_graph_nets.experiments import (
     TRIALS,
     WATCHED,
     WHOLE,
+    every_update_made,
     network,
 )
 
@@ -81,7 +82,10 @@ FEATURES = Experiment(
             source="our own question: is it seen in one step, where no rollout adds up?",
         ),
     ),
-    guards=(Guard("limit", "stopped", high=0.001, arms=("both", "world"), claims=("mesh-features",)),),
+    guards=(
+        Guard("limit", "stopped", high=0.001, arms=("both", "world"), claims=("mesh-features",)),
+        every_update_made("mesh-features", "mesh-features-one-step"),
+    ),
     curves=(WATCHED,),
     deviations=(
         PILOTS,
@@ -101,7 +105,11 @@ REACH = Experiment(
     title="How many message-passing steps are needed?",
     trial=f"{TRIALS}:reach",
     problem=f"{PROBLEMS}:plate",
-    arms=(network("sum", "MeshGraphNet"), *SIMPLE),
+    arms=(
+        network("sum", "MeshGraphNet"),
+        Arm("extrapolated-told", "linear extrapolation, told the side's motion", model="extrapolated", reach=4),
+        *SIMPLE,
+    ),
     scales={
         "tiny": Scale(
             2,
@@ -156,7 +164,7 @@ REACH = Experiment(
             method="sum",
             baseline="no-change",
             margin=0.301,
-            trivial="extrapolated",
+            trivial="extrapolated-told",
             unit=ONE,
             role="extension",
             source="our own question: is what the trend leads to of any use?",
@@ -172,6 +180,7 @@ REACH = Experiment(
             source="ablation of message-passing steps",
         ),
     ),
+    guards=(every_update_made("message-steps", "message-steps-useful"),),
     curves=(
         Curve("log_one_step", "log2_steps", "Error by message-passing steps", x_label="log2 of the steps", y_label=ONE),
     ),
@@ -182,9 +191,12 @@ REACH = Experiment(
         "dimensional, with contact): the answer of inner nodes to the moved side is global, so that too few steps "
         "cannot carry it. One, two and four steps, for four reach from side to side; the paper goes to 25. All numbers "
         "of steps have the same updates and learning rate, not the same time. Sums and means of messages were not "
-        "compared. Not at smoke: every number of steps is a network to compile. Seen in the run: with four steps "
-        "two of ten networks had learnt nothing (an error of 1.00), and the others' is 1.1 to 0.7 of that of linear "
-        "extrapolation, which knows one frame more and no motion of the side; extrapolation was made the trivial arm "
-        "of the claim on use after that, where it had been the mean. Whether training diverged is not reported.",
+        "compared. Not at smoke: every number of steps is a network to compile. Seen in the first run: with four steps "
+        "two of ten networks had learnt nothing (an error of 1.00), and the others' was 1.1 to 0.7 of that of linear "
+        "extrapolation, which knows one frame more and no motion of the side. Extrapolation was made the trivial arm "
+        "of the claim on use after that, where it had been the mean; and now it is corrected, by least squares four "
+        "edges far, for how the side goes on, which the network is told too. Seen in the second run: so corrected its "
+        "error is 0.085 of that of no change, where the networks' is 0.20 to 0.43 and, in the same two seeds, 1.00: "
+        "there training ended at a loss of 2, which is to have learnt nothing, though no update was refused.",
     ),
 )

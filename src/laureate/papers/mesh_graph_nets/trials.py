@@ -1,6 +1,5 @@
-"""The trials of MeshGraphNets: train a simulator on trajectories, judge it by others; simple rules beside it."""
+"""The trials of MeshGraphNets: train a simulator on trajectories, judge it by others."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,10 +10,10 @@ from jax import Array
 from laureate._core import Status
 from laureate.graphs import (
     FirstOrder,
-    MeshNodes,
     MeshSimulator,
     MeshTrainer,
     SecondOrder,
+    TrainerInfo,
     TrainingNoise,
     fit_simulator,
     free_nodes,
@@ -22,11 +21,10 @@ from laureate.graphs import (
     rollout_with,
 )
 from laureate.lab.claim import Settings
-from laureate.layers import Graph
+from laureate.papers.mesh_graph_nets.trials_rules import Step, graph_of, nodes_of, rule
 
-__all__ = ["features", "graph_of", "noise", "reach", "spread_of", "stepper", "trained", "transitions"]
+__all__ = ["features", "noise", "reach", "spread_of", "stepper", "trained", "training", "transitions"]
 
-Step = Callable[[Graph, Array, Array], Array]  # (graph, two frames, the next state) -> the next state
 LIMIT = 20.0  # a state so many times larger than any that was learnt from is stopped
 
 
@@ -34,21 +32,6 @@ class Report(NamedTuple):
     """What happened: ``status`` as a rollout reads it."""
 
     status: Array
-
-
-def nodes_of(problem: Any, positions: Array) -> MeshNodes:
-    """The nodes of many meshes, [m, ...]."""
-    number, count = positions.shape[:2]
-    kinds = jnp.broadcast_to(problem.kinds, (number, count))
-    return MeshNodes(positions, kinds, jnp.zeros((number, count, 0), positions.dtype))
-
-
-def graph_of(problem: Any, positions: Array) -> Graph:
-    """The graph of one mesh of a problem; made of traced arrays too, for the problem's arrays are arguments."""
-    nodes, edges = len(problem.kinds), len(problem.senders)
-    own = MeshNodes(positions, problem.kinds, jnp.zeros((nodes, 0), positions.dtype))
-    masks = jnp.ones(nodes, bool), jnp.ones(edges, bool)
-    return Graph(own, None, problem.senders, problem.receivers, jnp.zeros(nodes, jnp.int32), *masks, 1)
 
 
 def spread_of(problem: Any) -> Array:
@@ -64,8 +47,10 @@ def drawn(key: Array, pool: int, number: int) -> Array:
     return jax.random.permutation(key, pool)[: min(number, pool)]
 
 
-def trained(key: Array, arm: Settings, problem: Any, scale: Settings, num_steps: int | None = None) -> MeshSimulator:
-    """A simulator after ``scale.updates`` updates on trajectories that the seed draws out of the problem's.
+def trained(
+    key: Array, arm: Settings, problem: Any, scale: Settings, num_steps: int | None = None
+) -> tuple[MeshSimulator, TrainerInfo]:
+    """A simulator after ``scale.updates`` updates on trajectories that the seed draws, and the updates' infos.
 
     On ``scale.learn`` of them, or on the first ``arm.trajectories`` of these (0: on all).
     """
@@ -91,7 +76,7 @@ def trained(key: Array, arm: Settings, problem: Any, scale: Settings, num_steps:
     optimiser = optax.flatten(optax.adam(rate))  # one vector of weights: a third of the programs' parts to compile
     noise = TrainingNoise(arm.noise * spread_of(problem), gamma=arm.gamma)
     nodes = jax.tree.map(lambda leaf: leaf[chosen], nodes_of(problem, problem.positions))
-    simulator, _ = fit_simulator(
+    return fit_simulator(
         fit_key,
         simulator,
         graph,
@@ -102,73 +87,32 @@ def trained(key: Array, arm: Settings, problem: Any, scale: Settings, num_steps:
         warmup=scale.warmup,
         nodes=nodes,
     )
-    return simulator
 
 
-def stepper(key: Array, arm: Settings, problem: Any, scale: Settings) -> Step:
-    """What takes the state one step on: a trained network, or a rule that needs no training.
+def training(info: TrainerInfo) -> dict[str, Array]:
+    """How the training went: updates that were not made because something was not finite, and the loss at the end.
 
-    "simple": now · x_t + before · x_{t−1} + mean · (the mean of what was learnt from; on other meshes one number).
-    "nearest": the change that followed the most similar state of all; "patch": of the most similar neighbourhood,
-    node by node; "linear": least squares of the change on the numbers of a node's neighbourhood.
-    These rules know all trajectories of the pool, a network those that its seed has drawn. "reference": the truth.
+    The loss is the mean over the last tenth of the updates, as log10; who has learnt nothing has the number of the
+    state's components.
     """
-    if arm.model == "reference":
-        return lambda graph, frames, following: following
-    if arm.model == "network":
-        simulator = trained(key, arm, problem, scale)
-        return lambda graph, frames, following: simulator.step(
-            graph, frames[-simulator.integrator.num_frames :], following
-        )[0][-1]
-    if arm.model == "simple":
-        own = problem.train.mean((0, 1))
-
-        def simple(graph: Graph, frames: Array, following: Array) -> Array:
-            mean = own if graph.num_nodes == len(own) else own.mean(0)
-            return arm.now * frames[-1] + arm.before * frames[-2] + arm.mean * mean
-
-        return simple
-    change = (problem.train[:, 1:] - problem.train[:, :-1]).reshape(-1, *problem.train.shape[2:])
-    if arm.model == "nearest":
-        states = problem.train[:, :-1].reshape(len(change), -1)
-        return lambda graph, frames, following: frames[-1] + change[_closest(frames[-1].reshape(1, -1), states)[0]]
-    graphs = jax.vmap(lambda p: graph_of(problem, p))(problem.positions)
-    seen = _curved if arm.model == "linear" else _patch
-    patches = jax.vmap(lambda g, run: jax.vmap(lambda state: seen(g, state))(run))(graphs, problem.train[:, :-1])
-    patches = patches.reshape(-1, patches.shape[-1])
-    size = jnp.std(patches, 0) + 1e-8
-    free = jnp.tile(free_nodes(graph_of(problem, problem.positions[0])), len(change))
-    flat = change.reshape(-1, change.shape[-1])
-    if arm.model == "linear":
-        # (AᵀA / n + 1e-6) w = Aᵀ y / n over the free nodes: the little that is added is for single precision.
-        rows = jnp.where(free[:, None], patches / size, 0)
-        moments = rows.T @ rows / jnp.sum(free) + 1e-6 * jnp.eye(rows.shape[1])
-        weights = jnp.linalg.solve(moments, rows.T @ flat / jnp.sum(free))
-        return lambda graph, frames, following: frames[-1] + _curved(graph, frames[-1]) / size @ weights
-    # Nodes whose change is given count for nothing: they are put out of reach.
-    known = jnp.where(free[:, None], patches / size, 1e6)
-    return lambda graph, frames, following: frames[-1] + flat[_closest(_patch(graph, frames[-1]) / size, known)]
+    last = info.loss[-max(1, info.loss.shape[0] // 10) :]
+    return {"refused": jnp.sum(info.status != Status.OK).astype(float), "log_train_loss": jnp.log10(jnp.mean(last))}
 
 
-def _closest(rows: Array, known: Array) -> Array:
-    """The place of the nearest of the known rows, by |a − b|² = |a|² − 2ab + |b|²."""
-    return jnp.argmin(jnp.sum(known**2, 1)[None] - 2 * rows @ known.T, axis=1)
+def stepper(
+    key: Array, arm: Settings, problem: Any, scale: Settings, num_steps: int | None = None
+) -> tuple[Step, dict[str, Array]]:
+    """What takes the state one step on, a trained network or a rule; and of a network how its training went."""
+    if arm.model != "network":
+        return rule(arm, problem, scale), {"refused": jnp.zeros(())}  # of no updates
+    simulator, info = trained(key, arm, problem, scale, num_steps)
+    return stepping(simulator), training(info)
 
 
-def _patch(graph: Graph, state: Array) -> Array:
-    """A node's state, how much more its neighbours have, and in which direction: [n, d (1 + 1 + k)]."""
-    offset = graph.nodes.position[graph.senders] - graph.nodes.position[graph.receivers]
-    more = state[graph.senders] - state[graph.receivers]
-    slope = more[:, :, None] * (offset / jnp.sum(offset**2, -1, keepdims=True))[:, None]
-    sums = graph.to_receivers(jnp.concatenate([more, slope.reshape(len(more), -1)], -1))
-    return jnp.concatenate([state, sums], -1)
-
-
-def _curved(graph: Graph, state: Array) -> Array:
-    """A neighbourhood's numbers, Σ (x_j − x_i) / |u_ij|², which is about a Laplacian, and 1."""
-    offset = graph.nodes.position[graph.senders] - graph.nodes.position[graph.receivers]
-    more = (state[graph.senders] - state[graph.receivers]) / jnp.sum(offset**2, -1, keepdims=True)
-    return jnp.concatenate([_patch(graph, state), graph.to_receivers(more), jnp.ones((len(state), 1))], -1)
+def stepping(simulator: MeshSimulator) -> Step:
+    """By a network."""
+    number = simulator.integrator.num_frames
+    return lambda graph, frames, following: simulator.step(graph, frames[-number:], following)[0][-1]
 
 
 class Judged(NamedTuple):
@@ -258,7 +202,7 @@ def _watched(arm: Settings, found: Judged, horizon: int) -> dict[str, Array]:
 def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Errors of one step, of ``scale.horizon`` steps, of the end of long rollouts, and on other meshes."""
     train_key, *test_keys = jax.random.split(key, 2 + len(problem.others))
-    step, limit, horizon = stepper(train_key, arm, problem, scale), _limit(problem), scale.horizon
+    (step, report), limit, horizon = stepper(train_key, arm, problem, scale), _limit(problem), scale.horizon
     goes_far = arm.model in ("network", "simple", "linear")
     # Those that look all training data through are not asked for long rollouts.
     found = judged_by_draw(test_keys[0], arm, step, problem, limit, scale, None if goes_far else horizon)
@@ -268,6 +212,7 @@ def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dic
         "log_one_step": _log_root(found.one_step),
         "log_rollout": _log_root(found.by_step[:, :horizon]),
         "stopped": _stopped(found),
+        **report,
         **_watched(arm, found, horizon),
         "error_by_step": jax.vmap(_log_root, 1)(found.by_step)[:: scale.every],
         "step": jnp.arange(found.by_step.shape[1])[:: scale.every].astype(float),
@@ -290,7 +235,7 @@ def transitions(key: Array, arm: Settings, problem: Any, scale: Settings) -> dic
 def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Errors of one step and of rollouts, and one rollout to look at."""
     train_key, test_key = jax.random.split(key)
-    step = stepper(train_key, arm, problem, scale)
+    step, report = stepper(train_key, arm, problem, scale)
     found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
     if arm.model == "reference":
         return _watched(arm, found, scale.horizon)
@@ -298,6 +243,7 @@ def features(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
         "log_one_step": _log_root(found.one_step),
         "log_rollout": _log_root(found.by_step[:, : scale.horizon]),
         "stopped": _stopped(found),
+        **report,
         **_watched(arm, found, scale.horizon),
     }
 
@@ -306,13 +252,10 @@ def reach(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     """The one-step error for several numbers of message-passing steps, all trained alike from the same key."""
     train_key, test_key = jax.random.split(key)
     counts = [int(word) for word in scale.counts.split()]
-    errors, rollouts = [], []
+    errors, rollouts, reports = [], [], []
     for count in counts:
-        if arm.model == "network":
-            simulator = trained(train_key, arm, problem, scale, num_steps=count)
-            step = lambda graph, frames, after, s=simulator: s.step(graph, frames[-1:], after)[0][-1]  # noqa: E731
-        else:
-            step = stepper(train_key, arm, problem, scale)
+        step, report = stepper(train_key, arm, problem, scale, count)
+        reports.append(report)
         found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
         errors.append(_log_root(found.one_step))
         rollouts.append(_log_root(found.by_step))
@@ -322,13 +265,14 @@ def reach(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         "log_rollout": jnp.stack(rollouts),
         "log2_steps": jnp.log2(jnp.asarray(counts, float)),
         "rollout_gained": rollouts[0] - rollouts[-1],
+        **jax.tree.map(lambda *parts: jnp.max(jnp.stack(parts)), *reports),  # the worst of them
     }
 
 
 def noise(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """Which rollouts fail (an error above 1 in some step), when, and how large the median error is."""
     train_key, test_key = jax.random.split(key)
-    step = stepper(train_key, arm, problem, scale)
+    step, report = stepper(train_key, arm, problem, scale)
     found = judged_by_draw(test_key, arm, step, problem, _limit(problem), scale)
     within = found.by_step[:, : scale.horizon]
     lost = jnp.cumsum(found.by_step > 1, 1) > 0  # from the first such step on
@@ -340,6 +284,7 @@ def noise(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
         "log_worst_error": jnp.log10(jnp.max(errors)),
         "log_one_step": _log_root(found.one_step),
         "stopped": _stopped(found),
+        **report,
         "surviving": 1 - jnp.mean(lost.astype(float), 0)[:: scale.every],
         "step": jnp.arange(lost.shape[1])[:: scale.every].astype(float),
     }

@@ -12,7 +12,8 @@ from jax import Array
 
 from laureate.graphs import relative_errors, rollout
 from laureate.lab.claim import Settings
-from laureate.papers.mesh_graph_nets.trials import graph_of, trained
+from laureate.papers.mesh_graph_nets.trials import trained, training
+from laureate.papers.mesh_graph_nets.trials_rules import graph_of
 from laureate.problems.meshes_simulations import FRAME, Springs, many_frames
 
 __all__ = ["choose", "runtime"]
@@ -22,7 +23,8 @@ LONG_ENOUGH = 0.02  # seconds of a lap, below which a clock's noise counts
 
 @eqx.filter_jit
 def _trained(key: Array, arm: Mapping[str, Any], problem: Any, scale: Settings) -> Any:
-    return trained(key, Settings(arm), problem, scale)
+    simulator, info = trained(key, Settings(arm), problem, scale)
+    return simulator, training(info)
 
 
 @eqx.filter_jit
@@ -79,7 +81,7 @@ def _laps(calls: Mapping[str, Callable[[], Any]], laps: int) -> dict[str, float]
 
 def runtime(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Any]:
     """log10 of the CPU time of the tuned solver, and of the reference, over that of the network's rollout."""
-    simulator = _trained(key, {name: arm[name] for name in arm}, problem, scale)
+    simulator, report = _trained(key, {name: arm[name] for name in arm}, problem, scale)
     states = _rollouts(simulator, problem)
     error = float(_error(states, problem))
     springs, x, v = problem.springs
@@ -100,4 +102,5 @@ def runtime(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
         "log_error_of_one_substep": np.log10(min(errors[1], 1e6)),
         "tuned_substeps": float(tuned),
         "milliseconds": 1000 * seconds["network"],
+        **{name: float(value) for name, value in report.items()},
     }

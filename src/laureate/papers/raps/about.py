@@ -37,14 +37,11 @@ PAPER = Paper(
         "print(sets.sum(axis=1).mean(), coverage_law(raps.n_cal_, 0.1).sd)  # labels a set; its coverage's sd\n"
     ),
     meaning=(
-        "The coverage is what was promised, on average over calibration sets and whatever the model (of sets of 105 "
-        "rows two in five cover less), as long as nothing is tuned on the rows that give the threshold, though "
-        "probabilities taken at their word, with a fitted temperature, were not shown to miss; the sets are smaller "
-        "than top-k's, and than APS's clearly with 300 simulated classes but not surely with pairs of digits; LAC, "
-        "which tunes the temperature alone, was smaller still, and RAPS tuned for size was neither surely better on "
-        "hard inputs nor more even; tuned for adaptiveness RAPS was more even than LAC and as even as APS, with sets "
-        "nearly as large as APS's; and its gain over APS did not come from noise in the tail: try LAC first, and look "
-        "at coverage by size and rank."
+        "Coverage is as promised, on average over calibration sets and whatever the model, if nothing is tuned on "
+        "the rows that give the threshold (of sets of 105 rows two in five cover less). Sets are smaller than "
+        "top-k's, and with 300 simulated classes clearly smaller than APS's, with digits not surely; LAC's were "
+        "smaller still. Tuned for adaptiveness RAPS is more even than LAC, at nearly APS's size: try LAC first, "
+        "and look at coverage by size and rank."
     ),
     experiments=(LAW, DIGITS, ADAPTIVE, NOISE, CLASSES, TUNING),
 )

@@ -34,12 +34,11 @@ PAPER = Paper(
         "print(map.transform(np.array([0.5, 0.9])))\n"
     ),
     meaning=(
-        "Where confidence is wrong in more than its slope a spline comes far nearer than a temperature (which with "
-        "wrong labels was worse than no calibration at all), and everywhere than isotonic regression; but on real "
-        "networks the beta family's three numbers did as well, only a truth of two steps was too much for them, where "
-        "a slope suffices a temperature is nearer, with right labels the spline's log-likelihood was no better than "
-        "the network's own, and a constant, which is of no use, beats them all on KS and ECE: judge by Brier's score "
-        "and the likelihood."
+        "Where confidence is wrong in more than its slope a spline comes far nearer than a temperature, and "
+        "everywhere nearer than isotonic regression; but on real networks the beta family's three numbers did as "
+        "well, where a slope suffices a temperature is nearer, with right labels the likelihood was no better than "
+        "the network's own, and a constant, which is of no use, beats them all on KS and ECE: judge by Brier's "
+        "score and the likelihood."
     ),
     experiments=(NETWORKS, NOISY, TRUTH, MEASURE),
 )

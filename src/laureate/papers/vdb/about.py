@@ -37,12 +37,11 @@ PAPER = Paper(
         "print(fitted.sample(jax.random.key(4), 5), fitted.history.regularisers[0].beta[-1])\n"
     ),
     meaning=(
-        "The mechanism does what it says: dual ascent keeps the code at its budget from 0.1 to 10 nats, the minimax "
-        "loss has a gradient left where that of a plain discriminator is seven powers of ten shorter, and without a "
-        "price the encoder talks the noise down. That it makes better GANs or imitators was not shown at our sizes: "
-        "on the ring differences are within the spread of ten seeds, on digits no GAN had learnt enough to be "
-        "compared, and in a maze GAIL and AIRL were not beaten, a tuned fixed β did better, and cloning, which sees "
-        "actions, was nearest to the expert."
+        "The mechanism does what it says: dual ascent keeps the code at its budget from 0.1 to 10 nats, and the "
+        "minimax loss has a gradient left where a plain discriminator's is seven powers of ten shorter. Better "
+        "GANs or imitators were not shown at our sizes: on the ring differences are within the spread of ten "
+        "seeds, on digits no GAN had learnt enough, and in a maze GAIL and AIRL were not beaten, a tuned fixed β "
+        "and plain cloning were better."
     ),
     experiments=(GAP, SUPPORTS, IMAGES, IMITATION, TRANSFER),
 )

@@ -64,6 +64,7 @@ print(result.samples.shape)
     absent={
         "IncrementalGibbsWithGradients": "its cost counts sites and not evaluations of f",
         "PersistentContrastiveDivergence": "trains an energy, and samples from none",
+        "SteinVariational": "moves particles of continuous densities; makes no chain",
     },
     notes=("all entrants are exact: a sampler that is biased would look good by effective samples alone",),
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Large-scale class-conditional GANs."""

@@ -1,0 +1,1 @@
+"""RND: what the paper says, the trials that re-measure it, and speed beside peers."""

@@ -1,0 +1,69 @@
+"""A row for every aggregator of ``laureate.multitask``; ``laureate.testing`` has the check."""
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+import pytest
+
+from laureate import multitask as m
+from laureate.testing import check_aggregator, check_random_function
+
+RNG = np.random.default_rng(0)
+PARAMS = {"head": np.zeros(2, np.float32), "trunk": np.zeros((2, 3), np.float32)}
+GRADS = jax.tree.map(lambda p: jax.numpy.asarray(RNG.normal(size=(3, *p.shape)), "float32"), PARAMS)
+LOSSES = np.array([0.5, 2.0, 8.0], np.float32)
+TRUNK = {"head": False, "trunk": True}
+TYPES = {}  # transformations are functions, as Optax's are; all of them are below
+
+ROWS = {
+    "uniform": m.uniform((1.0, 2.0, 3.0), shared=TRUNK),
+    "unit_sum": m.unit_sum(rescale=True),
+    "imtl_g": m.imtl_g(shared=TRUNK, rescale=True),
+    "imtl_l": m.imtl_l(3, optax.adam(0.1), start="zeros"),
+    "imtl": m.imtl(3, optax.sgd(0.1), shared=TRUNK),
+    "mgda": m.mgda(normalise=True, shared=TRUNK),
+    "gradnorm": m.gradnorm(3, optax.adam(0.1), shared=TRUNK),
+    "uncertainty": m.uncertainty(3, optax.sgd(0.1), factor=(0.5, 1.0, 1.0)),
+    "inverse_loss": m.inverse_loss(3, by="first"),
+    "gradvac": m.gradvac(jax.random.key(0), 3, beta=0.3, target=0.2, per="leaf"),
+    "pcgrad": m.pcgrad(jax.random.key(0), 3, rescale=True),
+}
+
+
+# Of these a sibling runs: the same rule with other settings, or a simpler one of its kind.
+SIBLINGS = ("imtl_l", "inverse_loss", "mgda", "pcgrad", "uncertainty", "unit_sum")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SIBLINGS else []) for name in ROWS]
+)
+def test_contract(name):
+    checked = check_aggregator(ROWS[name], PARAMS, GRADS, LOSSES, name=name)
+    assert "vmap and scan are loops" in checked
+
+
+def test_every_transformation_has_a_row():
+    made = {
+        name
+        for name in m.__all__
+        if getattr(m, name).__annotations__.get("return") is optax.GradientTransformationExtraArgs
+    }
+    assert made - {"aggregator", "select"} == set(ROWS)
+
+
+def test_a_fault_is_found():
+    broken = m.aggregator(m.Weighting("broken", lambda groups: (), lambda gram, losses, state: (1 / gram[0], state)))
+    with pytest.raises(AssertionError, match="gradients of zero"):
+        check_aggregator(broken, PARAMS, GRADS, LOSSES, name="broken")
+
+
+def test_keys_of_orders():
+    check_random_function(eqx.filter_jit(lambda key: m.visiting_order(key, 4)), name="visiting_order")
+
+    def steps(key):
+        tx = m.gradvac(key, 3, target=0.5)
+        _, state = tx.update(GRADS, tx.init(PARAMS))
+        return tx.update(GRADS, state)
+
+    check_random_function(eqx.filter_jit(steps), name="gradvac")
