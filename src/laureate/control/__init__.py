@@ -2,11 +2,17 @@
 
 `BonusPPO` is `PPO` with a bonus, such as `RND`; `Training` runs it in environments that are pure functions, whole runs
 in one program, and `GymnasiumTraining` in any environment of Gymnasium. `RND.novelty` scores data without an agent.
+`DreamerV2` learns a model of its world and its behaviour inside it; `DreamerTraining` runs it.
 """
 
 from laureate.control.bonuses import AbstractBonus, BonusInfo, CountBonus, CountState, SimHash, Transitions
 from laureate.control.bridge import GymnasiumEnvironments, GymnasiumTraining
+from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2, make_dreamer
+from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo, DreamerTrainingState
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
+from laureate.control.imagination import Imagined, actor_loss, critic_loss, imagine, imagined_returns
+from laureate.control.laws import DiagonalNormal, OneHot, TruncatedNormal, kl_balance, straight_through_one_hot
+from laureate.control.pixels import PixelDecoder, PixelEncoder, convolve_down, convolve_up, make_pixels
 from laureate.control.policies import (
     ActorCritic,
     Categorical,
@@ -18,13 +24,24 @@ from laureate.control.policies import (
 )
 from laureate.control.ppo import PPO, PPOBatch, PPOInfo, PPOState, Rollout, minibatches
 from laureate.control.prediction_bonuses import AutoencoderBonus, DynamicsBonus, make_autoencoder, make_dynamics
+from laureate.control.replay import Replay, ReplayState
 from laureate.control.returns import ReturnScale, ReturnScaleState, gae, lambda_return
 from laureate.control.rnd import RND, AbstractPredictionBonus, BonusWarning, PredictionState, make_rnd
+from laureate.control.rssm import RSSM, NormalisedGRU, RSSMState, make_rssm
+from laureate.control.scores import aggregate_scores, top_influence
 from laureate.control.training import Training, TrainingInfo, TrainingState
+from laureate.control.world_model import (
+    Sequences,
+    WorldModel,
+    WorldModelInfo,
+    make_world_model,
+    world_model_loss,
+)
 
 __all__ = [
     "PPO",
     "RND",
+    "RSSM",
     "AbstractBonus",
     "AbstractPredictionBonus",
     "ActorCritic",
@@ -37,30 +54,65 @@ __all__ = [
     "Categorical",
     "CountBonus",
     "CountState",
+    "DiagonalNormal",
+    "DreamerInfo",
+    "DreamerMemory",
+    "DreamerState",
+    "DreamerTraining",
+    "DreamerTrainingInfo",
+    "DreamerTrainingState",
+    "DreamerV2",
     "DynamicsBonus",
     "Gaussian",
     "GymnasiumEnvironments",
     "GymnasiumTraining",
+    "Imagined",
     "Layers",
+    "NormalisedGRU",
+    "OneHot",
     "PPOBatch",
     "PPOInfo",
     "PPOState",
+    "PixelDecoder",
+    "PixelEncoder",
     "PredictionState",
+    "RSSMState",
+    "Replay",
+    "ReplayState",
     "ReturnScale",
     "ReturnScaleState",
     "Rollout",
+    "Sequences",
     "SimHash",
     "Training",
     "TrainingInfo",
     "TrainingState",
     "Transitions",
+    "TruncatedNormal",
+    "WorldModel",
+    "WorldModelInfo",
+    "actor_loss",
+    "aggregate_scores",
+    "convolve_down",
+    "convolve_up",
+    "critic_loss",
     "gae",
+    "imagine",
+    "imagined_returns",
+    "kl_balance",
     "lambda_return",
     "law_of",
     "make_actor_critic",
     "make_autoencoder",
+    "make_dreamer",
     "make_dynamics",
     "make_perceptrons",
+    "make_pixels",
     "make_rnd",
+    "make_rssm",
+    "make_world_model",
     "minibatches",
+    "straight_through_one_hot",
+    "top_influence",
+    "world_model_loss",
 ]
