@@ -1,0 +1,167 @@
+"""Pieces of DreamerV2 alone: the balanced divergence, straight-through draws, what a prior imagines, and aggregates."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array
+
+from laureate import control as c
+from laureate._core import Status
+from laureate.lab.claim import Settings
+
+__all__ = ["aggregation", "balance", "crossroads", "straight_through"]
+
+NEAR = 0.1  # squared distance within which a picture counts as one of the true ones
+BLUR = 0.1  # variance of a pixel in the open-loop likelihood
+
+
+def balance(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """log10 of the error of the gradients of a divergence, beside closed forms times α and 1 − α.
+
+    The error is relative to the norm of both closed forms together, and at least 1e-12.
+    """
+    del problem
+    law = c.OneHot(scale.variables, scale.classes)
+    drawn = jax.random.normal(key, (2, scale.rows, law.size))
+    if arm.gradient == "balanced":
+        loss = lambda q, p: c.kl_balance(law, q, p, arm.alpha)[0]  # noqa: E731
+    else:
+        loss = lambda q, p: jnp.mean(law.kl(q, p))  # noqa: E731
+    found = jax.grad(loss, (0, 1))(drawn[0], drawn[1])
+    log_q, log_p = (jax.nn.log_softmax(x.reshape(scale.rows, scale.variables, scale.classes)) for x in drawn)
+    q, p = jnp.exp(log_q), jnp.exp(log_p)
+    gap = log_q - log_p
+    # ∂KL/∂(logits of p) = p − q,    ∂KL/∂(logits of q) = q (log q − log p − KL)
+    to_q = (1 - arm.alpha) * q * (gap - jnp.sum(q * gap, axis=-1, keepdims=True))
+    exact = (to_q / scale.rows, arm.alpha * (p - q) / scale.rows)
+    wrong = sum(jnp.sum((one - two.reshape(one.shape)) ** 2) for one, two in zip(found, exact, strict=True))
+    norm = sum(jnp.sum(one**2) for one in exact)
+    return {"log10_error": jnp.log10(jnp.sqrt(wrong / norm) + 1e-12)}
+
+
+def straight_through(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """The mean of many straight-through gradients beside the exact one, by enumeration.
+
+    f is linear or quadratic in one-hot draws of some variables, with coefficients drawn for this seed.
+    cosine: between the two. bias: of the mean, in standard errors; the root of the mean square over all logits.
+    """
+    del problem
+    logit_key, linear_key, square_key, draw_key = jax.random.split(key, 4)
+    law = c.OneHot(scale.variables, scale.classes)
+    logits = jax.random.normal(logit_key, (law.size,))
+    row, matrix = jax.random.normal(linear_key, (law.size,)), jax.random.normal(square_key, (law.size, law.size))
+    value = (lambda z: row @ z) if arm.function == "linear" else (lambda z: row @ z + z @ matrix @ z)
+    choices = np.array(list(np.ndindex(*[scale.classes] * scale.variables)))
+    every = jnp.asarray(np.eye(scale.classes, dtype=np.float32)[choices].reshape(len(choices), -1))
+
+    def expected(logits: Array) -> Array:
+        return jnp.sum(jnp.exp(law.log_probability(logits[None], every)) * jax.vmap(value)(every))
+
+    exact = jax.grad(expected)(logits)
+    noise = law.noise(draw_key, (scale.draws,))
+    if arm.estimator == "straight-through":
+        each = jax.vmap(lambda one: jax.grad(lambda logits: value(law.draw(logits, one)))(logits))(noise)
+    else:  # (f − mean f) ∇ log p
+        found = jax.lax.stop_gradient(jax.vmap(lambda one: law.draw(logits, one))(noise))
+        values = jax.vmap(value)(found)
+        score = jax.vmap(lambda z: jax.grad(lambda logits: law.log_probability(logits, z))(logits))(found)
+        each = (values - expected(logits))[:, None] * score
+    mean, error = jnp.mean(each, axis=0), jnp.std(each, axis=0) / jnp.sqrt(scale.draws)
+    gap = jnp.sqrt(jnp.mean((mean - exact) ** 2))
+    return {
+        "cosine": mean @ exact / (jnp.linalg.norm(mean) * jnp.linalg.norm(exact)),
+        "bias": gap / jnp.maximum(jnp.sqrt(jnp.mean(error**2)), 1e-6),
+        "log10_bias": jnp.log10(gap / jnp.sqrt(jnp.mean(exact**2)) + 1e-9),
+    }
+
+
+def crossroads(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """A world model of pictures that branch; what its prior draws one step after the middle, without looking.
+
+    β is chosen on the grid by the likelihood of draws of its own, and measured on others.
+    overlap: Σ over branches of the lesser of 1/branches and the share of drawn pictures within a squared distance of
+        0.1 of it: 1 where all are sharp and as frequent as they should be. sharp: the share near any branch.
+    log_score: mean log-likelihood of a branch under the mixture of drawn pictures, each blurred by a variance of 0.1.
+    reconstruction: the posterior's squared error of a picture.
+    """
+    make_key, data_key, run_key, tune_key, test_key = jax.random.split(key, 5)
+    one_hot = arm.latent == "one-hot"
+    law = c.OneHot(scale.variables, scale.classes) if one_hot else c.DiagonalNormal(scale.normals)
+    world = c.make_world_model(make_key, (9,), 1, law=law, memory=scale.memory, width=scale.width, discount=False)
+    parameters = eqx.filter(world, eqx.is_inexact_array)
+    optimiser = optax.adam(scale.rate, eps=1e-5)
+    shape = (scale.length, scale.batch)
+    empty = jnp.zeros(shape)
+    first = (jnp.arange(scale.length) == 0)[:, None] & (empty == 0)
+    # The parts of a batch that are the same in all.
+    batch = lambda pictures: c.Sequences(pictures, empty[..., None], empty, empty > 0, first)  # noqa: E731
+    data = problem.draw(data_key, scale.length, scale.pool * scale.batch)
+    data = data.reshape(scale.length, scale.pool, scale.batch, -1)
+
+    def trained(beta: Array) -> tuple[Any, Array]:
+        def update(carry: Any, number: Array) -> tuple[Any, Array]:
+            parameters, state = carry
+            pictures = data[:, number % scale.pool]
+
+            def loss(parameters: Any) -> tuple[Array, Any]:
+                model = eqx.combine(parameters, world)
+                numbers = {"beta": beta, "alpha": arm.alpha, "gamma": 0.9}
+                return c.world_model_loss(jax.random.fold_in(run_key, number), model, batch(pictures), **numbers)
+
+            slope, (told, _) = jax.grad(loss, has_aux=True)(parameters)
+            updates, state = optimiser.update(slope, state)
+            return (eqx.apply_updates(parameters, updates), state), told.status == int(Status.OK)
+
+        start = parameters, optimiser.init(parameters)
+        (found, _), fine = jax.lax.scan(update, start, jnp.arange(scale.updates))
+        return found, jnp.mean(fine.astype(jnp.float32))
+
+    def look(key: Array, parameters: Any) -> dict[str, Array]:
+        model = eqx.combine(parameters, world)
+        see_key, draw_key, own_key = jax.random.split(key, 3)
+        pictures = problem.draw(see_key, scale.length, scale.batch)
+        posterior, _ = model.observe(own_key, batch(pictures))
+        # The last time at which the middle was seen.
+        last = jax.tree.map(lambda leaf: leaf[(scale.length - 1) // 2 * 2], posterior)
+        middle = jax.tree.map(lambda leaf: jnp.repeat(leaf, scale.draws, axis=0), last)
+        number = scale.batch * scale.draws
+        ahead = model.rssm.predict(middle, jnp.zeros((number, 1)), law.noise(draw_key, (number,)))
+        if arm.prior == "marginal":  # the latents of a law that knows nothing
+            blind = law.draw(jnp.zeros_like(ahead.stats), law.noise(jax.random.fold_in(draw_key, 1), (number,)))
+            ahead = ahead._replace(latent=blind)
+        drawn = jax.vmap(model.decoder)(ahead.features)
+        distance = jnp.sum((drawn[:, None] - problem.ends) ** 2, axis=-1)
+        near = (distance < NEAR) & (distance <= jnp.min(distance, axis=1, keepdims=True))
+        share = jnp.mean(near.astype(jnp.float32), axis=0)
+        log = (-0.5 * distance / BLUR - 4.5 * jnp.log(2 * jnp.pi * BLUR)).reshape(scale.batch, scale.draws, -1)
+        score = jnp.mean(jax.nn.logsumexp(log, axis=1) - jnp.log(scale.draws))
+        again = jax.vmap(jax.vmap(model.decoder))(posterior.features)
+        return {
+            "overlap": jnp.sum(jnp.minimum(share, 1.0 / problem.branches)),
+            "sharp": jnp.sum(share),
+            "log_score": score,
+            "reconstruction": jnp.mean(jnp.sum((again - pictures) ** 2, axis=-1)),
+        }
+
+    grid = jnp.asarray(scale.betas, jnp.float32)
+    every, fine = jax.lax.map(trained, grid)
+    score = jax.lax.map(lambda one: look(tune_key, one)["log_score"], every)
+    best = jnp.argmax(score)
+    found = look(test_key, jax.tree.map(lambda leaf: leaf[best], every))
+    return found | {"log10_beta": jnp.log10(grid[best]), "finite": jnp.min(fine)}
+
+
+def aggregation(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """By what share one number for all games changes, at most, when a game is left out."""
+    del scale
+    table = problem.draw(key)
+    reference = table.gamer if arm.reference == "gamer" else table.record
+    how: Any = arm.how
+    return {
+        "influence": c.top_influence(table.scores, table.random, reference, how),
+        "value": c.aggregate_scores(table.scores, table.random, reference, how),
+    }
