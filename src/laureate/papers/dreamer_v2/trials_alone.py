@@ -129,10 +129,10 @@ def crossroads(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
         last = jax.tree.map(lambda leaf: leaf[(scale.length - 1) // 2 * 2], posterior)
         middle = jax.tree.map(lambda leaf: jnp.repeat(leaf, scale.draws, axis=0), last)
         number = scale.batch * scale.draws
-        ahead = model.rssm.predict(middle, jnp.zeros((number, 1)), law.noise(draw_key, (number,)))
-        if arm.prior == "marginal":  # the latents of a law that knows nothing
-            blind = law.draw(jnp.zeros_like(ahead.stats), law.noise(jax.random.fold_in(draw_key, 1), (number,)))
-            ahead = ahead._replace(latent=blind)
+        noise = law.noise(draw_key, (number,))
+        ahead = model.rssm.predict(middle, jnp.zeros((number, 1)), noise)
+        # The trivial arm's latents are those of a law that knows nothing; the same noise.
+        ahead = ahead._replace(latent=law.draw(jnp.where(arm.blind > 0, 0.0, ahead.stats), noise))
         drawn = jax.vmap(model.decoder)(ahead.features)
         distance = jnp.sum((drawn[:, None] - problem.ends) ** 2, axis=-1)
         near = (distance < NEAR) & (distance <= jnp.min(distance, axis=1, keepdims=True))

@@ -1,0 +1,589 @@
+"""DreamerV2 against closed forms, enumeration, finite differences and loops of NumPy."""
+
+import itertools
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate import control as c
+from laureate.problems.environments import Chain
+from laureate.problems.score_tables import ScoreTables
+from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
+
+QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
+RNG = np.random.default_rng(0)
+
+
+def quick(function):
+    return eqx.filter_jit(function, **QUICK)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def test_one_hot_divergence_entropy_and_probability_are_those_of_enumeration():
+    law = c.OneHot(2, 3)
+    q, p = RNG.normal(size=(2, 6)).astype(np.float32)
+    each = np.eye(3)[np.array(list(np.ndindex(3, 3)))].reshape(9, 6).astype(np.float32)
+    kl, entropy, log = quick(lambda q, p: (law.kl(q, p), law.entropy(q), law.log_probability(q[None], each)))(q, p)
+    both = [softmax(x.reshape(2, 3)) for x in (q, p)]
+    probability = [np.outer(one[0], one[1]).reshape(-1) for one in both]
+    np.testing.assert_allclose(np.exp(log), probability[0], rtol=1e-5)
+    np.testing.assert_allclose(kl, np.sum(probability[0] * np.log(probability[0] / probability[1])), rtol=1e-5)
+    np.testing.assert_allclose(entropy, -np.sum(probability[0] * np.log(probability[0])), rtol=1e-5)
+
+
+def test_a_straight_through_draw_is_one_hot_falls_where_it_should_and_has_the_gradient_of_its_probabilities():
+    law, logits = c.OneHot(2, 3), np.array([0.0, 1.0, -1.0, 2.0, 0.0, 0.5], np.float32)
+    p = softmax(logits.reshape(2, 3))
+    edges = np.cumsum(p, axis=1)
+    noise = np.array([edges[0, 0] + 1e-3, edges[1, 1] - 1e-3], np.float32)
+    row = np.arange(6, dtype=np.float32)
+    value = lambda logits: (row @ law.draw(logits, jnp.asarray(noise)), law.draw(logits, jnp.asarray(noise)))  # noqa: E731
+    (_, drawn), slope = quick(jax.value_and_grad(value, has_aux=True))(logits)
+    assert drawn.tolist() == [0, 1, 0, 0, 1, 0]
+    jacobian = [np.diag(one) - np.outer(one, one) for one in p]
+    np.testing.assert_allclose(
+        slope, np.concatenate([jacobian[i] @ row[3 * i : 3 * i + 3] for i in range(2)]), rtol=1e-4
+    )
+
+
+def test_normal_laws_are_what_their_densities_say():
+    mean, raw = 0.4, -1.5
+    stats, other = np.array([mean, raw], np.float32), np.array([-0.3, 0.7], np.float32)
+    normal, cut = c.DiagonalNormal(1), c.TruncatedNormal(1)
+    grid = np.linspace(-1, 1, 20001)[:, None].astype(np.float32)
+    noise = np.array([0.1, 0.5, 0.9], np.float32)[:, None]
+
+    def found(stats):
+        drawn = cut.draw(stats, noise)
+        slope = jax.jacobian(lambda s: cut.draw(s, noise)[:, 0])(stats)
+        return (
+            normal.kl(stats, other),
+            normal.entropy(stats),
+            cut.log_probability(stats, grid),
+            cut.entropy(stats),
+            drawn,
+            slope,
+        )
+
+    kl, entropy, log, spread, drawn, slope = (np.asarray(x, np.float64) for x in quick(found)(stats))
+    sigma = lambda raw: 2 / (1 + np.exp(-raw / 2)) + 0.1  # noqa: E731
+    s, t = sigma(raw), sigma(0.7)
+    np.testing.assert_allclose(kl, np.log(t / s) + (s**2 + 0.7**2) / (2 * t**2) - 0.5, rtol=1e-5)
+    np.testing.assert_allclose(entropy, np.log(s * np.sqrt(2 * np.pi * np.e)), rtol=1e-5)
+    at = grid[:, 0].astype(np.float64)
+    density = lambda m, s: np.exp(-0.5 * ((at - np.tanh(m)) / s) ** 2)  # noqa: E731
+    whole = density(mean, s) / np.trapezoid(density(mean, s), at)
+    np.testing.assert_allclose(np.exp(log), whole, rtol=1e-3)
+    np.testing.assert_allclose(spread, -np.trapezoid(whole * np.log(whole), at), rtol=1e-3)
+
+    def quantiles(m, raw):  # by the sums of the density
+        below = np.cumsum(density(m, sigma(raw)))
+        return np.interp(noise[:, 0], below / below[-1], at)
+
+    np.testing.assert_allclose(drawn[:, 0], quantiles(mean, raw), atol=1e-3)
+    step = 1e-2
+    by_mean = (quantiles(mean + step, raw) - quantiles(mean - step, raw)) / (2 * step)
+    by_raw = (quantiles(mean, raw + step) - quantiles(mean, raw - step)) / (2 * step)
+    np.testing.assert_allclose(slope, np.stack([by_mean, by_raw], axis=1), atol=0.02)
+
+
+@pytest.mark.parametrize("law", [c.OneHot(2, 3), c.DiagonalNormal(3)])
+def test_balance_scales_both_gradients_and_free_nats_hold_for_the_mean(law):
+    q, p = RNG.normal(size=(2, 4, law.size)).astype(np.float32)
+    p[0] = q[0]  # a row without any divergence
+
+    def found(q, p, free):
+        slopes = jax.grad(lambda q, p: c.kl_balance(law, q, p, 0.7, free)[0], (0, 1))(q, p)
+        plain = jax.grad(lambda q, p: jnp.mean(law.kl(q, p)), (0, 1))(q, p)
+        value, each = c.kl_balance(law, q, p, 0.7, free)
+        return slopes, plain, value, each, law.kl(q, p)
+
+    compiled = quick(found)
+    slopes, plain, value, each, kl = compiled(q, p, jnp.asarray(0.0))
+    np.testing.assert_allclose(slopes[0], 0.3 * plain[0], atol=1e-6)
+    np.testing.assert_allclose(slopes[1], 0.7 * plain[1], atol=1e-6)
+    np.testing.assert_allclose([value, *each], [np.mean(kl), *kl], rtol=1e-5)
+    below = compiled(q, p, jnp.asarray(0.5 * float(np.mean(kl))))  # the mean is above it, some rows are not
+    np.testing.assert_allclose(below[0][1], slopes[1], atol=1e-6)
+    above = compiled(q, p, jnp.asarray(2 * float(np.mean(kl))))
+    assert not np.any(above[0][0]) and not np.any(above[0][1])
+    np.testing.assert_allclose(above[2], 2 * np.mean(kl), rtol=1e-5)
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    return quick(lambda: c.make_world_model(jax.random.key(0), (3,), 2, law=c.OneHot(2, 3), memory=4, width=5))()
+
+
+def test_the_cell_is_the_code_of_the_authors_and_remembers_at_first(model):
+    cell = model.rssm.cell
+    x, h = RNG.normal(size=5).astype(np.float32), RNG.normal(size=4).astype(np.float32)
+    weight, bias = (np.asarray(leaf) for leaf in (cell.linear.layers[0].weight, cell.linear.layers[0].bias))
+    before = weight @ np.concatenate([x, h]) + bias
+    before = (before - before.mean()) / np.sqrt(before.var() + 1e-5)
+    reset, candidate, update = np.split(before, 3)
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+    update = sigmoid(update - 1)
+    wanted = update * np.tanh(sigmoid(reset) * candidate) + (1 - update) * h
+    zero = eqx.tree_at(lambda one: one.norm.weight, cell, jnp.zeros(12))
+    found, still = quick(lambda one, two: (one(x, h), two(x, h)))(cell, zero)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(still, (1 - sigmoid(-1.0)) * h, rtol=1e-5)
+
+
+def test_sequences_are_steps_one_by_one_and_an_episode_knows_nothing_of_the_one_before(model):
+    rssm, key = model.rssm, jax.random.key(3)
+    action, embedded = RNG.normal(size=(6, 2, 2)).astype(np.float32), RNG.normal(size=(6, 2, 5)).astype(np.float32)
+    first = np.zeros((6, 2), bool)
+    first[0] = first[3, 0] = True
+
+    def found(rssm, action, embedded):
+        whole = rssm.observe(key, action, embedded, first)
+        noise = rssm.law.noise(key, (2, 6, 2))
+        state, rows = rssm.init(2), []
+        for t in range(6):
+            kept = jax.tree.map(lambda leaf, t=t: leaf * ~first[t][:, None], state)
+            ahead = rssm.predict(kept, action[t] * ~first[t][:, None], noise[0, t])
+            state = rssm.update(ahead, embedded[t], noise[1, t])
+            rows.append((state, ahead))
+        return whole, jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+
+    compiled = quick(found)
+    whole, steps = compiled(rssm, action, embedded)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), whole, steps)
+    other, seen = action.copy(), embedded.copy()
+    other[:4, 0], seen[:3, 0] = 7.0, -7.0  # before the second episode of the first row, and the action that led to it
+    again, _ = compiled(rssm, other, seen)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[3:, 0], b[3:, 0]), whole, again)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[:, 1], b[:, 1]), whole, again)
+    assert not np.array_equal(whole[0].memory[2, 0], again[0].memory[2, 0])
+
+
+def test_the_loss_is_its_parts(model):
+    batch = c.Sequences(
+        *(RNG.normal(size=(4, 2, n)).astype(np.float32) for n in (3, 2)),
+        RNG.normal(size=(4, 2)).astype(np.float32),
+        np.arange(8).reshape(4, 2) % 3 == 2,
+        np.zeros((4, 2), bool),
+    )
+    numbers = {"gamma": 0.9, "beta": 0.3, "alpha": 0.6, "free": 0.0, "discount_weight": 2.0}
+
+    def found(model):
+        loss, (info, states) = c.world_model_loss(jax.random.key(1), model, batch, **numbers)
+        posterior, prior = model.observe(jax.random.key(1), batch)
+        rows = lambda net: jax.vmap(jax.vmap(net))(posterior.features)  # noqa: E731
+        return loss, info, states, prior.stats, rows(model.decoder), rows(model.reward), rows(model.discount)
+
+    loss, info, states, prior, pictures, reward, logit = quick(found)(model)
+    observation = 0.5 * np.sum((pictures - batch.observation) ** 2, -1).mean()
+    rewards = 0.5 * np.mean((reward[..., 0] - batch.reward) ** 2)
+    goes_on, p = 0.9 * (1 - batch.terminal), 1 / (1 + np.exp(-np.asarray(logit[..., 0])))
+    discount = -np.mean(goes_on * np.log(p) + (1 - goes_on) * np.log(1 - p))
+    q, p = (softmax(np.asarray(x).reshape(4, 2, 2, 3)) for x in (states.stats, prior))
+    kl = np.sum(q * np.log(q / p), axis=(-1, -2)).mean()
+    parts = [info.observation, info.reward, info.discount, info.kl]
+    np.testing.assert_allclose(parts, [observation, rewards, discount, kl], rtol=1e-4)
+    np.testing.assert_allclose(loss, observation + rewards + 2 * discount + 0.3 * kl, rtol=1e-4)
+    np.testing.assert_allclose(info.posterior_entropy, -np.sum(q * np.log(q), axis=(-1, -2)).mean(), rtol=1e-4)
+    assert int(info.cost) == 8 and int(info.status) == 0
+
+
+def test_convolutions_are_those_of_the_compiler():
+    image, small = RNG.normal(size=(11, 10, 2)).astype(np.float32), RNG.normal(size=(3, 2, 2)).astype(np.float32)
+    down, five, six = (RNG.normal(size=(s, s, 2, 3)).astype(np.float32) for s in (4, 5, 6))
+    names = ("NHWC", "HWIO", "NHWC")
+
+    def found():
+        wanted = jax.lax.conv_general_dilated(image[None], down, (2, 2), "VALID", dimension_numbers=names)[0]
+        up = [
+            jax.lax.conv_transpose(small[None], k[::-1, ::-1], (2, 2), "VALID", dimension_numbers=names)[0]
+            for k in (five, six)
+        ]
+        return [wanted, *up], [c.convolve_down(image, down), *(c.convolve_up(small, k) for k in (five, six))]
+
+    wanted, mine = quick(found)()
+    # conv_transpose without transpose_kernel correlates: mirrored, so that a point gives the kernel.
+    for one, two in zip(wanted, mine, strict=True):
+        assert one.shape == two.shape
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)
+
+
+def test_an_image_is_encoded_to_what_the_paper_says_and_decoded_to_its_own_size():
+    shapes = eqx.filter_eval_shape(c.make_pixels, jax.random.key(0), (64, 64, 3), 20, depth=48)
+    code = eqx.filter_eval_shape(lambda pair, x: pair[0](x), shapes, jnp.zeros((64, 64, 3), jnp.uint8))
+    picture = eqx.filter_eval_shape(lambda pair, x: pair[1](x), shapes, jnp.zeros(20))
+    assert code.shape == (1536,) and picture.shape == (64, 64, 3)
+
+
+# --- imagination ------------------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """A state of the line: where one is."""
+
+    memory: jax.Array
+    stats: jax.Array
+    latent: jax.Array
+
+    @property
+    def features(self):
+        return self.memory
+
+
+class Line(eqx.Module):
+    """A model whose state is a number, moved by an action."""
+
+    law: Any = c.DiagonalNormal(1)
+
+    def predict(self, state, action, noise):
+        return Place(state.memory + action, state.stats, state.latent)
+
+
+class World(eqx.Module):
+    """What ``imagine`` asks of a model: rewards −s², discounts 0.9 or less."""
+
+    rssm: Line = Line()
+    discount: Any = True
+
+    def rewards(self, features):
+        return -(features[..., 0] ** 2)
+
+    def discounts(self, features, gamma):
+        return gamma * jax.nn.sigmoid(features[..., 0])
+
+
+class Constant(eqx.Module):
+    """An actor whose action may depend on the place by a slope."""
+
+    stats: jax.Array
+    slope: jax.Array
+
+    def __call__(self, features):
+        return self.stats + self.slope * features[0]
+
+
+def dreamed(actor, mix, entropy=0.0, lam=0.8, value=0.3):
+    start = Place(jnp.array([[0.2], [-0.5]]), jnp.zeros((2, 2)), jnp.zeros((2, 1)))
+    law, ends = c.TruncatedNormal(1), jnp.array([False, True])
+    rollout = c.imagine(jax.random.key(0), World(), actor, law, start, ends, 4, 0.9)  # pyright: ignore[reportArgumentType]
+    target, values = c.imagined_returns(rollout, lambda s: value * s**2 - 0.1, lam)
+    loss, spread = c.actor_loss(rollout, actor, law, target, values, mix, entropy)
+    return loss, (rollout, target, values, spread)
+
+
+@pytest.fixture(scope="module")
+def dream():
+    return quick(jax.value_and_grad(dreamed, has_aux=True))
+
+
+def test_returns_and_weights_of_a_dream_are_those_of_a_loop(dream):
+    actor = Constant(jnp.array([0.3, -1.0]), jnp.array([0.5, 0.0]))
+    (loss, (rollout, target, values, spread)), _ = dream(actor, jnp.asarray(0.25), jnp.asarray(0.7))
+    s = np.asarray(rollout.features[..., 0], np.float64)
+    np.testing.assert_allclose(np.diff(s, axis=0), rollout.action[1:, :, 0], atol=1e-6)
+    reward, discount, value = -(s**2), 0.9 / (1 + np.exp(-s)), 0.3 * s**2 - 0.1
+    discount[0] = [0.9, 0.0]  # what is known of the first
+    np.testing.assert_allclose(rollout.discount, discount, rtol=1e-5)
+    weight = np.stack([np.prod(discount[:t], axis=0) for t in range(5)])
+    np.testing.assert_allclose(rollout.weight, weight, rtol=1e-5)
+    wanted, ahead = [], value[4]
+    for t in reversed(range(4)):
+        ahead = reward[t] + discount[t] * (0.2 * value[t + 1] + 0.8 * ahead)
+        wanted.insert(0, ahead)
+    np.testing.assert_allclose(target, wanted, rtol=1e-4)
+    # The loss, term by term: the action that led to t + 1, its return, the value where it was chosen.
+    law, gain = c.TruncatedNormal(1), []
+    stats = np.asarray(actor.stats) + np.asarray(actor.slope) * s[..., None]
+    log = jax.jit(lambda stats, a: (law.log_probability(stats, a), law.entropy(stats)))(
+        stats[:-2], rollout.action[1:-1]
+    )
+    for t in range(3):
+        advantage = wanted[t + 1] - value[t]
+        gain.append(weight[t] * (0.25 * log[0][t] * advantage + 0.75 * wanted[t + 1] + 0.7 * log[1][t]))
+    np.testing.assert_allclose(loss, -np.mean(gain), rtol=1e-4)
+    np.testing.assert_allclose(spread, np.mean(log[1]), rtol=1e-4)
+
+
+def test_the_gradient_of_the_dynamics_is_a_finite_difference_of_the_dream(dream):
+    actor = Constant(jnp.array([0.3, -1.0]), jnp.zeros(2))  # does not look: no gradient is stopped
+    at = lambda numbers: dream(Constant(jnp.asarray(numbers), jnp.zeros(2)), jnp.asarray(0.0), jnp.asarray(0.0))  # noqa: E731
+    weights, slope = at([0.3, -1.0])[0][1][0].weight, at([0.3, -1.0])[1]
+
+    def frozen(numbers):  # the weights have no gradient
+        (_, (rollout, target, _, _)), _ = at(numbers)
+        return -np.mean(np.asarray(weights[:-2] * target[1:], np.float64))
+
+    for number in range(2):
+        step = 0.01 * np.eye(2, dtype=np.float32)[number]
+        both = [frozen(np.asarray(actor.stats) + sign * step) for sign in (1, -1)]
+        np.testing.assert_allclose(slope.stats[number], (both[0] - both[1]) / 0.02, rtol=0.02, atol=1e-4)
+
+
+def test_reinforce_is_the_gradient_of_the_expected_return_by_enumeration():
+    """Three states in a ring, two actions, three steps: all sequences of actions, with their probabilities."""
+    reward, gamma, horizon, law = np.array([0.0, 1.0, -2.0], np.float32), 0.8, 3, c.OneHot(1, 2)
+    table = RNG.normal(size=(3, 2)).astype(np.float32)
+    rows = []
+    for actions in itertools.product((0, 1), repeat=horizon):
+        place = [0]
+        for action in actions:
+            place.append((place[-1] + 1 + action) % 3)
+        rows.append((np.eye(3, dtype=np.float32)[place], np.eye(2, dtype=np.float32)[[0, *actions]], place, actions))
+    features, action = (np.stack([row[i] for row in rows], axis=1) for i in (0, 1))
+    place, actions = np.array([row[2] for row in rows]).T, np.array([row[3] for row in rows]).T
+    discount = np.full(place.shape, gamma, np.float32)
+    weight = gamma ** np.arange(horizon + 1, dtype=np.float32)[:, None] * np.ones_like(discount)
+    rollout = c.Imagined(features, action, reward[place], discount, weight)
+
+    def expected(table):  # the loss of every sequence, weighed by its probability
+        def one(number):
+            own = jax.tree.map(lambda leaf: leaf[:, number, None], rollout)
+            actor = lambda x: x @ table  # noqa: E731
+            target, values = c.imagined_returns(own, lambda x: 0.7 * x[1:2], 1.0)
+            return c.actor_loss(own, actor, law, target, values, 1.0, 0.0)[0]
+
+        log = jax.nn.log_softmax(table)[place[:-1], actions].sum(0)
+        return jnp.sum(jax.lax.stop_gradient(jnp.exp(log)) * jax.vmap(one)(jnp.arange(8)))
+
+    found = quick(jax.grad(expected))(table)
+
+    def expected_return(moving):  # E[G_0], the last value 0.7 [state 1]; the last action, in no loss, is held fixed
+        log, still = np.log(softmax(moving.astype(np.float64))), np.log(softmax(table.astype(np.float64)))
+        early = log[place[:-2], actions[:-1]].sum(0) + still[place[-2], actions[-1]]
+        gains = sum(gamma**t * reward[place[t]] for t in range(horizon)) + gamma**horizon * 0.7 * (place[horizon] == 1)
+        return float(np.sum(np.exp(early) * gains))
+
+    wanted = np.zeros((3, 2))
+    for index in np.ndindex(3, 2):
+        step = np.zeros((3, 2), np.float32)
+        step[index] = 1e-3
+        wanted[index] = (expected_return(table + step) - expected_return(table - step)) / 2e-3
+    # Weighed by γᵗ, not γᵗ⁺¹, and the mean of two steps.
+    np.testing.assert_allclose(found, -wanted / gamma / (horizon - 1), rtol=0.01, atol=1e-3)
+
+
+# --- replay, learner, training ----------------------------------------------------------------------------------------
+
+
+def test_a_ring_keeps_the_newest_and_no_sequence_runs_over_its_seam():
+    replay = c.Replay(7, 3)
+    counter = np.arange(10, dtype=np.float32)[:, None] + np.array([0.0, 100.0], np.float32)
+    rows = c.Sequences(counter[..., None], counter[..., None], counter, counter < 0, counter < 0)
+
+    def found(key):
+        state = replay.init(jax.tree.map(lambda leaf: leaf[:5], rows))
+        for part in (slice(0, 5), slice(5, 10)):
+            state = replay.add(jax.tree.map(lambda leaf, part=part: leaf[part], rows), state)
+        return replay.sample(key, 500, state), state.count
+
+    sample, count = quick(found)(jax.random.key(0))
+    reward = np.asarray(sample.reward)
+    assert int(count) == 10
+    np.testing.assert_array_equal(np.diff(reward, axis=0), 1)
+    np.testing.assert_array_equal(sample.observation[..., 0], reward)
+    number, each = np.unique(reward[0] % 100, return_counts=True)
+    assert number.tolist() == [3, 4, 5, 6, 7]  # 0 … 2 were overwritten, 8 is too near the end
+    assert each.min() > 60 and 200 < np.sum(reward[0] >= 100) < 300
+    assert np.asarray(sample.first).tolist() == [[True] * 500, [False] * 500, [False] * 500]
+
+
+def agent_of(key, law=None, **numbers):
+    law = c.OneHot(1, 2) if law is None else law
+    given = {"horizon": 3, "slow_every": 2, "model_rate": 0.01, "actor_rate": 0.02, "critic_rate": 0.03, "decay": 0.01}
+    sizes = {"latent": c.OneHot(2, 2), "memory": 3, "width": 4}
+    return c.make_dreamer(key, (4,), law, **sizes, **given | numbers)
+
+
+@pytest.fixture(scope="module")
+def lived():
+    """Four updates of a small agent on a chain, with all states; what the tests of the learner share."""
+
+    def run(key):
+        agent = agent_of(jax.random.key(0))
+        training = c.DreamerTraining(Chain(4, 5), agent, c.Replay(40, 4), 2, 6, 2, 3, 1)
+        start = training.init(jax.random.fold_in(key, 100))
+        one = lambda state, number: (lambda new: (new[0], new))(training.step(jax.random.fold_in(key, number), state))  # noqa: E731
+        _, (states, infos) = jax.lax.scan(one, start, jnp.arange(4))
+        return eqx.filter(agent, eqx.is_array), start, states, infos
+
+    return quick(run)(jax.random.key(1))
+
+
+def test_what_is_kept_is_what_happened(lived):
+    _, _, states, infos = lived
+    rows = jax.tree.map(lambda leaf: np.asarray(leaf[-1]), states.replay.rows)
+    assert int(states.replay.count[-1]) == 1 + 6 + 4 * 6
+    chain, number = Chain(4, 5), 31
+    forward, episodes, total = np.asarray(chain.forward), 0, 0.0
+    for row in range(2):
+        clock = 0
+        assert rows.first[0, row]
+        for t in range(1, number):
+            place, before = rows.observation[t, row].argmax(), rows.observation[t - 1, row].argmax()
+            over = rows.terminal[t - 1, row] or clock == 5
+            assert rows.first[t, row] == over
+            if over:
+                clock = 0
+                assert place == 0 and rows.reward[t, row] == 0 and not rows.action[t, row].any()
+                continue
+            clock += 1
+            assert rows.action[t, row].sum() == 1
+            on = 1 if rows.action[t, row].argmax() == forward[before] else -1
+            assert place == np.clip(before + on, 0, 3)
+            assert rows.terminal[t, row] == (place == 3) == rows.reward[t, row]
+            if t >= 7 and (rows.terminal[t, row] or clock == 5):
+                episodes, total = episodes + 1, total + rows.reward[t, row]
+    assert int(infos.episodes.sum()) == episodes
+    np.testing.assert_allclose(np.sum(infos.episodes * infos.episode_return), total, rtol=1e-5)
+    np.testing.assert_array_equal(infos.cost, 12)
+    np.testing.assert_array_equal(infos.status, 0)
+
+
+def test_the_slow_critic_is_the_critic_of_the_last_copy(lived):
+    agent, start, states, _ = lived
+    leaf = lambda tree, at: np.asarray(jax.tree.leaves(tree)[0][at])  # noqa: E731
+    np.testing.assert_array_equal(states.learner.count, [2, 4, 6, 8])
+    # Two gradient steps an update, a copy after the first of each pair: always older than the critic itself.
+    for number in range(4):
+        assert not np.array_equal(leaf(states.learner.slow, number), leaf(states.learner.critic, number))
+    assert len({leaf(states.learner.slow, number).tobytes() for number in range(4)}) == 4
+    moved = lambda name, one, two: not np.array_equal(leaf(getattr(one, name), ...), leaf(getattr(two, name), 0))  # noqa: E731
+    assert all(moved(name, start.learner, states.learner) for name in ("world", "actor", "critic"))
+
+
+def test_the_optimiser_clips_then_moves_then_lets_weights_shrink():
+    agent = eqx.filter_eval_shape(agent_of, jax.random.key(0))
+    agent = eqx.tree_at(lambda a: (a.clip, a.decay), agent, (0.5, 0.1), is_leaf=lambda x: x is None)
+
+    def found(slopes):
+        optimiser, w = agent.optimiser(0.2), jnp.array([1.0, -2.0])
+        state, each = optimiser.init(w), []
+        for slope in slopes:
+            updates, state = optimiser.update(slope, state, w)
+            w = w + updates
+            each.append(w)
+        return jnp.stack(each)
+
+    slopes = np.array([[3.0, 4.0], [0.1, -0.2], [0.0, 1.0]], np.float32)
+    each, w, m, v = [], np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
+    for t, slope in enumerate(slopes.astype(np.float64), 1):
+        slope = slope * min(1.0, 0.5 / np.linalg.norm(slope))
+        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        w = 0.9 * w - 0.2 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-5)
+        each.append(w)
+    np.testing.assert_allclose(quick(found)(slopes), each, rtol=1e-4)
+
+
+# --- worlds and scores ------------------------------------------------------------------------------------------------
+
+
+def test_worlds_do_what_they_say():
+    def found(key):
+        ledge, room, mass = Ledge(3, 0.5), Room(4, 9).drawn(key), PointMass(3)
+        falls = [
+            ledge.step(key, ledge.reset(key)[0]._replace(place=jnp.asarray(p)), a)[1]
+            for p, a in ((0, 0), (2, 1), (1, 1))
+        ]
+        near = room.reset(key)[0]._replace(place=jnp.stack([room.goal // 4, room.goal % 4 - 1]))
+        into = room.step(key, near, 0)[1]
+        pushed = mass.step(
+            key, mass.reset(key)[0]._replace(place=jnp.asarray(0.5), clock=jnp.asarray(2)), jnp.array([2.0])
+        )
+        pictures = Crossroads(4).draw(key, 3, 200)
+        return falls, (into, room.goal), pushed, (pictures, Crossroads(4).ends), ScoreTables(4000).draw(key)
+
+    falls, (into, goal), (state, pushed), (pictures, ends), table = quick(found)(jax.random.key(0))
+    assert [bool(one.terminated) for one in falls] == [True, True, False]
+    np.testing.assert_allclose([one.reward for one in falls], [0, 0, 0.5])
+    assert [int(one.observation.argmax()) for one in falls] == [3, 3, 2]
+    assert bool(into.terminated) == (int(goal) % 4 > 0)
+    assert int(goal) // 4 + int(goal) % 4 >= 4
+    assert float(state.speed) == pytest.approx(0.4) and bool(pushed.truncated) and not bool(pushed.terminated)
+    np.testing.assert_allclose(pushed.reward, np.exp(-8 * 0.62**2) / 3, rtol=1e-4)
+    assert (pictures[0] == pictures[2]).all() and (pictures[0, :, 4] == 1).all()
+    np.testing.assert_allclose(np.mean(pictures[1], axis=0) @ np.asarray(ends).T, 0.25, atol=0.12)
+    ratio = np.asarray(table.scores)
+    assert abs(np.log(np.median(ratio) / 2.15)) < 0.1 and abs(np.log(ratio.mean() / 11.33)) < 0.35
+
+
+def test_aggregates_are_means_medians_and_clipped_means():
+    scores, nothing, gamer = (
+        np.array([3.0, 1.0, 12.0, 2.0], np.float32),
+        np.ones(4, np.float32),
+        np.full(4, 3.0, np.float32),
+    )
+    names = ("gamer-median", "gamer-mean", "record-mean", "clipped-record-mean")
+    both = quick(
+        lambda: [
+            (c.aggregate_scores(scores, nothing, gamer, how), c.top_influence(scores, nothing, gamer, how))
+            for how in names
+        ]
+    )()
+    normal = np.array([1.0, 0.0, 5.5, 0.5])
+    clipped = np.minimum(normal, 1)
+    for (value, influence), x, mean in zip(
+        both, (normal, normal, normal, clipped), (np.median, *[np.mean] * 3), strict=True
+    ):
+        assert float(value) == pytest.approx(mean(x), rel=1e-5)
+        wanted = max(abs(mean(np.delete(x, i)) - mean(x)) for i in range(4)) / mean(x)
+        assert float(influence) == pytest.approx(wanted, rel=1e-4)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: c.OneHot(2, 1), "OneHot.num_classes must be >= 2; got 1"),
+        (lambda: c.DiagonalNormal(0), "DiagonalNormal.num must be >= 1"),
+        (lambda: c.TruncatedNormal(0), "TruncatedNormal.num must be >= 1"),
+        (
+            lambda: c.kl_balance(c.OneHot(1, 2), jnp.zeros(2), jnp.zeros(2), 1.2),
+            "kl_balance.alpha must be within 0 and 1",
+        ),
+        (lambda: c.Replay(3, 4), "Replay.capacity must be >= length = 4; got 3"),
+        (lambda: agent_of(jax.random.key(0), horizon=1), "DreamerV2.horizon must be >= 2; got 1"),
+        (lambda: agent_of(jax.random.key(0), gamma=1.0), r"DreamerV2.gamma must be in \[0, 1\); got 1.0"),
+        (lambda: agent_of(jax.random.key(0), lam=1.1), "DreamerV2.lam must be within 0 and 1"),
+        (lambda: agent_of(jax.random.key(0), beta=-1.0), "DreamerV2.beta must be >= 0"),
+        (lambda: agent_of(jax.random.key(0), mix=2.0), "DreamerV2.mix must be within 0 and 1"),
+        (lambda: c.make_pixels(jax.random.key(0), (32, 32, 3), 4), "make_pixels.shape must be"),
+        (
+            lambda: c.DreamerTraining(Chain(4), agent_of(jax.random.key(0), c.OneHot(1, 3)), c.Replay(8, 4), 1, 4),
+            "learner.law",
+        ),
+        (
+            lambda: c.DreamerTraining(Chain(4), agent_of(jax.random.key(0)), c.Replay(8, 8), 1, 4),
+            "num_warmup must be >= 2",
+        ),
+        (lambda: c.aggregate_scores(jnp.ones(2), jnp.ones(2), jnp.ones(2), "gamer-mean"), "nowhere 0"),
+    ],
+)
+def test_wrong_settings_say_what_is_wrong(call, said):
+    with pytest.raises(ValueError, match=said):
+        eqx.filter_eval_shape(call)
+
+
+def test_wrong_kinds_of_input_say_what_is_wrong(model):
+    state = eqx.filter_eval_shape(lambda: model.rssm.init(1))
+    with pytest.raises(TypeError, match="one-hot where discrete; got int32"):
+        eqx.filter_eval_shape(model.rssm.predict, state, jnp.zeros((1, 2), jnp.int32), jnp.zeros((1, 2)))
+    with pytest.raises(ValueError, match="uint8, or floats within -0.5 and 0.5; got 255"):
+        c.PixelEncoder((), ())(np.full((2, 2, 1), 255.0, np.float32))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="DreamerV2.law must be OneHot or TruncatedNormal"):
+        eqx.filter_eval_shape(lambda: c.DreamerV2(model, None, None, c.Gaussian(2)))  # pyright: ignore[reportArgumentType]
