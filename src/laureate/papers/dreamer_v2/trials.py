@@ -96,7 +96,7 @@ def best_of(key: Array, rates: tuple[float, ...], run: Any) -> dict[str, Array]:
     start = grid[0], jnp.asarray(-jnp.inf)
     (best, _), every = jax.lax.scan(one, start, (jnp.append(grid, grid[0]), tests))
     found = jax.tree.map(lambda leaf: leaf[-1], every)
-    return found | {"finite": jnp.min(every["finite"]), "log10_rate": jnp.log10(best)}
+    return found | {"finite": jnp.min(every["finite"]), "rate": best}
 
 
 def agents(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:

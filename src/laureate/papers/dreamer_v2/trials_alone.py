@@ -152,7 +152,7 @@ def crossroads(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     score = jax.lax.map(lambda one: look(tune_key, one)["log_score"], every)
     best = jnp.argmax(score)
     found = look(test_key, jax.tree.map(lambda leaf: leaf[best], every))
-    return found | {"log10_beta": jnp.log10(grid[best]), "finite": jnp.min(fine)}
+    return found | {"beta": grid[best], "finite": jnp.min(fine)}
 
 
 def aggregation(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
