@@ -117,7 +117,8 @@ def test_balance_scales_both_gradients_and_free_nats_hold_for_the_mean(law):
     below = compiled(q, p, jnp.asarray(0.5 * float(np.mean(kl))))  # the mean is above it, some rows are not
     np.testing.assert_allclose(below[0][1], slopes[1], atol=1e-6)
     above = compiled(q, p, jnp.asarray(2 * float(np.mean(kl))))
-    assert not np.any(above[0][0]) and not np.any(above[0][1])
+    assert not np.any(above[0][0])
+    assert not np.any(above[0][1])
     np.testing.assert_allclose(above[2], 2 * np.mean(kl), rtol=1e-5)
 
 
@@ -199,7 +200,8 @@ def test_the_loss_is_its_parts(model):
     np.testing.assert_allclose(parts, [observation, rewards, discount, kl], rtol=1e-4)
     np.testing.assert_allclose(loss, observation + rewards + 2 * discount + 0.3 * kl, rtol=1e-4)
     np.testing.assert_allclose(info.posterior_entropy, -np.sum(q * np.log(q), axis=(-1, -2)).mean(), rtol=1e-4)
-    assert int(info.cost) == 8 and int(info.status) == 0
+    assert int(info.cost) == 8
+    assert int(info.status) == 0
 
 
 def test_convolutions_are_those_of_the_compiler():
@@ -226,7 +228,8 @@ def test_an_image_is_encoded_to_what_the_paper_says_and_decoded_to_its_own_size(
     shapes = eqx.filter_eval_shape(c.make_pixels, jax.random.key(0), (64, 64, 3), 20, depth=48)
     code = eqx.filter_eval_shape(lambda pair, x: pair[0](x), shapes, jnp.zeros((64, 64, 3), jnp.uint8))
     picture = eqx.filter_eval_shape(lambda pair, x: pair[1](x), shapes, jnp.zeros(20))
-    assert code.shape == (1536,) and picture.shape == (64, 64, 3)
+    assert code.shape == (1536,)
+    assert picture.shape == (64, 64, 3)
 
 
 # --- imagination ------------------------------------------------------------------------------------------------------
@@ -292,7 +295,7 @@ def dream():
 
 def test_returns_and_weights_of_a_dream_are_those_of_a_loop(dream):
     actor = Constant(jnp.array([0.3, -1.0]), jnp.array([0.5, 0.0]))
-    (loss, (rollout, target, values, spread)), _ = dream(actor, jnp.asarray(0.25), jnp.asarray(0.7))
+    (loss, (rollout, target, _values, spread)), _ = dream(actor, jnp.asarray(0.25), jnp.asarray(0.7))
     s = np.asarray(rollout.features[..., 0], np.float64)
     np.testing.assert_allclose(np.diff(s, axis=0), rollout.action[1:, :, 0], atol=1e-6)
     reward, discount, value = -(s**2), 0.9 / (1 + np.exp(-s)), 0.3 * s**2 - 0.1
@@ -324,7 +327,7 @@ def test_the_gradient_of_the_dynamics_is_a_finite_difference_of_the_dream(dream)
     weights, slope = at([0.3, -1.0])[0][1][0].weight, at([0.3, -1.0])[1]
 
     def frozen(numbers):  # the weights have no gradient
-        (_, (rollout, target, _, _)), _ = at(numbers)
+        (_, (_rollout, target, _, _)), _ = at(numbers)
         return -np.mean(np.asarray(weights[:-2] * target[1:], np.float64))
 
     for number in range(2):
@@ -351,7 +354,7 @@ def test_reinforce_is_the_gradient_of_the_expected_return_by_enumeration():
 
     def expected(table):  # the loss of every sequence, weighed by its probability
         def one(number):
-            own = jax.tree.map(lambda leaf: leaf[:, number, None], rollout)
+            own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[:, number, None], rollout)
             actor = lambda x: x @ table  # noqa: E731
             target, values = c.imagined_returns(own, lambda x: 0.7 * x[1:2], 1.0)
             return c.actor_loss(own, actor, law, target, values, 1.0, 0.0)[0]
@@ -397,7 +400,8 @@ def test_a_ring_keeps_the_newest_and_no_sequence_runs_over_its_seam():
     np.testing.assert_array_equal(sample.observation[..., 0], reward)
     number, each = np.unique(reward[0] % 100, return_counts=True)
     assert number.tolist() == [3, 4, 5, 6, 7]  # 0 … 2 were overwritten, 8 is too near the end
-    assert each.min() > 60 and 200 < np.sum(reward[0] >= 100) < 300
+    assert each.min() > 60
+    assert 200 < np.sum(reward[0] >= 100) < 300
     assert np.asarray(sample.first).tolist() == [[True] * 500, [False] * 500, [False] * 500]
 
 
@@ -438,7 +442,9 @@ def test_what_is_kept_is_what_happened(lived):
             assert rows.first[t, row] == over
             if over:
                 clock = 0
-                assert place == 0 and rows.reward[t, row] == 0 and not rows.action[t, row].any()
+                assert place == 0
+                assert rows.reward[t, row] == 0
+                assert not rows.action[t, row].any()
                 continue
             clock += 1
             assert rows.action[t, row].sum() == 1
@@ -454,7 +460,7 @@ def test_what_is_kept_is_what_happened(lived):
 
 
 def test_the_slow_critic_is_the_critic_of_the_last_copy(lived):
-    agent, start, states, _ = lived
+    _agent, start, states, _ = lived
     leaf = lambda tree, at: np.asarray(jax.tree.leaves(tree)[0][at])  # noqa: E731
     np.testing.assert_array_equal(states.learner.count, [2, 4, 6, 8])
     # Two gradient steps an update, a copy after the first of each pair: always older than the critic itself.
@@ -512,12 +518,16 @@ def test_worlds_do_what_they_say():
     assert [int(one.observation.argmax()) for one in falls] == [3, 3, 2]
     assert bool(into.terminated) == (int(goal) % 4 > 0)
     assert int(goal) // 4 + int(goal) % 4 >= 4
-    assert float(state.speed) == pytest.approx(0.4) and bool(pushed.truncated) and not bool(pushed.terminated)
+    assert float(state.speed) == pytest.approx(0.4)
+    assert bool(pushed.truncated)
+    assert not bool(pushed.terminated)
     np.testing.assert_allclose(pushed.reward, np.exp(-8 * 0.62**2) / 3, rtol=1e-4)
-    assert (pictures[0] == pictures[2]).all() and (pictures[0, :, 4] == 1).all()
+    assert (pictures[0] == pictures[2]).all()
+    assert (pictures[0, :, 4] == 1).all()
     np.testing.assert_allclose(np.mean(pictures[1], axis=0) @ np.asarray(ends).T, 0.25, atol=0.12)
     ratio = np.asarray(table.scores)
-    assert abs(np.log(np.median(ratio) / 2.15)) < 0.1 and abs(np.log(ratio.mean() / 11.33)) < 0.35
+    assert abs(np.log(np.median(ratio) / 2.15)) < 0.1
+    assert abs(np.log(ratio.mean() / 11.33)) < 0.35
 
 
 def test_aggregates_are_means_medians_and_clipped_means():
@@ -583,7 +593,7 @@ def test_wrong_kinds_of_input_say_what_is_wrong(model):
     state = eqx.filter_eval_shape(lambda: model.rssm.init(1))
     with pytest.raises(TypeError, match="one-hot where discrete; got int32"):
         eqx.filter_eval_shape(model.rssm.predict, state, jnp.zeros((1, 2), jnp.int32), jnp.zeros((1, 2)))
-    with pytest.raises(ValueError, match="uint8, or floats within -0.5 and 0.5; got 255"):
+    with pytest.raises(ValueError, match=r"uint8, or floats within -0\.5 and 0\.5; got 255"):
         c.PixelEncoder((), ())(np.full((2, 2, 1), 255.0, np.float32))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TypeError, match="DreamerV2.law must be OneHot or TruncatedNormal"):
+    with pytest.raises(TypeError, match=r"DreamerV2\.law must be OneHot or TruncatedNormal"):
         eqx.filter_eval_shape(lambda: c.DreamerV2(model, None, None, c.Gaussian(2)))  # pyright: ignore[reportArgumentType]

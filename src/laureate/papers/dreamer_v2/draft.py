@@ -32,8 +32,9 @@ PAPER = Paper(
         "from laureate.control import DreamerTraining, OneHot, Replay, make_dreamer\n"
         "from laureate.problems.small_worlds import Room  # yours: reset(key), step(key, state, action), spaces\n"
         "\n"
-        "rates = {'model_rate': 3e-3, 'actor_rate': 3e-3, 'critic_rate': 3e-3, 'slow_every': 10, 'horizon': 6}\n"
-        "agent = make_dreamer(jax.random.key(0), (16,), OneHot(1, 4), latent=OneHot(4, 4), memory=16, width=16, **rates)\n"
+        "small = {'latent': OneHot(4, 4), 'memory': 16, 'width': 16, 'horizon': 6, 'slow_every': 10}\n"
+        "rates = {'model_rate': 3e-3, 'actor_rate': 3e-3, 'critic_rate': 3e-3}\n"
+        "agent = make_dreamer(jax.random.key(0), (16,), OneHot(1, 4), **small, **rates)\n"
         "training = DreamerTraining(Room(4, 16), agent, Replay(1024, 8), 4, 4, batch=8, num_warmup=8)\n"
         "print(training.run(jax.random.key(1), 200).seen.episode_return[-20:])\n"
     ),

@@ -1,0 +1,133 @@
+"""The trials of DreamerV2: the ids promised, numbers known from elsewhere, a world of one's own."""
+
+import runpy
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trial_runner import run
+
+from laureate.lab.claim import SCALES, Settings
+from laureate.papers.dreamer_v2 import trials, trials_alone
+from laureate.papers.dreamer_v2.draft import PAPER
+from laureate.problems.score_tables import ScoreTables
+from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_world.py"
+EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
+
+
+def of(name):
+    experiment = EXPERIMENTS[name]
+    return experiment, {arm.name: arm.settings for arm in experiment.arms}, experiment.scales["tiny"]
+
+
+def test_the_ids_are_the_ones_promised_and_every_scale_has_the_same_settings():
+    promised = {"kl-balance-gradient", "straight-through-bias", "multimodal-prior", "kl-balancing", "terminal-states"}
+    promised |= {"imagination", "actor-gradient-discrete", "actor-gradient-continuous", "aggregation"}
+    assert promised <= {claim.name for claim in PAPER.claims}
+    for experiment in PAPER.experiments:
+        scales = list(experiment.scales)
+        assert scales == [scale for scale in SCALES if scale in scales]
+        assert scales[0] == "tiny"
+        assert len({frozenset(scale.settings) for scale in experiment.scales.values()}) == 1, experiment.name
+
+
+def test_the_late_return_is_a_mean_over_episodes():
+    returns, episodes = jnp.array([1.0, 0, 3, 0, 4, 3]), jnp.array([1, 0, 3, 0, 8, 2])
+    late, area = jax.jit(trials.late_return)(returns, episodes)
+    np.testing.assert_allclose([late, area], [0.7, 11 / 14], rtol=1e-6)
+
+
+def test_a_rate_is_chosen_in_one_run_and_measured_in_another():
+    """The runs are known: −|log rate + 3| with the first key, and the rate itself, plus 100, with the other."""
+
+    def one(key):
+        tune_key, _ = jax.random.split(key)
+        first = jax.random.key_data(tune_key)[1]
+
+        def fake(own, rate):
+            tuning = jax.random.key_data(own)[1] == first
+            late = jnp.where(tuning, -jnp.abs(jnp.log10(rate) + 2), 100 + rate)
+            return {"late": late, "finite": jnp.where(tuning & (rate > 0.05), 0.5, 1.0)}
+
+        return trials.best_of(key, (1e-3, 1e-2, 1e-1), fake)
+
+    found = jax.jit(one)(jax.random.key(0))
+    np.testing.assert_allclose([found["rate"], found["late"], found["finite"]], [0.01, 100.01, 0.5], rtol=1e-5)
+
+
+def test_gradients_of_the_balance_and_of_draws():
+    _experiment, arms, scale = of("balance")
+    errors = {name: run(trials_alone.balance, arms[name], None, scale.settings)["log10_error"] for name in arms}
+    assert (errors["balanced"] < -5).all()
+    assert (errors["plain"] > -1).all()
+    _, arms, scale = of("straight-through")
+    linear = run(trials_alone.straight_through, arms["linear"], None, scale.settings)
+    assert (linear["cosine"] > 0.9999).all()
+    assert (linear["log10_bias"] < -5).all()
+    many = dict(scale.settings) | {"draws": 20000}
+    found = run(trials_alone.straight_through, arms["reinforce"], None, many)
+    assert (found["bias"] < 3).all()
+    assert (found["cosine"] > 0.9).all()
+
+
+@pytest.mark.slow
+def test_a_quadratic_function_has_the_bias_of_enumeration():
+    _, arms, scale = of("straight-through")
+    many = dict(scale.settings) | {"draws": 20000}
+    found = run(trials_alone.straight_through, arms["quadratic"], None, many)
+    assert (found["log10_bias"] > -2).all()
+
+
+def test_aggregates_of_a_table():
+    _, arms, scale = of("aggregation")
+    problem = ScoreTables(4)
+    found = run(trials_alone.aggregation, arms["gamer-mean"], problem, scale.settings, seeds=1)
+    table = jax.jit(problem.draw)(jax.random.key(0))
+    scores = np.asarray(table.scores)
+    assert found["value"][0] == pytest.approx(scores.mean(), rel=1e-5)
+    without = [np.delete(scores, i).mean() for i in range(4)]
+    assert found["influence"][0] == pytest.approx(np.abs(without - scores.mean()).max() / scores.mean(), rel=1e-4)
+
+
+def test_shapes_of_all_trials_are_what_claims_read():
+    worlds = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
+    for name, problem in worlds.items():
+        experiment, arms, scale = of(name)
+        trial = trials_alone.crossroads if name == "crossroads" else getattr(trials, experiment.trial.split(":")[1])
+        for arm in list(arms)[:1]:
+            found = jax.eval_shape(
+                lambda key, a=arms[arm], t=trial, s=scale, p=problem: t(key, Settings(a), p, s.settings),
+                jax.random.key(0),
+            )
+            metrics = {claim.metric for claim in experiment.claims} | {guard.metric for guard in experiment.guards}
+            assert all(found[metric].shape == () for metric in metrics), name
+            for curve in experiment.curves:
+                assert found[curve.x].shape == found[curve.y].shape
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["room", "mass", "ends", "crossroads"])
+def test_every_arm_runs_at_tiny_and_random_actions_learn_nothing(name):
+    worlds = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
+    experiment, arms, scale = of(name)
+    trial = trials_alone.crossroads if name == "crossroads" else getattr(trials, experiment.trial.split(":")[1])
+    for settings in arms.values():
+        found = run(trial, settings, worlds[name], scale.settings)
+        assert all(np.isfinite(values).all() for values in found.values())
+
+
+def test_your_own_world():
+    example = runpy.run_path(str(EXAMPLE))
+    world = example["Lift"]()
+
+    def walk(way):
+        state = world.reset(jax.random.key(0))[0]._replace(floor=jnp.asarray(0))
+        return jax.lax.scan(lambda s, a: world.step(jax.random.key(0), s, a), state, way)[1]
+
+    timestep = jax.jit(walk)(jnp.array([2, 0, 0, 0, 2, 2]))  # open, three floors up, open, open again
+    np.testing.assert_array_equal(timestep.reward, [0, 0, 0, 0, 1, 0])
+    np.testing.assert_array_equal(timestep.observation[:, -1], [1, 1, 1, 1, 0, 0])
