@@ -13,6 +13,7 @@ from laureate import control as c
 from laureate.problems.environments import Chain
 from laureate.problems.score_tables import ScoreTables
 from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
+from laureate.testing import KeyRecorder
 
 QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(0)
@@ -125,9 +126,20 @@ def test_balance_scales_both_gradients_and_free_nats_hold_for_the_mean(law):
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
+def agent_of(key, law=None, **numbers):
+    given = {"horizon": 3, "slow_every": 2, "model_rate": 0.01, "actor_rate": 0.02, "critic_rate": 0.03, "decay": 0.01}
+    sizes = {"latent": c.OneHot(2, 3), "memory": 4, "width": 5}
+    return c.make_dreamer(key, (4,), c.OneHot(1, 2) if law is None else law, **sizes, **given | numbers)
+
+
 @pytest.fixture(scope="module")
-def model():
-    return quick(lambda: c.make_world_model(jax.random.key(0), (3,), 2, law=c.OneHot(2, 3), memory=4, width=5))()
+def agent():
+    return quick(lambda: agent_of(jax.random.key(0)))()
+
+
+@pytest.fixture(scope="module")
+def model(agent):
+    return agent.world
 
 
 def test_the_cell_is_the_code_of_the_authors_and_remembers_at_first(model):
@@ -176,7 +188,7 @@ def test_sequences_are_steps_one_by_one_and_an_episode_knows_nothing_of_the_one_
 
 def test_the_loss_is_its_parts(model):
     batch = c.Sequences(
-        *(RNG.normal(size=(4, 2, n)).astype(np.float32) for n in (3, 2)),
+        *(RNG.normal(size=(4, 2, n)).astype(np.float32) for n in (4, 2)),
         RNG.normal(size=(4, 2)).astype(np.float32),
         np.arange(8).reshape(4, 2) % 3 == 2,
         np.zeros((4, 2), bool),
@@ -405,38 +417,73 @@ def test_a_ring_keeps_the_newest_and_no_sequence_runs_over_its_seam():
     assert np.asarray(sample.first).tolist() == [[True] * 500, [False] * 500, [False] * 500]
 
 
-def agent_of(key, law=None, **numbers):
-    law = c.OneHot(1, 2) if law is None else law
-    given = {"horizon": 3, "slow_every": 2, "model_rate": 0.01, "actor_rate": 0.02, "critic_rate": 0.03, "decay": 0.01}
-    sizes = {"latent": c.OneHot(2, 2), "memory": 3, "width": 4}
-    return c.make_dreamer(key, (4,), law, **sizes, **given | numbers)
+NUMBERS = {"gamma": 0.9, "lam": 0.8, "beta": 0.3, "alpha": 0.7, "free": 0.01, "discount_weight": 2.0, "mix": 0.5}
+NUMBERS |= {"entropy": 0.1, "model_rate": 0.01, "actor_rate": 0.02, "critic_rate": 0.03, "clip": 0.5, "decay": 0.01}
 
 
 @pytest.fixture(scope="module")
-def lived():
-    """Four updates of a small agent on a chain, with all states; what the tests of the learner share."""
+def live(agent):
+    """Four updates on a chain, as one program; the agent's numbers are its arguments."""
+    traces = []
 
-    def run(key):
-        agent = agent_of(jax.random.key(0))
-        training = c.DreamerTraining(Chain(4, 5), agent, c.Replay(40, 4), 2, 6, 2, 3, 1)
+    def run(agent, key):
+        traces.append(1)  # once a trace
+        training = c.DreamerTraining(Chain(4, 5), agent, c.Replay(40, 4), 2, 6, 1, 3, 2)
         start = training.init(jax.random.fold_in(key, 100))
-        one = lambda state, number: (lambda new: (new[0], new))(training.step(jax.random.fold_in(key, number), state))  # noqa: E731
-        _, (states, infos) = jax.lax.scan(one, start, jnp.arange(4))
-        return eqx.filter(agent, eqx.is_array), start, states, infos
 
-    return quick(run)(jax.random.key(1))
+        def one(state, number):
+            state, info = training.step(jax.random.fold_in(key, number), state)
+            return state, (state, info)
+
+        return start, *jax.lax.scan(one, start, jnp.arange(4))[1]
+
+    compiled = quick(run)
+
+    def called(**numbers):
+        given = {name: jnp.asarray(value) for name, value in (NUMBERS | numbers).items()}
+        pick = lambda agent: [getattr(agent, name) for name in given]  # noqa: E731
+        return compiled(eqx.tree_at(pick, agent, list(given.values())), jax.random.key(1))
+
+    return called, traces
+
+
+@pytest.fixture(scope="module")
+def lived(live):
+    with KeyRecorder() as recorder:
+        found = jax.block_until_ready(live[0]())
+        assert not recorder.reused()
+    return found
+
+
+def test_every_number_of_an_agent_counts_and_none_compiles(live, lived):
+    call, traces = live
+    whole = lambda states: np.concatenate([np.ravel(leaf[-1]) for leaf in jax.tree.leaves(states.learner[:4])])  # noqa: E731
+    usual = whole(lived[1])
+    assert np.isfinite(usual).all()
+    others = {"gamma": 0.5, "lam": 0.1, "beta": 0.9, "alpha": 0.2, "free": 5.0, "discount_weight": 0.5, "mix": 0.9}
+    others |= {"entropy": 0.5, "model_rate": 0.02, "actor_rate": 0.1, "critic_rate": 0.1, "clip": 0.01, "decay": 0.1}
+    for name, value in others.items():
+        assert not np.array_equal(whole(call(**{name: value})[1]), usual), name
+    assert len(traces) == 1
+
+
+def test_without_rates_nothing_but_the_slow_critic_is_copied(live):
+    start, states, _ = live[0](model_rate=0.0, actor_rate=0.0, critic_rate=0.0, decay=0.0)
+    for name in ("world", "actor", "critic", "slow"):
+        before, after = (jax.tree.leaves(getattr(one.learner, name)) for one in (start, states))
+        for one, two in zip(before, after, strict=True):
+            np.testing.assert_array_equal(one, two[-1])
 
 
 def test_what_is_kept_is_what_happened(lived):
-    _, _, states, infos = lived
-    rows = jax.tree.map(lambda leaf: np.asarray(leaf[-1]), states.replay.rows)
-    assert int(states.replay.count[-1]) == 1 + 6 + 4 * 6
-    chain, number = Chain(4, 5), 31
+    _, states, infos = lived
+    assert states.replay.count.tolist() == [19, 25, 31, 37]
+    rows, chain = jax.tree.map(lambda leaf: np.asarray(leaf[-1]), states.replay.rows), Chain(4, 5)
     forward, episodes, total = np.asarray(chain.forward), 0, 0.0
     for row in range(2):
         clock = 0
         assert rows.first[0, row]
-        for t in range(1, number):
+        for t in range(1, 37):
             place, before = rows.observation[t, row].argmax(), rows.observation[t - 1, row].argmax()
             over = rows.terminal[t - 1, row] or clock == 5
             assert rows.first[t, row] == over
@@ -451,7 +498,7 @@ def test_what_is_kept_is_what_happened(lived):
             on = 1 if rows.action[t, row].argmax() == forward[before] else -1
             assert place == np.clip(before + on, 0, 3)
             assert rows.terminal[t, row] == (place == 3) == rows.reward[t, row]
-            if t >= 7 and (rows.terminal[t, row] or clock == 5):
+            if t >= 13 and (rows.terminal[t, row] or clock == 5):
                 episodes, total = episodes + 1, total + rows.reward[t, row]
     assert int(infos.episodes.sum()) == episodes
     np.testing.assert_allclose(np.sum(infos.episodes * infos.episode_return), total, rtol=1e-5)
@@ -460,15 +507,16 @@ def test_what_is_kept_is_what_happened(lived):
 
 
 def test_the_slow_critic_is_the_critic_of_the_last_copy(lived):
-    _agent, start, states, _ = lived
-    leaf = lambda tree, at: np.asarray(jax.tree.leaves(tree)[0][at])  # noqa: E731
-    np.testing.assert_array_equal(states.learner.count, [2, 4, 6, 8])
-    # Two gradient steps an update, a copy after the first of each pair: always older than the critic itself.
-    for number in range(4):
-        assert not np.array_equal(leaf(states.learner.slow, number), leaf(states.learner.critic, number))
-    assert len({leaf(states.learner.slow, number).tobytes() for number in range(4)}) == 4
-    moved = lambda name, one, two: not np.array_equal(leaf(getattr(one, name), ...), leaf(getattr(two, name), 0))  # noqa: E731
-    assert all(moved(name, start.learner, states.learner) for name in ("world", "actor", "critic"))
+    start, states, _ = lived
+    leaves = lambda tree, at: np.concatenate([np.ravel(leaf[at]) for leaf in jax.tree.leaves(tree)])  # noqa: E731
+    np.testing.assert_array_equal(states.learner.count, [1, 2, 3, 4])
+    critics, slow = ([leaves(tree, at) for at in range(4)] for tree in (states.learner.critic, states.learner.slow))
+    for at, copied in enumerate((0, 0, 2, 2)):  # after the first update, and every second one from there
+        np.testing.assert_array_equal(slow[at], critics[copied])
+    assert len({critic.tobytes() for critic in critics}) == 4
+    for name in ("world", "actor"):
+        before = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(getattr(start.learner, name))])
+        assert not np.array_equal(before, leaves(getattr(states.learner, name), 0))
 
 
 def test_the_optimiser_clips_then_moves_then_lets_weights_shrink():
@@ -581,7 +629,10 @@ def test_aggregates_are_means_medians_and_clipped_means():
             lambda: c.DreamerTraining(Chain(4), agent_of(jax.random.key(0)), c.Replay(8, 8), 1, 4),
             "num_warmup must be >= 2",
         ),
-        (lambda: c.aggregate_scores(jnp.ones(2), jnp.ones(2), jnp.ones(2), "gamer-mean"), "nowhere 0"),
+        (
+            lambda: c.aggregate_scores(np.ones(2), np.ones(2), np.ones(2), "gamer-mean"),  # pyright: ignore[reportArgumentType]
+            "nowhere 0",
+        ),
     ],
 )
 def test_wrong_settings_say_what_is_wrong(call, said):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from trial_runner import run
 
-from laureate.lab.claim import SCALES, Settings
+from laureate.lab.claim import SCALES
 from laureate.papers.dreamer_v2 import trials, trials_alone
 from laureate.papers.dreamer_v2.draft import PAPER
 from laureate.problems.score_tables import ScoreTables
@@ -98,15 +98,13 @@ def test_shapes_of_all_trials_are_what_claims_read():
     for name, problem in worlds.items():
         experiment, arms, scale = of(name)
         trial = trials_alone.crossroads if name == "crossroads" else getattr(trials, experiment.trial.split(":")[1])
-        for arm in list(arms)[:1]:
-            found = jax.eval_shape(
-                lambda key, a=arms[arm], t=trial, s=scale, p=problem: t(key, Settings(a), p, s.settings),
-                jax.random.key(0),
-            )
-            metrics = {claim.metric for claim in experiment.claims} | {guard.metric for guard in experiment.guards}
-            assert all(found[metric].shape == () for metric in metrics), name
-            for curve in experiment.curves:
-                assert found[curve.x].shape == found[curve.y].shape
+        arm = next(iter(arms.values()))
+        one = lambda key, t=trial, a=arm, p=problem, s=scale: t(key, a, p, s.settings)  # noqa: E731
+        found = jax.eval_shape(one, jax.random.key(0))
+        metrics = {claim.metric for claim in experiment.claims} | {guard.metric for guard in experiment.guards}
+        assert all(found[metric].shape == () for metric in metrics), name
+        for curve in experiment.curves:
+            assert found[curve.x].shape == found[curve.y].shape
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ SIZES = (
     "A model of 16 units with four choices among four stands for one of 600 with 32 among 32; 8 sequences of 8 steps, "
     "a horizon of 6, learning rates of 0.003 for model and critic, a copy of the critic every 10 updates, γ = 0.95, "
     "rewards as they are (the paper: tanh). Actor and critic end in a layer of zeros, so that the first policy is "
-    "random. 16 environment steps a gradient step, as in the authors' settings for Atari."
+    "random. 8 environment steps a gradient step (the paper: 4; its code: 16)."
 )
 TUNED = (
     "The learning rate of every agent is chosen for every seed from one grid, by a run of its own, and measured in "
@@ -55,9 +55,9 @@ USUAL: dict[str, Any] = {
     "horizon": 6,
     "capacity": 1024,
     "actors": 4,
-    "rollout": 4,
+    "rollout": 2,
     "ppo_rollout": 16,
-    "warmup": 8,
+    "warmup": 16,
     "epochs": 4,
     "updates": 400,
     "rates": (1e-4, 1e-3, 1e-2, 1e-1),
