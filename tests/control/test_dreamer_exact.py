@@ -297,7 +297,8 @@ def dreamed(actor, mix, entropy=0.0, lam=0.8, value=0.3):
     rollout = c.imagine(jax.random.key(0), World(), actor, law, start, ends, 4, 0.9)  # pyright: ignore[reportArgumentType]
     target, values = c.imagined_returns(rollout, lambda s: value * s**2 - 0.1, lam)
     loss, spread = c.actor_loss(rollout, actor, law, target, values, mix, entropy)
-    return loss, (rollout, target, values, spread)
+    wrong = c.critic_loss(rollout, lambda s: 2 * s, target)
+    return loss, (rollout, target, values, spread, wrong)
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +332,8 @@ def test_returns_and_weights_of_a_dream_are_those_of_a_loop(dream):
         gain.append(weight[t] * (0.25 * log[0][t] * advantage + 0.75 * wanted[t + 1] + 0.7 * log[1][t]))
     np.testing.assert_allclose(loss, -np.mean(gain), rtol=1e-4)
     np.testing.assert_allclose(spread, np.mean(log[1]), rtol=1e-4)
+    np.testing.assert_allclose(values, value, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(wrong, np.mean(weight[:-1] * 0.5 * (2 * s[:-1] - wanted) ** 2), rtol=1e-4)
 
 
 def test_the_gradient_of_the_dynamics_is_a_finite_difference_of_the_dream(dream):
@@ -426,10 +429,12 @@ def live(agent):
     """Four updates on a chain, as one program; the agent's numbers are its arguments."""
     traces = []
 
-    def run(agent, key):
+    def run(agent, key, moved):
         traces.append(1)  # once a trace
         training = c.DreamerTraining(Chain(4, 5), agent, c.Replay(40, 4), 2, 6, 1, 3, 2)
         start = training.init(jax.random.fold_in(key, 100))
+        slow = jax.tree.map(lambda leaf: leaf + moved, start.learner.slow)
+        start = start._replace(learner=start.learner._replace(slow=slow))
 
         def one(state, number):
             state, info = training.step(jax.random.fold_in(key, number), state)
@@ -439,10 +444,10 @@ def live(agent):
 
     compiled = quick(run)
 
-    def called(**numbers):
+    def called(moved=0.0, **numbers):
         given = {name: jnp.asarray(value) for name, value in (NUMBERS | numbers).items()}
         pick = lambda agent: [getattr(agent, name) for name in given]  # noqa: E731
-        return compiled(eqx.tree_at(pick, agent, list(given.values())), jax.random.key(1))
+        return compiled(eqx.tree_at(pick, agent, list(given.values())), jax.random.key(1), jnp.asarray(moved))
 
     return called, traces
 
@@ -465,6 +470,12 @@ def test_every_number_of_an_agent_counts_and_none_compiles(live, lived):
     for name, value in others.items():
         assert not np.array_equal(whole(call(**{name: value})[1]), usual), name
     assert len(traces) == 1
+
+
+def test_targets_are_of_the_slow_critic(live, lived):
+    moved = live[0](moved=0.5)[2].learner
+    assert abs(float(moved.target[0] - lived[2].learner.target[0])) > 0.01
+    np.testing.assert_array_equal(moved.loss[0], lived[2].learner.loss[0])
 
 
 def test_without_rates_nothing_but_the_slow_critic_is_copied(live):
