@@ -308,7 +308,7 @@ def dream():
 
 def test_returns_and_weights_of_a_dream_are_those_of_a_loop(dream):
     actor = Constant(jnp.array([0.3, -1.0]), jnp.array([0.5, 0.0]))
-    (loss, (rollout, target, _values, spread)), _ = dream(actor, jnp.asarray(0.25), jnp.asarray(0.7))
+    (loss, (rollout, target, values, spread, wrong)), _ = dream(actor, jnp.asarray(0.25), jnp.asarray(0.7))
     s = np.asarray(rollout.features[..., 0], np.float64)
     np.testing.assert_allclose(np.diff(s, axis=0), rollout.action[1:, :, 0], atol=1e-6)
     reward, discount, value = -(s**2), 0.9 / (1 + np.exp(-s)), 0.3 * s**2 - 0.1

@@ -62,13 +62,20 @@ class DreamerV2(eqx.Module):
         θ ← θ − ∇ [likelihoods + β KL_balanced],    s_0 ~ posterior,  s_{t+1} ~ model(s_t, a ~ π),  t < H
         v ← v − ∇ ½ (v(s_t) − sg G_t)²,    π ← π + ∇ [ρ log π sg(G − v) + (1 − ρ) G + η H(π)]
 
-    world: ``WorldModel``. actor: from features to the numbers of ``law``. critic: from features to a value, [1].
+    world: ``WorldModel``.
+    actor: from features to the numbers of ``law``.
+    critic: from features to a value, [1].
     law: of actions, ``OneHot`` or ``TruncatedNormal``.
-    gamma, lam: γ in [0, 1) and λ. beta, alpha, free, discount_weight: see ``world_model_loss``.
-    mix: ρ; 1 for discrete actions (REINFORCE), 0 for continuous ones (through the dynamics). entropy: η >= 0.
+    gamma: γ, in [0, 1).
+    lam: λ, within 0 and 1.
+    beta, alpha, free, discount_weight: see ``world_model_loss``.
+    mix: ρ, within 0 and 1; 1 for discrete actions (REINFORCE), 0 for continuous ones (through the dynamics).
+    entropy: η >= 0.
     model_rate, actor_rate, critic_rate: learning rates, >= 0.
-    clip: of the gradients' norm, > 0. decay: by which all weights shrink before every step, in [0, 1].
-    horizon: H >= 2. slow_every: updates between two copies of the critic to the slow one, >= 1.
+    clip: of the gradients' norm, > 0.
+    decay: share by which all weights shrink before every step, in [0, 1].
+    horizon: H >= 2.
+    slow_every: updates between two copies of the critic to the slow one, >= 1.
     transform: of rewards, before they are learned; the paper's is tanh.
 
     >>> agent = make_dreamer(jax.random.key(0), (3,), OneHot(1, 2), latent=OneHot(2, 4), memory=8, width=8, horizon=3)

@@ -62,7 +62,8 @@ class DreamerTraining(eqx.Module):
     environment: with ``reset``, ``step`` and spaces, see ``laureate.loops.Environment``.
     learner: ``DreamerV2``; one-hot actions are handed to the environment as numbers, others from [−1, 1] to its bounds.
     replay: ``Replay``.
-    num_environments, num_steps: E and T, >= 1. num_gradients: gradient steps an update, >= 1.
+    num_environments, num_steps: E and T, >= 1.
+    num_gradients: gradient steps an update, >= 1.
     batch: sequences of a gradient step, >= 1.
     num_warmup: updates' worth of steps by the first policy before anything is learned, enough for a sequence.
 

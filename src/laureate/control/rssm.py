@@ -57,9 +57,18 @@ class RSSM(eqx.Module):
 
     All but ``cell`` are of one example; the methods take a batch. ``action[t]`` is the one that led to step t.
 
-    inputs: from [z, a] to what the cell takes. cell: from it and h to the new h. prior: from h to the numbers of p.
-    posterior: from [h, embedded observation] to those of q. law: of the latents, ``OneHot`` or ``DiagonalNormal``.
-    num_memory: numbers of h. num_actions: numbers of an action.
+    inputs: from [z, a] to what the cell takes.
+    cell: from it and h to the new h.
+    prior: from h to the numbers of p.
+    posterior: from [h, embedded observation] to those of q.
+    law: of the latents, ``OneHot`` or ``DiagonalNormal``.
+    num_memory: numbers of h.
+    num_actions: numbers of an action.
+
+    >>> rssm = make_rssm(jax.random.key(0), 3, 2, law=OneHot(2, 4), memory=8, width=8)
+    >>> ahead = rssm.predict(rssm.init(5), jnp.zeros((5, 2)), rssm.law.noise(jax.random.key(1), (5,)))
+    >>> ahead.features.shape
+    (5, 16)
     """
 
     inputs: Callable[[Array], Array]

@@ -19,7 +19,9 @@ def aggregate_scores(
     reference: Float[Array, " games"],
     how: How = "clipped-record-mean",
 ) -> Float[Array, "..."]:
-    """Scores on many games as one number::
+    """Scores on many games as one number.
+
+    ::
 
         s = (score − random) / (reference − random),    median s,  mean s,  or mean min(s, 1)
 
