@@ -93,28 +93,29 @@ def test_aggregates_of_a_table():
     assert found["influence"][0] == pytest.approx(np.abs(without - scores.mean()).max() / scores.mean(), rel=1e-4)
 
 
-def test_shapes_of_all_trials_are_what_claims_read():
-    worlds = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
-    for name, problem in worlds.items():
-        experiment, arms, scale = of(name)
-        trial = trials_alone.crossroads if name == "crossroads" else getattr(trials, experiment.trial.split(":")[1])
-        arm = next(iter(arms.values()))
-        one = lambda key, t=trial, a=arm, p=problem, s=scale: t(key, a, p, s.settings)  # noqa: E731
-        found = jax.eval_shape(one, jax.random.key(0))
-        metrics = {claim.metric for claim in experiment.claims} | {guard.metric for guard in experiment.guards}
-        assert all(found[metric].shape == () for metric in metrics), name
-        for curve in experiment.curves:
-            assert found[curve.x].shape == found[curve.y].shape
+WORLDS = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
+TRIALS = {"room": trials.agents, "mass": trials.agents, "ends": trials.ends, "crossroads": trials_alone.crossroads}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("mass", "ends"))) for name in WORLDS]
+)
+def test_shapes_of_a_trial_are_what_claims_read(name):
+    experiment, arms, scale = of(name)
+    arm = next(iter(arms.values()))
+    found = jax.eval_shape(lambda key: TRIALS[name](key, arm, WORLDS[name], scale.settings), jax.random.key(0))
+    metrics = {claim.metric for claim in experiment.claims} | {guard.metric for guard in experiment.guards}
+    assert all(found[metric].shape == () for metric in metrics), name
+    for curve in experiment.curves:
+        assert found[curve.x].shape == found[curve.y].shape
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["room", "mass", "ends", "crossroads"])
-def test_every_arm_runs_at_tiny_and_random_actions_learn_nothing(name):
-    worlds = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
-    experiment, arms, scale = of(name)
-    trial = trials_alone.crossroads if name == "crossroads" else getattr(trials, experiment.trial.split(":")[1])
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_every_arm_runs_at_tiny(name):
+    _, arms, scale = of(name)
     for settings in arms.values():
-        found = run(trial, settings, worlds[name], scale.settings)
+        found = run(TRIALS[name], settings, WORLDS[name], scale.settings)
         assert all(np.isfinite(values).all() for values in found.values())
 
 
