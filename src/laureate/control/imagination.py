@@ -75,7 +75,9 @@ def imagine(
 def imagined_returns(
     rollout: Imagined, critic: Callable[[Array], Array], lam: float | Array = 0.95
 ) -> tuple[Float[Array, "H N"], Float[Array, "H+1 N"]]:
-    """λ-returns of the first H states, and the values of all, by a critic that is the slow one in DreamerV2::
+    """λ-returns of the first H states, and the values of all, by a critic that is the slow one in DreamerV2.
+
+    ::
 
         G_t = r_t + d_t ((1 − λ) v_{t+1} + λ G_{t+1}),    G_H = v_H
 

@@ -20,7 +20,9 @@ LEAST = 0.1  # of a standard deviation, as in the authors' code
 
 
 def straight_through_one_hot(logits: Float[Array, "... n"], noise: Float[Array, "..."]) -> Float[Array, "... n"]:
-    """A one-hot draw with the gradient of its probabilities, exact where what follows is linear in the draw::
+    """A one-hot draw with the gradient of its probabilities, exact where what follows is linear in the draw.
+
+    ::
 
         z = onehot(i) + p − sg(p),    p = softmax(logits),    i drawn with p     (Hafner et al. 2021, algorithm 1)
 
@@ -235,7 +237,9 @@ def kl_balance(
     alpha: float | Array = 0.8,
     free: float | Array = 0.0,
 ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
-    """The mean KL divergence with a gradient that moves the prior more than the posterior, and KL of every row::
+    """The mean KL divergence with a gradient that moves the prior more than the posterior, and KL of every row.
+
+    ::
 
         α max(c, mean KL(sg(q)‖p)) + (1 − α) max(c, mean KL(q‖sg(p)))     (Hafner et al. 2021, algorithm 2)
 

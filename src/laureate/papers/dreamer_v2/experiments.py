@@ -59,7 +59,7 @@ USUAL: dict[str, Any] = {
     "ppo_rollout": 16,
     "warmup": 16,
     "epochs": 4,
-    "updates": 400,
+    "updates": 320,
     "rates": (1e-4, 1e-3, 1e-2, 1e-1),
 }
 COMMON: dict[str, Any] = {"gamma": 0.95, "model_rate": 0.003, "critic_rate": 0.003, "slow_every": 10, "gradients": 1}

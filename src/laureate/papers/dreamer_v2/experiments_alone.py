@@ -103,7 +103,6 @@ CROSSROADS = Experiment(
         Arm("one-hot", "one-hot latents, α = 0.8", latent="one-hot", alpha=0.8, blind=0.0),
         Arm("one-hot-equal", "one-hot latents, α = 0.5", latent="one-hot", alpha=0.5, blind=0.0),
         Arm("normal", "normal latents, α = 0.8", latent="normal", alpha=0.8, blind=0.0),
-        Arm("normal-equal", "normal latents, α = 0.5", latent="normal", alpha=0.5, blind=0.0),
         Arm("blind", "one-hot latents drawn evenly", latent="one-hot", alpha=0.8, blind=1.0),
     ),
     scales={
@@ -157,7 +156,7 @@ CROSSROADS = Experiment(
             length=6,
             batch=16,
             pool=64,
-            updates=600,
+            updates=500,
             draws=64,
             betas=(0.0003, 0.003, 0.03, 0.3, 3.0),
         ),
