@@ -50,7 +50,7 @@ REASONS = {
         },
     },
     "control": {
-        "bases of one's own bonuses": {"AbstractBonus", "AbstractPredictionBonus"},
+        "bases of one's own bonuses and laws": {"AbstractBonus", "AbstractLaw", "AbstractPredictionBonus"},
         "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
         "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
         "on the host, with Gymnasium: tests/control/test_control_use.py": {

@@ -15,7 +15,7 @@ from laureate.problems.score_tables import ScoreTables
 from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
 from laureate.testing import KeyRecorder
 
-QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
+QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}}
 RNG = np.random.default_rng(0)
 
 

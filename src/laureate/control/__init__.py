@@ -11,7 +11,14 @@ from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, D
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo, DreamerTrainingState
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
 from laureate.control.imagination import Imagined, actor_loss, critic_loss, imagine, imagined_returns
-from laureate.control.laws import DiagonalNormal, OneHot, TruncatedNormal, kl_balance, straight_through_one_hot
+from laureate.control.laws import (
+    AbstractLaw,
+    DiagonalNormal,
+    OneHot,
+    TruncatedNormal,
+    kl_balance,
+    straight_through_one_hot,
+)
 from laureate.control.pixels import PixelDecoder, PixelEncoder, convolve_down, convolve_up, make_pixels
 from laureate.control.policies import (
     ActorCritic,
@@ -43,6 +50,7 @@ __all__ = [
     "RND",
     "RSSM",
     "AbstractBonus",
+    "AbstractLaw",
     "AbstractPredictionBonus",
     "ActorCritic",
     "AutoencoderBonus",

@@ -4,6 +4,7 @@ A network gives the ``size`` numbers of a law; a draw has ``width`` numbers. The
 and as the actions of policies that are differentiated through a model.
 """
 
+import abc
 import math
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from jaxtyping import Array, Float
 
 from laureate._core import require
 
-__all__ = ["DiagonalNormal", "OneHot", "TruncatedNormal", "kl_balance", "straight_through_one_hot"]
+__all__ = ["AbstractLaw", "DiagonalNormal", "OneHot", "TruncatedNormal", "kl_balance", "straight_through_one_hot"]
 
 LEAST = 0.1  # of a standard deviation, as in the authors' code
 
@@ -39,7 +40,44 @@ def straight_through_one_hot(logits: Float[Array, "... n"], noise: Float[Array, 
     return hard + (p - jax.lax.stop_gradient(p))
 
 
-class OneHot(eqx.Module):
+class AbstractLaw(eqx.Module):
+    """A law whose draws carry a gradient; inherit from it for latents or actions of your own.
+
+    A network gives ``size`` numbers; a draw has ``width``.
+    """
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Numbers that a network gives."""
+
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """Numbers of a draw."""
+
+    @abc.abstractmethod
+    def noise(self, key: Array, shape: tuple[int, ...]) -> Array:
+        """What draws of this shape are made from, by ``draw``."""
+
+    @abc.abstractmethod
+    def draw(self, stats: Float[Array, "... size"], noise: Array) -> Float[Array, "... width"]:
+        """A draw from noise, with a gradient."""
+
+    @abc.abstractmethod
+    def mode(self, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
+        """What is likeliest."""
+
+    @abc.abstractmethod
+    def entropy(self, stats: Float[Array, "... size"]) -> Float[Array, "..."]:
+        """In nats, summed over all that is drawn."""
+
+    def sample(self, key: Array, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
+        """A draw."""
+        return self.draw(stats, self.noise(key, stats.shape[:-1]))
+
+
+class OneHot(AbstractLaw):
     """Independent choices, each one-hot, with straight-through gradients: DreamerV2's latents, and discrete actions.
 
     ::
@@ -78,10 +116,6 @@ class OneHot(eqx.Module):
         """A draw from noise; its gradient is that of the probabilities."""
         return straight_through_one_hot(self._logits(stats), noise).reshape(stats.shape)
 
-    def sample(self, key: Array, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
-        """A draw."""
-        return self.draw(stats, self.noise(key, stats.shape[:-1]))
-
     def mode(self, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
         """The likeliest of each, without a gradient."""
         logits = self._logits(stats)
@@ -105,7 +139,7 @@ class OneHot(eqx.Module):
         return stats.reshape(*stats.shape[:-1], self.num_variables, self.num_classes)
 
 
-class DiagonalNormal(eqx.Module):
+class DiagonalNormal(AbstractLaw):
     """Independent normal numbers, reparameterised: the latents that DreamerV2 is compared with.
 
     ::
@@ -143,10 +177,6 @@ class DiagonalNormal(eqx.Module):
         mean, sigma = _moments(stats)
         return mean + sigma * noise
 
-    def sample(self, key: Array, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
-        """A draw."""
-        return self.draw(stats, self.noise(key, stats.shape[:-1]))
-
     def mode(self, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
         """μ."""
         return _moments(stats)[0]
@@ -162,7 +192,7 @@ class DiagonalNormal(eqx.Module):
         return jnp.sum(jnp.log(sigma_p / sigma_q) + ratio - 0.5, axis=-1)
 
 
-class TruncatedNormal(eqx.Module):
+class TruncatedNormal(AbstractLaw):
     """Independent normal numbers within −1 and 1, reparameterised: continuous actions.
 
     ::
@@ -201,10 +231,6 @@ class TruncatedNormal(eqx.Module):
         below, above = _below(low), _below(high)
         z = math.sqrt(2) * erfinv(2 * (below + noise * (above - below)) - 1)
         return jnp.clip(mean + sigma * z, -1 + 1e-6, 1 - 1e-6)
-
-    def sample(self, key: Array, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
-        """A draw."""
-        return self.draw(stats, self.noise(key, stats.shape[:-1]))
 
     def mode(self, stats: Float[Array, "... size"]) -> Float[Array, "... width"]:
         """μ."""
