@@ -342,7 +342,7 @@ def test_the_gradient_of_the_dynamics_is_a_finite_difference_of_the_dream(dream)
     weights, slope = at([0.3, -1.0])[0][1][0].weight, at([0.3, -1.0])[1]
 
     def frozen(numbers):  # the weights have no gradient
-        (_, (_rollout, target, _, _)), _ = at(numbers)
+        (_, (_, target, *_)), _ = at(numbers)
         return -np.mean(np.asarray(weights[:-2] * target[1:], np.float64))
 
     for number in range(2):
