@@ -580,7 +580,7 @@ def test_worlds_do_what_they_say():
     assert float(state.speed) == pytest.approx(0.4)
     assert bool(pushed.truncated)
     assert not bool(pushed.terminated)
-    np.testing.assert_allclose(pushed.reward, np.exp(-8 * 0.62**2) / 3, rtol=1e-4)
+    np.testing.assert_allclose(pushed.reward, np.exp(-8 * 0.62**2), rtol=1e-4)
     assert (pictures[0] == pictures[2]).all()
     assert (pictures[0, :, 4] == 1).all()
     np.testing.assert_allclose(np.mean(pictures[1], axis=0) @ np.asarray(ends).T, 0.25, atol=0.12)

@@ -182,9 +182,9 @@ class PointMass(eqx.Module):
 
     ::
 
-        v ← 0.8 v + 0.4 a,    x ← clip(x + 0.3 v, ±1.5),    reward = exp(−8 x²) / limit
+        v ← 0.8 v + 0.4 a,    x ← clip(x + 0.3 v, ±1.5),    reward = exp(−8 x²)
 
-    One begins at rest at a place drawn from −1 … 1. The observation is (x, v). A return is at most 1.
+    One begins at rest at a place drawn from −1 … 1. The observation is (x, v). A return is at most ``limit``.
 
     limit: steps of an episode, which is truncated, >= 1.
 
@@ -224,5 +224,5 @@ class PointMass(eqx.Module):
         del key
         speed = 0.8 * state.speed + 0.4 * jnp.clip(jnp.reshape(action, ()), -1.0, 1.0)
         state = PointMassState(jnp.clip(state.place + 0.3 * speed, -1.5, 1.5), speed, state.clock + 1)
-        reward = jnp.exp(-8 * state.place**2) / self.limit
+        reward = jnp.exp(-8 * state.place**2)
         return state, Timestep(self.observe(state), reward, jnp.asarray(False), state.clock >= self.limit)

@@ -20,8 +20,11 @@ TUNED = (
     "another: as many runs and steps for all. The return is that of the episodes of the last third of all updates."
 )
 PILOTS = (
-    "Known when this was declared: that one compiled update takes so long that these sizes fit (see the ledger's "
-    "commit); no agent's return had been looked at. The method note has no pilots of agents."
+    "Known when this was declared, from pilots with other seeds that sized the runs, DreamerV2 alone, no rival: the "
+    "time of an update; and in each of the two worlds four runs of 320 updates, two at a rate of 0.001 and two at "
+    "0.01, with an entropy of 0.001 in the room, where all four ended at -1, never at the goal, and of 0.0001 for the mass, "
+    "with rewards a twentieth of these, where none did better than 0.22. So the updates were doubled, the entropy was "
+    "raised for all arms, and the mass is paid 1 a step; whether that is enough was not tried."
 )
 FINITE = Guard("effective", "finite", low=1.0)
 RATE = Guard("grid", "rate", grid="rates")
@@ -43,7 +46,7 @@ SMALL: dict[str, Any] = {
     "warmup": 1,
     "epochs": 1,
     "updates": 3,
-    "rates": (1e-3, 1e-2),
+    "rates": (1e-3, 2e-3, 1e-2),
 }
 USUAL: dict[str, Any] = {
     "memory": 16,
@@ -59,20 +62,16 @@ USUAL: dict[str, Any] = {
     "ppo_rollout": 16,
     "warmup": 16,
     "epochs": 4,
-    "updates": 320,
-    "rates": (1e-4, 1e-3, 1e-2, 1e-1),
+    "updates": 640,
+    "rates": (3e-4, 2e-3, 1e-2),
 }
 COMMON: dict[str, Any] = {"gamma": 0.95, "model_rate": 0.003, "critic_rate": 0.003, "slow_every": 10, "gradients": 1}
 
 
-def scales(cost: float, least: dict[str, Any], usual: dict[str, Any], smoke: float = 0.0) -> dict[str, Scale]:
-    """The scales of an experiment with agents; without a cost of smoke none, for compiling would take longer."""
+def scales(cost: float, least: dict[str, Any], usual: dict[str, Any]) -> dict[str, Scale]:
+    """The scales of an experiment with agents; without smoke, for compiling alone would take longer than it may."""
     tiny = Scale(2, block=2, compilation="lightest", problem=least, **SMALL, **COMMON)
-    desk = Scale(10, block=10, cost=cost, problem=usual, **USUAL, **COMMON)
-    if not smoke:
-        return {"tiny": tiny, "desk": desk}
-    fewer: dict[str, Any] = USUAL | {"updates": 100}
-    return {"tiny": tiny, "smoke": Scale(10, block=10, cost=smoke, problem=usual, **fewer, **COMMON), "desk": desk}
+    return {"tiny": tiny, "desk": Scale(10, block=10, cost=cost, problem=usual, **USUAL, **COMMON)}
 
 
 ROOM = Experiment(
@@ -82,12 +81,13 @@ ROOM = Experiment(
     problem=f"{WORLDS}:Room",
     accepts=OFFERS,
     arms=(
-        Arm("dreamer", "DreamerV2, REINFORCE", agent="dreamer", mix=1.0, entropy=0.001, speed=1.0),
-        Arm("dynamics", "DreamerV2, through the dynamics", agent="dreamer", mix=0.0, entropy=0.001, speed=1.0),
-        Arm("ppo", "PPO", agent="ppo", mix=1.0, entropy=0.001, speed=1.0),
-        Arm("random", "random actions", agent="dreamer", mix=1.0, entropy=0.0, speed=1e-9),
+        Arm("dreamer", "DreamerV2, REINFORCE", agent="dreamer", mix=1.0, entropy=0.03, speed=1.0),
+        Arm("dynamics", "DreamerV2, through the dynamics", agent="dreamer", mix=0.0, entropy=0.03, speed=1.0),
+        Arm("ppo", "PPO", agent="ppo", mix=1.0, entropy=0.03, speed=1.0),
+        Arm("ppo-certain", "PPO, a thirtieth of the entropy", agent="ppo", mix=1.0, entropy=0.001, speed=1.0),
+        Arm("random", "random actions", agent="ppo", mix=1.0, entropy=0.0, speed=1e-9),
     ),
-    scales=scales(150.0, {"side": 2, "limit": 3}, {"side": 4, "limit": 16}),
+    scales=scales(100.0, {"side": 2, "limit": 3}, {"side": 4, "limit": 16}),
     claims=(
         Claim(
             "imagination",
@@ -129,8 +129,8 @@ ROOM = Experiment(
         TUNED,
         "PPO has as many environment steps, with the random ones before DreamerV2 learns counted, rollouts of 16 steps "
         "of 4 actors, 4 epochs of 2 minibatches, a clip of 0.2 and two hidden layers of the same width; its updates "
-        "are far fewer and cheaper: this compares steps, not time. Beginnings of episodes count as steps for "
-        "DreamerV2 alone.",
+        "are cheaper: this compares steps, not time. Beginnings of episodes count as steps for DreamerV2 alone. Random "
+        "actions are those of a PPO that does not learn.",
         PILOTS,
     ),
     over="data sets",
@@ -145,21 +145,21 @@ MASS = Experiment(
     arms=(
         Arm("dynamics", "through the dynamics", agent="dreamer", mix=0.0, entropy=0.0001, speed=1.0),
         Arm("reinforce", "REINFORCE", agent="dreamer", mix=1.0, entropy=0.0001, speed=1.0),
-        Arm("random", "random actions", agent="dreamer", mix=0.0, entropy=0.0, speed=1e-9),
+        Arm("random", "random actions", agent="ppo", mix=0.0, entropy=0.0, speed=1e-9),
     ),
-    scales=scales(110.0, {"limit": 3}, {"limit": 20}),
+    scales=scales(90.0, {"limit": 3}, {"limit": 20}),
     claims=(
         Claim(
             "actor-gradient-continuous",
-            "With continuous actions the gradient of the dynamics gives a larger return than REINFORCE, by more than "
-            "0.05.",
+            "With continuous actions the gradient of the dynamics gives a larger return than REINFORCE, by more than 1 "
+            "of at most 20.",
             metric="late",
             method="dynamics",
             baseline="reinforce",
             better="higher",
-            margin=0.05,
+            margin=1.0,
             trivial="random",
-            unit="return, at most 1",
+            unit="return, at most 20",
             source="section 2 and appendix on continuous control: ρ = 0 there",
             role="stand-in",
             reported="figure only",
@@ -171,7 +171,8 @@ MASS = Experiment(
         "A mass on a line, seen as place and speed, stands for control from pixels.",
         SIZES,
         TUNED,
-        "β = 0.1 as for the discrete actions; the paper takes 1 here, and an entropy of 1e-4, as we do.",
+        "β = 0.1 as for the discrete actions; the paper takes 1 here. The entropy of 1e-4 is the paper's. Random "
+        "actions are those of a PPO that does not learn: normal with deviation 1, clipped.",
         PILOTS,
     ),
 )
@@ -186,7 +187,7 @@ ENDS = Experiment(
         Arm("ignored", "ends are ignored", ends="ignored", trivial=0.0),
         Arm("mean", "the mean of the true values", ends="predicted", trivial=1.0),
     ),
-    scales=scales(40.0, {"cells": 3}, {"cells": 5}, 14.0),
+    scales=scales(52.0, {"cells": 3}, {"cells": 5}),
     claims=(
         Claim(
             "terminal-states",
