@@ -16,11 +16,11 @@ PILOTS = (
     "all found it after 21,000 to 32,000 steps), with other seeds than those measured."
 )
 SETTING = (
-    "A chain of 40 states (smoke: 24; full: 80) with two actions whose meaning is drawn for every state and seed, a reward of 1 "
-    "at its end, 80 steps an episode, stands for Montezuma's Revenge. As in the authors' code every end of an episode "
-    "is a termination, also the time limit. Perceptrons of width 32, 16 actors, rollouts of 32 steps, 4 epochs of 4 "
-    "minibatches, Adam at 0.001 for policy and predictor; all else is the paper's (clip 0.1, λ 0.95, γ 0.999 and 0.99, "
-    "coefficients 2 and 1, entropy 0.001). PPO alone weighs its advantage by 1, not 2. The two "
+    "A chain of 40 states (smoke: 24; full: 80) with two actions whose meaning is drawn for every state and seed, a "
+    "reward of 1 at its end, 80 steps an episode, stands for Montezuma's Revenge. As in the authors' code every end of "
+    "an episode is a termination, also the time limit. Perceptrons of width 32, 16 actors, rollouts of 32 steps, 4 "
+    "epochs of 4 minibatches, Adam at 0.001 for policy and predictor; all else is the paper's (clip 0.1, λ 0.95, γ "
+    "0.999 and 0.99, coefficients 2 and 1, entropy 0.001). PPO alone weighs its advantage by 1, not 2. The two "
     "rollouts that begin the statistics of observations (1,024 steps) count for nobody; agents without a bonus have "
     "none. One setting for all arms, nothing tuned: without a reward PPO has nothing to be tuned by."
 )
