@@ -102,7 +102,7 @@ CHAIN = Experiment(
         agent("weak", "RND, a tenth of the bonus", coefficient=0.1),
         agent("strong", "RND, ten times the bonus", coefficient=10.0),
     ),
-    scales=chains((12, 12, 30), (20.0, 36.0, 2300.0)),
+    scales=chains((12, 12, 30), (22.0, 33.0, 2300.0)),
     claims=(
         Claim(
             "solves-chain",
@@ -235,7 +235,7 @@ BONUSES = Experiment(
         agent("count", "1/√n of the state", bonus="count"),
         random_actions(bonus="count"),
     ),
-    scales=without_smoke(chains((2, 12, 30), (0.1, 33.0, 1500.0))),
+    scales=without_smoke(chains((2, 12, 30), (0.1, 23.0, 1500.0))),
     claims=(
         Claim(
             "chain-dynamics",
@@ -293,7 +293,7 @@ DISCOUNTS = Experiment(
         *(agent(f"e{e}-i{i}", f"γ_E = {e}, γ_I = {i}", gamma_e=e, gamma_i=i) for e in GAMMAS for i in GAMMAS),
         random_actions(),
     ),
-    scales=without_smoke(chains((2, 4, 10), (0.1, 20.0, 1300.0))),
+    scales=without_smoke(chains((2, 4, 10), (0.1, 21.0, 1300.0))),
     claims=(
         Claim(
             "discounts",
@@ -325,7 +325,7 @@ ACTORS = Experiment(
     scales=without_smoke(
         chains(
             (2, 10, 20),
-            (0.1, 55.0, 2500.0),
+            (0.1, 49.0, 2500.0),
             actors=(8, 16, 32),
             tiny={"actors": (2, 4), "steps": 32, "kept": 2.0},
             desk={"steps": 81920, "kept": 8.0},
@@ -388,7 +388,7 @@ STALE = Experiment(
     scales=without_smoke(
         chains(
             (2, 12, 20),
-            (0.1, 29.0, 1800.0),
+            (0.1, 27.0, 1800.0),
             at_desk=24,
             tiny={"depth": 2, "updates": 16},
             desk={"depth": 16},
