@@ -40,7 +40,7 @@ PAPER = Paper(
     meaning=(
         "On a chain of 40 states PPO never meets the reward; with RND 67 % of all episodes played while learning reach "
         "it. Intrinsic returns must go on across episodes: within them it is 27 %. A tenth of the bonus finds nothing, "
-        "ten times as much loses nothing. Without noise the error of a model (64 %) and counts (71 %) do about as well. "
+        "ten times as much loses nothing. Without noise the error of a model (64 %) and counts (71 %) do as well. "
         "Before a television with eight pictures RND spends 10 % of its time and the model's agent 67 %; noise that "
         "never repeats holds RND too, 67 %. Novelty of digits falls like n to the power −0.24, more slowly than a "
         "count's. Two heads are worth no more than one where both returns are episodic. On a shared trunk a loud bonus "
