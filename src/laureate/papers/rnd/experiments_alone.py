@@ -33,7 +33,7 @@ DECAY = Experiment(
         "smoke": Scale(
             12,
             block=12,
-            cost=8.0,
+            cost=6.0,
             problem={"data": "digits", "num_train": 130, "num_held": 40},
             counts=(8, 16, 32, 64, 128),
             steps=200,
