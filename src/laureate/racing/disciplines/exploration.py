@@ -4,13 +4,15 @@ from laureate.racing.discipline import Discipline, Entrant, Metric
 
 __all__ = ["DISCIPLINE"]
 
-RATES = {"learning_rate": (0.0003, 0.001, 0.003, 0.01)}
-PAID = RATES | {"coefficient": (0.3, 1.0, 3.0)}
+RATES = {"learning_rate": (0.001, 0.003, 0.01, 0.03)}
+PAID = RATES | {"coefficient": (1.0, 3.0, 10.0)}
 LAW = "law_of(environment.action_space)"
 ONE = f"PPO(make_actor_critic(key, inputs, outputs, num_heads=1, width=32), {LAW}, 0.999"
 TWO = (
     f"PPO(make_actor_critic(key, inputs, outputs, width=32), {LAW}, (0.999, 0.99), (1, 0), learning_rate=learning_rate)"
 )
+# Signs of projections with an offset: without one, all that lies along a ray would be one cell.
+CELLS = "lambda seen: SimHash(jax.random.normal(other, (16, inputs + 1)))(jnp.append(seen, 1.0))"
 SIZE = "width=32, learning_rate=learning_rate"
 
 
@@ -38,7 +40,7 @@ DISCIPLINE = Discipline(
     unit="environment steps",
     entrants=(
         Entrant("rnd", _paid(f"make_rnd(other, inputs, {SIZE})"), PAID),
-        Entrant("count", _paid("CountBonus(SimHash(jax.random.normal(other, (16, inputs))), 65536)"), PAID),
+        Entrant("count", _paid(f"CountBonus({CELLS}, 65536)"), PAID),
         Entrant("autoencoder", _paid(f"make_autoencoder(other, inputs, {SIZE})"), PAID),
         Entrant("dynamics", _paid(f"make_dynamics(other, inputs, outputs, {SIZE})"), PAID),
         Entrant(
@@ -69,6 +71,6 @@ print(outcome.seen.episode_return[-10:])
     notes=(
         "perceptrons of width 32 for all; what each is tuned by beside the rate: the bonus's weight, or the entropy's",
         "the rollout that begins the statistics of a bonus is charged to its entrant",
-        "counts are of 16 signs of random projections, whatever an observation is",
+        "counts are of 16 signs of random projections with offsets, whatever an observation is",
     ),
 )
