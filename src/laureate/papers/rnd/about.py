@@ -38,15 +38,11 @@ PAPER = Paper(
         "print(outcome.seen.episode_return[-10:])\n"
     ),
     meaning=(
-        "On a chain of 40 states PPO never meets the reward; with RND 67 % of all episodes played while learning reach "
-        "it. Intrinsic returns must go on across episodes: within them it is 27 %. A tenth of the bonus finds nothing, "
-        "ten times as much loses nothing. Without noise the error of a model (64 %) and counts (71 %) do as well. "
-        "Before a television with eight pictures RND spends 10 % of its time and the model's agent 67 %; noise that "
-        "never repeats holds RND too, 67 %. Novelty of digits falls like n to the power −0.24, more slowly than a "
-        "count's. Two heads are worth no more than one where both returns are episodic. On a shared trunk a loud bonus "
-        "did not spoil the extrinsic values: it made them better. With four times the actors the first reward takes "
-        "about twice the steps. Whether thinning helps, and whether old predictors harm by more than a tenth, stays "
-        "open."
+        "On a chain of 40 states PPO never meets the reward; with RND 67 % of all episodes reach it, 27 % if intrinsic "
+        "returns end with episodes, none with a tenth of the bonus. Without noise a model's error (64 %) and counts "
+        "(71 %) do as well. Before a television with eight pictures RND spends 10 % of its time, the model's agent "
+        "67 %; endless noise holds RND too. Novelty falls like n to the power −0.24. One head is as good as two in the "
+        "episodic setting, and a loud bonus bettered the values on a shared trunk. Open: thinning, old predictors."
     ),
     experiments=(CHAIN, HEADS, BONUSES, DECAY, TELEVISION, ACTORS, TRUNK, STALE, DISCOUNTS, MONTEZUMA),
 )
