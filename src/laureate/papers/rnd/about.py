@@ -38,11 +38,11 @@ PAPER = Paper(
         "print(outcome.seen.episode_return[-10:])\n"
     ),
     meaning=(
-        "On a chain of 40 states PPO never meets the reward; with RND 67 % of all episodes reach it, 27 % if intrinsic "
+        "On a chain of 40 states PPO never meets a reward; with RND 67 % of all episodes reach it, 27 % if intrinsic "
         "returns end with episodes, none with a tenth of the bonus. Counts (71 %) and a model's error (64 %) are not "
-        "told apart from it. Before a television with eight pictures RND spends 10 % of its time, the model's agent "
+        "told apart. Before a television with eight pictures RND spends 10 % of its time, the model's agent "
         "67 %; endless noise holds RND too. Novelty falls like n to the power −0.24. Two heads match one where both "
-        "are episodic; a loud bonus bettered values on a shared trunk. Open: thinning, old predictors."
+        "are episodic; a loud bonus bettered shared trunks' values. Open: thinning, old predictors."
     ),
     experiments=(CHAIN, HEADS, BONUSES, DECAY, TELEVISION, ACTORS, TRUNK, STALE, DISCOUNTS, MONTEZUMA),
 )
