@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from laureate import control as c
+from laureate.loops import Box, Discrete
 from laureate.problems.environments import Chain
 from laureate.problems.score_tables import ScoreTables
 from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
@@ -75,9 +76,22 @@ def test_normal_laws_are_what_their_densities_say():
             cut.entropy(stats),
             drawn,
             slope,
+            several(two, jnp.array([0.1, -0.6, 0.4, 1.0]), jnp.array([0.3, -0.7])),
         )
 
-    kl, entropy, log, spread, drawn, slope = (np.asarray(x, np.float64) for x in quick(found)(stats))
+    two = jnp.array([0.4, -0.2, -1.5, 0.3])
+
+    def several(stats, other, at):  # of two numbers: all together, then summed one by one
+        whole, cutting = c.DiagonalNormal(2), c.TruncatedNormal(2)
+        whole = whole.kl(stats, other), whole.entropy(stats), cutting.log_probability(stats, at), cutting.entropy(stats)
+        each = jax.vmap(
+            lambda s, o, a: (normal.kl(s, o), normal.entropy(s), cut.log_probability(s, a), cut.entropy(s))
+        )(stats.reshape(2, 2).T, other.reshape(2, 2).T, at[:, None])
+        return jnp.array([whole, [jnp.sum(one) for one in each]])
+
+    *most, both = quick(found)(stats)
+    np.testing.assert_allclose(both[0], both[1], rtol=1e-5)
+    kl, entropy, log, spread, drawn, slope = (np.asarray(x, np.float64) for x in most)
     sigma = lambda raw: 2 / (1 + np.exp(-raw / 2)) + 0.1  # noqa: E731
     s, t = sigma(raw), sigma(0.7)
     np.testing.assert_allclose(kl, np.log(t / s) + (s**2 + 0.7**2) / (2 * t**2) - 0.5, rtol=1e-5)
@@ -188,10 +202,11 @@ def test_sequences_are_steps_one_by_one_and_an_episode_knows_nothing_of_the_one_
 
 def test_the_loss_is_its_parts(model):
     batch = c.Sequences(
-        *(RNG.normal(size=(4, 2, n)).astype(np.float32) for n in (4, 2)),
+        RNG.integers(0, 256, size=(4, 2, 4)).astype(np.uint8),  # integers are pictures
+        RNG.normal(size=(4, 2, 2)).astype(np.float32),
         RNG.normal(size=(4, 2)).astype(np.float32),
         np.arange(8).reshape(4, 2) % 3 == 2,
-        np.zeros((4, 2), bool),
+        np.arange(4)[:, None] * np.ones((1, 2)) == 0,
     )
     numbers = {"gamma": 0.9, "beta": 0.3, "alpha": 0.6, "free": 0.0, "discount_weight": 2.0}
 
@@ -202,7 +217,7 @@ def test_the_loss_is_its_parts(model):
         return loss, info, states, prior.stats, rows(model.decoder), rows(model.reward), rows(model.discount)
 
     loss, info, states, prior, pictures, reward, logit = quick(found)(model)
-    observation = 0.5 * np.sum((pictures - batch.observation) ** 2, -1).mean()
+    observation = 0.5 * np.sum((pictures - (batch.observation / 255 - 0.5)) ** 2, -1).mean()
     rewards = 0.5 * np.mean((reward[..., 0] - batch.reward) ** 2)
     goes_on, p = 0.9 * (1 - batch.terminal), 1 / (1 + np.exp(-np.asarray(logit[..., 0])))
     discount = -np.mean(goes_on * np.log(p) + (1 - goes_on) * np.log(1 - p))
@@ -351,6 +366,32 @@ def test_the_gradient_of_the_dynamics_is_a_finite_difference_of_the_dream(dream)
         np.testing.assert_allclose(slope.stats[number], (both[0] - both[1]) / 0.02, rtol=0.02, atol=1e-4)
 
 
+def test_gradients_of_an_actor_that_looks_are_those_of_what_it_saw_held_fixed(dream):
+    """By finite differences: what the actor sees does not move with its numbers, in both kinds of gradient."""
+    numbers, slope, law = np.array([0.3, -1.0], np.float32), np.array([0.5, -0.4], np.float32), c.TruncatedNormal(1)
+    actor = Constant(jnp.asarray(numbers), jnp.asarray(slope))
+    (_, (rollout, target, values, *_)), through = dream(actor, jnp.asarray(0.0), jnp.asarray(0.0))
+    _, score = dream(actor, jnp.asarray(1.0), jnp.asarray(0.0))
+    weight, seen = rollout.weight[:-2], slope * np.asarray(rollout.features[:-1])  # what each step adds to the numbers
+    noise = law.noise(jax.random.split(jax.random.key(0))[0], (4, 2))
+    fixed = np.asarray(target[1:] - values[:-2])
+
+    def losses(numbers):
+        moves = law.draw(numbers + seen, noise)
+        place = jnp.concatenate([rollout.features[:1], rollout.features[:1] + jnp.cumsum(moves, axis=0)])[..., 0]
+        value, discount = 0.3 * place**2 - 0.1, (0.9 * jax.nn.sigmoid(place)).at[0].set(jnp.array([0.9, 0.0]))
+        ahead, gains = value[4], []
+        for t in reversed(range(4)):
+            ahead = -(place[t] ** 2) + discount[t] * (0.2 * value[t + 1] + 0.8 * ahead)
+            gains.insert(0, ahead)
+        log = law.log_probability(numbers + seen[:-1], rollout.action[1:-1])
+        return -jnp.mean(weight * jnp.stack(gains[1:])), -jnp.mean(weight * log * fixed)
+
+    both = quick(jax.vmap(losses))(numbers + 0.01 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]], np.float32))
+    for found, each in zip((through, score), both, strict=True):
+        np.testing.assert_allclose(found.stats, (each[::2] - each[1::2]) / 0.02, rtol=0.02, atol=1e-4)
+
+
 def test_reinforce_is_the_gradient_of_the_expected_return_by_enumeration():
     """Three states in a ring, two actions, three steps: all sequences of actions, with their probabilities."""
     reward, gamma, horizon, law = np.array([0.0, 1.0, -2.0], np.float32), 0.8, 3, c.OneHot(1, 2)
@@ -429,12 +470,10 @@ def live(agent):
     """Four updates on a chain, as one program; the agent's numbers are its arguments."""
     traces = []
 
-    def run(agent, key, moved):
+    def run(agent, key):
         traces.append(1)  # once a trace
         training = c.DreamerTraining(Chain(4, 5), agent, c.Replay(40, 4), 2, 6, 1, 3, 2)
         start = training.init(jax.random.fold_in(key, 100))
-        slow = jax.tree.map(lambda leaf: leaf + moved, start.learner.slow)
-        start = start._replace(learner=start.learner._replace(slow=slow))
 
         def one(state, number):
             state, info = training.step(jax.random.fold_in(key, number), state)
@@ -444,10 +483,10 @@ def live(agent):
 
     compiled = quick(run)
 
-    def called(moved=0.0, **numbers):
+    def called(**numbers):
         given = {name: jnp.asarray(value) for name, value in (NUMBERS | numbers).items()}
         pick = lambda agent: [getattr(agent, name) for name in given]  # noqa: E731
-        return compiled(eqx.tree_at(pick, agent, list(given.values())), jax.random.key(1), jnp.asarray(moved))
+        return compiled(eqx.tree_at(pick, agent, list(given.values())), jax.random.key(1))
 
     return called, traces
 
@@ -472,10 +511,32 @@ def test_every_number_of_an_agent_counts_and_none_compiles(live, lived):
     assert len(traces) == 1
 
 
-def test_targets_are_of_the_slow_critic(live, lived):
-    moved = live[0](moved=0.5)[2].learner
-    assert abs(float(moved.target[0] - lived[2].learner.target[0])) > 0.01
-    np.testing.assert_array_equal(moved.loss[0], lived[2].learner.loss[0])
+def test_a_step_is_its_parts_and_an_episode_begins_without_memory(agent):
+    """Rewards are transformed, the dream is in the model just learned, and its values are the slow critic's."""
+    first = np.arange(4)[:, None] * np.ones((1, 2)) == 0
+    numbers = [RNG.normal(size=(4, 2, *rest)).astype(np.float32) for rest in ((4,), (2,), ())]
+    batch = c.Sequences(*numbers, first & False, first)
+
+    def found(agent, key, slow_by):
+        state = agent.init()
+        state = state._replace(slow=jax.tree.map(lambda leaf: leaf + slow_by, state.slow))
+        new, info = agent.step(key, batch, state)
+        model_key, dream_key = jax.random.split(key)
+        own = {name: getattr(agent, name) for name in ("gamma", "beta", "alpha", "free", "discount_weight")}
+        changed = batch._replace(reward=jnp.tanh(batch.reward))
+        loss, (_, posterior) = c.world_model_loss(model_key, agent.world, changed, **own)
+        start, ends = jax.tree.map(lambda leaf: leaf.reshape(8, -1), posterior), jnp.zeros(8, bool)
+        world, slow = eqx.combine(new.world, agent.world), eqx.combine(state.slow, agent.critic)
+        rollout = c.imagine(dream_key, world, agent.actor, agent.law, start, ends, agent.horizon, agent.gamma)
+        target, _ = c.imagined_returns(rollout, slow, agent.lam)
+        memory = agent.remember(2)
+        other = jax.tree.map(lambda leaf: leaf + 3.0, memory)
+        acted = [agent.act(key, batch.observation[0], first[0], one, state) for one in (memory, other)]
+        return (info.loss, info.target), (loss, jnp.mean(target)), acted
+
+    mine, parts, acted = quick(found)(agent, jax.random.key(5), jnp.asarray(0.5))
+    np.testing.assert_allclose(mine, parts, rtol=1e-4)
+    jax.tree.map(np.testing.assert_array_equal, *acted)
 
 
 def test_without_rates_nothing_but_the_slow_critic_is_copied(live):
@@ -565,17 +626,19 @@ def test_worlds_do_what_they_say():
         ]
         near = room.reset(key)[0]._replace(place=jnp.stack([room.goal // 4, room.goal % 4 - 1]))
         into = room.step(key, near, 0)[1]
+        late = [room.step(key, room.reset(key)[0]._replace(clock=jnp.asarray(at)), 3)[1].truncated for at in (7, 8)]
         pushed = mass.step(
             key, mass.reset(key)[0]._replace(place=jnp.asarray(0.5), clock=jnp.asarray(2)), jnp.array([2.0])
         )
         pictures = Crossroads(4).draw(key, 3, 200)
-        return falls, (into, room.goal), pushed, (pictures, Crossroads(4).ends), ScoreTables(4000).draw(key)
+        return falls, (into, room.goal, late), pushed, (pictures, Crossroads(4).ends), ScoreTables(4000).draw(key)
 
-    falls, (into, goal), (state, pushed), (pictures, ends), table = quick(found)(jax.random.key(0))
+    falls, (into, goal, late), (state, pushed), (pictures, ends), table = quick(found)(jax.random.key(0))
     assert [bool(one.terminated) for one in falls] == [True, True, False]
     np.testing.assert_allclose([one.reward for one in falls], [0, 0, 0.5])
     assert [int(one.observation.argmax()) for one in falls] == [3, 3, 2]
     assert bool(into.terminated) == (int(goal) % 4 > 0)
+    assert [bool(one) for one in late] == [False, True]
     assert int(goal) // 4 + int(goal) % 4 >= 4
     assert float(state.speed) == pytest.approx(0.4)
     assert bool(pushed.truncated)
@@ -649,6 +712,47 @@ def test_aggregates_are_means_medians_and_clipped_means():
 def test_wrong_settings_say_what_is_wrong(call, said):
     with pytest.raises(ValueError, match=said):
         eqx.filter_eval_shape(call)
+
+
+class Bounds(eqx.Module):
+    """Spaces of an environment, and nothing else."""
+
+    action_space: Any
+    observation_space: Any = Box((4,))
+
+
+def pushing(low, high):
+    agent = eqx.filter_eval_shape(agent_of, jax.random.key(0), c.TruncatedNormal(2))
+    return c.DreamerTraining(Bounds(Box((2,), low, high)), agent, c.Replay(8, 4), 1, 4)
+
+
+def test_actions_are_stretched_to_bounds_which_must_be_finite():
+    np.testing.assert_allclose(pushing(-2.0, 4.0).decode(jnp.array([-1.0, 0.5])), [-2.0, 2.5])
+    with pytest.raises(ValueError, match=r"environment\.action_space must be bounded; got \(-2\.0, inf\)"):
+        pushing(-2.0, float("inf"))
+    agent = eqx.filter_eval_shape(agent_of, jax.random.key(0), c.OneHot(2, 4))
+    with pytest.raises(ValueError, match=r"learner\.law must be of the environment's 4 choices"):
+        c.DreamerTraining(Bounds(Discrete(4)), agent, c.Replay(8, 4), 1, 4)
+
+
+def test_sequences_and_images_that_cannot_be_learned_from_are_refused(model):
+    zeros = np.zeros((3, 2), np.float32)
+    batch = c.Sequences(zeros[..., None], zeros[..., None], zeros, zeros > 0, np.arange(6).reshape(3, 2) < 2)
+    c.check_sequences(batch)
+    wrong = zeros.copy()
+    wrong[1, 1] = np.nan
+    with pytest.raises(ValueError, match=r"reward must be finite; got 1\. The first that is not: step 1 of sequence 1"):
+        c.check_sequences(batch._replace(reward=wrong))
+    with pytest.raises(ValueError, match=r"Sequences\.first must be true in the first step"):
+        c.world_model_loss(jax.random.key(0), model, batch._replace(first=zeros > 0))
+    seeing = eqx.tree_at(lambda one: one.encoder, model, c.PixelEncoder((), ()))
+    with pytest.raises(ValueError, match=r"floats within -0\.5 and 0\.5; got 255"):
+        seeing.embed(np.full((2, 3, 3, 1), 255.0, np.float32))
+    seen = Bounds(Discrete(2), Box((3, 3, 1), 0.0, 255.0))
+    agent = eqx.filter_eval_shape(agent_of, jax.random.key(0))
+    agent = eqx.tree_at(lambda one: one.world.encoder, agent, c.PixelEncoder((), ()))
+    with pytest.raises(ValueError, match=r"observation_space must be uint8, or floats within"):
+        c.DreamerTraining(seen, agent, c.Replay(8, 4), 1, 4)
 
 
 def test_wrong_kinds_of_input_say_what_is_wrong(model):

@@ -41,6 +41,7 @@ from laureate.control.world_model import (
     Sequences,
     WorldModel,
     WorldModelInfo,
+    check_sequences,
     make_world_model,
     world_model_loss,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "WorldModelInfo",
     "actor_loss",
     "aggregate_scores",
+    "check_sequences",
     "convolve_down",
     "convolve_up",
     "critic_loss",

@@ -80,7 +80,7 @@ class DreamerV2(eqx.Module):
 
     >>> agent = make_dreamer(jax.random.key(0), (3,), OneHot(1, 2), latent=OneHot(2, 4), memory=8, width=8, horizon=3)
     >>> steps = jnp.zeros((4, 2))
-    >>> batch = Sequences(jnp.ones((4, 2, 3)), jnp.zeros((4, 2, 2)), steps, steps > 0, steps > 0)
+    >>> batch = Sequences(jnp.ones((4, 2, 3)), jnp.zeros((4, 2, 2)), steps, steps > 0, steps == 0)
     >>> state, info = eqx.filter_jit(agent.step)(jax.random.key(1), batch, agent.init())
     >>> int(info.cost), int(info.status), int(state.count)
     (8, 0, 1)

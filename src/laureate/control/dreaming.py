@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from laureate import loops
 from laureate._core import require
 from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2
 from laureate.control.laws import OneHot
+from laureate.control.pixels import RULE, PixelEncoder
 from laureate.control.replay import Replay, ReplayState
 from laureate.control.world_model import Sequences
 
@@ -96,7 +98,15 @@ class DreamerTraining(eqx.Module):
         kind = law.num_classes if isinstance(law, OneHot) else law.num
         discrete = isinstance(space, loops.Discrete) == isinstance(law, OneHot)
         rule = f"of the environment's {wanted} {'choices' if isinstance(space, loops.Discrete) else 'numbers'}"
-        require("DreamerTraining", "learner.law", rule, law, lambda _: discrete and kind == wanted)
+        one = not isinstance(law, OneHot) or law.num_variables == 1
+        require("DreamerTraining", "learner.law", rule, law, lambda _: discrete and one and kind == wanted)
+        if not isinstance(space, loops.Discrete):
+            bounds, remedy = (space.low, space.high), "Actions within -1 and 1 are stretched to them."
+            require("DreamerTraining", "environment.action_space", "bounded", bounds, _finite, remedy)
+        seen = self.environment.observation_space
+        if isinstance(self.learner.world.encoder, PixelEncoder) and not np.issubdtype(np.dtype(seen.dtype), np.integer):
+            bounds, within = (seen.low, seen.high), lambda b: b[0] >= -0.5 and b[1] <= 0.5
+            require("DreamerTraining", "environment.observation_space", RULE, bounds, within)
 
     def init(self, key: Array) -> DreamerTrainingState:
         """Every environment at its start, and the steps of the warm-up."""
@@ -187,6 +197,10 @@ class DreamerTraining(eqx.Module):
         updates = _Updates(self, jax.random.key_data(run_key))
         start = eqx.filter_jit(self.init)(init_key)
         return loops.run(updates, start, num_updates, progress=progress, checkpoint=checkpoint)
+
+
+def _finite(bounds: tuple[float, float]) -> bool:
+    return bool(np.isfinite(bounds).all())
 
 
 class _Updates(eqx.Module):

@@ -17,6 +17,7 @@ from laureate._core import require
 
 __all__ = ["PixelDecoder", "PixelEncoder", "convolve_down", "convolve_up", "make_pixels"]
 
+RULE = "uint8, or floats within -0.5 and 0.5"
 SIDE, KERNELS_DOWN, KERNELS_UP = 64, (4, 4, 4, 4), (5, 5, 6, 6)
 
 
@@ -97,14 +98,18 @@ class PixelDecoder(eqx.Module):
 
 
 def scaled(image: Array) -> Array:
-    """An image as floats within −½ and ½."""
+    """An image as floats within −½ and ½; floats must be so already."""
     if jnp.issubdtype(image.dtype, jnp.integer):
         return image.astype(jnp.float32) / 255 - 0.5
-    if not isinstance(image, Tracer):
-        largest = float(np.max(np.abs(np.asarray(image)), initial=0.0))
-        rule = "uint8, or floats within -0.5 and 0.5"
-        require("PixelEncoder", "image", rule, largest, lambda m: m <= 0.5 + 1e-6, "Divide by 255, subtract 0.5.")
+    check_images(image)
     return image
+
+
+def check_images(image: Array) -> None:
+    """Refuse floats beyond −½ and ½, where they are known: not within jit, vmap or grad."""
+    if not isinstance(image, Tracer) and not jnp.issubdtype(image.dtype, jnp.integer):
+        largest = float(np.max(np.abs(np.asarray(image)), initial=0.0))
+        require("PixelEncoder", "image", RULE, largest, lambda m: m <= 0.5 + 1e-6, "Divide by 255, subtract 0.5.")
 
 
 def make_pixels(

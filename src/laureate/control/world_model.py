@@ -7,15 +7,17 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from laureate._core import Status, require
 from laureate.control.laws import DiagonalNormal, OneHot, kl_balance
-from laureate.control.pixels import make_pixels, scaled
+from laureate.control.pixels import PixelEncoder, check_images, make_pixels, scaled
 from laureate.control.policies import Layers, make_perceptrons
 from laureate.control.rssm import RSSM, RSSMState, make_rssm
 
-__all__ = ["Sequences", "WorldModel", "WorldModelInfo", "make_world_model", "world_model_loss"]
+__all__ = ["Sequences", "WorldModel", "WorldModelInfo", "check_sequences", "make_world_model", "world_model_loss"]
 
 
 class Sequences(NamedTuple):
@@ -30,6 +32,21 @@ class Sequences(NamedTuple):
     reward: Float[Array, "T batch"]
     terminal: Bool[Array, "T batch"]
     first: Bool[Array, "T batch"]
+
+
+def check_sequences(batch: Sequences) -> None:
+    """Refuse rewards that are not finite, and sequences whose first step is not marked ``first``.
+
+    Within jit no value is known and nothing is refused: call it on data of your own before. ``world_model_loss`` does.
+    """
+    reward, first = batch.reward, batch.first
+    if not isinstance(reward, Tracer):
+        wrong = np.argwhere(~np.isfinite(np.asarray(reward)))
+        at = "" if not len(wrong) else f"The first that is not: step {wrong[0][0]} of sequence {wrong[0][1]}."
+        require("Sequences", "reward", "finite", len(wrong), lambda n: n == 0, at)
+    if not isinstance(first, Tracer):
+        begins, remedy = np.asarray(first)[0], "Replay.sample does so. What was before is not known to the model."
+        require("Sequences", "first", "true in the first step of every sequence", begins, np.all, remedy)
 
 
 class WorldModelInfo(NamedTuple):
@@ -65,10 +82,14 @@ class WorldModel(eqx.Module):
 
     def embed(self, observation: Float[Array, "batch ..."]) -> Float[Array, "batch embedded"]:
         """Encoded observations."""
+        if isinstance(self.encoder, PixelEncoder):
+            check_images(observation)  # before vmap, which hides what it holds
         return jax.vmap(self.encoder)(observation)
 
     def observe(self, key: Array, batch: Sequences) -> tuple[RSSMState, RSSMState]:
         """Posteriors and priors, [T, batch, ...]."""
+        if isinstance(self.encoder, PixelEncoder):
+            check_images(batch.observation)
         return self.rssm.observe(key, batch.action, jax.vmap(self.embed)(batch.observation), batch.first)
 
     def rewards(self, features: Float[Array, "... features"]) -> Float[Array, "..."]:
@@ -106,6 +127,7 @@ def world_model_loss(
     require("world_model_loss", "gamma", "in [0, 1)", gamma, lambda g: 0 <= g < 1)
     require("world_model_loss", "beta", ">= 0", beta, lambda b: b >= 0)
     require("world_model_loss", "discount_weight", ">= 0", discount_weight, lambda w: w >= 0)
+    check_sequences(batch)
     posterior, prior = world.observe(key, batch)
     features = posterior.features
     seen = scaled(batch.observation) if jnp.issubdtype(batch.observation.dtype, jnp.integer) else batch.observation
@@ -145,7 +167,7 @@ def make_world_model(
 
     >>> world = make_world_model(jax.random.key(0), (3,), 2, law=OneHot(2, 4), memory=8, width=8)
     >>> steps = jnp.zeros((4, 1))
-    >>> batch = Sequences(jnp.ones((4, 1, 3)), jnp.zeros((4, 1, 2)), steps, steps > 0, steps > 0)
+    >>> batch = Sequences(jnp.ones((4, 1, 3)), jnp.zeros((4, 1, 2)), steps, steps > 0, steps == 0)
     >>> loss, (info, states) = world_model_loss(jax.random.key(1), world, batch)
     >>> int(info.cost), states.features.shape
     (4, (4, 1, 16))

@@ -46,6 +46,10 @@ class Crossroads(eqx.Module):
         around = np.array([0, 1, 2, 3, 5, 6, 7, 8])[: self.branches]
         return jnp.asarray(np.eye(9, dtype=np.float32)[around])
 
+    def last_middle(self, length: int) -> int:
+        """The last time of a sequence at which the middle is seen and a branch may follow."""
+        return (length - 1) // 2 * 2
+
     def draw(self, key: Array, length: int, number: int) -> Float[Array, "length number 9"]:
         """Pictures at even times of the middle, at odd times of a branch."""
         which = jax.random.randint(key, (length, number), 0, self.branches)

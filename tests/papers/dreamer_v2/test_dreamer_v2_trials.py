@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from trial_runner import run
 
+from laureate import control as c
 from laureate.lab.claim import SCALES
+from laureate.loops import Box
 from laureate.papers.dreamer_v2 import trials, trials_alone
 from laureate.papers.dreamer_v2.draft import PAPER
 from laureate.problems.score_tables import ScoreTables
@@ -41,22 +43,49 @@ def test_the_late_return_is_a_mean_over_episodes():
     np.testing.assert_allclose([late, area], [0.7, 11 / 14], rtol=1e-6)
 
 
-def test_a_rate_is_chosen_in_one_run_and_measured_in_another():
-    """The runs are known: −|log rate + 3| with the first key, and the rate itself, plus 100, with the other."""
+def test_numbers_are_chosen_in_some_runs_and_measured_in_another():
+    """The runs are known: best at a rate of 0.01, whatever the entropy, but not finite with the smallest entropy."""
+    grid = trials.candidates((1e-3, 1e-2, 1e-1), (0.1, 0.2, 0.3))
+    np.testing.assert_allclose(grid[0], [0.01, 0.2])
+    assert len({tuple(row) for row in grid.tolist()}) == 9
 
     def one(key):
         tune_key, _ = jax.random.split(key)
         first = jax.random.key_data(tune_key)[1]
 
-        def fake(own, rate):
+        def fake(own, rate, entropy):
             tuning = jax.random.key_data(own)[1] == first
-            late = jnp.where(tuning, -jnp.abs(jnp.log10(rate) + 2), 100 + rate)
-            return {"late": late, "finite": jnp.where(tuning & (rate > 0.05), 0.5, 1.0)}
+            late = jnp.where(tuning, -jnp.round(jnp.abs(jnp.log10(rate) + 2)), 100 + rate)
+            late = jnp.where(tuning & (entropy < 0.15), 7.0, late)
+            return {"late": late, "finite": jnp.where(tuning & (entropy < 0.15), 0.5, 1.0)}
 
-        return trials.best_of(key, (1e-3, 1e-2, 1e-1), fake)
+        return trials.best_of(key, grid, fake)
 
     found = jax.jit(one)(jax.random.key(0))
-    np.testing.assert_allclose([found["rate"], found["late"], found["finite"]], [0.01, 100.01, 0.5], rtol=1e-5)
+    wanted = {"rate": 0.01, "entropy": 0.2, "late": 100.01, "finite": 1.0, "ties": 2.0}
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(wanted, rel=1e-5)
+
+
+def test_true_values_are_of_this_discount_and_of_steps_within_episodes():
+    place = np.array([[1, 0], [2, 3], [0, 1]])  # 3: fallen
+    flags = np.array([[True, True], [False, False], [False, True]])
+    batch = c.Sequences(np.eye(4)[place], np.zeros((3, 2, 2)), np.zeros((3, 2)), place == 3, flags)
+    exact, counted = trials.true_values(Ledge(3, 1.0), jax.tree.map(jnp.asarray, batch), 0.5)
+    np.testing.assert_allclose(exact[[0, 1, 2], 0], [12 / 7, 10 / 7, 10 / 7], rtol=1e-5)
+    np.testing.assert_array_equal(counted, [[0, 0], [1, 0], [1, 0]])
+
+
+def test_no_force_is_the_middle_of_the_bounds():
+    law = trials.Still(Box((2,), -1.0, 3.0))
+    np.testing.assert_array_equal(law.sample(jax.random.key(0), jnp.zeros((3, 1))), np.ones((3, 2)))
+    assert law.log_probability(jnp.ones((3, 1)), jnp.zeros((3, 2))).tolist() == law.entropy(jnp.ones((3, 1))).tolist()
+
+
+def test_what_may_follow_is_asked_where_the_middle_was_seen():
+    for length in (4, 5, 6):
+        at = Crossroads(3).last_middle(length)
+        assert at % 2 == 0  # pictures of the middle are at even times
+        assert length - 2 <= at < length
 
 
 def test_gradients_of_the_balance_and_of_draws():
@@ -65,21 +94,11 @@ def test_gradients_of_the_balance_and_of_draws():
     assert (errors["balanced"] < -5).all()
     assert (errors["plain"] > -1).all()
     _, arms, scale = of("straight-through")
-    linear = run(trials_alone.straight_through, arms["linear"], None, scale.settings)
-    assert (linear["cosine"] > 0.9999).all()
-    assert (linear["log10_bias"] < -5).all()
-    many = dict(scale.settings) | {"draws": 20000}
-    found = run(trials_alone.straight_through, arms["reinforce"], None, many)
-    assert (found["bias"] < 3).all()
-    assert (found["cosine"] > 0.9).all()
-
-
-@pytest.mark.slow
-def test_a_quadratic_function_has_the_bias_of_enumeration():
-    _, arms, scale = of("straight-through")
-    many = dict(scale.settings) | {"draws": 20000}
-    found = run(trials_alone.straight_through, arms["quadratic"], None, many)
-    assert (found["log10_bias"] > -2).all()
+    found = {name: run(trials_alone.straight_through, arms[name], None, scale.settings) for name in arms}
+    for name in ("linear", "reinforce"):
+        assert (found[name]["cosine"] > 0.9999).all()
+        assert (found[name]["log10_bias"] < -5).all()
+    assert (found["quadratic"]["log10_bias"] > -2).all()
 
 
 def test_aggregates_of_a_table():
@@ -97,9 +116,7 @@ WORLDS = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroad
 TRIALS = {"room": trials.agents, "mass": trials.agents, "ends": trials.ends, "crossroads": trials_alone.crossroads}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("mass", "ends"))) for name in WORLDS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "room")) for name in WORLDS])
 def test_shapes_of_a_trial_are_what_claims_read(name):
     experiment, arms, scale = of(name)
     arm = next(iter(arms.values()))

@@ -1,11 +1,13 @@
 """Agents that learn in their own model: against PPO, with both gradients of the actor, and at the ends of episodes."""
 
+import itertools
 import math
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from laureate import control as c
@@ -14,7 +16,7 @@ from laureate.lab.claim import Settings
 
 PARTS = 10  # points of a learning curve
 
-__all__ = ["agents", "best_of", "dreamer_of", "ends", "late_return"]
+__all__ = ["agents", "best_of", "candidates", "dreamer_of", "ends", "late_return", "true_values"]
 
 
 def plain(reward: Array) -> Array:
@@ -77,52 +79,97 @@ def run_of(key: Array, training: Any, updates: int) -> dict[str, Array]:
     return {"late": late, "area": area, "curve": curve, "finite": jnp.mean(fine.astype(jnp.float32))}
 
 
-def best_of(key: Array, rates: tuple[float, ...], run: Any) -> dict[str, Array]:
-    """Each rate in two runs, tuning and test: the rate with the best ``late`` in the first, and what it gives in the
-    second. ``run(key, rate)`` is one run. finite: the least of all."""
+def candidates(rates: tuple[float, ...], entropies: tuple[float, ...]) -> np.ndarray:
+    """All pairs of a rate and an entropy, those in the middle of both grids first: of equal ones the first is taken."""
+    off = lambda at, grid: abs(at - (len(grid) - 1) / 2)  # noqa: E731
+    pairs = itertools.product(enumerate(rates), enumerate(entropies))
+    order = sorted(pairs, key=lambda pair: (off(pair[0][0], rates), off(pair[1][0], entropies)))
+    return np.array([(rate, entropy) for (_, rate), (_, entropy) in order], np.float32)
+
+
+def best_of(key: Array, grid: np.ndarray, run: Any) -> dict[str, Array]:
+    """Every row of the grid, [n, 2], in a run for tuning, and in a test what has the best ``late``; there its numbers.
+
+    ``run(key, rate, entropy)`` is one run. A run for tuning that was not finite counts as the worst. ties: rows that
+    were as good as the best.
+    """
     tune_key, test_key = jax.random.split(key)
-    grid = jnp.asarray(rates, jnp.float32)
 
-    # One scan, so that a run is compiled once: every rate, and after the last the best of them with another key.
-    def one(carry: tuple[Array, Array], at: tuple[Array, Array]) -> tuple[Any, dict[str, Array]]:
-        (best, level), (rate, tests) = carry, at
+    # One scan, so that a run is compiled once: every row, and after the last the best of them with another key.
+    def one(carry: tuple[Array, Array], at: tuple[Array, Array]) -> tuple[Any, Any]:
+        (best, level), (row, tests) = carry, at
         bits = jnp.where(tests, jax.random.key_data(test_key), jax.random.key_data(tune_key))
-        found = run(jax.random.wrap_key_data(bits), jnp.where(tests, best, rate))
-        better = found["late"] > level
-        carry = jnp.where(better & ~tests, rate, best), jnp.where(better, found["late"], level)
-        return carry, found
+        found = run(jax.random.wrap_key_data(bits), *jnp.where(tests, best, row))
+        late = jnp.where(found["finite"] < 1, -jnp.inf, found["late"])
+        carry = jnp.where((late > level) & ~tests, row, best), jnp.where(tests, level, jnp.maximum(late, level))
+        return carry, (found, late)
 
-    tests = jnp.arange(len(rates) + 1) == len(rates)
-    start = grid[0], jnp.asarray(-jnp.inf)
-    (best, _), every = jax.lax.scan(one, start, (jnp.append(grid, grid[0]), tests))
+    tests = jnp.arange(len(grid) + 1) == len(grid)
+    rows = jnp.asarray(np.concatenate([grid, grid[:1]]))
+    (best, level), (every, late) = jax.lax.scan(one, (rows[0], jnp.asarray(-jnp.inf)), (rows, tests))
     found = jax.tree.map(lambda leaf: leaf[-1], every)
-    return found | {"finite": jnp.min(every["finite"]), "rate": best}
+    ties = jnp.sum((late[:-1] == level).astype(jnp.float32))
+    return found | {"rate": best[0], "entropy": best[1], "ties": ties}
+
+
+class Still(eqx.Module):
+    """A law of actions that always takes the middle of a space: no force."""
+
+    space: Any
+    size: int = eqx.field(static=True, default=1)
+
+    def sample(self, key: Array, parameters: Array) -> Array:
+        """The middle."""
+        del key
+        middle = 0.5 * (self.space.low + self.space.high)
+        return jnp.full((*parameters.shape[:-1], *self.space.shape), middle)
+
+    def log_probability(self, parameters: Array, action: Array) -> Array:
+        """It is certain."""
+        del action
+        return 0.0 * parameters[..., 0]
+
+    def entropy(self, parameters: Array) -> Array:
+        """None."""
+        return 0.0 * parameters[..., 0]
+
+
+def number_of(*networks: Any) -> Array:
+    """How many numbers networks learn."""
+    leaves = jax.tree.leaves(eqx.filter(networks, eqx.is_inexact_array))
+    return jnp.asarray(float(sum(leaf.size for leaf in leaves)))
 
 
 def agents(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
-    """One agent: its rate chosen on the grid in one run, measured in another."""
+    """One agent: its rate and entropy chosen on the grid in one run, measured in another."""
     world_key, run_key = jax.random.split(key)
     world = problem.drawn(world_key) if hasattr(problem, "drawn") else problem
+    total = scale.actors * scale.rollout * (scale.updates + scale.warmup)
 
-    def dreamer(key: Array, rate: Array) -> dict[str, Array]:
+    def dreamer(key: Array, rate: Array, entropy: Array) -> dict[str, Array]:
         make_key, key = jax.random.split(key)
-        training = dreamer_of(make_key, world, scale, mix=arm.mix, entropy=arm.entropy, actor_rate=rate * arm.speed)
-        return run_of(key, training, scale.updates)
+        training = dreamer_of(make_key, world, scale, mix=arm.mix, entropy=entropy, actor_rate=rate)
+        learner, warm = training.learner, scale.actors * scale.rollout * scale.warmup
+        step = warm + (1.0 + jnp.arange(PARTS)) / PARTS * (total - warm)  # the curve begins after the warm-up
+        parameters = number_of(learner.world, learner.actor, learner.critic)
+        return run_of(key, training, scale.updates) | {"step": step, "parameters": parameters}
 
-    def ppo(key: Array, rate: Array) -> dict[str, Array]:
+    def ppo(key: Array, rate: Array, entropy: Array) -> dict[str, Array]:
         make_key, key = jax.random.split(key)
         inputs = math.prod(world.observation_space.shape)
-        law = c.law_of(world.action_space)
-        network = c.make_actor_critic(make_key, inputs, law.size, num_heads=1, width=scale.width, depth=2)
-        policy = c.PPO(network, law, gamma=scale.gamma, entropy=arm.entropy, learning_rate=rate * arm.speed, clip=0.2)
+        law = Still(world.action_space) if arm.agent == "still" else c.law_of(world.action_space)
+        sizes: dict[str, Any] = {"num_heads": 1, "width": arm.widths * scale.width, "depth": 2, "kind": "separate"}
+        network = c.make_actor_critic(make_key, inputs, law.size, **sizes)
+        policy = c.PPO(network, law, gamma=scale.gamma, entropy=entropy, learning_rate=rate * arm.speed, clip=0.2)
         learner = c.BonusPPO(policy, num_epochs=scale.epochs, num_minibatches=2)
         training = c.Training(world, learner, scale.actors, scale.ppo_rollout, 0)
         steps = scale.rollout * (scale.updates + scale.warmup)  # those before learning are Dreamer's too
-        return run_of(key, training, steps // scale.ppo_rollout)
+        step = (1.0 + jnp.arange(PARTS)) / PARTS * total
+        found = run_of(key, training, steps // scale.ppo_rollout)
+        return found | {"step": step, "parameters": number_of(network)}
 
-    found = best_of(run_key, scale.rates, dreamer if arm.agent == "dreamer" else ppo)
-    total = scale.actors * scale.rollout * (scale.updates + scale.warmup)
-    return found | {"step": (1.0 + jnp.arange(PARTS)) / PARTS * total}
+    grid = candidates(scale.rates, scale.entropies)
+    return best_of(run_key, grid, dreamer if arm.agent == "dreamer" else ppo)
 
 
 def ends(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
@@ -144,9 +191,7 @@ def ends(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, 
     critic = eqx.combine(state.learner.critic, learner.critic)
     posterior, _ = world.observe(look_key, batch)
     found = jax.vmap(jax.vmap(critic))(posterior.features)[..., 0]
-    exact = problem.values(scale.gamma)[jnp.minimum(jnp.argmax(batch.observation, axis=-1), problem.cells - 1)]
-    counted = (~batch.first & ~batch.terminal).astype(found.dtype)
-    counted = counted.at[0].set(0.0)
+    exact, counted = true_values(problem, batch, scale.gamma)
     mean = lambda x: jnp.sum(counted * x) / jnp.sum(counted)  # noqa: E731
     found = jnp.where(arm.trivial > 0, mean(exact), found)  # one number for all states, the best there is
     error, level = mean(jnp.abs(found - exact)), mean(exact)
@@ -155,3 +200,10 @@ def ends(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, 
         "bias": mean(found - exact) / level,
         "finite": jnp.mean(fine.astype(jnp.float32)),
     }
+
+
+def true_values(problem: Any, batch: c.Sequences, gamma: float | Array) -> tuple[Array, Array]:
+    """V of what is observed, and 1 where a step counts: within an episode, the first of a sequence left out."""
+    place = jnp.minimum(jnp.argmax(batch.observation, axis=-1), problem.cells - 1)
+    counted = (~batch.first & ~batch.terminal).astype(jnp.float32)
+    return problem.values(gamma)[place], counted.at[0].set(0.0)
