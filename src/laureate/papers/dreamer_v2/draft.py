@@ -1,6 +1,8 @@
 """Hafner et al. (ICLR 2021): an agent that learns in a world model with discrete latents; not whole yet.
 
-Declared; nothing was run, neither smoke nor desk. Costs are estimates from the time of one compiled update.
+Declared; nothing was run at smoke or desk. Pilots (told in the deviations) show that the agent learns: it solves a room
+of 3 × 3 cells within 4,000 steps, with an entropy of 0.03. Costs are estimates: a program of the agent takes about 40 s
+to compile, and a run of 480 updates about 1 s a seed, of one core.
 """
 
 from laureate.lab.claim import Paper
@@ -33,10 +35,10 @@ PAPER = Paper(
         "from laureate.problems.small_worlds import Room  # yours: reset(key), step(key, state, action), spaces\n"
         "\n"
         "small = {'latent': OneHot(4, 4), 'memory': 16, 'width': 16, 'horizon': 6, 'slow_every': 10}\n"
-        "rates = {'model_rate': 3e-3, 'actor_rate': 3e-3, 'critic_rate': 3e-3}\n"
-        "agent = make_dreamer(jax.random.key(0), (16,), OneHot(1, 4), **small, **rates)\n"
-        "training = DreamerTraining(Room(4, 16), agent, Replay(1024, 8), 4, 4, batch=8, num_warmup=8)\n"
-        "print(training.run(jax.random.key(1), 200).seen.episode_return[-20:])\n"
+        "rates = {'model_rate': 3e-3, 'actor_rate': 1e-3, 'critic_rate': 3e-3, 'entropy': 0.03, 'gamma': 0.95}\n"
+        "agent = make_dreamer(jax.random.key(0), (9,), OneHot(1, 4), **small, **rates)\n"
+        "training = DreamerTraining(Room(3, 12), agent, Replay(1024, 8), 4, 2, batch=8, num_warmup=16)\n"
+        "print(training.run(jax.random.key(1), 480).seen.episode_return[-20:])\n"
     ),
     experiments=(CROSSROADS, ROOM, MASS, ENDS, STRAIGHT_THROUGH, BALANCE, AGGREGATION),
 )
