@@ -51,7 +51,8 @@ class Lift:
 
 def train(num_updates=600):
     """The mean return of the episodes in every update."""
-    rates = {"model_rate": 3e-3, "actor_rate": 3e-3, "critic_rate": 3e-3, "slow_every": 10, "horizon": 8, "gamma": 0.95}
+    rates = {"model_rate": 3e-3, "actor_rate": 1e-3, "critic_rate": 3e-3, "slow_every": 10, "horizon": 8, "gamma": 0.95}
+    rates |= {"entropy": 0.03}  # with much less it settles on one action before the model is any good
     sizes = {"latent": OneHot(4, 4), "memory": 16, "width": 16}
     agent = make_dreamer(jax.random.key(0), (FLOORS + 1,), OneHot(1, 3), **sizes, **rates)
     training = DreamerTraining(Lift(), agent, Replay(1024, 8), 4, 4, batch=8, num_warmup=8)

@@ -67,6 +67,9 @@ print(outcome.seen.episode_return[-10:])
         "Training": "is what trains all entrants",
         "GymnasiumTraining": "an environment of Gymnasium cannot be compiled",
         "GymnasiumEnvironments": "the same",
+        "DreamerV2": "has no bonus for exploring, and a training loop of its own",
+        "DreamerTraining": "that loop",
+        "RSSM": "a part of DreamerV2",
     },
     notes=(
         "perceptrons of width 32 for all; what each is tuned by beside the rate: the bonus's weight, or the entropy's",
