@@ -499,6 +499,7 @@ def lived(live):
     return found
 
 
+@pytest.mark.slow
 def test_every_number_of_an_agent_counts_and_none_compiles(live, lived):
     call, traces = live
     whole = lambda states: np.concatenate([np.ravel(leaf[-1]) for leaf in jax.tree.leaves(states.learner[:4])])  # noqa: E731
@@ -517,9 +518,9 @@ def test_a_step_is_its_parts_and_an_episode_begins_without_memory(agent):
     numbers = [RNG.normal(size=(4, 2, *rest)).astype(np.float32) for rest in ((4,), (2,), ())]
     batch = c.Sequences(*numbers, first & False, first)
 
-    def found(agent, key, slow_by):
+    def found(agent, key, slow_by, count):
         state = agent.init()
-        state = state._replace(slow=jax.tree.map(lambda leaf: leaf + slow_by, state.slow))
+        state = state._replace(slow=jax.tree.map(lambda leaf: leaf + slow_by, state.slow), count=count)
         new, info = agent.step(key, batch, state)
         model_key, dream_key = jax.random.split(key)
         own = {name: getattr(agent, name) for name in ("gamma", "beta", "alpha", "free", "discount_weight")}
@@ -532,13 +533,18 @@ def test_a_step_is_its_parts_and_an_episode_begins_without_memory(agent):
         memory = agent.remember(2)
         other = jax.tree.map(lambda leaf: leaf + 3.0, memory)
         acted = [agent.act(key, batch.observation[0], first[0], one, state) for one in (memory, other)]
-        return (info.loss, info.target), (loss, jnp.mean(target)), acted
+        return (info.loss, info.target), (loss, jnp.mean(target)), acted, (new.critic, new.slow, state.slow)
 
-    mine, parts, acted = quick(found)(agent, jax.random.key(5), jnp.asarray(0.5))
+    compiled = quick(found)
+    mine, parts, acted, critics = compiled(agent, jax.random.key(5), jnp.asarray(0.5), jnp.asarray(3))
+    jax.tree.map(np.testing.assert_array_equal, critics[1], critics[2])  # not copied, every second time
+    critic, slow, _ = compiled(agent, jax.random.key(5), jnp.asarray(0.5), jnp.asarray(4))[3]
+    jax.tree.map(np.testing.assert_array_equal, critic, slow)
     np.testing.assert_allclose(mine, parts, rtol=1e-4)
     jax.tree.map(np.testing.assert_array_equal, *acted)
 
 
+@pytest.mark.slow
 def test_without_rates_nothing_but_the_slow_critic_is_copied(live):
     start, states, _ = live[0](model_rate=0.0, actor_rate=0.0, critic_rate=0.0, decay=0.0)
     for name in ("world", "actor", "critic", "slow"):
@@ -547,10 +553,17 @@ def test_without_rates_nothing_but_the_slow_critic_is_copied(live):
             np.testing.assert_array_equal(one, two[-1])
 
 
-def test_what_is_kept_is_what_happened(lived):
-    _, states, infos = lived
-    assert states.replay.count.tolist() == [19, 25, 31, 37]
-    rows, chain = jax.tree.map(lambda leaf: np.asarray(leaf[-1]), states.replay.rows), Chain(4, 5)
+def test_what_is_kept_is_what_happened(agent):
+    chain = Chain(4, 5)
+
+    def live(agent, key):
+        training = c.DreamerTraining(chain, agent, c.Replay(40, 4), 2, 6, 1, 3, 2)
+        start = training.init(jax.random.fold_in(key, 100))
+        return jax.lax.scan(lambda state, key: training.collect(key, state), start, jax.random.split(key, 4))
+
+    state, (ended, returns) = quick(live)(agent, jax.random.key(1))
+    assert int(state.replay.count) == 37
+    rows = jax.tree.map(np.asarray, state.replay.rows)
     forward, episodes, total = np.asarray(chain.forward), 0, 0.0
     for row in range(2):
         clock = 0
@@ -572,14 +585,16 @@ def test_what_is_kept_is_what_happened(lived):
             assert rows.terminal[t, row] == (place == 3) == rows.reward[t, row]
             if t >= 13 and (rows.terminal[t, row] or clock == 5):
                 episodes, total = episodes + 1, total + rows.reward[t, row]
-    assert int(infos.episodes.sum()) == episodes
-    np.testing.assert_allclose(np.sum(infos.episodes * infos.episode_return), total, rtol=1e-5)
+    assert total > 0
+    assert int(ended.sum()) == episodes
+    np.testing.assert_allclose(returns.sum(), total, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_slow_critic_is_the_critic_of_the_last_copy(lived):
+    start, states, infos = lived
     np.testing.assert_array_equal(infos.cost, 12)
     np.testing.assert_array_equal(infos.status, 0)
-
-
-def test_the_slow_critic_is_the_critic_of_the_last_copy(lived):
-    start, states, _ = lived
     leaves = lambda tree, at: np.concatenate([np.ravel(leaf[at]) for leaf in jax.tree.leaves(tree)])  # noqa: E731
     np.testing.assert_array_equal(states.learner.count, [1, 2, 3, 4])
     critics, slow = ([leaves(tree, at) for at in range(4)] for tree in (states.learner.critic, states.learner.slow))
