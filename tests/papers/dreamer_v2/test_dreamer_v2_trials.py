@@ -70,7 +70,7 @@ def test_true_values_are_of_this_discount_and_of_steps_within_episodes():
     place = np.array([[1, 0], [2, 3], [0, 1]])  # 3: fallen
     flags = np.array([[True, True], [False, False], [False, True]])
     batch = c.Sequences(np.eye(4)[place], np.zeros((3, 2, 2)), np.zeros((3, 2)), place == 3, flags)
-    exact, counted = trials.true_values(Ledge(3, 1.0), jax.tree.map(jnp.asarray, batch), 0.5)
+    exact, counted = jax.jit(lambda batch: trials.true_values(Ledge(3, 1.0), batch, 0.5))(batch)
     np.testing.assert_allclose(exact[[0, 1, 2], 0], [12 / 7, 10 / 7, 10 / 7], rtol=1e-5)
     np.testing.assert_array_equal(counted, [[0, 0], [1, 0], [1, 0]])
 
@@ -116,7 +116,8 @@ WORLDS = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroad
 TRIALS = {"room": trials.agents, "mass": trials.agents, "ends": trials.ends, "crossroads": trials_alone.crossroads}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "room")) for name in WORLDS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(WORLDS))
 def test_shapes_of_a_trial_are_what_claims_read(name):
     experiment, arms, scale = of(name)
     arm = next(iter(arms.values()))
