@@ -5,6 +5,7 @@ known to who measures, and to nobody else.
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float
 
 from laureate._core import require
 
-__all__ = ["FreeMass", "Joints", "Sensor", "TwoBodies", "collect"]
+__all__ = ["FreeMass", "Joints", "Sensor", "TwoBodies", "collect", "starts", "walk"]
 
 
 class Joints(eqx.Module):
@@ -232,18 +233,35 @@ class FreeMass(eqx.Module):
         return y if self.glass is None else self.glass(y)
 
 
-def collect(key: Array, step, reset, act, num_episodes: int, length: int) -> tuple[Array, Array, Array]:
-    """States, actions and next states of episodes, [num_episodes · length, ...], by ``act(key, state)``."""
+def starts(key: Array, reset: Callable[[Array], Array], num_episodes: int, length: int, num_actions: int):
+    """First states of episodes, and noise within ±1 for the actions of every step: [episodes, ...]."""
+    reset_key, noise_key = jax.random.split(key)
+    noise = jax.random.uniform(noise_key, (num_episodes, length, num_actions), minval=-1.0, maxval=1.0)
+    return jax.vmap(reset)(jax.random.split(reset_key, num_episodes)), noise
 
-    def episode(key):
-        start_key, walk_key = jax.random.split(key)
 
-        def move(y, key):
-            u = act(key, y)
-            following = step(y, u)
-            return following, (y, u, following)
+def walk(
+    first: Array, noise: Array, step: Callable[[Array, Array], Array], act: Callable[[Array, Array], Array]
+) -> tuple[Array, Array, Array]:
+    """States, actions and next states of episodes, [episodes · length, ...], by ``act(noise, state)``."""
 
-        return jax.lax.scan(move, reset(start_key), jax.random.split(walk_key, length))[1]
+    def move(y, noise):
+        u = jax.vmap(act)(noise, y)
+        following = jax.vmap(step)(y, u)
+        return following, (y, u, following)
 
-    rows = jax.vmap(episode)(jax.random.split(key, num_episodes))
-    return tuple(part.reshape(-1, *part.shape[2:]) for part in rows)  # pyright: ignore[reportReturnType]
+    _, rows = jax.lax.scan(move, first, noise.swapaxes(0, 1))
+    return tuple(part.swapaxes(0, 1).reshape(-1, *part.shape[2:]) for part in rows)  # pyright: ignore[reportReturnType]
+
+
+def collect(
+    key: Array,
+    step: Callable[[Array, Array], Array],
+    reset: Callable[[Array], Array],
+    act: Callable[[Array, Array], Array],
+    num_episodes: int,
+    length: int,
+    num_actions: int = 2,
+) -> tuple[Array, Array, Array]:
+    """``walk`` from ``starts``: states, actions and next states, one episode after the other."""
+    return walk(*starts(key, reset, num_episodes, length, num_actions), step, act)
