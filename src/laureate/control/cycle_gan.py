@@ -109,8 +109,9 @@ class CycleGAN(eqx.Module):
         """So many steps on batches drawn with replacement; see ``DynamicsCycle.train``."""
 
         def one(state, _):
-            x_key, y_key, step_key = jax.random.split(jax.random.fold_in(key, state.step), 3)
-            batches = rows_of(x_key, x, len(x.action), batch), rows_of(y_key, y, len(y.action), batch)
+            rows_key, step_key = jax.random.split(jax.random.fold_in(key, state.step))
+            drawn = jax.random.uniform(rows_key, (2, batch))
+            batches = rows_of(drawn[0], x, len(x.action)), rows_of(drawn[1], y, len(y.action))
             return self.step(step_key, *batches, state)
 
         return jax.lax.scan(one, state, length=num_steps)

@@ -150,7 +150,9 @@ class DynamicsCycle(eqx.Module):
 
         def one(carry, number):
             parameters, state = carry
-            slope = jax.grad(loss)(parameters, rows_of(jax.random.fold_in(key, number), y, kept, batch))
+            slope = jax.grad(loss)(
+                parameters, rows_of(jax.random.uniform(jax.random.fold_in(key, number), (batch,)), y, kept)
+            )
             updates, state = rule.update(slope, state, parameters)
             updates = jax.tree.map(lambda update: self.forward_rate * update, updates)
             return (eqx.apply_updates(parameters, updates), state), None
@@ -267,9 +269,10 @@ class DynamicsCycle(eqx.Module):
         """
 
         def one(state, _):
-            x_key, y_key, pair_key, step_key = jax.random.split(jax.random.fold_in(key, state.step), 4)
-            some = None if pairs is None else rows_of(pair_key, pairs, len(pairs[0]), batch)
-            ours = rows_of(x_key, x, len(x.action), batch), rows_of(y_key, y, len(y.action), batch)
+            rows_key, step_key = jax.random.split(jax.random.fold_in(key, state.step))
+            drawn = jax.random.uniform(rows_key, (3, batch))  # one draw: drawing is what compiles slowly
+            ours = rows_of(drawn[0], x, len(x.action)), rows_of(drawn[1], y, len(y.action))
+            some = None if pairs is None else rows_of(drawn[2], pairs, len(pairs[0]))
             return self.step(step_key, *ours, state, phase=phase, pairs=some)
 
         return jax.lax.scan(one, state, length=num_steps)
@@ -341,10 +344,9 @@ def normalised(steps: Transitions, units: Units | None) -> Transitions:
     return Transitions(units(steps.observation), steps.action, units(steps.following))
 
 
-def rows_of(key: Array, tree: Any, number: int, batch: int) -> Any:
-    """Rows drawn with replacement from the first ``number``."""
-    # The product may round up to n; one draw of numbers in [0, 1) compiles faster than one of integers.
-    rows = jnp.minimum((jax.random.uniform(key, (batch,)) * number).astype(jnp.int32), number - 1)
+def rows_of(drawn: Float[Array, " batch"], tree: Any, number: int) -> Any:
+    """Rows among the first ``number`` by numbers drawn in [0, 1)."""
+    rows = jnp.minimum((drawn * number).astype(jnp.int32), number - 1)  # the product may round up to n
     return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 

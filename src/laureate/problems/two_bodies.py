@@ -24,9 +24,10 @@ class Joints(eqx.Module):
 
     ::
 
-        m v̇ = power u − damping v − gravity sin(q + tilt) − spring (q − q̃),    q̃: the other joint's angle
+        m v̇ = power u − damping v − gravity (1, 0.6) sin(q + tilt) − spring (q − q̃),    q̃: the other joint's angle
 
-    in steps of dt, the new velocity first. The tilt breaks the mirror symmetry q, v, u → −q, −v, −u.
+    in steps of dt, the new velocity first. The tilt breaks the mirror symmetry q, v, u → −q, −v, −u,
+    and gravity that which exchanges the joints.
 
     mass: of both joints, > 0.
 
@@ -48,7 +49,11 @@ class Joints(eqx.Module):
     def load(self, y: Float[Array, "4"]) -> Array:
         """Torque of all but the motors."""
         q, v = y[:2], y[2:]
-        return -self.damping * v - self.gravity * jnp.sin(q + self.tilt) - self.spring * (q - q[::-1])
+        return (
+            -self.damping * v
+            - self.gravity * jnp.array([1.0, 0.6]) * jnp.sin(q + self.tilt)
+            - self.spring * (q - q[::-1])
+        )
 
     def step(self, y: Float[Array, "4"], u: Float[Array, "2"]) -> Float[Array, "4"]:
         """The next state; actions are cut to ±1."""

@@ -198,7 +198,7 @@ BODIES = Experiment(
             2,
             block=2,
             compilation="lightest",
-            problem={"turn": 0.8},
+            problem={"turn": 0.4},
             episodes=3,
             length=4,
             held=2,
@@ -215,7 +215,7 @@ BODIES = Experiment(
             12,
             block=12,
             cost=60.0,
-            problem={"turn": 0.8},
+            problem={"turn": 0.4},
             episodes=200,
             length=20,
             held=50,
@@ -232,7 +232,7 @@ BODIES = Experiment(
             20,
             block=4,
             cost=4000.0,
-            problem={"turn": 0.8},
+            problem={"turn": 0.4},
             episodes=2500,
             length=20,
             held=500,
@@ -279,7 +279,7 @@ BODIES = Experiment(
     deviations=(
         SIZES,
         PILOTS,
-        "X's two actions are turned by 0.8 radians before they reach the joints, and its sensor is a random network: "
+        "X's two actions are turned by 0.4 radians before they reach the joints, and its sensor is a random network: "
         "it stands for another number of legs. First action maps: the same action. Together both maps have twice the "
         "updates, for turns take them one after the other; states alone have as many as together.",
         "G first, then H and P, three times, as in the authors' code; their algorithm box has the actions first.",
