@@ -244,7 +244,7 @@ def test_the_pool_is_the_one_row_by_row():
 
 
 def test_the_best_critic_of_two_laws_is_the_ratio():
-    """D = p / (p + q) of least squares on two letters, p = (¾, ¼), q = (¼, ¾): there nothing is learned, elsewhere it is."""
+    """D = p / (p + q) on two letters, p = (¾, ¼), q = (¼, ¾): there nothing is learned, elsewhere it is."""
     given, made = jnp.eye(2)[jnp.array([0, 0, 0, 1])], jnp.eye(2)[jnp.array([0, 1, 1, 1])]
 
     @quick

@@ -218,14 +218,20 @@ def pairs(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     # Rows of one episode are alike: deal them out, so that few pairs come from many episodes.
     y = y.reshape(-1, scale.length, y.shape[-1]).swapaxes(0, 1).reshape(-1, y.shape[-1])[:most]
     x = jax.vmap(problem.see)(y)
-    kernel, told = arm.method == "kernel", arm.method == "kernel" or arm.told
-    errors, rates, fine = [], [], []
-    for count in scale.counts if told else scale.counts[:1]:
-        again = jnp.arange(count) if kernel else jnp.arange(most) % count
-        found = found_by(find_key, arm, data, scale, (x[again], y[again]) if told else None)
-        result = measured(found, data, scale)
-        errors, rates, fine = [*errors, result["log_error"]], [*rates, result["rate"]], [*fine, result["finite"]]
-    errors = errors if told else errors * len(scale.counts)
+
+    def one(rows: Array | None) -> dict[str, Array]:
+        found = found_by(find_key, arm, data, scale, None if rows is None else (x[rows], y[rows]))
+        return measured(found, data, scale)
+
+    counts = jnp.asarray(scale.counts)
+    if arm.method == "kernel":
+        each = [one(jnp.arange(count)) for count in scale.counts]
+        result = jax.tree.map(lambda *values: jnp.stack(values), *each)
+    elif arm.told:  # so many pairs, again and again
+        result = jax.vmap(lambda count: one(jnp.arange(most) % count))(counts)
+    else:
+        result = jax.tree.map(lambda value: jnp.broadcast_to(value, counts.shape), one(None))
+    errors = result["log_error"]
     named = {"log_error_few": errors[1], "log_error_many": errors[-1]}
-    curve = {"log_errors": jnp.stack(errors), "log_counts": jnp.log(jnp.asarray(scale.counts, jnp.float32))}
-    return named | curve | {"rate": jnp.stack(rates)[0], "finite": jnp.min(jnp.stack(fine))}
+    curve = {"log_errors": errors, "log_counts": jnp.log(counts.astype(jnp.float32))}
+    return named | curve | {"rate": result["rate"][0], "finite": jnp.min(result["finite"])}
