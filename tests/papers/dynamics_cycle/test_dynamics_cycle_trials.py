@@ -1,0 +1,172 @@
+"""The trials of the dynamics cycle: the ids promised, what chooses and what is measured, a problem of one's own."""
+
+import runpy
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate import control as c
+from laureate.lab.claim import Settings
+from laureate.papers.dynamics_cycle import trials, trials_bodies
+from laureate.papers.dynamics_cycle.draft import PAPER
+from laureate.problems.two_bodies import FreeMass, TwoBodies
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_robots.py"
+QUICK = {"xla_backend_optimization_level": 0}
+SMALL = Settings(episodes=3, length=4, held=2, compared=8, trials=2, horizon=3, rates=(0.1, 0.2, 0.3), steps=2, batch=2)
+
+
+def quick(function):
+    return jax.jit(function, compiler_options=QUICK)
+
+
+def test_the_ids_are_the_ones_promised():
+    promised = {"correspondence", "adversarial-helps", "identifiability", "pairs", "pixels", "control-transfer"}
+    assert promised | {"physics", "ablations"} <= {claim.name for claim in PAPER.claims}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return quick(lambda key: trials.data_of(key, TwoBodies(mass=2.0), SMALL))(jax.random.key(0))
+
+
+def test_steps_are_those_of_their_domain_and_never_paired(data):
+    pair = TwoBodies(mass=2.0)
+    assert [len(part.action) for part in data[:4]] == [12, 12, 8, 8]
+
+    @quick
+    def check(data):
+        after = jax.vmap(pair.step)(data.y.observation, data.y.action)
+        heavy = jax.vmap(pair.step_x)(data.truth, data.held_x.action)
+        seen = jax.vmap(pair.see)
+        return after - data.y.following, seen(data.truth) - data.held_x.observation, seen(heavy) - data.held_x.following
+
+    for difference in check(data):
+        np.testing.assert_allclose(difference, 0, atol=1e-5)
+    states = np.concatenate([data.truth, data.y.observation, data.held_y.observation])
+    assert len(np.unique(states.round(5), axis=0)) == len(states)
+    assert not np.array_equal(data.x.action, data.y.action)
+
+
+def test_what_is_measured_is_by_hand(data):
+    guess = np.asarray(data.truth) + np.random.default_rng(0).normal(size=data.truth.shape).astype(np.float32)
+    table = jnp.asarray(guess)
+
+    def look(x):
+        return table[jnp.argmin(jnp.sum((data.held_x.observation - x) ** 2, axis=1))]
+
+    found = quick(lambda: trials.measured(trials.Found(look, jnp.asarray(0.5), jnp.asarray(1.0)), data, SMALL))()
+    truth = np.asarray(data.truth)
+    error = (np.abs(guess - truth) / truth.std(0)).mean()
+    correlation = np.mean([np.corrcoef(guess[:, k], truth[:, k])[0, 1] for k in range(4)])
+    assert float(found["error"]) == pytest.approx(error, rel=1e-4)
+    assert float(found["log_error"]) == pytest.approx(np.log(error), rel=1e-3)
+    assert float(found["correlation"]) == pytest.approx(correlation, rel=1e-3)
+    assert float(found["rate"]) == 0.5
+
+
+def test_a_rate_is_chosen_by_steps_and_without_the_truth(data):
+    """A model whose map is y = rate · x of a sensor that shows the state: the distance is least at the true rate."""
+
+    class Times(eqx.Module):
+        learning_rate: float | jax.Array = 0.0
+
+        def init(self, x, y):
+            return jnp.asarray(0.0)
+
+        def train(self, key, x, y, state, *, num_steps, batch):
+            told = c.CriticInfo(jnp.zeros(num_steps), jnp.zeros(num_steps), jnp.zeros(num_steps, int))
+            return state + self.learning_rate, told
+
+        def translate(self, x, state):
+            return state * x
+
+    y = data.held_y
+    shown = data._replace(held_x=c.Transitions(5 * y.observation, y.action, 5 * y.following))
+
+    @quick
+    def choose(truth):
+        found = trials.trained(jax.random.key(0), Times(), shown._replace(truth=truth), SMALL)
+        return found.rate, found.finite, found.translate(jnp.ones(4))
+
+    for truth in (data.truth, 100 + 0 * data.truth):  # what it does not see cannot matter
+        rate, fine, mapped = choose(truth)
+        assert (float(rate), float(fine)) == (pytest.approx(0.2), 1.0)
+        np.testing.assert_allclose(mapped, 0.2, rtol=1e-5)
+
+
+def test_the_share_recovered_is_one_for_the_true_state_and_by_hand_for_others():
+    pair, key = TwoBodies("same", mass=1.5, turn=0.3), jax.random.key(4)
+
+    @quick
+    def both():
+        exact = lambda x: pair.exact_back(x, pair.policy(x))  # noqa: E731
+        return trials.recovered(key, pair, exact, SMALL), trials.recovered(key, pair, lambda x: 0 * x[:2], SMALL)
+
+    best, still = both()
+    assert float(best["recovered"]) == pytest.approx(1.0, abs=1e-5)
+    low, high, own = (float(still[name]) for name in ("return_random", "return_oracle", "return_"))
+    assert float(still["recovered"]) == pytest.approx((own - low) / (high - low), rel=1e-4)
+    assert high == pytest.approx(float(best["return_"]), rel=1e-5)
+
+
+def test_numbers_of_pairs_are_those_told(monkeypatch, data):
+    """An arm that knows the number of distinct pairs it was given reports it as its error."""
+    seen = []
+
+    def found_by(key, arm, data, scale, pairs=None):
+        if pairs is None:
+            return 0.0
+        seen.append(pairs[0].shape[0])
+        order = jnp.sort(pairs[1][:, 0])
+        return 1.0 + jnp.sum(order[1:] != order[:-1])
+
+    monkeypatch.setattr(trials, "found_by", found_by)
+    more = {"rate": jnp.asarray(0.1), "finite": jnp.asarray(1.0)}
+    measured = lambda found, data, scale: {"log_error": jnp.asarray(found, jnp.float32)} | more  # noqa: E731
+    monkeypatch.setattr(trials, "measured", measured)
+    scale = Settings(dict(SMALL), counts=(2, 4, 8))
+    call = lambda **arm: quick(lambda: trials.pairs(jax.random.key(0), Settings(**arm), TwoBodies(), scale))()  # noqa: E731
+    told, kernel, none = call(method="cycle", told=1), call(method="kernel"), call(method="cycle", told=0)
+    assert [float(told[name]) for name in ("log_error_few", "log_error_many")] == [4, 8]
+    assert [float(kernel[name]) for name in ("log_error_few", "log_error_many")] == [4, 8]
+    np.testing.assert_array_equal(told["log_errors"], [2, 4, 8])
+    np.testing.assert_array_equal(none["log_errors"], 0)
+    assert seen == [8, 2, 4, 8]
+
+
+def test_an_offset_and_a_turn_are_measured():
+    """Stand-ins for G: on the plane off by one number, on the circle turned."""
+    scale = Settings(dict(SMALL), width=2, forward_steps=1, rate=0.1)
+    found = {}
+    for kind in ("plane", "circle"):
+        world = FreeMass(kind)
+        trial = lambda key, world=world: trials_bodies.offset(key, Settings(method="mean"), world, scale)  # noqa: E731
+        found[kind] = quick(trial)(jax.random.key(0))
+    for metrics in found.values():
+        assert {"place", "log_place", "change", "log_change", "log_error", "distance", "finite"} <= set(metrics)
+        assert all(np.isfinite(value) for value in metrics.values())
+    assert float(found["plane"]["place"]) < 1.5  # the mean has no offset but that of small samples
+    # Predicting no change: the error is the mean size of a change in its deviations.
+    assert 0.3 < float(found["plane"]["change"]) < 3
+
+
+def test_a_wrong_forward_model_is_wrong_by_its_share():
+    matrix = 50 * jnp.asarray(np.random.default_rng(0).normal(size=(2, 3)), jnp.float32)
+    model = trials.Wrong(lambda y, u: y, matrix, jnp.asarray(0.4))
+    y = np.random.default_rng(1).normal(size=(4000, 3)).astype(np.float32)
+    off = np.asarray(quick(jax.vmap(lambda row: model(row[:2], row[2:])))(y)) - y[:, :2]
+    assert np.mean(off**2) == pytest.approx(0.5 * 0.4**2, rel=0.05)
+
+
+def test_your_own_robots():
+    example = runpy.run_path(str(EXAMPLE))
+    carts = example["Carts"]()
+    steps = example["record"](jax.random.key(0), carts.step_x, carts.see, 5)
+    assert steps.observation.shape == steps.following.shape == (5, 6)
+    offers = next(one.accepts for one in PAPER.experiments if one.name == "sensors")
+    assert all(hasattr(carts, name) for name in offers)
