@@ -53,7 +53,7 @@ REASONS = {
         "bases of one's own bonuses": {"AbstractBonus", "AbstractPredictionBonus"},
         "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
         "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
-        "rows of their own: tests/contract/test_control_cycle_contract.py": {
+        "rows in tests/contract/test_control_cycle.py": {
             "CycleGAN",
             "DynamicsCycle",
             "PooledCritic",

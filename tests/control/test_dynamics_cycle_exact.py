@@ -251,13 +251,20 @@ def test_the_best_critic_of_two_laws_is_the_ratio():
     def moved(values):
         critic = c.PooledCritic(Line(values[None]), 0.1, num_kept=0)
         state, info = critic.step(jax.random.key(0), given, made, critic.init(given[0]))
-        return state.parameters.matrix[0], info.loss, critic.fooled(made, critic.init(given[0]))
+        other = c.PooledCritic(Line(values[None]), 0.1, num_kept=0, loss="log")
+        also, told = other.step(jax.random.key(0), given, made, other.init(given[0]))
+        logs = also.parameters.matrix[0], told.loss, other.fooled(made, other.init(given[0]))
+        return state.parameters.matrix[0], info.loss, critic.fooled(made, critic.init(given[0])), logs
 
-    best, loss, fooled = moved(jnp.array([0.75, 0.25]))
+    best, loss, fooled, _ = moved(jnp.array([0.75, 0.25]))
     np.testing.assert_array_equal(best, [0.75, 0.25])
     assert float(loss) == pytest.approx(0.5 * (0.75 * 0.0625 + 0.25 * 0.5625) + 0.5 * (0.25 * 0.5625 + 0.75 * 0.0625))
     assert float(fooled) == pytest.approx(0.25 * 0.0625 + 0.75 * 0.5625)
-    up, _, _ = moved(jnp.array([0.5, 0.5]))
+    up, _, _, (logit, entropy, missed) = moved(jnp.array([0.5, 0.5]))
+    assert logit[0] > 0.55  # −log σ(d) at given rows, −log(1 − σ(d)) at made ones
+    assert logit[1] < 0.45
+    assert float(entropy) == pytest.approx(0.5 * np.log1p(np.exp(-0.5)) + 0.5 * np.log1p(np.exp(0.5)), rel=1e-5)
+    assert float(missed) == pytest.approx(np.log1p(np.exp(-0.5)), rel=1e-5)
     assert up[0] > 0.55
     assert up[1] < 0.45
 
@@ -382,6 +389,11 @@ def test_the_distance_of_steps_is_the_energy_distance():
     found, same = quick(lambda: (c.transition_distance(one, two), c.transition_distance(two, two)))()
     assert float(found) == pytest.approx(2 * mean(s, t) - mean(s, s) - mean(t, t), rel=1e-3)
     assert float(same) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_steps_across_episodes_are_dropped():
+    walked = c.transitions_of(np.arange(5.0)[:, None], 10 * np.arange(5.0)[:, None], [0, 0, 1, 1, 2])
+    assert [part[:, 0].tolist() for part in walked] == [[0.0, 2.0], [0.0, 20.0], [1.0, 3.0]]
 
 
 # --- problems ---------------------------------------------------------------------------------------------------------

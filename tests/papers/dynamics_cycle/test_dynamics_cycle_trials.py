@@ -13,7 +13,7 @@ from laureate import control as c
 from laureate.lab.claim import Settings
 from laureate.papers.dynamics_cycle import trials, trials_bodies
 from laureate.papers.dynamics_cycle.draft import PAPER
-from laureate.problems.two_bodies import FreeMass, TwoBodies
+from laureate.problems.two_bodies import TwoBodies
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_robots.py"
 QUICK = {"xla_backend_optimization_level": 0}
@@ -140,19 +140,28 @@ def test_numbers_of_pairs_are_those_told(monkeypatch, data):
 
 
 def test_an_offset_and_a_turn_are_measured():
-    """Stand-ins for G: on the plane off by one number, on the circle turned."""
-    scale = Settings(dict(SMALL), width=2, forward_steps=1, rate=0.1)
-    found = {}
-    for kind in ("plane", "circle"):
-        world = FreeMass(kind)
-        trial = lambda key, world=world: trials_bodies.offset(key, Settings(method="mean"), world, scale)  # noqa: E731
-        found[kind] = quick(trial)(jax.random.key(0))
-    for metrics in found.values():
-        assert {"place", "log_place", "change", "log_change", "log_error", "distance", "finite"} <= set(metrics)
-        assert all(np.isfinite(value) for value in metrics.values())
-    assert float(found["plane"]["place"]) < 1.5  # the mean has no offset but that of small samples
-    # Predicting no change: the error is the mean size of a change in its deviations.
-    assert 0.3 < float(found["plane"]["change"]) < 3
+    rng = np.random.default_rng(0)
+    plane, after = rng.normal(size=(2, 50, 4)).astype(np.float32)
+    angle, velocity = rng.uniform(-3, 3, (2, 50))
+    circle = np.stack([np.cos(angle), np.sin(angle), velocity], axis=1).astype(np.float32)
+    moved = np.array([0.5, -0.5, 0, 0]) * plane.std(0)
+    turn = np.array([[np.cos(2.9), -np.sin(2.9), 0], [np.sin(2.9), np.cos(2.9), 0], [0, 0, 1]], np.float32)
+
+    @quick
+    def all_of_them():
+        shifted = trials_bodies.displaced("plane", (plane + moved, after + moved), (plane, after))
+        still = trials_bodies.displaced("plane", (plane, plane), (plane, after))
+        turned = trials_bodies.displaced("circle", (circle @ turn.T, circle @ turn.T), (circle, circle + 0.5))
+        return shifted, still, turned
+
+    shifted, still, turned = all_of_them()
+    assert float(shifted["place"]) == pytest.approx(0.5, rel=1e-3)
+    assert float(shifted["change"]) < 1e-5
+    assert float(shifted["log_place"]) == pytest.approx(np.log(0.501), rel=1e-2)
+    assert float(still["change"]) == pytest.approx((np.abs(after - plane) / (after - plane).std(0)).mean(), rel=1e-3)
+    assert float(still["place"]) < 1e-6
+    assert float(turned["place"]) == pytest.approx(2.9, rel=1e-3)
+    assert float(turned["change"]) == pytest.approx(0.5 / velocity.std(), rel=1e-3)
 
 
 def test_a_wrong_forward_model_is_wrong_by_its_share():

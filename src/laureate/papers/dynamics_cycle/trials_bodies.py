@@ -12,7 +12,7 @@ from laureate._core import Status
 from laureate.lab.claim import Settings
 from laureate.papers.dynamics_cycle.trials import control, data_of, distance, method_of, random_action, recovered
 
-__all__ = ["Shifted", "bodies", "offset", "physics"]
+__all__ = ["Shifted", "bodies", "displaced", "offset", "physics"]
 
 
 class Shifted(eqx.Module):
@@ -53,20 +53,26 @@ def offset(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         translate, fine = (lambda x: model.translate(x[None], state)[0]), jnp.all(told.status == int(Status.OK))
     before, after = (jax.vmap(translate)(rows) for rows in (data.held_x.observation, data.held_x.following))
     following = jax.vmap(problem.step_x)(data.truth, data.held_x.action)
-    deviation = jnp.std(data.truth, axis=0)
-    if plane:
-        place = jnp.mean(jnp.abs(jnp.mean(before - data.truth, axis=0) / deviation)[:2])
-        made, real = after - before, following - data.truth
-    else:
-        found, angle = (jnp.arctan2(rows[:, 1], rows[:, 0]) for rows in (before, data.truth))
-        turned = found - angle
-        place = jnp.abs(jnp.arctan2(jnp.mean(jnp.sin(turned)), jnp.mean(jnp.cos(turned))))
-        made, real = after[:, 2:], following[:, 2:]  # the velocity: what a turn leaves alone
-    change = jnp.mean(jnp.abs(made - real) / (jnp.std(real, axis=0) + 1e-9))
-    error = jnp.mean(jnp.abs(before - data.truth) / deviation)
-    told_metrics = {"place": place, "log_place": jnp.log(place + 1e-3), "change": change, "log_error": jnp.log(error)}
+    told_metrics = displaced(problem.kind, (before, after), (data.truth, following))
     score = distance(translate, data, scale.compared)
-    return told_metrics | {"log_change": jnp.log(change), "distance": score, "finite": fine.astype(jnp.float32)}
+    return told_metrics | {"distance": score, "finite": fine.astype(jnp.float32)}
+
+
+def displaced(kind: str, made: tuple[Array, Array], real: tuple[Array, Array]) -> dict[str, Array]:
+    """The metrics of ``offset``, of states and next states as a map makes them and as they are."""
+    (before, after), (truth, following) = made, real
+    deviation = jnp.std(truth, axis=0)
+    if kind == "plane":
+        place = jnp.mean(jnp.abs(jnp.mean(before - truth, axis=0) / deviation)[:2])
+        found, wanted = after - before, following - truth
+    else:
+        turned = jnp.arctan2(before[:, 1], before[:, 0]) - jnp.arctan2(truth[:, 1], truth[:, 0])
+        place = jnp.abs(jnp.arctan2(jnp.mean(jnp.sin(turned)), jnp.mean(jnp.cos(turned))))
+        found, wanted = after[:, 2:], following[:, 2:]  # the velocity: what a turn leaves alone
+    change = jnp.mean(jnp.abs(found - wanted) / (jnp.std(wanted, axis=0) + 1e-9))
+    error = jnp.mean(jnp.abs(before - truth) / deviation)
+    logs = {"log_place": jnp.log(place + 1e-3), "log_change": jnp.log(change), "log_error": jnp.log(error)}
+    return {"place": place, "change": change} | logs
 
 
 def bodies(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
