@@ -191,6 +191,25 @@ def test_the_loss_of_the_method_is_zero_at_the_inverse():
     assert float(value(right + 0.1)) > 1e-2
 
 
+@pytest.mark.slow
+def test_training_finds_the_inverse_of_a_linear_sensor():
+    """From G = 0, with the true step as F and no adversary: a system without symmetries leaves one map."""
+    a, b = np.array([[0.9, 0.2], [-0.3, 0.7]]), np.array([[0.5], [1.0]])
+    m, rng = np.array([[1.0, 0.4], [-0.2, 0.8]]), np.random.default_rng(0)
+    assert [len(basis) for basis in c.symmetries(a, b)] == [0, 0]
+
+    def steps(see):
+        y, u = rng.normal(size=(400, 2)), rng.uniform(-1, 1, (400, 1))
+        after = y @ a.T + u @ b.T
+        return c.Transitions(*(jnp.asarray(part, jnp.float32) for part in (y @ see.T, u, after @ see.T)))
+
+    x, y = steps(m), steps(np.eye(2))
+    step = Line(jnp.asarray(np.concatenate([a, b], axis=1), jnp.float32))
+    model = c.DynamicsCycle(Line(jnp.zeros((2, 2))), step, None, dynamics=1.0, learning_rate=3e-3)
+    state, _ = quick(lambda: model.train(jax.random.key(0), x, y, model.init(x, y), num_steps=2000))()
+    np.testing.assert_allclose(state.state_map.matrix @ m, np.eye(2), atol=0.1)
+
+
 def signed_permutations():
     for order, signs in itertools.product(itertools.permutations(range(2)), itertools.product((1, -1), repeat=2)):
         yield np.eye(2)[list(order)] * np.array(signs)

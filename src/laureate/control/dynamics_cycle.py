@@ -90,7 +90,8 @@ class DynamicsCycle(eqx.Module):
     adversarial, ahead: λ₂ at G(x) and at F(G(x), H(x, a)), >= 0.
     action_adversarial, action_cycle: λ₁ and λ_c, >= 0.
     paired: weight of ‖G(x) − y‖₁ on pairs, where a step is given some; >= 0.
-    learning_rate: of the maps, > 0. forward_rate: of F while it is fitted, > 0.
+    learning_rate: of the maps, > 0.
+    forward_rate: of F while it is fitted, > 0; it falls to 0 along a cosine.
     x_units, y_units: of the observations; maps, F and critics see them normalised.
     optimiser: from a learning rate to an Optax optimiser, of the maps.
 
