@@ -103,13 +103,14 @@ def dynamics_alignment(x: Transitions, y: Transitions, num_steps: int = 8, ridge
 class KernelRegression(eqx.Module):
     """ŷ = Σ_i α_i exp(−‖x − x_i‖² / 2h²) + c, fitted to pairs.
 
-    rows, weights, offset, width: x_i, α, c and h.
+    rows, weights, offset, width: x_i, α, c and h. penalty: the one that was chosen.
     """
 
     rows: Float[Array, "n p"]
     weights: Float[Array, "n q"]
     offset: Float[Array, " q"]
     width: Float[Array, ""]
+    penalty: Float[Array, ""]
 
     def __call__(self, x: Array) -> Array:
         """ŷ of one observation."""
@@ -118,7 +119,9 @@ class KernelRegression(eqx.Module):
 
 
 def kernel_regression(
-    x: Float[Array, "n p"], y: Float[Array, "n q"], penalties: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    x: Float[Array, "n p"],
+    y: Float[Array, "n q"],
+    penalties: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 ) -> KernelRegression:
     """Kernel ridge regression on paired rows, the penalty by the exact leave-one-out error.
 
@@ -126,8 +129,11 @@ def kernel_regression(
 
         α = (K + λ I)^{-1} (y − ȳ),    left out: (y − ŷ)_i = α_i / [(K + λ I)^{-1}]_ii
 
-    The width h is the median distance between rows.
+    The width h is the median distance between rows. A penalty so small that K + λ I is singular in the precision of x
+    is passed over.
     """
+    rule = "at least two rows, as many as y"
+    require("kernel_regression", "x", rule, (len(x), len(y)), lambda n: n[0] == n[1] >= 2)
     x = x.reshape(len(x), -1)
     square = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
     upper = np.triu_indices(len(x), 1)
@@ -135,12 +141,15 @@ def kernel_regression(
     kernel, mean = jnp.exp(-square / (2 * width**2)), jnp.mean(y, axis=0)
 
     def solved(penalty):
-        inverse = jnp.linalg.inv(kernel + penalty * jnp.eye(len(x), dtype=kernel.dtype))
+        eye = jnp.eye(len(x), dtype=kernel.dtype)
+        inverse = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(kernel + penalty * eye), eye)
         weights = inverse @ (y - mean)
         return weights, jnp.mean((weights / jnp.diagonal(inverse)[:, None]) ** 2)
 
-    weights, left_out = jax.lax.map(solved, jnp.asarray(penalties, x.dtype))
-    return KernelRegression(x, weights[jnp.argmin(left_out)], mean, width)
+    tried = jnp.asarray(penalties, x.dtype)
+    weights, left_out = jax.lax.map(solved, tried)
+    best = jnp.argmin(jnp.where(jnp.isfinite(left_out), left_out, jnp.inf))
+    return KernelRegression(x, weights[best], mean, width, tried[best])
 
 
 def symmetries(transition: np.ndarray, control: np.ndarray, tolerance: float = 1e-8) -> tuple[np.ndarray, np.ndarray]:

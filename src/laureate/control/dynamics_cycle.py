@@ -174,6 +174,7 @@ class DynamicsCycle(eqx.Module):
         self, x: Transitions, y: Transitions, state: DynamicsCycleState, pairs: Pairs | None = None
     ) -> tuple[Array, tuple[tuple[Array, ...], tuple[Array, Array, Array]]]:
         """L; its parts in the order of ``DynamicsCycleInfo``; and what the maps made: G(x), H(x, a), P(y, u)."""
+        self._check(x, y, pairs)
         x, y = normalised(x, self.x_units), normalised(y, self.y_units)
         g, h, p = self.maps(state)
         zero = jnp.zeros((), y.observation.dtype)
@@ -268,6 +269,8 @@ class DynamicsCycle(eqx.Module):
 
         A step's key comes from its number in ``state``, so that training in parts changes nothing.
         """
+        check_domains(x, y, bounded=False)
+        self._check(x, y, pairs)
 
         def one(state, _):
             rows_key, step_key = jax.random.split(jax.random.fold_in(key, state.step))
@@ -332,6 +335,15 @@ class DynamicsCycle(eqx.Module):
         history = jax.tree.map(lambda *parts: jnp.concatenate(parts), *infos)
         warn_if_collapsed(history)
         return fitted, state, history
+
+    def _check(self, x: Transitions, y: Transitions, pairs: Pairs | None) -> None:
+        sizes = x.action.shape[1:], y.action.shape[1:]
+        fits, remedy = self.action_map is not None or sizes[0] == sizes[1], "Give action_map and action_back."
+        require("DynamicsCycle", "action", "of one size in both domains", sizes, lambda _: fits, remedy)
+        if pairs is not None:
+            lengths, said = tuple(map(len, pairs)), "> 0 where pairs are given"
+            require("DynamicsCycle", "pairs", "of one length", lengths, lambda n: n[0] == n[1] > 0)
+            require("DynamicsCycle", "paired", said, self.paired, lambda w: w > 0)
 
     def _critics(self) -> tuple[PooledCritic | None, PooledCritic | None, PooledCritic | None]:
         acts = self.action_map is not None

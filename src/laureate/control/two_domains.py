@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from laureate._core import require
@@ -84,8 +85,10 @@ def transitions_of(observations: Any, actions: Any, episodes: Any = None) -> Tra
 def check_domains(x: Transitions, y: Transitions, *, bounded: bool = True) -> None:
     """Raise where steps cannot be learned from, warn where two domains are the same arrays.
 
-    bounded: whether actions have to lie within [−1, 1].
+    bounded: whether actions have to lie within [−1, 1]. Arrays that are being traced have no values to look at.
     """
+    if any(isinstance(part, Tracer) for part in (*x, *y)):
+        return
     for name, domain in (("x", x), ("y", y)):
         parts = {field: np.asarray(part) for field, part in zip(domain._fields, domain, strict=True)}
         lengths = {field: len(part) for field, part in parts.items()}
@@ -97,6 +100,17 @@ def check_domains(x: Transitions, y: Transitions, *, bounded: bool = True) -> No
             require("DynamicsCycle", f"{name}.{field}", "of floats", part.dtype.kind, lambda k: k == "f", remedy)
             faults = int(np.sum(~np.isfinite(part)))
             require("DynamicsCycle", f"{name}.{field}", "finite", f"{faults} that are not", lambda _, n=faults: n == 0)
+        rows = parts["observation"].reshape(len(parts["observation"]), -1)
+        still = np.flatnonzero(np.ptp(rows, axis=0) == 0).tolist() if name == "y" and len(rows) > 1 else []
+        remedy = "Leave out what never changes, or add it to what F and the policy get by hand."
+        require(
+            "DynamicsCycle",
+            "y.observation",
+            "numbers that vary",
+            f"constant at {still}",
+            lambda _, s=still: not s,
+            remedy,
+        )
         largest = float(np.max(np.abs(parts["action"]), initial=0.0))
         remedy = "Divide the actions by their largest size, and multiply what transfer(policy) gives by it."
         inside = lambda size: not bounded or size <= 1 + 1e-6  # noqa: E731

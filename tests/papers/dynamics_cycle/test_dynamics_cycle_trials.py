@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from laureate import control as c
+from laureate._core import Status
 from laureate.lab.claim import Settings
 from laureate.papers.dynamics_cycle import trials, trials_bodies
-from laureate.papers.dynamics_cycle.draft import PAPER
+from laureate.papers.dynamics_cycle.about import PAPER
 from laureate.problems.two_bodies import TwoBodies
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_robots.py"
@@ -36,7 +37,7 @@ def data():
 
 def test_steps_are_those_of_their_domain_and_never_paired(data):
     pair = TwoBodies(mass=2.0)
-    assert [len(part.action) for part in data[:4]] == [12, 12, 8, 8]
+    assert [len(part.action) for part in data[:6]] == [12, 12, 4, 4, 4, 4]
 
     @quick
     def check(data):
@@ -47,7 +48,7 @@ def test_steps_are_those_of_their_domain_and_never_paired(data):
 
     for difference in check(data):
         np.testing.assert_allclose(difference, 0, atol=1e-5)
-    states = np.concatenate([data.truth, data.y.observation, data.held_y.observation])
+    states = np.concatenate([data.truth, data.y.observation, data.choose_y.observation, data.held_y.observation])
     assert len(np.unique(states.round(5), axis=0)) == len(states)
     assert not np.array_equal(data.x.action, data.y.action)
 
@@ -59,7 +60,8 @@ def test_what_is_measured_is_by_hand(data):
     def look(x):
         return table[jnp.argmin(jnp.sum((data.held_x.observation - x) ** 2, axis=1))]
 
-    found = quick(lambda: trials.measured(trials.Found(look, jnp.asarray(0.5), jnp.asarray(1.0)), data, SMALL))()
+    made = trials.Found(look, jnp.asarray(1.0), {"rate": jnp.asarray(0.5)})
+    found = quick(lambda: trials.measured(made, data, SMALL))()
     truth = np.asarray(data.truth)
     error = (np.abs(guess - truth) / truth.std(0)).mean()
     correlation = np.mean([np.corrcoef(guess[:, k], truth[:, k])[0, 1] for k in range(4)])
@@ -73,29 +75,32 @@ def test_a_rate_is_chosen_by_steps_and_without_the_truth(data):
     """A model whose map is y = rate · x of a sensor that shows the state: the distance is least at the true rate."""
 
     class Times(eqx.Module):
+        limit: float
         learning_rate: float | jax.Array = 0.0
 
         def init(self, x, y):
             return jnp.asarray(0.0)
 
         def train(self, key, x, y, state, *, num_steps, batch):
-            told = c.CriticInfo(jnp.zeros(num_steps), jnp.zeros(num_steps), jnp.zeros(num_steps, int))
+            status = jnp.where(self.learning_rate < self.limit, int(Status.OK), int(Status.DIVERGED))
+            told = c.CriticInfo(jnp.zeros(num_steps), jnp.zeros(num_steps), jnp.full(num_steps, status))
             return state + self.learning_rate, told
 
         def translate(self, x, state):
             return state * x
 
-    y = data.held_y
-    shown = data._replace(held_x=c.Transitions(5 * y.observation, y.action, 5 * y.following))
+    y = data.choose_y
+    shown = data._replace(choose_x=c.Transitions(5 * y.observation, y.action, 5 * y.following))
 
     @quick
-    def choose(truth):
-        found = trials.trained(jax.random.key(0), Times(), shown._replace(truth=truth), SMALL)
-        return found.rate, found.finite, found.translate(jnp.ones(4))
+    def choose(other, limit):
+        shown_too = shown._replace(truth=other * data.truth, y=jax.tree.map(lambda part: other * part, data.y))
+        found = trials.trained(jax.random.key(0), Times(limit), shown_too, SMALL)
+        return found.more["rate"], found.finite, found.translate(jnp.ones(4))
 
-    for truth in (data.truth, 100 + 0 * data.truth):  # what it does not see cannot matter
-        rate, fine, mapped = choose(truth)
-        assert (float(rate), float(fine)) == (pytest.approx(0.2), 1.0)
+    for other, limit in ((1.0, 0.25), (100.0, 0.15)):  # what it does not see cannot matter
+        rate, fine, mapped = choose(other, limit)
+        assert (float(rate), float(fine)) == (pytest.approx(0.2), float(limit > 0.2))  # whether the chosen one diverged
         np.testing.assert_allclose(mapped, 0.2, rtol=1e-5)
 
 
@@ -104,8 +109,8 @@ def test_the_share_recovered_is_one_for_the_true_state_and_by_hand_for_others():
 
     @quick
     def both():
-        exact = lambda x: pair.exact_back(x, pair.policy(x))  # noqa: E731
-        return trials.recovered(key, pair, exact, SMALL), trials.recovered(key, pair, lambda x: 0 * x[:2], SMALL)
+        exact = lambda y: pair.exact_back(y, pair.policy(y))  # noqa: E731
+        return trials.recovered(key, pair, exact, SMALL), trials.recovered(key, pair, lambda y: 0 * y[:2], SMALL)
 
     best, still = both()
     assert float(best["recovered"]) == pytest.approx(1.0, abs=1e-5)
@@ -126,7 +131,7 @@ def test_numbers_of_pairs_are_those_told(monkeypatch, data):
         return 1.0 + jnp.sum(order[1:] != order[:-1])
 
     monkeypatch.setattr(trials, "found_by", found_by)
-    more = {"rate": jnp.asarray(0.1), "finite": jnp.asarray(1.0)}
+    more = {"finite": jnp.asarray(1.0), "penalty": jnp.asarray(0.1)}
     measured = lambda found, data, scale: {"log_error": jnp.asarray(found, jnp.float32)} | more  # noqa: E731
     monkeypatch.setattr(trials, "measured", measured)
     scale = Settings(dict(SMALL), counts=(2, 4, 8))
@@ -161,6 +166,9 @@ def test_an_offset_and_a_turn_are_measured():
     assert float(still["change"]) == pytest.approx((np.abs(after - plane) / (after - plane).std(0)).mean(), rel=1e-3)
     assert float(still["place"]) < 1e-6
     assert float(turned["place"]) == pytest.approx(2.9, rel=1e-3)
+    assert float(turned["coherence"]) == pytest.approx(1.0, abs=1e-4)
+    still_error = np.abs(velocity - velocity.mean()).mean() / velocity.std()
+    assert float(turned["change_gain"]) == pytest.approx(still_error / (0.5 / velocity.std()), rel=1e-3)
     assert float(turned["change"]) == pytest.approx(0.5 / velocity.std(), rel=1e-3)
 
 
@@ -169,7 +177,7 @@ def test_a_wrong_forward_model_is_wrong_by_its_share():
     model = trials.Wrong(lambda y, u: y, matrix, jnp.asarray(0.4))
     y = np.random.default_rng(1).normal(size=(4000, 3)).astype(np.float32)
     off = np.asarray(quick(jax.vmap(lambda row: model(row[:2], row[2:])))(y)) - y[:, :2]
-    assert np.mean(off**2) == pytest.approx(0.5 * 0.4**2, rel=0.05)
+    assert np.mean(np.abs(off)) == pytest.approx(0.4, rel=0.05)
 
 
 def test_your_own_robots():

@@ -1,5 +1,6 @@
 """Two domains of one thing, steps that are not paired: is the map between them found, and does a policy cross it?"""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,15 +16,19 @@ from laureate.problems.two_bodies import starts, walk
 
 __all__ = ["Data", "Wrong", "control", "correspond", "data_of", "measured", "pairs", "trained"]
 
+RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # of linear alignment
+
 
 class Data(NamedTuple):
-    """Steps of both domains, others held out, and the states behind those of X that were held out.
+    """Steps of both domains: to learn from, to choose a setting by, held out; the states behind the last ones of X.
 
-    What chooses a setting sees all but ``truth``.
+    What chooses a setting sees neither ``held_x`` nor ``held_y`` nor ``truth``, of which errors are reported.
     """
 
     x: c.Transitions
     y: c.Transitions
+    choose_x: c.Transitions
+    choose_y: c.Transitions
     held_x: c.Transitions
     held_y: c.Transitions
     truth: Array
@@ -36,16 +41,20 @@ def random_action(noise: Array, y: Array) -> Array:
 
 
 def data_of(key: Array, problem: Any, scale: Settings, act: Callable[[Array, Array], Array] = random_action) -> Data:
-    """Episodes of both domains, each with its own start and actions: no state of X belongs to one of Y."""
+    """Episodes of both domains, each with its own start and actions: no state of X belongs to one of Y.
+
+    Of those not learned from, the first half is there to choose by, the other half to be reported.
+    """
     x_key, y_key = jax.random.split(key)
     total, kept = scale.episodes + scale.held, scale.episodes * scale.length
+    reported = kept + scale.held // 2 * scale.length
     both = total, scale.length, problem.num_actions
     y, a, after = walk(*starts(x_key, problem.reset, *both), problem.step_x, act)
     x = c.Transitions(jax.vmap(problem.see)(y), a, jax.vmap(problem.see)(after))
     other = c.Transitions(*walk(*starts(y_key, problem.reset, *both), problem.step, act))
-    parts = [jax.tree.map(lambda rows: (rows[:kept], rows[kept:]), steps) for steps in (x, other)]
-    (x, held_x), (other, held_y) = (tuple(c.Transitions(*[p[at] for p in part]) for at in (0, 1)) for part in parts)
-    return Data(x, other, held_x, held_y, y[kept:])
+    cuts = (0, kept), (kept, reported), (reported, len(y))
+    parts = [jax.tree.map(lambda rows: rows[first:last], steps) for first, last in cuts for steps in (x, other)]  # noqa: B023
+    return Data(*parts, y[reported:])
 
 
 class Wrong(eqx.Module):
@@ -56,12 +65,12 @@ class Wrong(eqx.Module):
     size: Array
 
     def __call__(self, y: Array, u: Array) -> Array:
-        """F(y, u) + size · sin(M (y, u)), of mean square ½ size²."""
-        return self.forward(y, u) + self.size * jnp.sin(self.matrix @ jnp.concatenate([y, u]))
+        """F(y, u) + size · π/2 · sin(M (y, u)), of mean absolute value size."""
+        return self.forward(y, u) + self.size * (math.pi / 2) * jnp.sin(self.matrix @ jnp.concatenate([y, u]))
 
 
-def method_of(key: Array, arm: Settings, data: Data, scale: Settings) -> c.DynamicsCycle:
-    """The method with an arm's weights; F is fitted, and made worse where the arm says so."""
+def method_of(key: Array, arm: Settings, data: Data, scale: Settings) -> tuple[c.DynamicsCycle, Array]:
+    """The method with an arm's weights; F is fitted, and made worse where the arm says so. And ``gain`` of the fit."""
     make_key, encoder_key, forward_key, wrong_key = jax.random.split(key, 4)
     encoder, shape = None, data.x.observation.shape[1:]
     if len(shape) == 3:
@@ -80,28 +89,37 @@ def method_of(key: Array, arm: Settings, data: Data, scale: Settings) -> c.Dynam
         ahead=arm.ahead,
         paired=arm.get("paired", 0.0),
     )
-    model, _ = model.fit_forward(forward_key, data.y, scale.forward_steps, batch=64)
+    model, told = model.fit_forward(forward_key, data.y, scale.forward_steps, batch=64)
     if "wrong" not in arm:
-        return model
+        return model, gain(told)
     units = model.y_units
     change = jnp.mean(jnp.abs((data.y.following - data.y.observation) / units.deviation))  # pyright: ignore[reportOptionalMemberAccess]
     size = data.y.observation.shape[-1]
     matrix = 2.0 * jax.random.normal(wrong_key, (size, size + data.y.action.shape[-1]))
-    return eqx.tree_at(lambda m: m.forward, model, Wrong(model.forward, matrix, arm.wrong * change))
+    worse = Wrong(model.forward, matrix, arm.wrong * change)
+    return eqx.tree_at(lambda m: m.forward, model, worse), gain(told)
+
+
+def gain(told: c.ForwardInfo) -> Array:
+    """How many times the error of predicting no change is that of F, on steps that F was not fitted to."""
+    return told.copying / told.error
 
 
 class Found(NamedTuple):
-    """A map that an arm has found: of one observation of X; the rate it chose; whether all steps were finite."""
+    """A map that an arm has found: of one observation of X; what it chose; whether all steps were finite.
+
+    more: what else is reported: the value chosen of a grid by its name, ``forward_gain`` where there is an F.
+    """
 
     translate: Callable[[Array], Array]
-    rate: Array
     finite: Array
+    more: dict[str, Array]
 
 
 def distance(translate: Callable[[Array], Array], data: Data, number: int) -> Array:
-    """How unlike the mapped steps of X are to those of Y, both held out: it knows no pairs."""
+    """How unlike the mapped steps of X are to those of Y, both there to choose by: it knows no pairs."""
     thin = lambda steps: jax.tree.map(lambda rows: rows[:: max(1, len(rows) // number)][:number], steps)  # noqa: E731
-    x, y = thin(data.held_x), thin(data.held_y)
+    x, y = thin(data.choose_x), thin(data.choose_y)
     mapped = c.Transitions(jax.vmap(translate)(x.observation), x.action, jax.vmap(translate)(x.following))
     return c.transition_distance(mapped, y)
 
@@ -122,7 +140,8 @@ def trained(key: Array, model: Any, data: Data, scale: Settings, pairs: Any = No
     states, scores, fine = jax.vmap(at)(rates)
     best = jnp.argmin(scores)
     state = jax.tree.map(lambda leaf: leaf[best], states)
-    return Found(lambda x: model.translate(x[None], state)[0], rates[best], fine[best].astype(jnp.float32))
+    chosen = {"rate": rates[best]}
+    return Found(lambda x: model.translate(x[None], state)[0], fine[best].astype(jnp.float32), chosen)
 
 
 def found_by(key: Array, arm: Settings, data: Data, scale: Settings, pairs: Any = None) -> Found:
@@ -132,21 +151,27 @@ def found_by(key: Array, arm: Settings, data: Data, scale: Settings, pairs: Any 
     x = c.Transitions(flat(data.x.observation), data.x.action, flat(data.x.following))
     middle = jnp.mean(data.y.observation, axis=0)
     if arm.method == "mean":
-        return Found(lambda _: middle, one, one)
+        return Found(lambda _: middle, one, {})
     if arm.method == "moments":
-        return Found(c.moment_alignment(x.observation, data.y.observation), one, one)
+        return Found(c.moment_alignment(x.observation, data.y.observation), one, {})
     if arm.method == "linear":
-        return Found(c.dynamics_alignment(x, data.y), one, one)
+        ridges = jnp.asarray(RIDGES)
+        maps = jax.lax.map(lambda ridge: c.dynamics_alignment(x, data.y, ridge=ridge), ridges)
+        scores = jax.lax.map(lambda aligned: distance(aligned, data, scale.compared), maps)
+        best = jnp.argmin(jnp.where(jnp.isfinite(scores), scores, jnp.inf))
+        return Found(jax.tree.map(lambda leaf: leaf[best], maps), one, {"ridge": ridges[best]})
     if arm.method == "kernel":
         units_x, units_y = c.Units.of(x.observation), c.Units.of(data.y.observation)
         fitted = c.kernel_regression(units_x(flat(pairs[0])), units_y(pairs[1]))
-        return Found(lambda row: units_y.restore(fitted(units_x(jnp.ravel(row)))), one, one)
+        return Found(lambda row: units_y.restore(fitted(units_x(jnp.ravel(row)))), one, {"penalty": fitted.penalty})
     if arm.method == "gan":
         model = c.make_cycle_gan(make_key, x, data.y, width=scale.width, cycle=arm.cycle)
-        flattened = data._replace(x=x, held_x=jax.tree.map(flat, data.held_x))
+        flattened = data._replace(x=x, choose_x=jax.tree.map(flat, data.choose_x))
         found = trained(train_key, model, flattened, scale)
         return found._replace(translate=lambda row: found.translate(jnp.ravel(row)))
-    return trained(train_key, method_of(make_key, arm, data, scale), data, scale, pairs)
+    model, better = method_of(make_key, arm, data, scale)
+    found = trained(train_key, model, data, scale, pairs)
+    return found._replace(more=found.more | {"forward_gain": better})
 
 
 def measured(found: Found, data: Data, scale: Settings) -> dict[str, Array]:
@@ -166,8 +191,8 @@ def measured(found: Found, data: Data, scale: Settings) -> dict[str, Array]:
         "log_error": jnp.log(error),
         "correlation": correlation,
         "distance": distance(found.translate, data, scale.compared),
-        "rate": found.rate,
         "finite": found.finite,
+        **found.more,
     }
 
 
@@ -179,7 +204,7 @@ def control(key: Array, problem: Any, scale: Settings, *policies: Callable[[Arra
 
 
 def recovered(key: Array, problem: Any, act: Callable[[Array], Array], scale: Settings) -> dict[str, Array]:
-    """The return of a policy that sees X, and its share of the way from random actions to Y's policy on true states.
+    """The return of a policy ``act(state)``, and its share of the way from random actions to Y's policy on true states.
 
     Where the body differs, too, the best are Y's actions turned exactly.
     """
@@ -188,7 +213,7 @@ def recovered(key: Array, problem: Any, act: Callable[[Array], Array], scale: Se
         wanted = problem.policy(y)
         return problem.exact_back(y, wanted) if hasattr(problem, "exact_back") else wanted
 
-    own, low, high = control(key, problem, scale, lambda _, y: act(problem.see(y)), random_action, best)
+    own, low, high = control(key, problem, scale, lambda _, y: act(y), random_action, best)
     return {"return_": own, "return_random": low, "return_oracle": high, "recovered": (own - low) / (high - low)}
 
 
@@ -200,7 +225,7 @@ def correspond(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
     found = found_by(find_key, arm, data, scale)
     result = measured(found, data, scale)
     if hasattr(problem, "policy"):
-        result |= recovered(act_key, problem, lambda x: problem.policy(found.translate(x)), scale)
+        result |= recovered(act_key, problem, lambda y: problem.policy(found.translate(problem.see(y))), scale)
     return result
 
 
@@ -232,6 +257,9 @@ def pairs(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
     else:
         result = jax.tree.map(lambda value: jnp.broadcast_to(value, counts.shape), one(None))
     errors = result["log_error"]
-    named = {"log_error_few": errors[1], "log_error_many": errors[-1]}
+    chosen = {name: result[name] for name in ("penalty", "forward_gain") if name in result}
+    named = {f"{name}_few": value[1] for name, value in chosen.items()}
+    named |= {f"{name}_many": value[-1] for name, value in chosen.items()}
+    named |= {"log_error_few": errors[1], "log_error_many": errors[-1]}
     curve = {"log_errors": errors, "log_counts": jnp.log(counts.astype(jnp.float32))}
-    return named | curve | {"rate": result["rate"][0], "finite": jnp.min(result["finite"])}
+    return named | curve | {"finite": jnp.min(result["finite"])}

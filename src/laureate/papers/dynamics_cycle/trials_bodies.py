@@ -10,7 +10,15 @@ from jaxtyping import Array
 from laureate import control as c
 from laureate._core import Status
 from laureate.lab.claim import Settings
-from laureate.papers.dynamics_cycle.trials import control, data_of, distance, method_of, random_action, recovered
+from laureate.papers.dynamics_cycle.trials import (
+    control,
+    data_of,
+    distance,
+    gain,
+    method_of,
+    random_action,
+    recovered,
+)
 
 __all__ = ["Shifted", "bodies", "displaced", "offset", "physics"]
 
@@ -29,9 +37,8 @@ class Shifted(eqx.Module):
 def offset(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
     """A free mass: are its changes found, and where it is?
 
-    G begins off by an offset of its positions (plane) that is drawn, of one deviation. place: the mean error of the
-    position over its deviation (plane), or the angle by which all is turned, in radians (circle). change: the mean
-    absolute error of the change in a step (plane) or of the velocity (circle), over its deviation.
+    G begins off by an offset of its positions (plane) that is drawn, of one deviation; the arm "first" keeps the map as
+    it begins. The metrics are those of ``displaced``.
     """
     world_key, data_key, make_key, shift_key, train_key = jax.random.split(key, 5)
     problem = problem.drawn(world_key)
@@ -40,39 +47,47 @@ def offset(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
     size = data.truth.shape[-1]
     if arm.method == "mean":
         middle = jnp.mean(data.y.observation, axis=0)
-        translate, fine = (lambda _: middle), jnp.asarray(True)
+        translate, fine, more = (lambda _: middle), jnp.asarray(True), {}
     else:
-        model = method_of(make_key, arm, data, scale)
+        model, better = method_of(make_key, arm, data, scale)
+        more = {"forward_gain": better}
         drawn = jax.random.normal(shift_key, (2,))
         shift = jnp.zeros(size).at[:2].set(drawn / jnp.linalg.norm(drawn) * jnp.sqrt(2.0)) * plane
         model = eqx.tree_at(lambda m: m.state_map, model, Shifted(model.state_map, shift))
         model = eqx.tree_at(lambda m: m.learning_rate, model, scale.rate)
-        state, told = model.train(
-            train_key, data.x, data.y, model.init(data.x, data.y), num_steps=scale.steps, batch=scale.batch
-        )
+        length, start = 0 if arm.method == "first" else scale.steps, model.init(data.x, data.y)
+        state, told = model.train(train_key, data.x, data.y, start, num_steps=length, batch=scale.batch)
         translate, fine = (lambda x: model.translate(x[None], state)[0]), jnp.all(told.status == int(Status.OK))
     before, after = (jax.vmap(translate)(rows) for rows in (data.held_x.observation, data.held_x.following))
     following = jax.vmap(problem.step_x)(data.truth, data.held_x.action)
     told_metrics = displaced(problem.kind, (before, after), (data.truth, following))
     score = distance(translate, data, scale.compared)
-    return told_metrics | {"distance": score, "finite": fine.astype(jnp.float32)}
+    return told_metrics | more | {"distance": score, "finite": fine.astype(jnp.float32)}
 
 
 def displaced(kind: str, made: tuple[Array, Array], real: tuple[Array, Array]) -> dict[str, Array]:
-    """The metrics of ``offset``, of states and next states as a map makes them and as they are."""
-    (before, after), (truth, following) = made, real
+    """How states and next states as a map makes them lie to those that are.
+
+    place: the mean error of the position over its deviation (plane), or the angle by which all is turned, in radians
+    (circle). change: the mean absolute error of the change in a step (plane) or of the velocity (circle), over its
+    deviation. change_gain: how many times smaller it is than that of the best constant. coherence: of the turns of all
+    rows (circle), 1 where the map is a rotation.
+    """
+    (before, after), (truth, following), more = made, real, {}
     deviation = jnp.std(truth, axis=0)
     if kind == "plane":
         place = jnp.mean(jnp.abs(jnp.mean(before - truth, axis=0) / deviation)[:2])
         found, wanted = after - before, following - truth
     else:
         turned = jnp.arctan2(before[:, 1], before[:, 0]) - jnp.arctan2(truth[:, 1], truth[:, 0])
-        place = jnp.abs(jnp.arctan2(jnp.mean(jnp.sin(turned)), jnp.mean(jnp.cos(turned))))
+        up, along = jnp.mean(jnp.sin(turned)), jnp.mean(jnp.cos(turned))
+        place, more = jnp.abs(jnp.arctan2(up, along)), {"coherence": jnp.hypot(up, along)}
         found, wanted = after[:, 2:], following[:, 2:]  # the velocity: what a turn leaves alone
-    change = jnp.mean(jnp.abs(found - wanted) / (jnp.std(wanted, axis=0) + 1e-9))
+    scaled = lambda rows: jnp.mean(jnp.abs(rows) / (jnp.std(wanted, axis=0) + 1e-9))  # noqa: E731
+    change, still = scaled(found - wanted), scaled(wanted - jnp.mean(wanted, axis=0))
     error = jnp.mean(jnp.abs(before - truth) / deviation)
     logs = {"log_place": jnp.log(place + 1e-3), "log_change": jnp.log(change), "log_error": jnp.log(error)}
-    return {"place": place, "change": change} | logs
+    return {"place": place, "change": change, "change_gain": still / change} | more | logs
 
 
 def bodies(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
@@ -87,13 +102,15 @@ def bodies(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         (low,) = control(act_key, problem, scale, random_action)
         nothing = jnp.asarray(0.0)
         return {"return_": low, "recovered": nothing, "finite": nothing + 1.0}
+    if arm.method == "as-is":
+        return recovered(act_key, problem, problem.policy, scale) | {"finite": jnp.asarray(1.0)}
     first_key, forward_key = jax.random.split(make_key)
     weights = {"dynamics": arm.dynamics, "adversarial": arm.adversarial, "ahead": arm.ahead}
     weights |= {"action_adversarial": arm.action_adversarial, "action_cycle": arm.action_cycle}
     model = c.make_dynamics_cycle(
         first_key, data.x, data.y, width=scale.width, acts=True, learning_rate=scale.rate, **weights
     )
-    model, _ = model.fit_forward(forward_key, data.y, scale.forward_steps, batch=64)
+    model, fit = model.fit_forward(forward_key, data.y, scale.forward_steps, batch=64)
     turns = {"turns": ("states", "actions"), "joint": ("both", "both"), "first": ("states", "states")}[arm.method]
 
     def turn(state, phase):
@@ -105,14 +122,15 @@ def bodies(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
         return state, jnp.all(first.status == int(Status.OK)) & jnp.all(second.status == int(Status.OK))
 
     state, fine = jax.lax.scan(one, model.init(data.x, data.y), length=scale.rounds)
-    result = recovered(act_key, problem, model.transfer(problem.policy, state), scale)
+    act = model.transfer(problem.policy, state)
+    result = recovered(act_key, problem, lambda y: act(problem.see(y)), scale)
     back = model.maps(state)[2]
     y, u = data.held_y.observation, data.held_y.action
     made = jax.vmap(back)(model.y_units(y), u)  # pyright: ignore[reportOptionalCall, reportArgumentType]
     wanted = jax.vmap(problem.exact_back)(y, u)
     guess = model.translate(data.held_x.observation, state)
     error = jnp.mean(jnp.abs(guess - data.truth) / jnp.std(data.truth, axis=0))
-    more = {"log_error": jnp.log(error), "action_error": jnp.mean(jnp.abs(made - wanted))}
+    more = {"log_error": jnp.log(error), "action_error": jnp.mean(jnp.abs(made - wanted)), "forward_gain": gain(fit)}
     return result | more | {"finite": jnp.all(fine).astype(jnp.float32)}
 
 
@@ -156,7 +174,8 @@ def physics(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[st
         )
         model = eqx.tree_at(lambda m: m.x_units, model, model.y_units)  # G is the identity: one unit for both
         if arm.forward == "fitted":
-            model, _ = model.fit_forward(forward_key, data.y, scale.forward_steps, batch=64)
+            model, fit = model.fit_forward(forward_key, data.y, scale.forward_steps, batch=64)
+            result["forward_gain"] = gain(fit)
         else:
             model = eqx.tree_at(lambda m: m.forward, model, c.Simulator(problem.step, model.y_units))  # pyright: ignore[reportArgumentType]
         state, told = model.train(
