@@ -180,6 +180,48 @@ def test_a_wrong_forward_model_is_wrong_by_its_share():
     assert np.mean(np.abs(off)) == pytest.approx(0.4, rel=0.05)
 
 
+def test_a_forward_model_is_off_by_a_share_of_the_mean_change(data):
+    arm = Settings(method="cycle", dynamics=1.0, adversarial=0.0, ahead=0.0, wrong=0.3)
+    scale = Settings(dict(SMALL), width=2, forward_steps=1)
+
+    @quick
+    def made(data):
+        model, gain = trials.method_of(jax.random.key(0), arm, data, scale)
+        return model.forward.size, gain
+
+    size, gain = made(data)
+    change = np.asarray(data.y.following - data.y.observation) / np.asarray(data.y.observation).std(0)
+    assert float(size) == pytest.approx(0.3 * np.abs(change).mean(), rel=1e-4)
+    assert float(gain) > 0
+
+
+def test_turns_are_those_of_the_arm_and_one_body_has_one_unit(monkeypatch):
+    """Traced alone: what ``train`` is asked for."""
+    seen = []
+
+    def train(self, key, x, y, state, *, num_steps, batch, phase):
+        del key, x, y, num_steps, batch
+        seen.append((phase, self.x_units.mean is self.y_units.mean))
+        return state, c.CriticInfo(jnp.zeros(1), jnp.zeros(1), jnp.zeros(1, int))
+
+    monkeypatch.setattr(c.DynamicsCycle, "train", train)
+    weights = {"dynamics": 1.0, "adversarial": 1.0, "ahead": 1.0, "action_adversarial": 1.0, "action_cycle": 1.0}
+    more = {"width": 2, "forward_steps": 1, "rounds": 2, "noise": 0.5, "rate": 0.1}
+    scale = Settings(dict(SMALL), **more)
+
+    def phases(trial, pair, **arm):
+        seen.clear()
+        jax.eval_shape(lambda key: trial(key, Settings(weights, **arm), pair, scale), jax.random.key(0))
+        return list(dict.fromkeys(seen))
+
+    turned = TwoBodies(turn=1.0)
+    assert phases(trials_bodies.bodies, turned, method="turns") == [("states", False), ("actions", False)]
+    assert phases(trials_bodies.bodies, turned, method="joint") == [("both", False)]
+    assert phases(trials_bodies.bodies, turned, method="first") == [("states", False)]
+    heavy = TwoBodies("same", mass=2.0)
+    assert phases(trials_bodies.physics, heavy, method="cycle", forward="fitted") == [("actions", True)]
+
+
 def test_your_own_robots():
     example = runpy.run_path(str(EXAMPLE))
     carts = example["Carts"]()
