@@ -1,5 +1,7 @@
 """What dynamics cannot tell, and other bodies: turned actions, another mass."""
 
+from dataclasses import replace
+
 from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 from laureate.papers.dynamics_cycle.experiments import FINITE, FORWARD, PILOTS
 
@@ -427,7 +429,7 @@ PHYSICS = Experiment(
             role="extension",
         ),
     ),
-    guards=(FINITE, FORWARD),
+    guards=(FINITE, replace(FORWARD, claims=("physics",))),
     deviations=(
         SIZES,
         PILOTS,
