@@ -1,4 +1,4 @@
-"""Zhang et al. (ICLR 2021): correspondence of two domains by dynamics cycle-consistency; declared, nothing run yet."""
+"""Zhang et al. (ICLR 2021): correspondence of two domains by dynamics cycle-consistency."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.dynamics_cycle.experiments import ABLATIONS, PAIRS, PIXELS, SENSORS
@@ -34,6 +34,14 @@ PAPER = Paper(
         "cycle, state, told = cycle.fit(jax.random.key(3), x, y, num_forward=500, num_steps=200)\n"
         "policy = cycle.transfer(pair.policy, state)\n"
         "print(policy(x.observation[0]))\n"
+    ),
+    meaning=(
+        "On two joints behind an unknown sensor, unpaired steps give a map with an error of 0.12 deviations, CycleGAN "
+        "1.11, and the policy keeps 99 % of its gain over random actions. Whether the adversary helps there is open; an "
+        "offset that dynamics do not tell, it finds. The same network needs more than 32 pairs to do as well. From "
+        "pixels, after few updates, the error is 0.63, above our bound of 0.4. Turned actions are not found: worse than "
+        "random ones, in turns or together. Under a double mass the learned action map costs 18 % more than none, where "
+        "an exact one would gain 0.1 %."
     ),
     experiments=(SENSORS, PAIRS, PIXELS, PLANE, CIRCLE, BODIES, PHYSICS, ABLATIONS),
 )

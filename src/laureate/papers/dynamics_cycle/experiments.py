@@ -106,7 +106,7 @@ SENSORS = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=75.0,
+            cost=70.0,
             episodes=200,
             length=20,
             held=50,
@@ -223,6 +223,8 @@ SENSORS = Experiment(
         SETTING,
         CHOSEN,
         PILOTS,
+        "Seen afterwards: this choice prefers rates that are too high. At 0.001, untuned, the experiments pairs and "
+        "ablations have an error of 0.07 with dynamics and adversary, where the chosen rates have 0.12.",
         "Arms without the dynamics cycle are not shown F: the adversary alone judges G(x), not F(G(x), a).",
         "The return is the mean reward of a step, minus the squared distance of both joints from a target. The policy "
         "is a hand-made controller, which the paper's (trained) stands for; what is random is the world and the data.",
@@ -265,7 +267,7 @@ PAIRS = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=45.0,
+            cost=40.0,
             episodes=200,
             length=20,
             held=50,
@@ -394,7 +396,7 @@ PIXELS = Experiment(
         "desk": Scale(
             12,
             block=6,
-            cost=26.0,
+            cost=53.0,
             problem={"sensor": "pixels", "side": 16},
             episodes=150,
             length=20,

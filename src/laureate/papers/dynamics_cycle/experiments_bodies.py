@@ -51,7 +51,7 @@ def free_scales(kind: str, seeds: int) -> dict[str, Scale]:
         "desk": Scale(
             seeds,
             block=seeds,
-            cost=15.0,
+            cost=23.0,
             problem={"kind": kind},
             episodes=200,
             length=20,
@@ -244,7 +244,7 @@ BODIES = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=55.0,
+            cost=67.0,
             problem={"turn": 1.5708},
             episodes=200,
             length=20,
@@ -361,7 +361,7 @@ PHYSICS = Experiment(
         "desk": Scale(
             16,
             block=16,
-            cost=20.0,
+            cost=28.0,
             problem={"sensor": "same", "mass": 2.0},
             episodes=200,
             length=20,
