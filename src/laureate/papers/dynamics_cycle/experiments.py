@@ -27,7 +27,7 @@ CHOSEN = (
     "0.0001. This sees no pair; errors are of other rows, also held out. It sees actions and changes also for arms "
     "whose loss does not, which could not choose so by themselves."
 )
-UNITS = "log of the mean |ŷ − y| in deviations of y"
+UNITS = "log of the mean absolute error in deviations of y"
 FINITE = Guard("effective", "finite", low=1.0)
 FORWARD = Guard("effective", "forward_gain", low=1 / 0.9)  # F has at most nine tenths of the error of copying
 RIDGE = Guard("grid", "ridge", low=1e-7, high=1e-1, arms=("linear",))
@@ -465,7 +465,7 @@ PIXELS = Experiment(
             kind="bound",
             at_most=0.4,
             trivial="mean",
-            unit="mean |ŷ − y| in deviations of y",
+            unit="mean absolute error in deviations of y",
             source="our own bound, from the method note",
             role="extension",
         ),
