@@ -40,7 +40,7 @@ PAPER = Paper(
         "1.11, and the policy keeps 99 % of its gain over random actions. Whether the adversary helps there is open; "
         "on a plane most of a planted offset goes with it. The same network on 32 pairs is worse. From pixels the "
         "error is 0.63, above our bound of 0.4. Turned actions are not found: policies earn less than random ones. "
-        "Under a double mass the learned action map costs 18 % more than none, but an exact one hardly gains either."
+        "Under a double mass the learned action map costs 18 % more than none, but an exact one hardly gains."
     ),
     experiments=(SENSORS, PAIRS, PIXELS, PLANE, CIRCLE, BODIES, PHYSICS, ABLATIONS),
 )
