@@ -24,7 +24,6 @@ from laureate.papers import all_papers
 LONG = {
     "biggan": {"images", "few_images"},
     "cgml": {"ring", "completion"},
-    "dynamics-cycle": {"correspond", "pairs"},
     "gradvac": {"dialects"},
     "gumbel-rao": {"vae", "samples", "temperature"},
     "imtl": {"units", "sharing"},
