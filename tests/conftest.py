@@ -70,6 +70,10 @@ class Examples:
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file")
+
+
 def pytest_configure(config):
     # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
