@@ -71,7 +71,9 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file")
+    parser.addoption(
+        "--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file"
+    )
 
 
 def pytest_configure(config):

@@ -144,7 +144,9 @@ class ProgramBudget:
         """What each test took, where that was asked for."""
         if self.config.option.seconds:
             dearest = sorted(self.tests.items(), key=lambda entry: -entry[1][0])
-            named = {name: dict(zip(("seconds", "programs", "operations"), test, strict=True)) for name, test in dearest}
+            named = {
+                name: dict(zip(("seconds", "programs", "operations"), test, strict=True)) for name, test in dearest
+            }
             Path(self.config.option.seconds).write_text(json.dumps(named, indent=1) + "\n", encoding="utf-8")
 
     def exceeded(self) -> dict[str, tuple[int, int]]:
