@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -91,6 +92,17 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    _without_constants()
     for item in items:
         if item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+
+
+def _without_constants() -> None:
+    """Let Hypothesis not parse every file of ours for constants to try.
+
+    That takes each worker four seconds, and what is tried would depend on which modules it has loaded.
+    """
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if hasattr(providers, "_get_local_constants") and hasattr(providers, "_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[union-attr]

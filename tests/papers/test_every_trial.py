@@ -30,7 +30,7 @@ LONG = {
     "gumbel-rao": {"vae", "samples", "temperature"},
     "hopfield-rbm": {"planted_start", "start", "features"},
     "imtl": {"units", "sharing"},
-    "knockoff-gan": {"filters"},
+    "knockoff-gan": {"filters", "validity"},
     "logit-adjustment": {"networks"},
     "mesh-graph-nets": {"transitions", "reach", "noise"},
     "quant-noise": {"scalar", "product", "bytes_and_accuracy", "text", "depth"},
