@@ -80,7 +80,11 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
-    config.pluginmanager.register(Examples(config), "examples")
+    examples = Examples(config)
+    config.pluginmanager.register(examples, "examples")
+    starts_workers = getattr(config.option, "numprocesses", 0) and not hasattr(config, "workerinput")
+    if examples.whole and starts_workers and not sys.dont_write_bytecode:
+        _rewrite_once(config)
 
 
 def pytest_collection_finish():
@@ -106,3 +110,19 @@ def _without_constants() -> None:
     providers = sys.modules.get("hypothesis.internal.conjecture.providers")
     if hasattr(providers, "_get_local_constants") and hasattr(providers, "_local_constants"):
         providers._get_local_constants = lambda: providers._local_constants  # type: ignore[union-attr]
+
+
+def _rewrite_once(config: pytest.Config) -> None:
+    """Rewrite the asserts of all tests before workers start, each of which would spend eight seconds on that."""
+    try:
+        from _pytest.assertion import rewrite
+
+        state = config.stash[rewrite.assertstate_key]
+        for path in Path(__file__).parent.rglob("test_*.py"):
+            folder = rewrite.get_cache_dir(path)
+            known = folder / (path.stem + rewrite.PYC_TAIL)
+            if rewrite._read_pyc(path, known) is None and rewrite.try_makedirs(folder):
+                made = rewrite._rewrite_test(path, config)
+                rewrite._write_pyc(state, made[1], made[0], known)
+    except (ImportError, AttributeError, KeyError, TypeError):  # no part of pytest's interface: only longer without it
+        return
