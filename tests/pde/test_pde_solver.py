@@ -139,10 +139,10 @@ def test_a_control_of_the_paths_does_not_change_the_solution():
 
 def test_hjb_100():
     pde = pdes.HJBLog(100)
-    solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=100, num_samples=500)
+    solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=100, num_samples=2000)
     solution = run(solver, jax.random.key(0), pde)
-    # Seed-to-seed scatter 3e-4 relative (1.5e-4 measured with 2,000 samples); four of them.
-    assert abs(solution.v0 / 4.590161724604866 - 1) < 1.2e-3
+    # Seed-to-seed scatter 1.5e-4 relative (measured); four of them. Looser, it is blind to a diffusion left out.
+    assert abs(solution.v0 / 4.590161724604866 - 1) < 6e-4
     assert jnp.all(solution.info.status == Status.OK)
 
 
