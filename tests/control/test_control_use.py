@@ -10,6 +10,7 @@ import pytest
 
 from laureate import control as c
 from laureate import loops
+from laureate.problems.atari import Montezuma
 from laureate.problems.environments import Chain, NoisyTV
 
 QUICK = {"xla_backend_optimization_level": 0}
@@ -346,6 +347,43 @@ def test_actions_are_clipped_to_their_box():
     environments.reset(0)
     bound = environments.step(np.array([[2.0], [-2.0]]))
     np.testing.assert_array_equal(big.following, bound.following)
+
+
+def minigrid_room():
+    """Its pictures alone, without the mission's text."""
+    wrappers = pytest.importorskip("minigrid.wrappers", reason="MiniGrid is not installed")
+    return wrappers.ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0"))
+
+
+def console_game():
+    pytest.importorskip("ale_py", reason="ale-py (extra `control`) is not installed")
+    return Montezuma(limit=4).make()
+
+
+def pendulum():
+    pytest.importorskip("mujoco", reason="MuJoCo (extra `control`) is not installed")
+    return gymnasium.make("InvertedPendulum-v5")
+
+
+@needs_gymnasium
+@pytest.mark.parametrize(
+    ("make", "seen", "law"),
+    [
+        (minigrid_room, (7, 7, 3), c.Categorical(7)),
+        (console_game, (4, 42, 40), c.Categorical(18)),
+        (pendulum, (4,), c.Gaussian(1)),
+    ],
+)
+def test_other_simulators_go_over_the_bridge(make, seen, law):
+    make().close()  # skips where it is not installed
+    environments = c.GymnasiumEnvironments(make, 2)
+    assert environments.reset(0).shape == (2, *seen)
+    assert c.law_of(environments.action_space) == law
+    discrete = isinstance(law, c.Categorical)
+    for _ in range(5):
+        reached = environments.step(np.zeros(2, int) if discrete else np.zeros((2, 1)))
+    assert reached.following.shape == (2, *seen)
+    assert np.isfinite(reached.reward).all()
 
 
 def test_without_gymnasium_one_is_told_what_to_install(monkeypatch):

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from laureate.decentralized import Topology, ring
+from laureate.problems.environments import Chain
 
 
 class Coins(eqx.Module):
@@ -211,6 +212,8 @@ def problem(kind):
     if kind == "generative":
         x = rng.uniform(size=(40, 1))
         return {"x": x, "y": np.where(rng.uniform(size=(40, 1)) < 0.5, x, -x)}
+    if kind == "exploration":
+        return Chain(4, 6)
     raise KeyError(kind)
 
 
@@ -230,6 +233,7 @@ BUDGETS = {
     "calibration": 80,
     "generative": 500,
     "multitask": 64,
+    "exploration": 8192,
 }
 # Of each, two that are quick to compile.
 QUICK = {
@@ -247,4 +251,5 @@ QUICK = {
     "calibration": "spline,constant",
     "generative": "regression,mixture-density",
     "multitask": "imtl-g,inverse-loss",
+    "exploration": "rnd,ppo",
 }

@@ -10,6 +10,7 @@ from small_problems import BUDGETS, QUICK, problem
 
 from laureate.lab.errors import UserError
 from laureate.lab.running.references import load
+from laureate.loops import Box
 from laureate.racing.api import race
 from laureate.racing.code import area_names, script, uses
 from laureate.racing.disciplines import disciplines
@@ -103,6 +104,12 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
         ("calibration", {"labels": jax.numpy.zeros(3)}, "scored.probabilities must be"),
         ("multitask", {"losses": lambda params, batch: params["own"][0]}, "tasks.losses must be an array"),
         ("multitask", {"scores": lambda params, part: params["own"][0]}, r"tasks.scores must be of shape \[2\]"),
+        ("exploration", {"observation_space": Box((3,))}, r"environment.reset must show \[3\] numbers; got \[4\]"),
+        (
+            "exploration",
+            {"action_space": Box((2, 2))},
+            "environment.action_space: .* must be Discrete",
+        ),
         ("generative", {"y": jax.numpy.zeros((39, 1))}, r"pairs.x and pairs.y must be \[n >= 32"),
         ("generative", {"y": jax.numpy.full((40, 1), jax.numpy.nan)}, "pairs.x and pairs.y must be finite"),
     ],

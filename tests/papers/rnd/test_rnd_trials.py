@@ -13,7 +13,7 @@ from trial_runner import run
 from laureate import control as c
 from laureate.lab.claim import Settings
 from laureate.papers.rnd import trials, trials_alone, trials_atari
-from laureate.papers.rnd.draft import PAPER
+from laureate.papers.rnd.about import PAPER
 from laureate.problems.atari import shrunk
 from laureate.problems.environments import Chain
 from laureate.problems.novelty import RareClass, RareImages

@@ -41,8 +41,9 @@ PAPER = Paper(
     meaning=(
         "In our small networks Hebb's rule was nowhere better than freezing the same layers, which costs less; both "
         "lose two points (dense) to three and a half (convolutional) to full backpropagation, more than reported. "
-        "Weak supervision saves the rule at a rate that ruins it, where a random direction does better still, and does "
-        "not help at tuned rates. A plain staircase of boundaries does as well as the dynamic rule."
+        "At a rate that ruins the rule weak supervision seems to save it (held back: no learning rate suits a ruined "
+        "network, so the chosen one stands at an edge), and a random direction does better still; at tuned rates it "
+        "does not help. A plain staircase of boundaries does as well as the dynamic rule."
     ),
     experiments=(DENSE, CONVOLUTIONAL, SCHEDULES, COST, DELAY),
 )

@@ -16,11 +16,11 @@ PILOTS = (
     "all found it after 21,000 to 32,000 steps), with other seeds than those measured."
 )
 SETTING = (
-    "A chain of 40 states (smoke: 24) with two actions whose meaning is drawn for every state and seed, a reward of 1 "
-    "at its end, 80 steps an episode, stands for Montezuma's Revenge. As in the authors' code every end of an episode "
-    "is a termination, also the time limit. Perceptrons of width 32, 16 actors, rollouts of 32 steps, 4 epochs of 4 "
-    "minibatches, Adam at 0.001 for policy and predictor; all else is the paper's (clip 0.1, λ 0.95, γ 0.999 and 0.99, "
-    "coefficients 2 and 1, entropy 0.001). PPO alone weighs its advantage by 1, not 2. The two "
+    "A chain of 40 states (smoke: 24; full: 80) with two actions whose meaning is drawn for every state and seed, a "
+    "reward of 1 at its end, 80 steps an episode, stands for Montezuma's Revenge. As in the authors' code every end of "
+    "an episode is a termination, also the time limit. Perceptrons of width 32, 16 actors, rollouts of 32 steps, 4 "
+    "epochs of 4 minibatches, Adam at 0.001 for policy and predictor; all else is the paper's (clip 0.1, λ 0.95, γ "
+    "0.999 and 0.99, coefficients 2 and 1, entropy 0.001). PPO alone weighs its advantage by 1, not 2. The two "
     "rollouts that begin the statistics of observations (1,024 steps) count for nobody; agents without a bonus have "
     "none. One setting for all arms, nothing tuned: without a reward PPO has nothing to be tuned by."
 )
@@ -36,6 +36,10 @@ CHANGED = (
     "Changed after results at desk (chain, heads, bonuses, stale, actors) were seen: claims were decided by the steps "
     "to the first reward, which the slower arms do not find within the budget in some seeds; now by the share of all "
     "episodes that reach it, which has no cap."
+)
+SHORTER = (
+    "24 states at desk, 48 steps an episode. On 40 states, as first declared, some seeds of the slower arms found no "
+    "reward in 160 updates: agents that both never learn are equal, and a reward found late is a swing of the bonus."
 )
 
 
@@ -62,10 +66,12 @@ def sizes(actors: Any = 16, **more: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def chains(seeds: tuple[int, int, int], costs: tuple[float, float, float], **more: Any) -> dict[str, Scale]:
-    """The scales of an experiment on chains."""
+def chains(
+    seeds: tuple[int, int, int], costs: tuple[float, float, float], at_desk: int = 40, **more: Any
+) -> dict[str, Scale]:
+    """The scales of an experiment on chains; ``at_desk``: states of its chain there."""
     wanted = sizes(**more)
-    lengths = {"smoke": (24, 48), "desk": (40, 80), "full": (80, 160)}
+    lengths = {"smoke": (24, 48), "desk": (at_desk, 2 * at_desk), "full": (80, 160)}
     least = {"size": 4, "limit": 6, "deadly": True}
     found = {"tiny": Scale(2, block=2, compilation="lightest", problem=least, **wanted["tiny"])}
     for name, number, cost in zip(lengths, seeds, costs, strict=True):
@@ -96,7 +102,7 @@ CHAIN = Experiment(
         agent("weak", "RND, a tenth of the bonus", coefficient=0.1),
         agent("strong", "RND, ten times the bonus", coefficient=10.0),
     ),
-    scales=chains((12, 12, 30), (20.0, 36.0, 2300.0)),
+    scales=chains((12, 12, 30), (19.0, 33.0, 2300.0)),
     claims=(
         Claim(
             "solves-chain",
@@ -184,7 +190,7 @@ HEADS = Experiment(
         agent("one-head", "one head, episodic, γ = 0.99", episodic=1.0, gamma_e=0.99, heads=1),
         random_actions(),
     ),
-    scales=without_smoke(chains((2, 16, 30), (0.1, 27.0, 1100.0))),
+    scales=without_smoke(chains((2, 16, 30), (0.1, 27.0, 1100.0), at_desk=24)),
     claims=(
         Claim(
             "two-heads",
@@ -204,12 +210,14 @@ HEADS = Experiment(
         ),
     ),
     curves=(LEARNING,),
-    guards=(FINITE,),
+    # Agents that never learn are equal too.
+    guards=(FINITE, Guard("effective", "success", low=0.5)),
     deviations=(
         SETTING,
         PILOTS,
         REACHED,
         CHANGED,
+        SHORTER,
         "One head: the rewards are added, 2 and 1, instead of the advantages.",
         "Until the first reward both agents are the same but for a head that fits 0: the steps to it decide nothing.",
     ),
@@ -227,7 +235,7 @@ BONUSES = Experiment(
         agent("count", "1/√n of the state", bonus="count"),
         random_actions(bonus="count"),
     ),
-    scales=without_smoke(chains((2, 12, 30), (0.1, 33.0, 1500.0))),
+    scales=without_smoke(chains((2, 12, 30), (0.1, 23.0, 1500.0))),
     claims=(
         Claim(
             "chain-dynamics",
@@ -268,6 +276,7 @@ BONUSES = Experiment(
         CHANGED,
         "All networks have about the same size. On a chain without noise a model of the dynamics has nothing that it "
         "cannot learn: what the paper holds against it is asked in the experiment television.",
+        "By the steps to the first reward, as first declared, chain-dynamics was refuted.",
         "An arm with an autoencoder, of which no claim spoke, was dropped for time after results were seen.",
     ),
     over="data sets",
@@ -285,7 +294,7 @@ DISCOUNTS = Experiment(
         *(agent(f"e{e}-i{i}", f"γ_E = {e}, γ_I = {i}", gamma_e=e, gamma_i=i) for e in GAMMAS for i in GAMMAS),
         random_actions(),
     ),
-    scales=without_smoke(chains((2, 4, 10), (0.1, 20.0, 1300.0))),
+    scales=without_smoke(chains((2, 4, 10), (0.1, 21.0, 1300.0))),
     claims=(
         Claim(
             "discounts",
@@ -317,7 +326,7 @@ ACTORS = Experiment(
     scales=without_smoke(
         chains(
             (2, 10, 20),
-            (0.1, 55.0, 2500.0),
+            (0.1, 49.0, 2500.0),
             actors=(8, 16, 32),
             tiny={"actors": (2, 4), "steps": 32, "kept": 2.0},
             desk={"steps": 81920, "kept": 8.0},
@@ -380,7 +389,8 @@ STALE = Experiment(
     scales=without_smoke(
         chains(
             (2, 12, 20),
-            (0.1, 29.0, 1800.0),
+            (0.1, 27.0, 1800.0),
+            at_desk=24,
             tiny={"depth": 2, "updates": 16},
             desk={"depth": 16},
             full={"depth": 16},
@@ -421,6 +431,7 @@ STALE = Experiment(
         PILOTS,
         REACHED,
         CHANGED,
+        SHORTER,
         "Only the predictor is old; the statistics of observations are not.",
     ),
     over="data sets",

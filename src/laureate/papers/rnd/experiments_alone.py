@@ -42,7 +42,7 @@ DECAY = Experiment(
         "desk": Scale(
             12,
             block=12,
-            cost=18.0,
+            cost=21.0,
             problem={"data": "mnist-5k", "num_train": 400, "num_held": 100, "pool": 2},
             counts=(10, 20, 40, 80, 160, 320),
             steps=500,
@@ -127,7 +127,7 @@ TELEVISION = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", **sizes()["tiny"] | SMALL_ROOM),  # pyright: ignore[reportArgumentType]
-        "desk": Scale(12, block=12, cost=46.0, **sizes()["desk"] | ROOM | {"updates": 128}),  # pyright: ignore[reportArgumentType]
+        "desk": Scale(12, block=12, cost=48.0, **sizes()["desk"] | ROOM | {"updates": 128}),  # pyright: ignore[reportArgumentType]
         "full": Scale(30, block=10, cost=2500.0, **sizes()["full"] | ROOM | {"side": 10, "pixels": 64}),  # pyright: ignore[reportArgumentType]
     },
     claims=(
@@ -190,7 +190,7 @@ TRUNK = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", **sizes()["tiny"] | VALUES | {"size": 4}),  # pyright: ignore[reportArgumentType]
-        "desk": Scale(16, block=16, cost=29.0, **sizes()["desk"] | VALUES | {"updates": 100}),  # pyright: ignore[reportArgumentType]
+        "desk": Scale(16, block=16, cost=31.0, **sizes()["desk"] | VALUES | {"updates": 100}),  # pyright: ignore[reportArgumentType]
         "full": Scale(40, block=10, cost=500.0, **sizes()["full"] | VALUES),
     },
     claims=(
