@@ -142,12 +142,13 @@ class ProgramBudget:
 
     def write_seconds(self) -> None:
         """What each test took, where that was asked for."""
-        if self.config.option.seconds:
+        file = getattr(self.config.option, "seconds", None)
+        if file:
             dearest = sorted(self.tests.items(), key=lambda entry: -entry[1][0])
             named = {
                 name: dict(zip(("seconds", "programs", "operations"), test, strict=True)) for name, test in dearest
             }
-            Path(self.config.option.seconds).write_text(json.dumps(named, indent=1) + "\n", encoding="utf-8")
+            Path(file).write_text(json.dumps(named, indent=1) + "\n", encoding="utf-8")
 
     def exceeded(self) -> dict[str, tuple[int, int]]:
         """Papers and areas that compile more than they may, with both numbers; the slow tests have no budget."""
