@@ -67,6 +67,9 @@ print(outcome.seen.episode_return[-10:])
         "Training": "is what trains all entrants",
         "GymnasiumTraining": "an environment of Gymnasium cannot be compiled",
         "GymnasiumEnvironments": "the same",
+        "DynamicsCycle": "maps two domains to each other, and explores nothing",
+        "CycleGAN": "the same",
+        "PooledCritic": "a part of both",
     },
     notes=(
         "perceptrons of width 32 for all; what each is tuned by beside the rate: the bonus's weight, or the entropy's",
