@@ -13,9 +13,12 @@ demo: .venv/ready ## set up, run the claims of one celebrated paper, print the v
 	@echo "== laureate run pes (a few minutes the first time; finished cells are kept)"
 	@$(BIN)/laureate run pes
 
-# Types are checked beside the tests: alone that would leave a core idle for a minute.
+# Types are checked beside the tests: alone that would leave a core idle for a minute. Those of the package; of tests,
+# examples, benchmarks and scripts by `make test-all` and `make types`.
 TESTED = $(BIN)/python -m pytest
-BESIDE_TYPES = $(MAKE) --no-print-directory types > .types.log 2>&1 & types=$$!; \
+TYPED =
+test: TYPED = src
+BESIDE_TYPES = $(MAKE) --no-print-directory types TYPED='$(TYPED)' > .types.log 2>&1 & types=$$!; \
 	{ $(TESTED); }; tests=$$?; wait $$types; checked=$$?; cat .types.log; rm -f .types.log; exit $$((tests ? tests : checked))
 
 test: .venv/ready lint ## set up, lint, type-check, test; PAPER=<id> or AREA=<area>: only what belongs to it
@@ -24,7 +27,7 @@ ifeq ($(PAPER)$(AREA),)
 	@$(BESIDE_TYPES)
 else
 	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && PAPER='$(PAPER)' $(BIN)/python -m pytest $$tests
-	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory types TYPED='$(TYPED)'
 endif
 
 test-all: TESTED = $(BIN)/python -m pytest -m ""
@@ -37,9 +40,9 @@ lint: .venv/ready
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: .venv/ready
+types: .venv/ready ## the types of everything, tests and examples too
 	@echo "== types"
-	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright $(TYPED)
 
 docs: .venv/ready ## the documentation into site/: strict, every example executed (minutes)
 	@$(BIN)/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[docs]'

@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -70,10 +71,20 @@ class Examples:
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file"
+    )
+
+
 def pytest_configure(config):
     # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
-    config.pluginmanager.register(Examples(config), "examples")
+    examples = Examples(config)
+    config.pluginmanager.register(examples, "examples")
+    starts_workers = getattr(config.option, "numprocesses", 0) and not hasattr(config, "workerinput")
+    if examples.whole and starts_workers and not sys.dont_write_bytecode:
+        _rewrite_once(config)
 
 
 def pytest_collection_finish():
@@ -85,6 +96,33 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    _without_constants()
     for item in items:
         if item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+
+
+def _without_constants() -> None:
+    """Let Hypothesis not parse every file of ours for constants to try.
+
+    That takes each worker four seconds, and what is tried would depend on which modules it has loaded.
+    """
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if hasattr(providers, "_get_local_constants") and hasattr(providers, "_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[union-attr]
+
+
+def _rewrite_once(config: pytest.Config) -> None:
+    """Rewrite the asserts of all tests before workers start, each of which would spend eight seconds on that."""
+    try:
+        from _pytest.assertion import rewrite
+
+        state = config.stash[rewrite.assertstate_key]
+        for path in Path(__file__).parent.rglob("test_*.py"):
+            folder = rewrite.get_cache_dir(path)
+            known = folder / (path.stem + rewrite.PYC_TAIL)
+            if rewrite._read_pyc(path, known) is None and rewrite.try_makedirs(folder):
+                made = rewrite._rewrite_test(path, config)
+                rewrite._write_pyc(state, made[1], made[0], known)
+    except (ImportError, AttributeError, KeyError, TypeError):  # no part of pytest's interface: only longer without it
+        return

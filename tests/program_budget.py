@@ -5,13 +5,18 @@ the machine does: more programs than the budget fail ``make test``, more seconds
 the compilation cache counts as well, so that a second run counts as the first. Single operations outside any ``jit``
 (an addition, a reshape) are shown in a column of their own and have no budget, for which test meets them first in its
 process is chance; but each takes 15 ms of compiling, and a folder with hundreds of them wants a ``jit``.
+
+Which tests those are is written by ``pytest --seconds FILE``: for every test its CPU seconds, programs and operations,
+as JSON, the dearest first. What tests share (a fixture, a program) is counted with the first of them.
 """
 
+import json
 import os
 import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +24,9 @@ import pytest
 from rooms import AREAS, PACKAGE
 
 # What a paper may compile in `make test`, and an area with all its methods, one or two more or less by which worker
-# runs what: the largest of the papers compiled 27 programs and the fullest area 292 while all trials and examples ran.
+# runs what: the largest of the papers compiled 24 programs and the fullest area, recovery, about 180.
 # To be lowered as tests learn to share programs.
-PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 30, 300, 15.0
+PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 27, 200, 15.0
 
 # A compiled program takes about four megabytes for as long as jax remembers it, and a single operation a tenth of that:
 # at the end of a module with more than so many operations' worth in the process, all are forgotten. Forgetting takes a
@@ -69,6 +74,7 @@ class ProgramBudget:
         self.programs: Counter[str] = Counter()
         self.operations: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
+        self.tests: dict[str, tuple[float, int, int]] = {}
         self.current = ""
         self.held = 0
         self.single: frozenset[str] | None = None
@@ -96,12 +102,15 @@ class ProgramBudget:
         """One test with its fixtures."""
         self.listen()
         parameters = getattr(getattr(item, "callspec", None), "params", {})
-        self.current = group_of(item.nodeid, parameters)
-        started = _cpu_seconds()
+        group = self.current = group_of(item.nodeid, parameters)
+        started, programs, operations = _cpu_seconds(), self.programs[group], self.operations[group]
         try:
             return (yield)
         finally:
-            self.seconds[self.current] += _cpu_seconds() - started
+            took = _cpu_seconds() - started
+            self.seconds[group] += took
+            more = self.programs[group] - programs, self.operations[group] - operations
+            self.tests[item.nodeid] = (round(took, 3), *more)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -117,7 +126,10 @@ class ProgramBudget:
         output = getattr(self.config, "workeroutput", None)  # xdist's, in a worker
         if output is not None:
             output["program_budget"] = [dict(self.programs), dict(self.operations), dict(self.seconds)]
-        elif self.exceeded() and session.exitstatus == pytest.ExitCode.OK:
+            output["tests"] = self.tests
+            return
+        self.write_seconds()
+        if self.exceeded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
@@ -126,6 +138,17 @@ class ProgramBudget:
         counted = getattr(node, "workeroutput", {}).get("program_budget", ({}, {}, {}))
         for total, more in zip((self.programs, self.operations, self.seconds), counted, strict=True):
             total.update(more)
+        self.tests.update(getattr(node, "workeroutput", {}).get("tests", {}))
+
+    def write_seconds(self) -> None:
+        """What each test took, where that was asked for."""
+        file = getattr(self.config.option, "seconds", None)
+        if file:
+            dearest = sorted(self.tests.items(), key=lambda entry: -entry[1][0])
+            named = {
+                name: dict(zip(("seconds", "programs", "operations"), test, strict=True)) for name, test in dearest
+            }
+            Path(file).write_text(json.dumps(named, indent=1) + "\n", encoding="utf-8")
 
     def exceeded(self) -> dict[str, tuple[int, int]]:
         """Papers and areas that compile more than they may, with both numbers; the slow tests have no budget."""

@@ -5,6 +5,7 @@ import dataclasses
 import doctest
 import functools
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -16,6 +17,7 @@ import pytest
 from rooms import AREAS, PACKAGE
 
 PAPERS = sorted(f"laureate.papers.{path.parent.name}.{path.stem}" for path in PACKAGE.glob("papers/*/trials*.py"))
+ROOT = Path(__file__).parents[1]
 METHODS = ("step", "update", "fit", "run", "solve", "loss")  # who offers one of these is a method
 
 
@@ -211,6 +213,17 @@ def test_modules_of_tests_have_names_of_their_own():
     """pytest imports them by their base name: of two alike only one would run."""
     names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name != "conftest.py"]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/**/*.py")), ids=lambda path: path.stem)
+def test_what_an_example_imports_is_there(path):
+    """That the examples run is seen by `make test-all`; here that a name which they take from us was not renamed."""
+    imports = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)]
+    for node in imports:
+        if node.module and node.module.split(".")[0] == "laureate":
+            module = importlib.import_module(node.module)
+            for name in (alias.name for alias in node.names):
+                assert hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}"), name
 
 
 def test_every_slow_example_exists():

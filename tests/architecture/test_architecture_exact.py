@@ -210,7 +210,7 @@ def test_two_cells_of_darts_take_seventeen_projections():
     """Fourteen edges of each type side by side, then three crowded nodes of each: one tuning a pair."""
     nodes = (0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3)
     space = Space([NAMES[1:3]] * 28, nodes=nodes * 2, cells=("normal",) * 14 + ("reduce",) * 14)
-    for order, expected in {"fixed": (1, 2, 3), "reverse": (3, 2, 1), "random": None}.items():
+    for order, expected in {"reverse": (3, 2, 1), "random": None}.items():  # "fixed" is the order of the tests above
         tuned = []
         tune = lambda key, weights, state, tuned=tuned: tuned.append(int(state.step))  # noqa: E731
         found = select(KEY, RandomSelection(space, order=order), tune_fn=tune)
@@ -239,7 +239,7 @@ def test_scores_keep_their_digits(alpha):
     assert (found.choice, found.history[0].tied) == ((2,), 1)
 
 
-@pytest.mark.parametrize("ops", [2, 3])
+@pytest.mark.parametrize("ops", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_the_least_needed_edges_are_dropped_one_at_a_time(ops):
     """Nodes 1 and 2 with 3 and 4 inputs; an edge's worth is known, and one depends on whether another is there."""
     space = Space([NAMES[:ops]] * 8, nodes=(0, 1, 1, 1, 2, 2, 2, 2))

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from toy_laureate import Drawn  # pyright: ignore[reportMissingImports]
 
 DATA = Path(__file__).parents[1] / "catalogue" / "data"
-FEW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FEW = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.fixture(scope="module")

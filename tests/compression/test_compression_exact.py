@@ -100,6 +100,7 @@ def test_the_symmetric_scheme_is_odd_and_ties_are_no_exception():
     assert float(grid.scale.item()) == 1.0
 
 
+@pytest.mark.slow  # codes and steps are pinned exactly
 def test_a_bit_more_halves_the_error():
     weights = np.random.default_rng(1).uniform(-1, 1, (100, 100))
     for scheme in ("affine", "symmetric"):
@@ -157,7 +158,10 @@ def test_layouts_are_the_same_weights_in_another_order():
 # --- codebooks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "outputs"), [((6, 12), "first"), ((12, 6), "last"), ((3, 4, 2, 2), "first")])
+@pytest.mark.parametrize(
+    ("shape", "outputs"),
+    [((12, 6), "last"), *(pytest.param(s, "first", marks=pytest.mark.slow) for s in ((6, 12), (3, 4, 2, 2)))],
+)
 def test_few_distinct_blocks_are_kept_exactly(shape, outputs):
     rng = np.random.default_rng(3)
     distinct = rng.normal(size=(5, 4))
@@ -227,6 +231,7 @@ def test_seeding_looks_at_all_points():
     assert sorted(kmeans(jax.random.key(0), points, 2, 0).centroids[:, 0].tolist()) == [0.0, 9.0]
 
 
+@pytest.mark.slow  # test_kmeans_is_lloyds_iteration_and_its_objective_never_rises is exact
 def test_kmeans_beats_random_centroids_at_the_known_rate():
     """512 Gaussian blocks of 8 and 256 centroids: relative error 0.37 from random blocks
     (the pilot of the method note), a little less from k-means++."""

@@ -53,6 +53,20 @@ REASONS = {
         "bases of one's own bonuses and laws": {"AbstractBonus", "AbstractLaw", "AbstractPredictionBonus"},
         "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
         "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
+        "rows in tests/contract/test_control_cycle.py": {
+            "CycleGAN",
+            "DynamicsCycle",
+            "PooledCritic",
+        },
+        "closed forms, units, a warning: tests/control/test_dynamics_cycle_exact.py": {
+            "Affine",
+            "CorrespondenceWarning",
+            "KernelRegression",
+            "LinearDynamics",
+            "PatchEncoder",
+            "Simulator",
+            "Units",
+        },
         "on the host, with Gymnasium: tests/control/test_control_use.py": {
             "GymnasiumEnvironments",
             "GymnasiumTraining",

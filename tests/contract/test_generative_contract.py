@@ -60,7 +60,7 @@ def made(kind, settings):
 
 
 # These share training with the mixture, and their losses and draws have closed forms in tests/generative.
-SIBLINGS = {"regression", "best-of-k", "cvae"}
+SIBLINGS = {"regression", "best-of-k", "cvae", "mixture-density", "diffusion"}
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SIBLINGS)) for k in MODELS])

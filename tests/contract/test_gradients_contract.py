@@ -72,6 +72,8 @@ THETA = {"start": jnp.asarray(1.0), "push": jnp.asarray([0.2, -0.1])}
 
 # Other settings of estimators with a row, whose rules tests/gradients looks at one by one.
 VARIANTS = {"pes-random", "pes-unaligned", "pes-done", "nres-border", "rtrl-done"}
+# Pairs as those of `pes` and `gpes`, number by number in tests/gradients/test_gradients_exact.py.
+VARIANTS |= {"nres", "full-es", "truncated-es", "pes-analytic"}
 
 
 @pytest.mark.parametrize(

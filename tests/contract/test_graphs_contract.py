@@ -73,7 +73,7 @@ TYPES = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in ("conv", "quality", "gated", "layer") else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in ("conv", "quality", "gated", "layer", "design") else [])
         for name in MADE
     ],
 )

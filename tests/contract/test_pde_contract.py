@@ -28,13 +28,17 @@ TEMPLATES = {"deep-bsde": ("keys are used once",)}
 DOUBLE = {"implicit", "explicit", "salsa"}  # refuse single precision, in words
 
 
+# Others of their class, or trained as theirs are.
+SIBLINGS = {"salsa", "explicit", "deep-backward"}
+
+
 @pytest.fixture
 def pde():
     with jax.enable_x64(True):
         return HJBLog(3)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "salsa")) for name in ROWS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SIBLINGS)) for name in ROWS])
 def test_contract(name, pde):
     with jax.enable_x64(True):
         solver, other = ROWS[name](0.01), ROWS[name](0.02)

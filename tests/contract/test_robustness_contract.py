@@ -41,7 +41,11 @@ UNUSED = {"mi": (".attack.momentum",), "ti": (".low",), "di": (".probability",)}
 TYPES = {type(attack) for attack, *_ in ATTACKS.values()}
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+# Wrapped around a step as those that run; tests/robustness nests them all and looks at their keys.
+SIBLINGS = {"di", "vr", "ti", "fgsm"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SIBLINGS)) for n in ATTACKS])
 def test_attack(name):
     attack, other, cost = ATTACKS[name]
     check_attack(attack, IMAGES, LABELS, others=[other], cost=cost, unused=UNUSED.get(name, ()))

@@ -62,7 +62,7 @@ SPINS = LATTICE.start(jax.random.key(7))
 # centre and a value of each site; a site and its neighbours; two replicas.
 COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
 # Options of kernels that are here already: every row compiles programs of its own.
-VARIANTS = {"gwg-3", "gibbs", "dula"}
+VARIANTS = {"gwg-3", "gibbs", "dula", "locally-informed", "block-gibbs"}
 DRIVEN = {"gibbs-systematic"}  # whose state says which site is next: the strictest for a driver
 # A state of several replicas is no function of its position, which is the first one's; it has a test of its own.
 UNCACHED = {"parallel-tempering": ("caches are fresh",)}

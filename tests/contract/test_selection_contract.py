@@ -16,6 +16,6 @@ SAMPLERS = {
 TYPES = {GaussianKnockoffs, SecondOrderKnockoffs, MixtureKnockoffs, CopulaKnockoffs}
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "copula")) for n in SAMPLERS])
 def test_sampler(name):
     check_knockoff_sampler(SAMPLERS[name], TABLE)

@@ -53,6 +53,16 @@ def graph(request):
     return GRAPHS[request.param]
 
 
+# Of each kind one: a single node, two, an odd ring, unequal and random degrees.
+KINDS = {"one", "two", "ring-7", "star", "random"}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name not in KINDS)) for name in GRAPHS])
+def compiled_graph(request):
+    """Where every graph is a program of its own."""
+    return GRAPHS[request.param]
+
+
 def test_ring_eigenvalues_are_the_closed_form():
     n = 9
     values = np.sort(np.linalg.eigvalsh(metropolis_weights(ring(n))))
@@ -121,10 +131,10 @@ def averages(graph, rounds):
 
 
 @pytest.mark.parametrize("kappa", [1.0, 0.3])
-def test_the_operator_is_the_polynomial_and_its_norm_the_contraction(graph, kappa):
-    n, rounds = graph.size, 7
-    methods = [Gossip(graph, method=method, kappa=kappa) for method in METHODS]
-    operators = averages(graph, rounds)(kappa, np.eye(n))
+def test_the_operator_is_the_polynomial_and_its_norm_the_contraction(compiled_graph, kappa):
+    n, rounds = compiled_graph.size, 7
+    methods = [Gossip(compiled_graph, method=method, kappa=kappa) for method in METHODS]
+    operators = averages(compiled_graph, rounds)(kappa, np.eye(n))
     for gossip, operator in zip(methods, map(np.asarray, operators), strict=True):
         norm = np.linalg.norm(operator - np.full((n, n), 1 / n), 2)
         assert_allclose(operator.sum(0), 1.0, atol=1e-12)  # the mean is kept
@@ -175,26 +185,29 @@ def test_a_complete_graph_averages_in_one_round():
         assert_allclose(Gossip(complete(5), method=method).average(values, 1), 2.0, atol=1e-12)
 
 
-def test_news_travels_one_edge_a_round(graph):
+def test_news_travels_one_edge_a_round(compiled_graph):
     """∂ x_j after r rounds / ∂ x_i before is 0 where j is more than r edges from i, and not 0 at r edges."""
-    gossip = Gossip(graph, method="chebyshev")
+    gossip = Gossip(compiled_graph, method="chebyshev")
     averaged = lambda x: [gossip.average(x, rounds) for rounds in (1, 2)]  # noqa: E731
-    jacobians = jax.jit(jax.jacobian(averaged))(np.zeros(graph.size))
+    jacobians = jax.jit(jax.jacobian(averaged))(np.zeros(compiled_graph.size))
     for rounds, jacobian in zip((1, 2), map(np.asarray, jacobians), strict=True):
-        distances = np.array([graph.distances(i) for i in range(graph.size)])
+        distances = np.array([compiled_graph.distances(i) for i in range(compiled_graph.size)])
         assert (jacobian[distances > rounds] == 0).all()
         assert (np.abs(jacobian[distances == rounds]) > 1e-9).all()
 
 
-def test_stacked_gathered_and_permuted_are_the_same(graph):
+def test_stacked_gathered_and_permuted_are_the_same(compiled_graph):
     draw = np.random.default_rng(1)
-    tree = {"a": jnp.asarray(draw.normal(size=(graph.size, 3))), "b": jnp.asarray(draw.normal(size=(graph.size,)))}
+    tree = {
+        "a": jnp.asarray(draw.normal(size=(compiled_graph.size, 3))),
+        "b": jnp.asarray(draw.normal(size=(compiled_graph.size,))),
+    }
 
     @jax.jit
     def run(tree):
         found = []
         for method in METHODS:
-            gossip = Gossip(graph, method=method, kappa=0.7)
+            gossip = Gossip(compiled_graph, method=method, kappa=0.7)
             gathered = eqx.tree_at(lambda g: g.matrix, gossip, None)
             peer = gossip.over("nodes")
             named = jax.vmap(lambda t, g=peer: g.average(t, 4), axis_name="nodes")

@@ -109,6 +109,7 @@ def found():
     return jax.tree.map(np.asarray, computed())
 
 
+@pytest.mark.slow
 def test_a_regression_by_squares_learns_the_average_of_two_answers(found):
     state, info = found["regression"]
     np.testing.assert_allclose(info.loss, (0.04 + 3.24) / 2, rtol=1e-5)

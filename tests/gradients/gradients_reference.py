@@ -89,26 +89,36 @@ def pes_by_truncation(noise, truncation, horizon, sigma, rule="right", learned=0
     return np.array(estimates)
 
 
-def steps(key, estimator, theta, number):
-    """``number`` steps with θ held still: the gradients stacked, the last state, the infos stacked."""
+STEPS = 8
+
+
+def steps(key, estimator, theta, number=STEPS):
+    """``number`` steps with θ held still: the gradients, the states and the infos, each stacked."""
 
     def step(state, i):
         gradient, state, info = estimator.step(jax.random.fold_in(key, i), theta, state)
-        return state, (gradient, info)
+        return state, (gradient, state, info)
 
-    state, (gradients, infos) = jax.lax.scan(step, estimator.init(key, theta), jnp.arange(number))
-    return gradients, state, infos
+    return jax.lax.scan(step, estimator.init(key, theta), jnp.arange(number))[1]
 
 
 compiled_steps = jax.jit(steps, static_argnums=3, compiler_options=QUICK)
 
 
 def run_steps(estimator, theta, number, anew=False):
-    """``steps`` compiled, once for estimators that differ in numbers only; ``anew`` after something was patched."""
+    """The first ``number`` of ``steps``: the gradients stacked, the last state, the infos stacked.
+
+    Compiled once for estimators that differ in numbers only, and for any number of steps up to STEPS; ``anew`` after
+    something was patched.
+    """
     theta = jax.tree.map(jnp.asarray, theta)
     if anew:
-        return jax.jit(lambda key: steps(key, estimator, theta, number), compiler_options=QUICK)(jax.random.key(0))
-    return compiled_steps(jax.random.key(0), estimator, theta, number)
+        run = jax.jit(lambda key: steps(key, estimator, theta, number), compiler_options=QUICK)
+        gradients, states, infos = jax.tree.map(np.asarray, run(jax.random.key(0)))
+    else:
+        stacked = compiled_steps(jax.random.key(0), estimator, theta, max(number, STEPS))
+        gradients, states, infos = jax.tree.map(lambda leaf: np.asarray(leaf)[:number], stacked)
+    return gradients, jax.tree.map(lambda leaf: leaf[-1], states), infos
 
 
 def step_keys(number):

@@ -110,10 +110,10 @@ class Noisy(eqx.Module):
     """Draws from its keys in init and in every step: what the two signs must share."""
 
     def init(self, key, theta):
-        return jax.random.normal(key, (2,)) + theta
+        return jax.random.uniform(key, (2,)) + theta
 
     def step(self, key, theta, state):
-        state = 0.9 * state + theta * jax.random.normal(key, (2,))
+        state = 0.9 * state + theta * jax.random.uniform(key, (2,))
         return state, jnp.sum(state**2)
 
 
@@ -192,11 +192,11 @@ def test_the_truncation_of_gpes_is_only_how_often_it_reports(noise_steps, monkey
     monkeypatch.setattr(pairs, "redraw", redraw_from_table)
     monkeypatch.setattr(pairs, "draw_noise", lambda keys, theta: now["noise"])
     sums = []
-    for truncation in (1, 2, 8):
+    for truncation in (1, 8) if noise_steps == 2 else (1, 2, 8):
         settings = {"num_pairs": PAIRS, "truncation": truncation, "horizon": 8, "sigma": SIGMA}
         estimator = GPES(Tank(), **settings, noise_steps=noise_steps)
         sums.append(run_steps(estimator, THETA, 8 // truncation, anew=True)[0].sum(axis=0))
-    assert_allclose(sums[1:], [sums[0]] * 2, rtol=1e-11)
+    assert_allclose(sums[1:], [sums[0]] * (len(sums) - 1), rtol=1e-11)
 
 
 @pytest.mark.parametrize("other", [{"restart": "border"}, {"horizon": None}, {"horizon": (6, 6)}])
@@ -306,30 +306,32 @@ def test_analytic_pes_is_the_plain_algorithm():
         xi = xi + eps
 
 
+class Sum(eqx.Module):
+    """A loss of θ = {a, b}, each leaf in units of its own."""
+
+    units: dict
+
+    def init(self, key, theta):
+        return jnp.zeros(())
+
+    def step(self, key, theta, state):
+        state = state + jnp.sin(self.units["a"] * theta["a"]) + jnp.sum((self.units["b"] * theta["b"]) ** 2)
+        return state, state**2
+
+
 def test_sigma_by_leaf_scales_each_leaf():
     """A tree of sigmas, scalars and arrays, is the scalar case in scaled coordinates."""
+    theta = {"a": np.asarray(0.3), "b": np.asarray([0.1, -0.2])}
+    one, units = ({"a": np.asarray(a), "b": np.asarray(b)} for a, b in ((1.0, [1.0, 1.0]), (2.0, [3.0, 4.0])))
 
-    class Sum:
-        def init(self, key, theta):
-            return jnp.zeros(())
+    def gradient(units, theta, sigma):
+        estimator = PersistentES(Sum(units), num_pairs=PAIRS, truncation=2, horizon=4, sigma=sigma)
+        return run_steps(estimator, theta, 2)[0]
 
-        def step(self, key, theta, state):
-            state = state + jnp.sin(theta["a"]) + jnp.sum(theta["b"] ** 2)
-            return state, state**2
-
-    theta = {"a": jnp.asarray(0.3), "b": jnp.asarray([0.1, -0.2])}
-    common = {"num_pairs": PAIRS, "truncation": 2, "horizon": 4}
-    whole, _, _ = run_steps(PersistentES(Sum(), **common, sigma=SIGMA), theta, 2)
-    same = {"a": SIGMA, "b": np.full(2, SIGMA)}
-    assert_allclose(run_steps(PersistentES(Sum(), **common, sigma=same), theta, 2)[0]["b"], whole["b"], rtol=ROUNDING)
-
-    class Scaled(Sum):
-        def step(self, key, theta, state):
-            return super().step(key, {"a": 2 * theta["a"], "b": jnp.asarray([3.0, 4.0]) * theta["b"]}, state)
-
-    scaled_theta = {"a": theta["a"] / 2, "b": theta["b"] / jnp.asarray([3.0, 4.0])}
-    scaled, _, _ = run_steps(PersistentES(Scaled(), **common, sigma=SIGMA), scaled_theta, 2)
-    sigma = {"a": 2 * SIGMA, "b": SIGMA * np.array([3.0, 4.0])}
-    direct, _, _ = run_steps(PersistentES(Sum(), **common, sigma=sigma), theta, 2)
+    whole = gradient(one, theta, SIGMA)
+    same = gradient(one, theta, {"a": SIGMA, "b": np.full(2, SIGMA)})
+    assert_allclose(same["b"], whole["b"], rtol=ROUNDING)
+    scaled = gradient(units, {name: theta[name] / units[name] for name in theta}, SIGMA)
+    direct = gradient(one, theta, {"a": 2 * SIGMA, "b": SIGMA * units["b"]})
     assert_allclose(2 * direct["a"], scaled["a"], rtol=1e-11)
-    assert_allclose(np.array([3.0, 4.0]) * direct["b"], scaled["b"], rtol=1e-11)
+    assert_allclose(units["b"] * direct["b"], scaled["b"], rtol=1e-11)

@@ -27,6 +27,8 @@ from laureate.gradients import (
 )
 
 LIMIT = 4.5
+# Every number of the other estimators is looked at in test_gradients_exact.py, so that here one of them runs always.
+SLOW = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +79,12 @@ CUT = {"num_pairs": 1, "truncation": 3, "horizon": 12, "sigma": 0.4}
 
 @pytest.mark.parametrize(
     ("make", "settings"),
-    [(PersistentES, {}), (GPES, {"noise_steps": 2}), (NoiseReuseES, {}), (AnalyticPES, {})],
+    [
+        (PersistentES, {}),
+        pytest.param(GPES, {"noise_steps": 2}, marks=SLOW),
+        pytest.param(NoiseReuseES, {}, marks=SLOW),
+        pytest.param(AnalyticPES, {}, marks=SLOW),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_mean_over_an_episode_is_the_gradient(make, settings):
@@ -92,15 +99,22 @@ def test_the_same_test_rejects_truncated_es():
 
 
 def test_a_reset_inside_a_truncation_is_unbiased_and_the_near_misses_are_not():
-    """T = 7, K = 3: seven truncations hold three whole episodes. Wrong by the hundred standard errors otherwise."""
+    """T = 7, K = 3: seven truncations hold three whole episodes. Wrong by the hundred standard errors otherwise.
+
+    Of the plain algorithm, whose numbers are those of ``PersistentES`` (tests/gradients/test_gradients_exact.py).
+    """
     exact, sigma = 3 * tank_gradient(7), 0.3
-    ours = sums(PersistentES(Tank(), num_pairs=1, truncation=3, horizon=7, sigma=sigma), THETA, 7, 20000)
-    assert np.abs(deviations(ours, exact)).max() < LIMIT
     noise = sigma * np.random.default_rng(0).normal(size=(7, 100_000, 2))
     assert np.abs(deviations(pes_by_truncation(noise, 3, 7, sigma).sum(axis=0), exact)).max() < LIMIT
     for rule in ("zero", "inclusive", "late"):
         wrong = pes_by_truncation(noise, 3, 7, sigma, rule).sum(axis=0)
         assert np.abs(deviations(wrong, exact)).max() > 50, rule
+
+
+@pytest.mark.slow
+def test_a_reset_inside_a_truncation_is_unbiased():
+    ours = sums(PersistentES(Tank(), num_pairs=1, truncation=3, horizon=7, sigma=0.3), THETA, 7, 20000)
+    assert np.abs(deviations(ours, 3 * tank_gradient(7))).max() < LIMIT
 
 
 def test_sigma_may_change_inside_an_episode():
@@ -117,6 +131,9 @@ def test_only_the_last_loss_counts_when_telescoping(telescope):
     sample = sums(PersistentES(Tank(), **CUT, telescope=telescope), THETA, 4, 10000)
     assert np.abs(deviations(sample, tank_gradient(12, last=True))).max() < LIMIT
     assert np.abs(deviations(sample, tank_gradient(12))).max() > 20  # and it tells the two apart
+
+
+PAIRS = 1000
 
 
 class Mortal(eqx.Module):
@@ -142,13 +159,13 @@ def test_ends_that_depend_on_theta_do_not_bias(make, restart):
 
     With the truncation's noise kept instead, a pair whose signs both died young has small noise: E[ε²] < σ².
     """
-    estimator = make(Mortal(), num_pairs=2000, truncation=4, horizon=None, sigma=0.5, restart=restart)
+    estimator = make(Mortal(), num_pairs=PAIRS, truncation=4, horizon=None, sigma=0.5, restart=restart)
     theta = jnp.asarray(0.0)
 
     def block(state, b):
         def step(state, i):
             gradient, state, info = estimator.step(jax.random.key(i), theta, state)
-            return state, (2000 * gradient, info.num_done)
+            return state, (PAIRS * gradient, info.num_done)
 
         state, (gradients, ended) = jax.lax.scan(step, state, 20 * b + jnp.arange(20))
         return state, gradients.sum() / ended.sum()
@@ -158,7 +175,7 @@ def test_ends_that_depend_on_theta_do_not_bias(make, restart):
 
     sample = np.asarray(jax.jit(run, compiler_options=QUICK)())[1:]  # the first block still knows the common start
     assert abs(deviations(sample, -0.2)) < LIMIT
-    assert sample.std() / np.sqrt(len(sample)) < 0.001  # so that the bias, 0.008, could not hide
+    assert LIMIT * sample.std() / np.sqrt(len(sample)) < 0.007  # so that the bias, 0.008, could not hide
 
 
 class Slopes(eqx.Module):
@@ -195,10 +212,8 @@ def slopes_of(kind, number=8, size=5):
     return np.eye(number)[:, :, None] * own[None]
 
 
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize("kind", ["all", pytest.param("repeat", marks=SLOW), pytest.param("random", marks=SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["all", "repeat", "random"])
 def test_variance_of_pes_is_the_formulas(kind):
     slopes = slopes_of(kind)
     sample = sums(
@@ -217,6 +232,7 @@ def check_variance(sample, gradient, expected):
     assert abs(squares.mean() - expected) < LIMIT * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [NoiseReuseES, FullES])
 def test_variance_with_one_noise_an_episode_is_p_plus_one_times_the_gradient(make):
     slopes = slopes_of("random")
@@ -235,6 +251,7 @@ def test_the_numbers_of_the_notes():
     assert ratio(cancel) > 6
 
 
+@pytest.mark.slow
 def test_analytic_pes_has_less_variance_than_pes():
     plain = sums(PersistentES(Tank(), **CUT), THETA, 4, 4000)  # the programs of the first test
     analytic = sums(AnalyticPES(Tank(), **CUT), THETA, 4, 4000)

@@ -1,5 +1,6 @@
 """What the two signs of a pair share, when noise is drawn, how episodes begin and end: seen by an unroll that logs."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -42,20 +43,28 @@ def bits(key):
     return jax.random.uniform(key)
 
 
+STEPS = 6
 options: dict[str, Any] = {"compiler_options": QUICK}
-first_state = eqx.filter_jit(lambda estimator, key, theta: estimator.init(key, theta), **options)
-next_state = eqx.filter_jit(lambda estimator, *given: estimator.step(*given), **options)
+
+
+@functools.partial(eqx.filter_jit, **options)
+def states_and_infos(estimator, theta, batches):
+    """Those of STEPS steps, or of as many as there are batches, stacked."""
+
+    def step(state, given):
+        seed, data = given
+        _, state, info = estimator.step(jax.random.key(seed), theta, state, data)
+        return state, (eqx.filter(state.pairs or state.center, is_number), info)
+
+    seeds = 10 + jnp.arange(STEPS if batches is None else len(batches))
+    return jax.lax.scan(step, estimator.init(jax.random.key(0), theta), (seeds, batches))[1]
 
 
 def run(estimator, number, theta=0.7, batches=None):
-    """The states after each of ``number`` steps, as NumPy, and the infos; estimators of one kind share a program."""
-    state, states, infos = first_state(estimator, jax.random.key(0), theta), [], []
-    for i in range(number):
-        data = None if batches is None else batches[i]
-        _, state, info = next_state(estimator, jax.random.key(10 + i), theta, state, data)
-        states.append(jax.tree.map(np.asarray, eqx.filter(state.pairs or state.center, is_number)))
-        infos.append(info)
-    return states, infos
+    """The states after each of ``number`` steps and the infos, as NumPy; estimators of one kind share a program."""
+    stacked = jax.tree.map(np.asarray, states_and_infos(estimator, theta, batches))
+    each = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(number)]
+    return [states for states, _ in each], [infos for _, infos in each]
 
 
 def is_number(leaf):
@@ -158,10 +167,10 @@ def test_episode_lengths_are_drawn_log_uniformly():
     """P(length = n) = log((n+1)/n) / log((high+1)/low), by a chi-square test at 0.001."""
     from scipy import stats
 
-    states, _ = run(PersistentES(Diary(), num_pairs=4000, truncation=2, horizon=(3, 9), sigma=0.1), 1)
+    states, _ = run(PersistentES(Diary(), num_pairs=2000, truncation=2, horizon=(3, 9), sigma=0.1), 1)
     lengths = states[0].episode.length
     n = np.arange(3, 10)
-    expected = 4000 * np.log((n + 1) / n) / np.log(10 / 3)
+    expected = 2000 * np.log((n + 1) / n) / np.log(10 / 3)
     assert stats.chisquare(np.bincount(lengths, minlength=10)[3:], expected).pvalue > 0.001
     assert (lengths.min(), lengths.max()) == (3, 9)
 
@@ -317,9 +326,9 @@ def test_large_losses_cancel_step_by_step_in_float32():
 
 
 def test_the_noise_sum_grows_as_the_root_of_the_draws_and_is_reported():
-    _, infos = run(PersistentES(Diary(), num_pairs=4000, truncation=1, horizon=4, sigma=0.1), 5)
+    _, infos = run(PersistentES(Diary(), num_pairs=2000, truncation=1, horizon=4, sigma=0.1), 5)
     reported = [float(info.noise_rms) for info in infos]
-    assert_allclose(reported, np.sqrt([1, 2, 3, 4, 1]), rtol=0.05)
+    assert_allclose(reported, np.sqrt([1, 2, 3, 4, 1]), rtol=0.07)
 
 
 def test_a_plain_object_and_a_module_are_both_unrolls():

@@ -16,6 +16,7 @@ import pytest
 import laureate
 import toys
 from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
+from laureate.lab.running import definitions, source
 from laureate.lab.running import fingerprint as module
 from laureate.lab.running.definitions import program
 from laureate.lab.running.fingerprint import SETTINGS, fingerprint, used_versions
@@ -32,7 +33,7 @@ def trial():
 PACKAGE = Path(laureate.__file__).parent
 EXPERIMENTS = {f"{paper.id}/{each.name}": each for paper in all_papers() for each in paper.experiments}
 PAPER_OF = {f"{paper.id}/{each.name}": paper for paper in all_papers() for each in paper.experiments}
-# Prints the fingerprint of every cell of every paper.
+# The fingerprint of every cell of every paper.
 ALL_CELLS = """
 import json
 from laureate.lab.running.plan import Selection, plan
@@ -44,7 +45,7 @@ cells = [
     for scale in experiment.scales
     for cell in plan([Selection(paper, experiment, experiment.claims)], scale, seeds=1)
 ]
-print(json.dumps([[cell.name, cell.scale, cell.fingerprint, cell.predecessor] for cell in cells]))
+all_cells = [[cell.name, cell.scale, cell.fingerprint, cell.predecessor] for cell in cells]
 """
 
 
@@ -222,7 +223,7 @@ def test_every_setting_of_every_paper_moves_its_cells(name):
 
     def hash_of(arm=arm, scale=scale):
         changed = dataclasses.replace(
-            experiment, arms=(arm, *experiment.arms[1:]), scales={"tiny": scale}, guards=(), data=()
+            experiment, arms=(arm,), scales={"tiny": scale}, claims=(), curves=(), guards=(), data=()
         )
         whole = dataclasses.replace(PAPER_OF[name], experiments=(changed,))
         return plan([Selection(whole, changed, changed.claims)], "tiny", seeds=1)[0].fingerprint
@@ -245,30 +246,22 @@ def test_every_setting_of_every_paper_moves_its_cells(name):
 # -- the package grows -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def grown(tmp_path_factory) -> Path:
-    """A copy of the package to be changed."""
-    folder = tmp_path_factory.mktemp("copy") / "laureate"
-    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
-
-def used(package: Path = PACKAGE) -> dict[str, str]:
-    return {name: program((e.trial, e.problem, SETTINGS), package).hash for name, e in EXPERIMENTS.items()}
+def used() -> dict[str, str]:
+    return {name: program((e.trial, e.problem, SETTINGS)).hash for name, e in EXPERIMENTS.items()}
 
 
 def all_cells(package: Path) -> list[list[str]]:
     environment = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", ALL_CELLS], env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", f"{ALL_CELLS}print(json.dumps(all_cells))"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothing(grown, tmp_path):
+def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothing(tmp_path):
+    """The fingerprints of a package that has grown, in a process of its own, are those of this one in this process."""
     package = tmp_path / "laureate"
-    shutil.copytree(grown, package)
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     for area in {paper.area for paper in all_papers()}:
         (package / area / "new_method.py").write_text("class NewMethod:\n    rate = 1\n")
         initial = package / area / "__init__.py"
@@ -280,8 +273,9 @@ def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothi
     shutil.copytree(package / "papers" / "pes", package / "papers" / "new_paper")
     about = package / "papers" / "new_paper" / "about.py"
     about.unlink()  # it stands in no catalogue
-    assert all_cells(package) == all_cells(grown)
-    assert used(package) == used()
+    here: dict = {}
+    exec(ALL_CELLS, here)
+    assert all_cells(package) == here["all_cells"]
 
 
 def edit(path: Path, pattern: str, by: str) -> None:
@@ -290,12 +284,12 @@ def edit(path: Path, pattern: str, by: str) -> None:
     path.write_text(text)
 
 
-def change(path: Path, name: str) -> None:
+def changed(text: str, name: str) -> str:
     """One more line in a function or class, or another value of a constant."""
-    lines = path.read_text().splitlines(keepends=True)
+    lines = text.splitlines(keepends=True)
     (node,) = (
         node
-        for node in ast.parse("".join(lines)).body
+        for node in ast.parse(text).body
         if getattr(node, "name", None) == name
         or (
             isinstance(node, ast.Assign)
@@ -308,7 +302,7 @@ def change(path: Path, name: str) -> None:
         lines.insert(first_line - 1, " " * last.col_offset + "_changed = 1\n")
     else:
         lines.insert(node.end_lineno or 0, f"{name} = ({name}, 1)[0]\n")
-    path.write_text("".join(lines))
+    return "".join(lines)
 
 
 RUNS = ("quadratics", "lower-bound", "sorted-images", "sweep", "conv-net", "real-processes")
@@ -336,16 +330,15 @@ PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse",
         ("lab/claim.py", "Settings", set(EXPERIMENTS)),
     ],
 )
-def test_a_line_in_a_definition_moves_exactly_the_cells_that_use_it(grown, file, name, moved):
-    before, path = used(grown), grown / file
-    text, times = path.read_text(), path.stat()
-    try:
-        change(path, name)
-        os.utime(path, ns=(time.time_ns(),) * 2)
-        after = used(grown)
-    finally:
-        path.write_text(text)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+def test_a_line_in_a_definition_moves_exactly_the_cells_that_use_it(file, name, moved, monkeypatch):
+    """The package as it is, but for one file that is newer and reads otherwise: only that one is parsed again."""
+    before, path = used(), PACKAGE / file
+    tree, newer = ast.parse(changed(path.read_text("utf-8"), name)), (time.time_ns(), 0)
+    parsed, modified = source.parsed, definitions._modified
+    monkeypatch.setattr(source, "parsed", lambda asked: tree if asked == path else parsed(asked))
+    monkeypatch.setattr(definitions, "_modified", lambda asked: newer if asked == path else modified(asked))
+    monkeypatch.setattr(definitions, "_programs", dict(definitions._programs))
+    after = used()
     assert {name for name in before if before[name] != after[name]} == moved
 
 

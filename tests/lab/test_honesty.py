@@ -18,7 +18,9 @@ from laureate.lab.judging.verdict import decide, simulate
 # One of each kind runs always; numbers of seeds and sizes of effects that differ in nothing else are slow.
 slow = partial(pytest.param, marks=pytest.mark.slow)
 BETTER = Claim("better", "a beats b", "loss", "a", "b", role="extension")
-RUNS = 1_000
+# So many that what these tests are for is far beyond chance: 20 % without Holm, 40 % by the mean of numbers with rare
+# disasters. Where the fault would be of 10 % only, it is MANY.
+RUNS, MANY = 400, 1_000
 
 
 def verdicts(claim, experiments, family=1):
@@ -110,11 +112,11 @@ class TestNothingIsNotSomething:
         # Seeds differ much in difficulty, b = 10 ± 5, and little in the gain, 1 ± 1/2: just a tenth of b. A margin
         # fixed at a tenth of the mean of b would forget that this mean is measured, and support some 10 %.
         draw = np.random.default_rng(4)
-        b, gain = draw.normal(10, 5, (RUNS, 20)), draw.normal(1.0, 0.5, (RUNS, 20))
+        b, gain = draw.normal(10, 5, (MANY, 20)), draw.normal(1.0, 0.5, (MANY, 20))
         claim = Claim("tenth", "", "loss", "a", "b", kind=kind, margin=0.1, relative=True, role="extension")
         found = verdicts(claim, two_arms(b - gain, b))
-        assert_at_most_five_percent(np.sum(found == "supported"))
-        assert_at_most_five_percent(np.sum(found == "refuted"))
+        assert_at_most_five_percent(np.sum(found == "supported"), MANY)
+        assert_at_most_five_percent(np.sum(found == "refuted"), MANY)
 
     @pytest.mark.parametrize("seeds", [5, slow(20)])
     @pytest.mark.parametrize("bounds", [{"at_least": 2.0}, {"at_most": 2.0}, {"at_least": 2.0, "at_most": 2.1}])
@@ -145,8 +147,8 @@ class TestNothingIsNotSomething:
         # Sign flips of the mean support "at most" too often where the mean is just the bound: of log-normal numbers,
         # and of numbers of which 5 % are disasters. This is why bounds speak of the median.
         draw = np.random.default_rng(6)
-        skewed = math.exp(0.5) - np.exp(draw.standard_normal((RUNS, 10)))
-        rare = 0.5 - np.where(draw.random((RUNS, 10)) < 0.05, 10.0, draw.uniform(0.0, 0.01, (RUNS, 10)))
+        skewed = math.exp(0.5) - np.exp(draw.standard_normal((MANY, 10)))
+        rare = 0.5 - np.where(draw.random((MANY, 10)) < 0.05, 10.0, draw.uniform(0.0, 0.01, (MANY, 10)))
         for sides, least in ((skewed, 0.08), (rare, 0.4)):
             assert np.mean(statistics.sign_flip(sides) < 0.05) > least
 
@@ -177,7 +179,7 @@ class TestSomethingIsFound:
     @pytest.mark.parametrize(("effect", "stated"), [slow(1.0, 0.989), (0.5, 0.564)])
     def test_planted_effect(self, effect, stated):
         # Theory: P(T > t), t the 97.5 % quantile.
-        runs = 1_500
+        runs = 600
         d = np.random.default_rng(1).normal(effect, 1.0, (runs, self.SEEDS))
         a = np.random.default_rng(2).normal(0, 3, (runs, self.SEEDS))
         theory = self.power(self.interval_level, effect)
@@ -191,7 +193,7 @@ class TestSomethingIsFound:
     @pytest.mark.parametrize(("effect", "stated"), [slow(1.0, 0.951), (0.5, 0.349)])
     def test_planted_effect_in_a_paper_of_seven_claims(self, effect, stated):
         # Alone among seven, Holm's first step asks p < 0.05 / 7. Theory 0.951 and 0.349; measured 0.948 and 0.354.
-        runs = 1_500
+        runs = 600
         d = np.random.default_rng(3).normal(effect, 1.0, (runs, self.SEEDS))
         theory = self.power(0.05 / 7, effect)
         assert theory == pytest.approx(stated, abs=1e-3)
@@ -201,7 +203,7 @@ class TestSomethingIsFound:
     @pytest.mark.parametrize(("margin", "stated"), [slow(1.0, 0.992), (0.5, 0.393)])
     def test_equal_arms_are_equal(self, margin, stated):
         # P(|d̄| + t s / √n < margin) = ∫ P(|d̄| < margin - t s / √n) f(s) ds, with t the 95 % quantile of T_19.
-        runs, n = 1_500, self.SEEDS
+        runs, n = 600, self.SEEDS
         t = stats.t.isf(0.05, n - 1)
 
         def density(s):
@@ -225,7 +227,7 @@ class TestSomethingIsFound:
 
     @pytest.mark.parametrize("bounds", [{"at_least": 2.0}, {"at_most": 4.0}, {"at_least": 2.0, "at_most": 9.0}])
     def test_bounds(self, bounds):
-        runs, n = 500, self.SEEDS
+        runs, n = 300, self.SEEDS
         claim = Claim("bound", "", "loss", "a", kind="bound", **bounds, role="extension")
         x = np.random.default_rng(6).normal(3.0, 2.0, (runs, n))  # half a standard deviation from 2 and from 4
         # Supported if at least 15 of 20 seeds are inside: then p = 0.021, and the sixth smallest is beyond the bound.
@@ -236,7 +238,7 @@ class TestSomethingIsFound:
 
     def test_trends(self):
         # y = slope · x + noise: the least-squares slope of a seed has the standard deviation σ / sqrt(Σ (x - x̄)²).
-        runs, n, x = 500, self.SEEDS, np.array([0.0, 1.0, 2.0, 4.0, 8.0])
+        runs, n, x = 300, self.SEEDS, np.array([0.0, 1.0, 2.0, 4.0, 8.0])
         deviation = 1.0 / np.sqrt(np.sum((x - x.mean()) ** 2))
         noise = np.random.default_rng(7).standard_normal((runs, n, len(x)))
         theory = self.power(self.interval_level, 0.5)

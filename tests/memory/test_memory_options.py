@@ -34,6 +34,7 @@ def test_chains_are_moved_as_often_as_asked(monkeypatch, steps):
     np.testing.assert_array_equal(state.chains, chains * (-1) ** steps)
 
 
+@pytest.mark.slow  # test_annealing_agrees_with_enumeration_also_with_fields
 def test_annealing_is_right_on_average_with_three_temperatures():
     """Few temperatures and many chains: E[w] = Z/Z₀ holds only if a chain moves at the temperature it has reached."""
     with jax.enable_x64(True):

@@ -14,7 +14,12 @@ PAPERS = {paper.id: paper for paper in all_papers()}
 # Seconds on two cores for a whole paper. DirectPred, Quant-Noise and cGML train networks on real images, for which
 # issues allow more.
 LIMITS = {"smoke": 30, "desk": 300}
-LONGER = {("directpred", "desk"): 480, ("quant-noise", "desk"): 480, ("cgml", "desk"): 480}
+LONGER = {
+    ("directpred", "desk"): 480,
+    ("quant-noise", "desk"): 480,
+    ("cgml", "desk"): 480,
+    ("dynamics-cycle", "desk"): 480,
+}
 
 
 def test_declarations_load_without_jax():

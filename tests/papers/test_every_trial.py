@@ -1,8 +1,8 @@
 """Every trial of every paper at its ``tiny`` scale, through the lab's own worker: it runs and reports what is read.
 
-A trial is a program, and compiling it is all that this costs: one arm of one trial of each paper runs in ``make test``,
-all others, and the trials that read a clock or start processes, in ``make test-all``. Of the others ``make test`` looks
-at the names and shapes that they would report, which compiles nothing.
+A trial is a program, and compiling it is all that this costs: one arm of one trial of each paper runs in ``make test``
+(of some only in ``make test PAPER=<id>``), all others, and the trials that read a clock or start processes, in ``make
+test-all``. Of the others ``make test`` looks at the names and shapes that they would report, which compiles nothing.
 """
 
 import os
@@ -33,9 +33,17 @@ LONG = {
     "spline-calibration": {"networks"},
     "vdb": {"real_images", "gap", "imitation", "transfer"},
 }
+# Papers whose shortest trial takes about two seconds and more, and whose own tests compute with their trials: of these
+# one runs through the worker in `make test PAPER=<id>`, and in a whole `make test` they are traced.
+OWN_TESTS = {"cgml", "directpred", "gibbs-with-gradients", "gumbel-rao", "hopfield-rbm", "important-neurons", "imtl"}
+OWN_TESTS |= {"knockoff-gan", "localized-learning", "logit-adjustment", "lure", "mesh-graph-nets", "quant-noise"}
+OWN_TESTS |= {"raps", "sksd", "tensor-train-pde", "vdb"}
+# Those that take two seconds and more even to be traced; tests of the paper's own call them in `make test`.
+CALLED = {"imtl": {"units"}, "directpred": {"parity"}, "gradvac": {"dialects"}}
 # Those of which the data cannot be traced.
 LONG_DATA = {"mesh-graph-nets": {"features"}}
-CHOSEN = [paper for paper in all_papers() if os.environ.get("PAPER", "") in ("", paper.id)]  # make test PAPER=<id>
+ASKED = os.environ.get("PAPER", "")  # make test PAPER=<id>
+CHOSEN = [paper for paper in all_papers() if ASKED in ("", paper.id)]
 EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}
 
 
@@ -48,9 +56,10 @@ def cells():
         for arm in experiment.arms:
             first = may and experiment.trial not in seen
             runs = first and paper.id not in ran and trial not in LONG.get(paper.id, ())
+            runs = runs and (bool(ASKED) or paper.id not in OWN_TESTS)
             if runs:
                 ran.add(paper.id)
-            elif first:
+            elif first and trial not in CALLED.get(paper.id, ()):
                 traced.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}"))
             seen.add(experiment.trial)
             rows.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}", marks=[] if runs else [pytest.mark.slow]))

@@ -100,8 +100,9 @@ def test_implicit_scheme_is_exact_where_the_martingale_term_takes_all_noise():
     solution = run(affine_solver("implicit"), jax.random.key(0), pde)
     assert abs(solution.v0 - affine_value(pde, np.arange(8) * 0.1)) < 1e-7
     assert jnp.all(solution.info.status == Status.OK)
-    z = pde.sigma.T @ (solution.gradient(0.3, pde.x0) - pde.w)  # four coordinates, three noises: no more can be known
-    assert jnp.max(jnp.abs(z)) < 1e-5
+    gradient = np.asarray(jax.jit(lambda x: solution.gradient(0.3, x))(pde.x0))
+    z = pde.sigma.T @ (gradient - pde.w)  # four coordinates, three noises: no more can be known
+    assert np.max(np.abs(z)) < 1e-5
 
 
 @pytest.mark.parametrize("scheme", ["implicit", "explicit"])
@@ -140,7 +141,7 @@ def test_hjb_100():
     pde = pdes.HJBLog(100)
     solver = TensorTrainSolver(Polynomials(-6.0, 6.0, 0), num_steps=100, num_samples=2000)
     solution = run(solver, jax.random.key(0), pde)
-    # Seed-to-seed scatter 1.5e-4 relative (measured); four of them.
+    # Seed-to-seed scatter 1.5e-4 relative (measured); four of them. Looser, it is blind to a diffusion left out.
     assert abs(solution.v0 / 4.590161724604866 - 1) < 6e-4
     assert jnp.all(solution.info.status == Status.OK)
 
@@ -213,10 +214,17 @@ def test_times_are_checked(quadratic):
         quadratic.value(1.5, x)
     with pytest.raises(ValueError, match=r"multiple of 0\.05"):
         quadratic.value(0.51, x)
-    between = quadratic.value(0.525, x, interpolate=True)
-    assert abs(between - (quadratic.value(0.5, x) + quadratic.value(0.55, x)) / 2) < 1e-12
-    assert abs(quadratic.value(1.0, x + 1) - quadratic.pde.terminal(x + 1)) < 1e-12
-    assert abs(quadratic.value(0.0, quadratic.pde.x0) - quadratic.v0) < 1e-12
+
+    @jax.jit
+    def values(x):
+        times = quadratic.value(0.525, x, interpolate=True), quadratic.value(0.5, x), quadratic.value(0.55, x)
+        last = quadratic.value(1.0, x + 1) - quadratic.pde.terminal(x + 1)
+        return (*times, last, quadratic.value(0.0, quadratic.pde.x0) - quadratic.v0)
+
+    between, before, after, last, first = map(float, values(x))
+    assert abs(between - (before + after) / 2) < 1e-12
+    assert abs(last) < 1e-12
+    assert abs(first) < 1e-12
     with pytest.raises(ValueError, match="level must be in"):
         quadratic.interval(jax.random.key(0), level=1.0)
 
@@ -237,13 +245,10 @@ EQUATIONS = [
     # Scatter over six seeds 1.3 %, of which four, and no bias to be seen between 20 and 40 steps.
     ("unbounded-sine", lambda: pdes.UnboundedSine(2), Polynomials(-4.0, 5.0, 3), True, 0.06),
 ]
-SLOW_EQUATIONS = ("linear-quadratic", "basket", "double-well", "unbounded-sine")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=case[0], marks=pytest.mark.slow if case[0] in SLOW_EQUATIONS else ()) for case in EQUATIONS],
-)
+@pytest.mark.slow  # the quadratic HJB equation above has one as well
+@pytest.mark.parametrize("case", [pytest.param(case, id=case[0]) for case in EQUATIONS])
 def test_equations_with_a_closed_form(case):
     _, make, basis, use_terminal, tolerance = case
     pde = make()

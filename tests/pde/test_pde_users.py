@@ -60,7 +60,7 @@ def solver(**settings):
 def found():
     with jax.enable_x64(True):
         pde = Killed(jnp.array([4.0]))
-        runs = [extrapolate(jax.random.key(seed), solver(), pde, num_paths=2000) for seed in range(20)]
+        runs = [extrapolate(jax.random.key(seed), solver(), pde, num_paths=2000) for seed in range(12)]
         plain = [run.fine.interval(jax.random.key(seed), 2000) for seed, run in enumerate(runs)]
         return pde, runs, plain
 
@@ -74,7 +74,7 @@ def test_an_interval_that_covers_the_time_step(found):
     assert np.mean(fine) == pytest.approx(pde.with_steps(16), abs=4e-3)
     assert sum(bool(each.low <= exact <= each.high) for each in plain) <= 2
     # the extrapolated one has a fifth of it at most, and its interval covers
-    assert sum(bool(run.interval.low <= exact <= run.interval.high) for run in runs) >= 19
+    assert sum(bool(run.interval.low <= exact <= run.interval.high) for run in runs) >= 11
     errors = np.array([float(run.estimate) - exact for run in runs])
     assert abs(np.mean(errors)) < abs(pde.with_steps(16) - exact) / 5
     found_errors = np.mean([float(run.time_error) for run in runs])
@@ -162,9 +162,10 @@ def test_network_solvers_take_schedules(kind):
     stop = lambda count: jnp.where(count == 0, 0.1, 0.0)  # noqa: E731
     if kind == "bsde":
         make = lambda rate, updates: DeepBSDE(2, 4, 3, 1, rate, updates)  # noqa: E731
-        history = make(stop, 3).run(jax.random.key(0), Killed(jnp.ones(1))).history
+        run = lambda rate, updates: make(rate, updates).run(jax.random.key(0), Killed(jnp.ones(1))).history  # noqa: E731
+        history, other = jax.jit(lambda: (run(stop, 3), run(0.2, 1)))()
         assert history[0] == history[1] == history[2]
-        assert history[0] != make(0.2, 1).run(jax.random.key(0), Killed(jnp.ones(1))).history[0]
+        assert history[0] != other[0]
     else:
         make = lambda rate, updates: DeepBackward(  # noqa: E731
             num_steps=2, num_samples=6, batch=6, num_updates=updates, width=3, learning_rate=rate

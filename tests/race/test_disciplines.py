@@ -134,7 +134,7 @@ def pasted(found, kind):
         exec(compile(text, f"<{name}>", "exec"), {ALL[kind].problem: given})
 
 
-SLOW = [pytest.param(kind, marks=() if kind == "compression" else pytest.mark.slow) for kind in ALL]
+SLOW = [pytest.param(kind, marks=() if kind == "prediction-sets" else pytest.mark.slow) for kind in ALL]
 
 
 @pytest.mark.parametrize("kind", SLOW)

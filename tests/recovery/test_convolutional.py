@@ -126,6 +126,7 @@ def test_theorem_3_the_size_matters_below_2d_minus_1_only():
     np.testing.assert_allclose(np.sum(weight[9] * np.asarray(d), axis=(1, 2)), 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_learned_filters_explain_the_images_better_than_random_ones():
     codes = np.random.default_rng(5).normal(size=(20, 8, 8, 2)) * (
         np.random.default_rng(6).random((20, 8, 8, 2)) < 0.05

@@ -137,6 +137,7 @@ def test_training_over_dictionaries_that_drift():
     np.testing.assert_array_equal(trained.weight.matrix, solver.weight.matrix)
 
 
+@pytest.mark.slow
 def test_a_planted_dictionary_is_found_again():
     codes = BernoulliGaussian(16, density=0.1)(jax.random.key(5), 1500)
     planted = jnp.asarray(random_dictionary(12, 16, seed=2), jnp.float32)

@@ -260,7 +260,12 @@ def test_direct_pred_keeps_more_directions_than_no_predictor():
     assert float(collapse_report(none).effective_rank) < float(collapse_report(direct).effective_rank)
 
 
-@pytest.mark.parametrize("loss", [SimCLR(), BarlowTwins(), VICReg()])
+SLOW = pytest.mark.slow  # test_the_references_losses_by_hand pins what they minimise
+
+
+@pytest.mark.parametrize(
+    "loss", [SimCLR(), pytest.param(BarlowTwins(), marks=SLOW), pytest.param(VICReg(), marks=SLOW)]
+)
 def test_the_references_learn_what_the_views_share(loss):
     trainer = JointEmbedding(loss, optax.adam(1e-2), apply=apply)
     model = 0.5 * jax.random.normal(KEY, (3, 8))

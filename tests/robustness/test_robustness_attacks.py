@@ -252,7 +252,9 @@ def attacks(ball, steps=6):
 @pytest.mark.parametrize("ball", [r.Linf(0.3), r.L2(0.8)], ids=["linf", "l2"])
 def test_every_iterate_is_within_the_ball_and_the_range(ball):
     images = np.where(RNG.uniform(size=IMAGES.shape) < 0.4, np.round(IMAGES), IMAGES)  # many values at the ends
-    for attack in attacks(ball).values():
+    # What is wrapped around steps in the ball that it is given: one of the two is enough.
+    plain = {"pgd": r.PGD(network(), ball, num_steps=6, random_start=True)}
+    for attack in (attacks(ball) if isinstance(ball, r.Linf) else plain).values():
         iterates, info = walked(attack, images)
         assert np.isfinite(iterates).all()
         for delta in iterates:

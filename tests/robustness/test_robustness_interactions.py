@@ -209,6 +209,7 @@ def test_estimates_by_subsets_are_unbiased_where_they_promise_it():
         assert int(found.cost[0]) == 42
 
 
+@pytest.mark.slow  # estimates and their errors are checked above
 def test_the_error_falls_with_the_root_of_the_samples():
     game = table_game(TABLE[:, 0])
     keys = jax.random.split(jax.random.key(2), 300)

@@ -21,7 +21,7 @@ matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
 @pytest.mark.parametrize(
     ("options", "arity"),
     [
-        ({}, 16),
+        pytest.param({}, 16, marks=pytest.mark.slow),
         ({"balancing": "barker", "lazy": 0.2, "inverse_temperature": 0.5}, 2),
         pytest.param({}, 2, marks=pytest.mark.slow),
     ],

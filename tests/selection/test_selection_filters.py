@@ -29,6 +29,7 @@ def test_the_threshold_by_brute_force():
     assert (find[0.2, 0] <= find[0.2, 1]).all()
 
 
+@pytest.mark.slow  # test_the_threshold_by_brute_force pins every number of the filter
 def test_null_statistics_of_random_sign_keep_the_rate():
     """O5. Twenty signals among 100, nulls symmetric: mean FDP <= q over 10,000 draws; with offset 0 it is more."""
     generator, q = np.random.default_rng(1), 0.1

@@ -182,6 +182,7 @@ def test_a_sampler_is_a_pytree_and_draws_by_key():
     assert not np.allclose(many[0], many[1])
 
 
+@pytest.mark.slow  # test_scaling_a_column_scales_its_s sees the scaling exactly
 def test_units_of_columns_do_not_matter():
     """Five columns, a middle and the last one in units 1e5 times smaller: the joint moments are those of the rows.
 

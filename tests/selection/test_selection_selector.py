@@ -59,6 +59,16 @@ class Copies:
         return x
 
 
+class Fixed:
+    """A sampler that compiles nothing: independent normal columns."""
+
+    def fit(self, key, x):
+        return self
+
+    def sample(self, key, x):
+        return np.random.default_rng(1).normal(size=x.shape)
+
+
 def test_it_selects_in_a_pipeline_and_clones():
     pipeline = make_pipeline(StandardScaler(), KnockoffSelector(q=0.2, random_state=0)).fit(X, Y)
     assert pipeline.transform(X).shape == (300, 10)
@@ -71,7 +81,8 @@ def test_it_selects_in_a_pipeline_and_clones():
     names = [f"v{i}" for i in range(20)]
     assert selector.get_feature_names_out(names)[0] == "v0"
     labels = np.where(Y > 0, "ill", "well")
-    assert KnockoffSelector(q=0.3, random_state=0).fit(X, labels).get_support()[:10].sum() >= 5
+    selector = KnockoffSelector(Fixed(), q=0.3, validation_fraction=0, random_state=0).fit(X, labels)
+    assert selector.get_support()[:10].sum() >= 5
 
 
 def test_several_draws_are_averaged_as_e_values():
@@ -113,8 +124,8 @@ def test_discrete_columns_stay_discrete():
     table = X.copy()
     table[:, 3] = table[:, 3] > 0
     with pytest.warns(UserWarning, match=r"columns \[3\] hold few whole numbers.*discrete='auto'"):
-        KnockoffSelector(q=0.2, random_state=0).fit(table, Y)
-    selector = KnockoffSelector(q=0.2, discrete="auto", random_state=0).fit(table, Y)
+        KnockoffSelector(Fixed(), q=0.2, validation_fraction=0, random_state=0).fit(table, Y)
+    selector = KnockoffSelector(q=0.2, discrete="auto", validation_fraction=0, random_state=0).fit(table, Y)
     drawn = np.asarray(selector.sampler_.sample(KEY, table))
     assert set(drawn[:, 3]) == {0.0, 1.0}
     assert len(set(drawn[:, 4])) > 100
@@ -205,16 +216,6 @@ def test_statistics_under_jit_and_in_double_precision():
         assert w.dtype == jnp.float64
         draw = lambda key: SecondOrderKnockoffs().fit(key, X).sample(key, X)  # noqa: E731
         assert jax.eval_shape(draw, KEY).dtype == jnp.float64
-
-
-class Fixed:
-    """A sampler that compiles nothing: independent normal columns."""
-
-    def fit(self, key, x):
-        return self
-
-    def sample(self, key, x):
-        return np.random.default_rng(1).normal(size=x.shape)
 
 
 def test_statistics_must_be_finite_and_one_a_variable():

@@ -85,7 +85,7 @@ OPTIMISERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", [pytest.param("momentum", marks=pytest.mark.slow), "clipped-decayed"])
 def test_boundary_zero_is_plain_training_bit_by_bit(name):
     blocks, batches = network(), [data(seed=s) for s in range(3)]
     trainer = LocalizedTraining(Fixed(0), Hebbian(), OPTIMISERS[name])

@@ -3,12 +3,32 @@
 `BonusPPO` is `PPO` with a bonus, such as `RND`; `Training` runs it in environments that are pure functions, whole runs
 in one program, and `GymnasiumTraining` in any environment of Gymnasium. `RND.novelty` scores data without an agent.
 `DreamerV2` learns a model of its world and its behaviour inside it; `DreamerTraining` runs it.
+`DynamicsCycle` finds maps between two domains whose steps are not paired, so that a policy of one acts in the other.
 """
 
+from laureate.control.alignment import (
+    Affine,
+    KernelRegression,
+    LinearDynamics,
+    dynamics_alignment,
+    fit_linear_dynamics,
+    kernel_regression,
+    moment_alignment,
+    symmetries,
+)
 from laureate.control.bonuses import AbstractBonus, BonusInfo, CountBonus, CountState, SimHash, Transitions
 from laureate.control.bridge import GymnasiumEnvironments, GymnasiumTraining
+from laureate.control.correspondence_networks import (
+    PatchEncoder,
+    make_cycle_gan,
+    make_dynamics_cycle,
+    make_patch_encoder,
+)
+from laureate.control.critics import CriticInfo, CriticState, PooledCritic
+from laureate.control.cycle_gan import CycleGAN, CycleGANInfo, CycleGANState
 from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2, make_dreamer
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo, DreamerTrainingState
+from laureate.control.dynamics_cycle import DynamicsCycle, DynamicsCycleInfo, DynamicsCycleState, ForwardInfo
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
 from laureate.control.imagination import Imagined, actor_loss, critic_loss, imagine, imagined_returns
 from laureate.control.laws import (
@@ -37,6 +57,14 @@ from laureate.control.rnd import RND, AbstractPredictionBonus, BonusWarning, Pre
 from laureate.control.rssm import RSSM, NormalisedGRU, RSSMState, make_rssm
 from laureate.control.scores import aggregate_scores, top_influence
 from laureate.control.training import Training, TrainingInfo, TrainingState
+from laureate.control.two_domains import (
+    CorrespondenceWarning,
+    Simulator,
+    Units,
+    check_domains,
+    transition_distance,
+    transitions_of,
+)
 from laureate.control.world_model import (
     Sequences,
     WorldModel,
@@ -54,6 +82,7 @@ __all__ = [
     "AbstractLaw",
     "AbstractPredictionBonus",
     "ActorCritic",
+    "Affine",
     "AutoencoderBonus",
     "BonusInfo",
     "BonusPPO",
@@ -61,8 +90,14 @@ __all__ = [
     "BonusPPOState",
     "BonusWarning",
     "Categorical",
+    "CorrespondenceWarning",
     "CountBonus",
     "CountState",
+    "CriticInfo",
+    "CriticState",
+    "CycleGAN",
+    "CycleGANInfo",
+    "CycleGANState",
     "DiagonalNormal",
     "DreamerInfo",
     "DreamerMemory",
@@ -72,18 +107,26 @@ __all__ = [
     "DreamerTrainingState",
     "DreamerV2",
     "DynamicsBonus",
+    "DynamicsCycle",
+    "DynamicsCycleInfo",
+    "DynamicsCycleState",
+    "ForwardInfo",
     "Gaussian",
     "GymnasiumEnvironments",
     "GymnasiumTraining",
     "Imagined",
+    "KernelRegression",
     "Layers",
+    "LinearDynamics",
     "NormalisedGRU",
     "OneHot",
     "PPOBatch",
     "PPOInfo",
     "PPOState",
+    "PatchEncoder",
     "PixelDecoder",
     "PixelEncoder",
+    "PooledCritic",
     "PredictionState",
     "RSSMState",
     "Replay",
@@ -93,36 +136,49 @@ __all__ = [
     "Rollout",
     "Sequences",
     "SimHash",
+    "Simulator",
     "Training",
     "TrainingInfo",
     "TrainingState",
     "Transitions",
     "TruncatedNormal",
+    "Units",
     "WorldModel",
     "WorldModelInfo",
     "actor_loss",
     "aggregate_scores",
+    "check_domains",
     "check_sequences",
     "convolve_down",
     "convolve_up",
     "critic_loss",
+    "dynamics_alignment",
+    "fit_linear_dynamics",
     "gae",
     "imagine",
     "imagined_returns",
+    "kernel_regression",
     "kl_balance",
     "lambda_return",
     "law_of",
     "make_actor_critic",
     "make_autoencoder",
+    "make_cycle_gan",
     "make_dreamer",
     "make_dynamics",
+    "make_dynamics_cycle",
+    "make_patch_encoder",
     "make_perceptrons",
     "make_pixels",
     "make_rnd",
     "make_rssm",
     "make_world_model",
     "minibatches",
+    "moment_alignment",
     "straight_through_one_hot",
+    "symmetries",
     "top_influence",
+    "transition_distance",
+    "transitions_of",
     "world_model_loss",
 ]

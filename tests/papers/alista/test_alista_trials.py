@@ -121,11 +121,15 @@ def test_one_dictionary_beyond_the_bound_holds_the_certificate_back():
         assert "in 1 of 20 seeds" in found.words
 
 
-def test_the_penalty_of_the_fista_that_is_judged_is_reported_and_guarded():
+@pytest.mark.slow  # traced in tests/papers/test_every_trial.py
+def test_the_penalty_of_the_fista_that_is_judged_is_one_of_the_grid():
     problem = GaussianDictionary(rows=6, columns=10, density=0.2)
     found = run(recovery_trial, settings("recovery", "alista"), problem, tiny("recovery"))
     grid = np.asarray(tiny("recovery").penalties, np.float32)
     assert np.isin(np.asarray(found["fista_penalty"], np.float32), grid).all()
+
+
+def test_the_penalty_of_the_fista_that_is_judged_is_guarded():
     guards = [guard for guard in EXPERIMENTS["recovery"].guards if guard.metric == "fista_penalty"]
     assert [guard.claims for guard in guards] == [("against-fista",)]
 

@@ -144,6 +144,7 @@ def test_the_example_runs(capsys):
     assert all(int(line.rsplit(" ", 2)[1].rstrip("%")) > 50 for line in lines)
 
 
+@pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_the_examples_problem_offers_what_the_lab_asks_for():
     wines = runpy.run_path(str(EXAMPLE))["Wines"]()
     assert wines.spins.shape == (140, 13)

@@ -245,6 +245,7 @@ def test_tuning_and_choosing_refuse_what_cannot_be():
     assert both(1.0)[0].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_your_own_tasks():
     specification = importlib.util.spec_from_file_location("own_tasks", EXAMPLE)
     assert specification is not None

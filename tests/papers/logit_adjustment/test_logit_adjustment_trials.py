@@ -146,6 +146,7 @@ def test_classifiers_are_corrected(trained):
     assert error("logistic", "weighted") < error("logistic", "")
 
 
+@pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_your_own_rows():
     specification = importlib.util.spec_from_file_location("own_rare_classes", EXAMPLE)
     assert specification is not None

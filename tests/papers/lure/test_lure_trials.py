@@ -122,6 +122,7 @@ def test_noisy_digits_are_rare_and_wrong_as_said():
     assert not rows & {row.tobytes() for row in np.asarray(pool.test_inputs)}
 
 
+@pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_your_own_pool():
     specification = importlib.util.spec_from_file_location("own_labels", EXAMPLE)
     assert specification is not None

@@ -173,6 +173,7 @@ def test_the_digits_need_room():
         DigitNumbers("digits", train=5)
 
 
+@pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_the_example_covers_and_its_problem_runs():
     specification = importlib.util.spec_from_file_location("own_scores", EXAMPLE)
     module = importlib.util.module_from_spec(specification)

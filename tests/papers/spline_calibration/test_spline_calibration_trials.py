@@ -130,6 +130,7 @@ def test_wrong_labels_are_as_many_as_asked_and_rows_are_dealt_anew():
     assert 0.05 < float(jnp.mean(labels == again)) < 0.15
 
 
+@pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_the_example_runs(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()

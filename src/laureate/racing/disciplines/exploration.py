@@ -70,6 +70,9 @@ print(outcome.seen.episode_return[-10:])
         "DreamerV2": "has no bonus for exploring, and a training loop of its own",
         "DreamerTraining": "that loop",
         "RSSM": "a part of DreamerV2",
+        "DynamicsCycle": "maps two domains to each other, and explores nothing",
+        "CycleGAN": "the same",
+        "PooledCritic": "a part of both",
     },
     notes=(
         "perceptrons of width 32 for all; what each is tuned by beside the rate: the bonus's weight, or the entropy's",

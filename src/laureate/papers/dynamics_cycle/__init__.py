@@ -1,0 +1,1 @@
+"""Dynamics cycle-consistency: what the paper says, the trials that re-measure it, and speed beside peers."""
