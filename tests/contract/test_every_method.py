@@ -50,7 +50,7 @@ REASONS = {
         },
     },
     "control": {
-        "bases of one's own bonuses": {"AbstractBonus", "AbstractPredictionBonus"},
+        "bases of one's own bonuses and laws": {"AbstractBonus", "AbstractLaw", "AbstractPredictionBonus"},
         "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
         "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
         "rows in tests/contract/test_control_cycle.py": {
@@ -72,6 +72,24 @@ REASONS = {
             "GymnasiumTraining",
         },
         "a warning": {"BonusWarning"},
+        "rows of their own, with closed forms: tests/control/test_dreamer_exact.py": {
+            "DiagonalNormal",
+            "DreamerTraining",
+            "DreamerV2",
+            "OneHot",
+            "RSSM",
+            "Replay",
+            "TruncatedNormal",
+        },
+        "networks of a world model, and what it learns from": {
+            "DreamerMemory",
+            "Imagined",
+            "NormalisedGRU",
+            "PixelDecoder",
+            "PixelEncoder",
+            "Sequences",
+            "WorldModel",
+        },
     },
     "decentralized": {
         "the base of the optimisers, which have rows": {"DecentralizedOptimiser"},

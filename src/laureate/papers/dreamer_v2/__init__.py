@@ -1,0 +1,1 @@
+"""DreamerV2: what the paper says, the trials that re-measure it, and speed beside peers."""
