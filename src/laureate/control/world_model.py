@@ -130,7 +130,8 @@ def world_model_loss(
     check_sequences(batch)
     posterior, prior = world.observe(key, batch)
     features = posterior.features
-    seen = scaled(batch.observation) if jnp.issubdtype(batch.observation.dtype, jnp.integer) else batch.observation
+    images = batch.observation.ndim == 5 and jnp.issubdtype(batch.observation.dtype, jnp.integer)  # [T, batch, h, w, c]
+    seen = scaled(batch.observation) if images else batch.observation.astype(features.dtype)
     wrong = (over_rows(world.decoder, features) - seen) ** 2
     observation = 0.5 * jnp.mean(jnp.sum(wrong, axis=tuple(range(2, wrong.ndim))))
     reward = 0.5 * jnp.mean((world.rewards(features) - batch.reward) ** 2)
