@@ -203,7 +203,7 @@ def test_sequences_are_steps_one_by_one_and_an_episode_knows_nothing_of_the_one_
 def test_the_loss_is_its_parts(model):
     rng = np.random.default_rng(3)
     batch = c.Sequences(
-        rng.integers(0, 4, size=(4, 2, 4)).astype(np.uint8),  # integers are pictures, here dark ones
+        rng.integers(0, 4, size=(4, 2, 4)).astype(np.uint8),
         rng.normal(size=(4, 2, 2)).astype(np.float32),
         rng.normal(size=(4, 2)).astype(np.float32),
         np.arange(8).reshape(4, 2) % 3 == 2,
@@ -215,10 +215,17 @@ def test_the_loss_is_its_parts(model):
         loss, (info, states) = c.world_model_loss(jax.random.key(1), model, batch, **numbers)
         posterior, prior = model.observe(jax.random.key(1), batch)
         rows = lambda net: jax.vmap(jax.vmap(net))(posterior.features)  # noqa: E731
-        return loss, info, states, prior.stats, rows(model.decoder), rows(model.reward), rows(model.discount)
+        # The same numbers as images: then integers are shades of 256.
+        seeing = (lambda image: model.encoder(image.reshape(4)), lambda x: model.decoder(x).reshape(1, 2, 2))
+        eyes = eqx.tree_at(lambda one: (one.encoder, one.decoder), model, seeing)
+        shown = batch._replace(observation=batch.observation.reshape(4, 2, 1, 2, 2))
+        _, (seen, _) = c.world_model_loss(jax.random.key(1), eyes, shown, **numbers)
+        told = rows(model.decoder), rows(model.reward), rows(model.discount), seen.observation
+        return loss, info, states, prior.stats, *told
 
-    loss, info, states, prior, pictures, reward, logit = quick(found)(model)
-    observation = 0.5 * np.sum((pictures - (batch.observation / 255 - 0.5)) ** 2, -1).mean()
+    loss, info, states, prior, made, reward, logit, of_images = quick(found)(model)
+    observation = 0.5 * np.sum((made - batch.observation) ** 2, -1).mean()
+    np.testing.assert_allclose(of_images, 0.5 * np.sum((made - (batch.observation / 255 - 0.5)) ** 2, -1).mean(), 1e-4)
     rewards = 0.5 * np.mean((reward[..., 0] - batch.reward) ** 2)
     goes_on, p = 0.9 * (1 - batch.terminal), 1 / (1 + np.exp(-np.asarray(logit[..., 0])))
     discount = -np.mean(goes_on * np.log(p) + (1 - goes_on) * np.log(1 - p))
