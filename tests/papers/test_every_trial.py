@@ -24,6 +24,7 @@ from laureate.papers import all_papers
 LONG = {
     "biggan": {"images", "few_images"},
     "cgml": {"ring", "completion"},
+    "dreamer-v2": {"agents", "ends", "crossroads"},
     "gradvac": {"dialects"},
     "gumbel-rao": {"vae", "samples", "temperature"},
     "imtl": {"units", "sharing"},
