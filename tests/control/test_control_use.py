@@ -380,8 +380,7 @@ def test_other_simulators_go_over_the_bridge(make, seen, law):
     assert environments.reset(0).shape == (2, *seen)
     assert c.law_of(environments.action_space) == law
     discrete = isinstance(law, c.Categorical)
-    for _ in range(5):
-        reached = environments.step(np.zeros(2, int) if discrete else np.zeros((2, 1)))
+    *_, reached = (environments.step(np.zeros(2, int) if discrete else np.zeros((2, 1))) for _ in range(5))
     assert reached.following.shape == (2, *seen)
     assert np.isfinite(reached.reward).all()
 

@@ -297,7 +297,7 @@ def test_the_best_critic_of_two_laws_is_the_ratio():
 class Spy(c.DynamicsCycle):
     """Tells what it was given in place of learning from it."""
 
-    def step(self, key, x, y, state, *, phase="states", pairs=None):
+    def step(self, key, x, y, state, *, phase="states", pairs=None):  # pyright: ignore[reportIncompatibleMethodOverride]
         rows = x.observation[:, 0], y.observation[:, 0], pairs[0][:, 0], pairs[1][:, 0]
         return state._replace(step=state.step + 1), rows
 

@@ -62,7 +62,7 @@ def states_and_infos(estimator, theta, batches):
 
 def run(estimator, number, theta=0.7, batches=None):
     """The states after each of ``number`` steps and the infos, as NumPy; estimators of one kind share a program."""
-    stacked = jax.tree.map(np.asarray, states_and_infos(estimator, theta, batches))
+    stacked = jax.tree.map(np.asarray, states_and_infos(estimator, theta, batches))  # pyright: ignore[reportCallIssue]
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(number)]
     return [states for states, _ in each], [infos for _, infos in each]
 

@@ -189,8 +189,8 @@ class DynamicsCycle(eqx.Module):
 
         back, cycle, acting = y.action, zero, zero
         if h is not None:
-            back = jax.vmap(p)(y.observation, y.action)
-            cycle = jnp.mean(jnp.abs(jax.vmap(p)(here, u) - x.action))
+            back = jax.vmap(p)(y.observation, y.action)  # pyright: ignore[reportArgumentType]
+            cycle = jnp.mean(jnp.abs(jax.vmap(p)(here, u) - x.action))  # pyright: ignore[reportArgumentType]
             acting = fool(1, u) + fool(2, back)
         known = zero
         if pairs is not None:
@@ -250,7 +250,7 @@ class DynamicsCycle(eqx.Module):
             told = jnp.where(at == 0, info.loss, told)
         spread = jnp.min(jnp.var(made[0], axis=0) / (jnp.var(given.observation, axis=0) + 1e-12))
         status = jnp.where(jnp.isfinite(value + told), int(Status.OK), int(Status.DIVERGED))
-        info = DynamicsCycleInfo(value, *parts, told, spread, jnp.asarray(len(x.action)), status)
+        info = DynamicsCycleInfo(value, *parts, told, spread, jnp.asarray(len(x.action)), status)  # pyright: ignore[reportCallIssue]
         return DynamicsCycleState(state.step + 1, new[0], new[1], tuple(optimisers), tuple(critics)), info  # pyright: ignore[reportArgumentType]
 
     def train(
@@ -329,7 +329,15 @@ class DynamicsCycle(eqx.Module):
         for phase in phases:
             length = num_steps * num_rounds if self.action_map is None else num_steps
             state, info = eqx.filter_jit(type(self).train)(
-                fitted, train_key, x, y, state, num_steps=length, batch=batch, phase=phase, pairs=pairs
+                fitted,
+                train_key,
+                x,
+                y,
+                state,
+                num_steps=length,
+                batch=batch,
+                phase=phase,
+                pairs=pairs,  # pyright: ignore[reportArgumentType]
             )
             infos.append(info)
         history = jax.tree.map(lambda *parts: jnp.concatenate(parts), *infos)

@@ -187,7 +187,7 @@ def test_a_forward_model_is_off_by_a_share_of_the_mean_change(data):
     @quick
     def made(data):
         model, gain = trials.method_of(jax.random.key(0), arm, data, scale)
-        return model.forward.size, gain
+        return model.forward.size, gain  # pyright: ignore[reportFunctionMemberAccess]
 
     size, gain = made(data)
     change = np.asarray(data.y.following - data.y.observation) / np.asarray(data.y.observation).std(0)

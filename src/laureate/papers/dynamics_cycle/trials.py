@@ -54,7 +54,7 @@ def data_of(key: Array, problem: Any, scale: Settings, act: Callable[[Array, Arr
     other = c.Transitions(*walk(*starts(y_key, problem.reset, *both), problem.step, act))
     cuts = (0, kept), (kept, reported), (reported, len(y))
     parts = [jax.tree.map(lambda rows: rows[first:last], steps) for first, last in cuts for steps in (x, other)]  # noqa: B023
-    return Data(*parts, y[reported:])
+    return Data(*parts, y[reported:])  # pyright: ignore[reportCallIssue]
 
 
 class Wrong(eqx.Module):
