@@ -1,9 +1,4 @@
-"""Hafner et al. (ICLR 2021): an agent that learns in a world model with discrete latents; not whole yet.
-
-Declared; nothing was run at smoke or desk. Pilots (told in the deviations) show that the agent learns: it solves a room
-of 3 × 3 cells within 4,000 steps, with an entropy of 0.03. Costs are estimates: a program of the agent takes about 40 s
-to compile, and a run of 480 updates about 1 s a seed, of one core.
-"""
+"""Hafner et al. (ICLR 2021): an agent that learns in a world model with discrete latents."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.dreamer_v2.experiments import ENDS, MASS, ROOM
@@ -39,6 +34,13 @@ PAPER = Paper(
         "agent = make_dreamer(jax.random.key(0), (9,), OneHot(1, 4), **small, **rates)\n"
         "training = DreamerTraining(Room(3, 12), agent, Replay(1024, 8), 4, 2, batch=8, num_warmup=16)\n"
         "print(training.run(jax.random.key(1), 480).seen.episode_return[-20:])\n"
+    ),
+    meaning=(
+        "Where the world branches, one-hot latents foretell the next picture better than normal ones (by 0.27 nats); "
+        "whether they imagine more of the branches by our margin is open, and balancing changed nothing. In a small "
+        "room PPO did no worse with the same steps (0.74 against 0.63; held back, for a rate stands at its edge). "
+        "Which gradient is better, by REINFORCE or through the dynamics, ten seeds do not tell: runs of one arm differ "
+        "more than arms. Nothing here has pixels or hidden state, which the paper is about."
     ),
     experiments=(CROSSROADS, ROOM, MASS, ENDS, STRAIGHT_THROUGH, BALANCE, AGGREGATION),
 )
