@@ -69,7 +69,7 @@ STRAIGHT_THROUGH = Experiment(
             trivial="linear",
             unit="cosine between the mean estimate and the exact gradient",
             source="section 2: straight-through gradients are biased and were chosen for their simplicity",
-            role="extension",
+            role="check",
         ),
         Claim(
             "straight-through-linear",
@@ -219,6 +219,8 @@ CROSSROADS = Experiment(
         "Overlap counts pictures within a squared distance of 0.1 of a true one, which suits draws that are sharp: "
         "overlaps within 0.05 and 0.2 are reported, and the likelihood has a claim of its own.",
         "The open-loop likelihood is of the mixture of the drawn pictures, each blurred by a variance of 0.1.",
+        "Seen afterwards: normal latents did no better than one-hot ones drawn evenly (−1.74 and −1.72 nats; overlap "
+        "0.03 and 0.08): the difference may be one of training, not of the law.",
         PILOTS,
     ),
 )

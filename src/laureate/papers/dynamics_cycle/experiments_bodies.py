@@ -140,7 +140,8 @@ PLANE = Experiment(
         PILOTS,
         "Every first map is off by a drawn offset of one deviation in each of two positions on average; otherwise that "
         "observations are normalised would hide that the dynamics say nothing of it.",
-        "F is fitted where there are data: away from them it is wrong, and may pull an offset back a little.",
+        "F is fitted where there are data: away from them it is wrong, and pulls an offset back: seen afterwards, a "
+        "median of 0.37 of 1.15 remained with the dynamics alone, and 0.13 with the adversary.",
         "The arm that predicts the mean has no offset by construction; it is the trivial one of the changes alone.",
     ),
     over="data sets",
@@ -438,5 +439,8 @@ PHYSICS = Experiment(
         "other baseline, trains a policy and is not here.",
         "The exact map gives X the acceleration that Y would have; where it asks for more than the motors have, it is "
         "cut (the metric saturated). It need not be the best policy of X.",
+        "Seen afterwards: there is next to nothing to gain here, so the refutation says no more than that the learned "
+        "map does harm where none was needed. The guard of the forward model was confined to this claim after results, "
+        "for the arms of physics-exact have no F; no verdict changed.",
     ),
 )
