@@ -29,7 +29,7 @@ class DreamerState(NamedTuple):
     critic: Any
     slow: Any
     optimisers: tuple[Any, Any, Any]
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class DreamerMemory(NamedTuple):
@@ -135,7 +135,7 @@ class DreamerV2(eqx.Module):
         world, actor, critic = (eqx.filter(one, eqx.is_inexact_array) for one in (self.world, self.actor, self.critic))
         each = zip((self.model_rate, self.actor_rate, self.critic_rate), (world, actor, critic), strict=True)
         optimisers = tuple(self.optimiser(rate).init(parameters) for rate, parameters in each)
-        return DreamerState(world, actor, critic, critic, optimisers, jnp.asarray(0, jnp.int32))
+        return DreamerState(world, actor, critic, critic, optimisers, jnp.asarray(0, jnp.int32))  # pyright: ignore[reportArgumentType]
 
     def remember(self, batch: int) -> DreamerMemory:
         """Nothing yet."""

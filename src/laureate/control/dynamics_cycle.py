@@ -336,8 +336,8 @@ class DynamicsCycle(eqx.Module):
                 state,
                 num_steps=length,
                 batch=batch,
-                phase=phase,
-                pairs=pairs,  # pyright: ignore[reportArgumentType]
+                phase=phase,  # pyright: ignore[reportArgumentType]
+                pairs=pairs,
             )
             infos.append(info)
         history = jax.tree.map(lambda *parts: jnp.concatenate(parts), *infos)

@@ -17,7 +17,7 @@ class ReplayState(NamedTuple):
     """The ring, [capacity, environments, ...], and how many rows were ever written."""
 
     rows: Sequences
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class Replay(eqx.Module):

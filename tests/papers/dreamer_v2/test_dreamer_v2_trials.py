@@ -13,7 +13,7 @@ from laureate import control as c
 from laureate.lab.claim import SCALES
 from laureate.loops import Box
 from laureate.papers.dreamer_v2 import trials, trials_alone
-from laureate.papers.dreamer_v2.draft import PAPER
+from laureate.papers.dreamer_v2.about import PAPER
 from laureate.problems.score_tables import ScoreTables
 from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
 
