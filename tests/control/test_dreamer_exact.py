@@ -524,7 +524,7 @@ def test_a_step_is_its_parts_and_an_episode_begins_without_memory(agent):
     """Rewards are transformed, the dream is in the model just learned, and its values are the slow critic's."""
     first = np.arange(4)[:, None] * np.ones((1, 2)) == 0
     numbers = [RNG.normal(size=(4, 2, *rest)).astype(np.float32) for rest in ((4,), (2,), ())]
-    batch = c.Sequences(*numbers, first & False, first)
+    batch = c.Sequences(*numbers, first & False, first)  # pyright: ignore[reportCallIssue]
 
     def found(agent, key, slow_by, count):
         state = agent.init()
