@@ -1,5 +1,7 @@
 """Unpaired steps of one thing seen by two sensors: errors of the map, control across it, pairs, pixels, ablations."""
 
+from typing import Any
+
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Scale
 
 __all__ = ["ABLATIONS", "FINITE", "FORWARD", "PAIRS", "PILOTS", "PIXELS", "SENSORS"]
@@ -55,6 +57,32 @@ ALONE = cycle("dynamics", "dynamics cycle alone", adversarial=0.0)
 ADVERSARY = cycle("adversarial", "adversary alone", dynamics=0.0)
 MEAN = Arm("mean", "the mean of Y", method="mean")
 
+# Sizes that the experiments with sensors and the ablations share.
+TINY: dict[str, Any] = {
+    "episodes": 3,
+    "length": 4,
+    "held": 2,
+    "width": 4,
+    "batch": 4,
+    "steps": 3,
+    "forward_steps": 3,
+    "compared": 6,
+    "trials": 2,
+    "horizon": 3,
+}
+DESK: dict[str, Any] = {
+    "episodes": 200,
+    "length": 20,
+    "held": 50,
+    "width": 64,
+    "batch": 32,
+    "steps": 1500,
+    "forward_steps": 1500,
+    "compared": 256,
+    "trials": 16,
+    "horizon": 60,
+}
+
 SENSORS = Experiment(
     "sensors",
     title="Can a policy act through a sensor it has never seen, without a single pair?",
@@ -75,17 +103,8 @@ SENSORS = Experiment(
             2,
             block=2,
             compilation="lightest",
-            episodes=3,
-            length=4,
-            held=2,
-            width=4,
-            batch=4,
-            steps=3,
-            forward_steps=3,
-            compared=6,
-            trials=2,
-            horizon=3,
             rates=(1e-3, 3e-3),
+            **TINY,
         ),
         "smoke": Scale(
             12,
@@ -107,17 +126,8 @@ SENSORS = Experiment(
             12,
             block=12,
             cost=70.0,
-            episodes=200,
-            length=20,
-            held=50,
-            width=64,
-            batch=32,
-            steps=1500,
-            forward_steps=1500,
-            compared=256,
-            trials=16,
-            horizon=60,
             rates=(1e-4, 4e-4, 1.6e-3, 6.4e-3, 2.5e-2),
+            **DESK,
         ),
         "full": Scale(
             20,
@@ -535,33 +545,15 @@ ABLATIONS = Experiment(
             2,
             block=2,
             compilation="lightest",
-            episodes=3,
-            length=4,
-            held=2,
-            width=4,
-            batch=4,
-            steps=3,
-            forward_steps=3,
-            compared=6,
-            trials=2,
-            horizon=3,
             rates=(1e-3,),
+            **TINY,
         ),
         "desk": Scale(
             4,
             block=4,
             cost=30.0,
-            episodes=200,
-            length=20,
-            held=50,
-            width=64,
-            batch=32,
-            steps=1500,
-            forward_steps=1500,
-            compared=256,
-            trials=16,
-            horizon=60,
             rates=(1e-3,),
+            **DESK,
         ),
         "full": Scale(
             10,
