@@ -14,19 +14,18 @@ tests fail without it: such a table proves nothing.
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mutants.trial import SURVIVED, random_mutants, summary, table
+from mutants.trial import SURVIVED, in_copies, random_mutants, run_tests, summary, table
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml")
 NOTICED, UNNOTICED, STALE, BROKEN = "noticed", "UNNOTICED", "STALE", "BROKEN"
 
 
@@ -38,17 +37,6 @@ def faults(words: list[str]) -> list[dict[str, Any]]:
         for fault in table["fault"]:
             rows.append({"tests": table["tests"]} | fault | {"id": f"{path.stem}/{fault['id']}"})
     return [row for row in rows if not words or any(word in row["id"] for word in words)]
-
-
-def run_tests(folder: Path, tests: list[str], marks: str) -> tuple[int, str]:
-    """Pytest's exit code in the copy, and the first test that failed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", marks, "-p", "no:cacheprovider", "--tb=no"]
-    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [*command, *tests], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
-    )
-    failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return done.returncode, failed[0] if failed else ""
 
 
 def verdict_of(folder: Path, claim: str) -> str:
@@ -68,7 +56,30 @@ def verdict_of(folder: Path, claim: str) -> str:
         return f"no verdict, left with {done.returncode}"
 
 
-def plant(folder: Path, fault: dict[str, Any], *, test: bool, marks: str) -> dict[str, str]:
+class Sound:
+    """What tests and claims say without any fault, each asked once; a table on top of red tests proves nothing."""
+
+    def __init__(self, marks: str, limit: float):
+        self.marks, self.limit = marks, limit
+        self._known: dict[Any, Any] = {}
+        self._asking = threading.Lock()
+
+    def tests(self, folder: Path, tests: tuple[str, ...]) -> tuple[str, str]:
+        """Outcome of the tests, and the first that failed."""
+        return self._once(tests, lambda: run_tests(ROOT, folder, list(tests), self.marks, self.limit))
+
+    def verdict(self, folder: Path, claim: str) -> str:
+        """Of a claim at smoke."""
+        return self._once(claim, lambda: verdict_of(folder, claim))
+
+    def _once(self, what: Any, ask: Callable[[], Any]) -> Any:
+        with self._asking:
+            if what not in self._known:
+                self._known[what] = ask()
+        return self._known[what]
+
+
+def plant(folder: Path, fault: dict[str, Any], *, test: bool, marks: str, limit: float) -> dict[str, str]:
     """What became of one fault, by which test it was noticed and what its claim then says."""
     path = folder / fault["file"]
     source = path.read_text(encoding="utf-8")
@@ -76,12 +87,12 @@ def plant(folder: Path, fault: dict[str, Any], *, test: bool, marks: str) -> dic
         return {"outcome": STALE, "by_test": f"found {source.count(fault['replace'])} times in {fault['file']}"}
     path.write_text(source.replace(fault["replace"], fault["by"]), encoding="utf-8")
     try:
-        code, failed = run_tests(folder, fault["tests"], marks) if test else (1, "")
+        found, failed = run_tests(ROOT, folder, fault["tests"], marks, limit) if test else ("caught", "")
         verdict = verdict_of(folder, fault["claim"]) if "claim" in fault else ""
     finally:
         path.write_text(source, encoding="utf-8")
-    # 1: tests failed; 2: the fault kept a module from being imported, which is a fault badly planted.
-    outcome = {0: UNNOTICED, 1: NOTICED}.get(code, BROKEN)
+    # What keeps a module from being imported is a fault badly planted.
+    outcome = {"caught": NOTICED, "too slow": NOTICED, "does not import": BROKEN}.get(found, UNNOTICED)
     if outcome == NOTICED and verdict.startswith(("supported", "no verdict")):
         outcome = UNNOTICED
     return {"outcome": outcome, "by_test": failed, "verdict": verdict}
@@ -116,8 +127,8 @@ def main() -> None:
     parser.add_argument("--random", type=int, metavar="N", help="N mutants by chance instead of the tables")
     parser.add_argument("--area", help="of --random: a folder of src/laureate, also lab, catalogue and pages")
     parser.add_argument("--seed", type=int, default=0, help="of --random: the same seed, the same mutants")
-    parser.add_argument("--processes", type=int, default=1, help="of --random: how many mutants at once")
-    parser.add_argument("--limit", type=float, default=240.0, help="of --random: CPU seconds a mutant")
+    parser.add_argument("--processes", type=int, default=1, help="how many faults at once")
+    parser.add_argument("--limit", type=float, default=240.0, help="CPU seconds a fault")
     parser.add_argument("--slow", action="store_true", help="of --random: survivors meet the slow tests too")
     parser.add_argument("--table", nargs="+", metavar="FILE", help="print a table of earlier results")
     options = parser.parse_args()
@@ -132,38 +143,35 @@ def main() -> None:
         rows = [{name: value for name, value in row.items() if name != "claim"} for row in rows]
     if not rows:
         sys.exit(f"No fault matches {' '.join(options.words)!r}.")
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        for name in COPIED:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            copy(ROOT / name, folder / name)
-        sound, green = {}, {}
-        marks = "not slow" if options.short else ""
-        for row in rows:
-            started = time.perf_counter()
-            claim, tests = row.get("claim"), tuple(row["tests"])
-            if claim and claim not in sound:
-                sound[claim] = verdict_of(folder, claim)
-            if tests not in green:
-                green[tests] = (0, "") if options.claims else run_tests(folder, row["tests"], marks)
-            code, failed = green[tests]
-            if code:
-                row |= {"outcome": BROKEN, "by_test": f"fails without any fault: {failed}", "verdict": ""}
-            else:
-                row |= plant(folder, row, test=not options.claims, marks=marks)
-            if claim:
-                row["verdict"] = f"{claim}: {sound[claim]} -> {row['verdict']}"
-                if sound[claim] != "supported":
-                    row["outcome"] = STALE
-            row["seconds"] = round(time.perf_counter() - started, 1)
-            if not options.json:
-                noticed_by = "  ".join(filter(None, (row["by_test"], row.get("verdict"))))
-                print(f"{row['outcome']:10} {row['id']:46} {row['seconds']:6.1f} s  {noticed_by}", flush=True)
+    marks = "not slow" if options.short else ""
+    sound = Sound(marks, options.limit)
+
+    def one(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+        started = time.perf_counter()
+        claim = row.get("claim")
+        found, failed = ("SURVIVED", "") if options.claims else sound.tests(folder, tuple(row["tests"]))
+        before = sound.verdict(folder, claim) if claim else ""
+        if found != "SURVIVED":
+            row |= {"outcome": BROKEN, "by_test": f"without any fault: {failed or found}", "verdict": ""}
+        else:
+            row |= plant(folder, row, test=not options.claims, marks=marks, limit=options.limit)
+        if claim:
+            row["verdict"] = f"{claim}: {before} -> {row['verdict']}"
+            if before != "supported":
+                row["outcome"] = STALE
+        return row | {"seconds": round(time.perf_counter() - started, 1)}
+
+    tried = []
+    for row in in_copies(ROOT, one, rows, options.processes):
+        tried.append(row)
+        if not options.json:
+            noticed_by = "  ".join(filter(None, (row["by_test"], row.get("verdict"))))
+            print(f"{row['outcome']:10} {row['id']:46} {row['seconds']:6.1f} s  {noticed_by}", flush=True)
     if options.json:
-        print(json.dumps(rows, indent=1))
-    missed = [row for row in rows if row["outcome"] != NOTICED]
+        print(json.dumps(tried, indent=1))
+    missed = [row for row in tried if row["outcome"] != NOTICED]
     if not options.json:
-        print(f"{len(rows) - len(missed)} of {len(rows)} planted faults noticed")
+        print(f"{len(tried) - len(missed)} of {len(tried)} planted faults noticed")
     sys.exit(bool(missed))
 
 

@@ -14,19 +14,22 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from mutants.coverage_map import Touched, environment, options, package_of, touched
 from mutants.operators import Mutant, is_sound, mutants_of, sample
 
-__all__ = ["SURVIVED", "Outcome", "random_mutants", "summary", "table"]
+__all__ = ["SURVIVED", "Outcome", "in_copies", "random_mutants", "run_tests", "summary", "table"]
 
 COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml", "docs", "README.md", "CONTRIBUTING.md", "LICENSE")
 CAUGHT = ("caught", "caught by a slow test", "does not import", "too slow")
 SURVIVED = ("SURVIVED", "UNTOUCHED")
 STARTING = threading.Lock()
+T, R = TypeVar("T"), TypeVar("R")
 WAITED = 5  # how many times the limit, which is of CPU seconds, a mutant may take by the clock
 
 
@@ -55,24 +58,35 @@ def random_mutants(
     say = lambda *words, **more: print(*words, file=sys.stderr, **more)  # noqa: E731
     say(f"{len(chosen)} of {len(every)} mutants of {area}, seed {seed}")
     short = touched(root, area, files, "not slow", say)
+
+    def one(folder: Path, mutant: Mutant) -> Outcome:
+        try:
+            found = _try(root, folder, mutant, sources[mutant.path], short, limit, slow)
+        finally:
+            (folder / mutant.path).write_text(sources[mutant.path], encoding="utf-8")
+        where = f"{found.file}:{found.line}"
+        say(f"{found.outcome:22} {found.operator:20} {where}  {found.seconds:.0f} s  {found.by_test}", flush=True)
+        return found
+
+    return list(in_copies(root, one, chosen, processes))
+
+
+def in_copies(root: Path, work: Callable[[Path, T], R], items: Iterable[T], processes: int) -> Iterator[R]:
+    """``work(copy of the repository, item)`` for every item, several at once, each copy with one at a time."""
     folders: queue.Queue[Path] = queue.Queue()
+
+    def one(item: T) -> R:
+        folder = folders.get()
+        try:
+            return work(folder, item)
+        finally:
+            folders.put(folder)
+
     with tempfile.TemporaryDirectory() as temporary:
         for process in range(processes):
             folders.put(_copy(root, Path(temporary) / str(process)))
-
-        def one(mutant: Mutant) -> Outcome:
-            folder = folders.get()
-            try:
-                found = _try(root, folder, mutant, sources[mutant.path], short, limit, slow)
-            finally:
-                (folder / mutant.path).write_text(sources[mutant.path], encoding="utf-8")
-                folders.put(folder)
-            where = f"{found.file}:{found.line}"
-            say(f"{found.outcome:22} {found.operator:20} {where}  {found.seconds:.0f} s  {found.by_test}", flush=True)
-            return found
-
         with ThreadPoolExecutor(processes) as pool:
-            return list(pool.map(one, chosen))
+            yield from pool.map(one, items)
 
 
 def summary(area: str, seed: int, outcomes: list[Outcome]) -> dict:
@@ -112,17 +126,17 @@ def _try(root: Path, folder: Path, mutant: Mutant, source: str, short: Touched, 
         name for name, seen in short.items() if any(line in lines for line in seen["lines"].get(mutant.path, ()))
     ]
     tests = sorted(touching, key=lambda name: short[name]["seconds"])  # the first failure ends it
-    outcome, by_test = ("UNTOUCHED", "") if not tests else _run(root, folder, tests, "not slow", limit)
+    outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, "not slow", limit)
     if slow and outcome in SURVIVED:
-        outcome, by_test = _run(root, folder, list(short), "slow", 4 * limit)
+        outcome, by_test = run_tests(root, folder, list(short), "slow", 4 * limit)
         outcome = "caught by a slow test" if outcome == "caught" else "SURVIVED" if tests else "UNTOUCHED"
     seconds = round(time.perf_counter() - started, 1)
     diff = _diff(mutant, source)
     return Outcome(mutant.operator, mutant.path, mutant.line, outcome, by_test, seconds, diff)
 
 
-def _run(root: Path, folder: Path, tests: list[str], marks: str, limit: float) -> tuple[str, str]:
-    """What pytest says in the copy, and the first test that failed."""
+def run_tests(root: Path, folder: Path, tests: list[str], marks: str, limit: float) -> tuple[str, str]:
+    """What pytest says in the copy, within so many CPU seconds, and the first test that failed."""
     said = folder / "said.txt"
     process = _server(root).Process(target=_pytest, args=(folder, [*options(marks), *tests], said, limit))
     process.start()
