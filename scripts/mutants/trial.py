@@ -138,6 +138,7 @@ def _try(root: Path, folder: Path, mutant: Mutant, source: str, short: Touched, 
 def run_tests(root: Path, folder: Path, tests: list[str], marks: str, limit: float) -> tuple[str, str]:
     """What pytest says in the copy, within so many CPU seconds, and the first test that failed."""
     said = folder / "said.txt"
+    said.write_text("", encoding="utf-8")  # what the one before said is not this one's
     process = _server(root).Process(target=_pytest, args=(folder, [*options(marks), *tests], said, limit))
     process.start()
     process.join(WAITED * limit)

@@ -2,7 +2,8 @@
 
 A trial is a program, and compiling it is all that this costs: one arm of one trial of each paper runs in ``make test``
 (of some only in ``make test PAPER=<id>``), all others, and the trials that read a clock or start processes, in ``make
-test-all``. Of the others ``make test`` looks at the names and shapes that they would report, which compiles nothing.
+test-all``. Of papers of which none runs ``make test`` looks at the names and shapes that one trial would report, which
+compiles nothing; ``make test PAPER=<id>`` at those of all its trials.
 """
 
 import os
@@ -50,7 +51,7 @@ EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for on
 
 def cells():
     """A row for each arm of each experiment, slow but for one a paper; and a row for each trial that is only traced."""
-    rows, traced, seen, ran = [], [], set(), set()
+    rows, traced, seen, ran, looked_at = [], [], set(), set(), set()
     for name, (paper, experiment) in EXPERIMENTS.items():
         trial = experiment.trial.partition(":")[2]
         may = experiment.over_seeds != "loop" and trial not in LONG_DATA.get(paper.id, ())
@@ -61,7 +62,9 @@ def cells():
             if runs:
                 ran.add(paper.id)
             elif first and trial not in CALLED.get(paper.id, ()):
-                traced.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}"))
+                dear = not ASKED and paper.id in looked_at | ran
+                looked_at.add(paper.id)
+                traced.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}", marks=[pytest.mark.slow] * dear))
             seen.add(experiment.trial)
             rows.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}", marks=[] if runs else [pytest.mark.slow]))
     return rows, traced
