@@ -224,6 +224,15 @@ class ClaimResult(Result):
         """Whether there is a number to show."""
         return math.isfinite(self.effect)
 
+    @property
+    def weak_rival(self) -> bool:
+        """Whether the baseline is, in the mean, no better than the trivial arm: who beats it has not beaten much."""
+        if self.kind != "better" or not self.effect or self.measured is None or self.trivial in ("", self.baseline):
+            return False
+        method, baseline, trivial = (getattr(self.measured, f"{arm}_mean") for arm in ("method", "baseline", "trivial"))
+        lower = (self.effect > 0) == (baseline > method)  # is better: the effect is positive where the method is
+        return baseline >= trivial if lower else baseline <= trivial
+
     def to_json(self) -> dict[str, Any]:
         """A dictionary for ``json``; None stands for what is not finite."""
         return super().to_json() | {"measured": self.measured.to_json() if self.measured else None}
