@@ -336,8 +336,11 @@ def tally(results: Iterable[ClaimResult]) -> dict[str, int]:
 
 
 def _data(experiment: Experiment, scale: str) -> tuple[str, ...]:
-    """The data sets at a scale; where none was run yet, those of desk."""
-    return experiment.data_at(scale or "desk")
+    """The data sets at a scale, or the one that ships with the problem; where none was run yet, those of desk."""
+    scale = scale or "desk"
+    chosen = experiment.scales.get(scale)
+    shipped = chosen.problem.get("data") if chosen else None
+    return experiment.data_at(scale) or ((shipped,) if shipped else ())
 
 
 def _known(cls: type, entries: Mapping[str, Any]) -> dict[str, Any]:
