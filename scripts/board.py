@@ -49,9 +49,27 @@ def board(page: str, results: list["ClaimResult"]) -> str:
     last = (
         f"Measured on: {'; '.join(machines)}. The effect of a comparison is positive where it speaks for the method; "
         "that of a bound is the measured value, that of an equivalence the difference. Beside it stand the means of "
-        "the arms that it compares."
+        f"the arms that it compares.\n\n{seen()}"
     )
     return "\n\n".join([*(sections[paper] for paper in sorted(sections)), last])
+
+
+def seen() -> str:
+    """How many claims were declared, and how many changed in what decides them, after a result, as the ledgers say."""
+    from laureate.lab import ledger
+    from laureate.papers import all_papers
+
+    late = changed = claims = 0
+    for paper in all_papers():
+        lines = ledger.history(paper.id)
+        for first, *others in (lines[claim.name] for claim in paper.claims if claim.kind != "question"):
+            steps = zip((first, *others), others, strict=False)
+            claims, late = claims + 1, late + (first.results == "after")
+            changed += any(after.results == "after" and after.digest != before.digest for before, after in steps)
+    return (
+        f"Of {claims} claims {claims - late} were declared before a result of theirs had been seen. Of {changed} "
+        "something that decides them, a guard, a grid, a margin, a rival, a scale, was changed after one."
+    )
 
 
 def section(paper: "Paper", claims: list["ClaimResult"]) -> str:

@@ -310,7 +310,7 @@ class Paper:
     idea: how the paper solves it, in a few sentences.
     equation: the heart of it, in plain Unicode, a line each.
     example: the code a user would write, about five lines; it runs as a test.
-    meaning: one sentence that says what the verdicts mean for the reader; written after they are known.
+    meaning: what the verdicts mean for the reader, in a hundred words at most; written after they are known.
     """
 
     id: str
