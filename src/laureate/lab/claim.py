@@ -289,8 +289,8 @@ class Experiment:
         named = self.data.values() if isinstance(self.data, Mapping) else self.data
         if self.over == "data sets" and any(named):
             raise ValueError(
-                f"Experiment {self.name!r}.over must be 'seeds': a set that has a name, {self.data}, is the same for every "
-                "seed, however it is divided; got 'data sets'."
+                f"Experiment {self.name!r}.over must be 'seeds': a set that has a name, {self.data}, is the same for "
+                "every seed, however it is divided; got 'data sets'."
             )
         if isinstance(self.data, Mapping) and (unnamed := set(self.scales) ^ set(self.data)):
             raise ValueError(f"Experiment {self.name!r}.data must name the sets of every scale; got {sorted(unnamed)}.")
