@@ -85,3 +85,11 @@ def test_what_reads_a_data_set_names_it(paper):
         for scale in experiment.scales:
             named = not_run(PAPERS[paper], experiment, experiment.claims[0], scale=scale).data
             assert bool(named) == bool(used & loaders), (experiment.name, scale, named)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_who_chooses_among_rates_says_where_the_winner_stands(paper):
+    for experiment in PAPERS[paper].experiments:
+        decided = any(claim.kind != "question" for claim in experiment.claims)
+        if decided and any(len(scale.settings.get("rates", ())) > 1 for scale in experiment.scales.values()):
+            assert any(guard.kind == "grid" for guard in experiment.guards), experiment.name
