@@ -5,8 +5,8 @@
     python scripts/board.py --reference STORE   writes papers/*/reference.jsonl, the verdicts that ship, and the column
                                                 of verdicts in README.md
 
-STORE is a store.sqlite; a copy of it is read, so that a run may go on writing. Papers of which nothing is known keep
-the reference and the section that they have.
+STORE is a store.sqlite; a copy of it is read, so that a run may go on writing. Claims of which it knows nothing keep
+the reference that they have, and papers of which nothing is known their section.
 """
 
 import argparse
@@ -14,79 +14,106 @@ import contextlib
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from laureate.pages import wording
+from laureate.pages.wording import MARKS
+
+if TYPE_CHECKING:
+    from laureate.lab.claim import Paper
+    from laureate.lab.judging.results import ClaimResult
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUREATE = Path(sys.executable).with_name("laureate")
 BEGIN, END = "<!-- board: begin -->", "<!-- board: end -->"
 PAPERS = "<!-- papers: begin -->", "<!-- papers: end -->"
-ROLES = ("headline", "stand-in", "extension", "check")
+BAR = "\\|"  # a bar that ends no cell
+TABLE = (
+    "| claim | verdict | effect [95 % interval] | arms | the paper | data, scale, seeds |",
+    "|---|---|---|---|---|---|",
+)
 SECTION = re.compile(r"<details><summary>[^\n]*\(<code>([^<]*)</code>\).*?</details>", re.DOTALL)
-MARKS = {"supported": "✔", "refuted": "✘", "inconclusive": "?", "not run": "·"}
 
 
-def number(value: float | None) -> str:
-    """Three digits and a real minus sign."""
-    return "" if value is None else f"{value:.3g}".replace("-", "−")
-
-
-def board(page: str) -> str:
+def board(page: str, results: list["ClaimResult"]) -> str:
     """The page's table anew: a line a paper, and behind it every decided claim as a row of a table."""
-    rows = json.loads(subprocess.check_output([LAUREATE, "board", "--json"]))["claims"]
-    rows = [row for row in rows if row["verdict"] != "not run"]
+    from laureate.papers import all_papers
+
+    decided = [result for result in results if result.verdict != "not run"]
     sections = {found[1]: found[0] for found in SECTION.finditer(page)}
-    for paper in dict.fromkeys(row["paper"] for row in rows):
-        sections[paper] = section(paper, [row for row in rows if row["paper"] == paper])
-    machines = sorted({row["machine"] for row in rows})
+    for paper in all_papers():
+        if mine := [result for result in decided if result.paper == paper.id]:
+            sections[paper.id] = section(paper, mine)
+    machines = sorted({result.machine for result in decided})
     last = (
         f"Measured on: {'; '.join(machines)}. The effect of a comparison is positive where it speaks for the method; "
-        "that of a bound is the measured value, that of an equivalence the difference."
+        "that of a bound is the measured value, that of an equivalence the difference. Beside it stand the means of "
+        f"the arms that it compares.\n\n{seen()}"
     )
     return "\n\n".join([*(sections[paper] for paper in sorted(sections)), last])
 
 
-def section(paper: str, claims: list[dict[str, Any]]) -> str:
+def seen() -> str:
+    """How many claims were declared, and how many changed in what decides them, after a result, as the ledgers say."""
+    from laureate.lab import ledger
+    from laureate.papers import all_papers
+
+    late = changed = claims = 0
+    for paper in all_papers():
+        lines = ledger.history(paper.id)
+        for first, *others in (lines[claim.name] for claim in paper.claims if claim.kind != "question"):
+            steps = zip((first, *others), others, strict=False)
+            claims, late = claims + 1, late + (first.results == "after")
+            changed += any(after.results == "after" and after.digest != before.digest for before, after in steps)
+    return (
+        f"Of {claims} claims {claims - late} were declared before a result of theirs had been seen. Of {changed} "
+        "something that decides them, a guard, a grid, a margin, a rival, a scale, was changed after one."
+    )
+
+
+def section(paper: "Paper", claims: list["ClaimResult"]) -> str:
     """Of one paper, folded."""
-    findings = [row for row in claims if row["role"] != "check"]
-    about = f"<b>{claims[0]['title']}</b> (<code>{paper}</code>)"
-    parts = [f"<details><summary>{about}: {counted(findings)}</summary>", ""]
-    parts += [claims[0]["meaning"], ""] * bool(claims[0]["meaning"])
-    for role in ROLES:
-        if mine := [row for row in claims if row["role"] == role]:
-            parts += [f"**{role}**: {counted(mine)}", ""]
-            parts += [
-                "| claim | verdict | effect [95 % interval] | the paper | scale, seeds |",
-                "|---|---|---|---|---|",
-            ]
-            parts += [*map(table_row, mine), ""]
+    from laureate.lab.judging.results import by_role
+
+    findings = [result for result in claims if result.role != "check"]
+    about = f"<b>{paper.title}</b> (<code>{paper.id}</code>)"
+    parts = [f"<details><summary>{about}: {counted(findings)}</summary>", "", paper.meaning, ""]
+    for role, mine in by_role(claims).items():
+        parts += [f"**{role}**: {counted(mine)}", "", *TABLE, *map(table_row, mine), ""]
     return "\n".join([*parts, "</details>"])
 
 
-def counted(rows: list[dict[str, Any]]) -> str:
+def counted(results: list["ClaimResult"]) -> str:
     """How many have each verdict."""
-    count = Counter(row["verdict"] for row in rows)
-    return ", ".join(f"{MARKS[verdict]} {count[verdict]} {verdict}" for verdict in MARKS if count[verdict])
+    from laureate.lab.judging.results import tally
+
+    return ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(results).items())
 
 
-def table_row(row: dict[str, Any]) -> str:
-    """One claim."""
-    effect = f"{number(row['effect'])} {row['unit']} [{number(row['low'])}, {number(row['high'])}] over {row['over']}"
-    verdict = f"{MARKS[row['verdict']]} {row['verdict']}"
-    claim, scale = f"`{row['id']}` {row['statement']}", f"{row['scale']}, {row['seeds']}"
-    return f"| {claim} | {verdict} | {effect} | {row['reported']} | {scale} |"
+def table_row(result: "ClaimResult") -> str:
+    """One claim, in the words of `laureate board`."""
+    words = wording.centre(result), wording.unit_of(result), wording.interval(result)
+    effect = f"{' '.join(words)} over {result.over}" if result.has_effect else ""
+    arms = "; ".join(filter(None, (wording.means(result), wording.rival(result), wording.busy(result))))
+    claim, verdict = f"`{result.id}` {result.statement}", f"{MARKS[result.verdict]} {result.verdict}"
+    where = ", ".join((*result.data, result.scale, str(result.seeds)))
+    cells = claim, verdict, effect, arms, result.reported, where
+    return f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"
 
 
 def write_board() -> None:
     """Write between the markers; all else in the page is left as it is."""
-    page = ROOT / "docs" / "board.md"
+    from laureate.lab.records import board_results
+    from laureate.lab.storing.home import store_path
+    from laureate.lab.storing.store import Store
+    from laureate.papers import all_papers
+
+    page, store = ROOT / "docs" / "board.md", Store(store_path())
     before, _, rest = page.read_text("utf-8").partition(BEGIN)
     known, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{board(known)}\n{END}{after}", "utf-8")
+    page.write_text(f"{before}{BEGIN}\n{board(known, board_results(store, all_papers()))}\n{END}{after}", "utf-8")
+    store.close()
 
 
 def write_reference(path: Path) -> None:
@@ -107,18 +134,21 @@ def write_reference(path: Path) -> None:
         store = Store(copy)
         shown = {claim: result for (claim, where), result in store.shown().items() if where == DEFAULT_PROBLEM}
         for paper in all_papers():
-            lines = []
+            file, lines, new = reference.path_of(paper.id), [], 0
+            old = file.read_text("utf-8").splitlines() if file.is_file() else []
+            kept = {json.loads(line)["id"]: line for line in old}
             for experiment in paper.experiments:
                 for claim in experiment.claims:
-                    if found := shown.get(f"{paper.id}/{claim.name}"):
+                    id, digest = f"{paper.id}/{claim.name}", ledger.digest(experiment, claim)
+                    line = kept.get(id, "") if digest in kept.get(id, "") else ""
+                    if found := shown.get(id):
                         versions = ((store.run(found.run) or {}) if found.run else {}).get("environment", {})
-                        line = reference.line_of(
-                            found, ledger.digest(experiment, claim), told(versions.get("versions", {}))
-                        )
-                        lines += [line] * bool(line)
-            if lines:
-                reference.path_of(paper.id).write_text("\n".join(lines) + "\n", "utf-8")
-                print(f"{paper.id}: {len(lines)} of {len(paper.claims)}")
+                        made = reference.line_of(found, digest, told(versions.get("versions", {})))
+                        line, new = made or line, new + bool(made)
+                    lines += [line] * bool(line)
+            if new:
+                file.write_text("\n".join(lines) + "\n", "utf-8")
+                print(f"{paper.id}: {new} of {len(paper.claims)}")
         store.close()
     reference._lines.cache_clear()
     page = ROOT / "README.md"

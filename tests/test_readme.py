@@ -32,6 +32,18 @@ def test_its_verdicts_are_those_that_ship():
     assert with_verdicts(README) == README, "python scripts/board.py --reference STORE writes both"
 
 
+def test_the_board_of_the_documentation_is_what_ships():
+    from board import BEGIN, END, board
+    from laureate.lab.judging.results import claims_of
+    from laureate.lab.reference import reference
+    from laureate.papers import all_papers
+
+    page = (Path(__file__).parents[1] / "docs" / "board.md").read_text("utf-8")
+    known = page.partition(BEGIN)[2].partition(END)[0].strip("\n")
+    shipped = [claim for paper in all_papers() for claim in claims_of(paper, reference(paper))]
+    assert board("", shipped) == known, "python scripts/board.py, with an empty LAUREATE_HOME, writes it"
+
+
 def test_every_link_leads_somewhere():
     root = Path(__file__).parents[1]
     for target in re.findall(r"\]\(([^)#]+)\)", README):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 import toys
@@ -33,6 +35,10 @@ def test_settings_are_attributes_and_frozen():
         (lambda: toys.experiment(arms=(Arm("ours"), Arm("ours"))), "distinct names"),
         (lambda: toys.experiment(arms=(Arm("ours"), Arm("theirs"))), "names the arm 'third'"),
         (lambda: toys.experiment(scales={"huge": Scale(1)}), "scales must be among"),
+        (
+            lambda: replace(toys.experiment(), data=("digits",), over="data sets"),
+            "over must be 'seeds': a set that has a name",
+        ),
         (lambda: toys.paper(toys.experiment(), toys.experiment("again")), "distinct claim names"),
     ],
 )

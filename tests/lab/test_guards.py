@@ -1,12 +1,18 @@
 """Guards: for each a planted case that the test alone would call supported, and the same case mended."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import toys
-from laureate.lab.claim import Claim, Experiment, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
+from laureate.lab.judging.judge import Observed
+from laureate.lab.judging.judge import judge as judge_paper
+from laureate.lab.judging.results import ClaimResult
 from laureate.lab.judging.verdict import decide, draft
 from laureate.lab.running.run import run_claims
+from laureate.pages.wording import rival
 
 DRAW = np.random.default_rng(0)
 METHOD = DRAW.normal(1.0, 0.1, 10)
@@ -218,3 +224,27 @@ def test_a_run_asks_the_guards_of_its_experiment(store):
     held = run(toys.experiment(guards=(Guard("limit", "loss", low=-1e9, high=-1e8),)))
     assert held.verdict == "inconclusive"
     assert held.reason.startswith("held back: loss of ours lies at its limit -1e+08")
+
+
+class TestWeakRival:
+    """To beat a baseline that is worse than doing nothing is little: the claim stands, and the line says so."""
+
+    @pytest.mark.parametrize("better", ["lower", "higher"])
+    @pytest.mark.parametrize(("trivial", "weak"), [(2.5, True), (3.5, False)])
+    def test_it_is_told(self, better, trivial, weak):
+        sign = 1 if better == "lower" else -1
+        claim = replace(BETTER, better=better, trivial="t")
+        found = {arm: {"loss": sign * loss["loss"]} for arm, loss in arms().items()}
+        found["t"] = {"loss": sign * (trivial + DRAW.normal(0, 0.1, 10))}
+        experiment = replace(toys.paper().experiments[0], claims=(claim,), arms=(Arm("a"), Arm("b"), Arm("t")))
+        paper = replace(toys.paper(), experiments=(experiment,))
+        (result,) = judge_paper(paper, [Observed(experiment, (claim,), found, {})])
+        assert isinstance(result, ClaimResult)
+        assert (result.verdict, result.weak_rival) == ("supported", weak)
+        assert rival(result) == ("b is itself no better than t" if weak else "")
+
+    def test_no_trivial_arm_no_word(self):
+        (experiment,) = toys.paper().experiments
+        (result,) = judge_paper(toys.paper(), [Observed(experiment, (BETTER,), arms(), {})])
+        assert isinstance(result, ClaimResult)
+        assert not result.weak_rival

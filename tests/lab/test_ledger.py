@@ -109,6 +109,9 @@ def test_a_history_in_words():
         "declared 2026-11-16, changed once before any result, changed once after a result: wider grid"
     )
     assert told([entry("after", "added late")]) == "declared 2026-11-16 after results had been seen (added late)"
+    assert told([entry("after", "added late"), entry("after", "wider grid")], reasons=False) == (
+        "declared 2026-11-16 after results had been seen, changed once after a result"
+    )
 
 
 def test_an_entry_must_say_why_and_when():

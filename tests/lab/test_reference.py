@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import statistics
 
 import pytest
 
 import toys
 from laureate.lab import ledger, reference
-from laureate.lab.judging.results import ClaimId, ClaimResult, Measured
+from laureate.lab.judging.results import ClaimId, ClaimResult, Measured, Result
 from laureate.lab.records import board_results, paper_results
 from laureate.lab.running.run import run_claims
 from laureate.papers import all_papers, paper_ids
@@ -62,12 +63,49 @@ def test_a_claim_that_is_declared_anew_has_none(store, shipped):
     assert [row.verdict for row in board_results(store, [toys.paper()])] == ["not run", "not run"]
 
 
+def test_a_measured_zero_is_kept_and_a_count_of_none_is_not():
+    zeros = dataclasses.replace(SHIPPED, effect=0.0, low=-0.0, high=0.0, effect_size=0.0, improvement=0.0)
+    line = json.loads(reference.line_of(zeros, "", ""))
+    assert [line[name] for name in ("effect", "low", "high", "effect_size", "improvement")] == [0.0] * 5
+    assert "remeasured" not in line
+    assert Result.from_json(line).has_effect  # pyright: ignore[reportAttributeAccessIssue]  (a claim)
+
+
+SHIPPING = [
+    line for id in paper_ids() for line in reference._lines(reference.path_of(id)) if line["kind"] != "question"
+]
+
+
+def test_what_ships_says_what_its_seeds_say():
+    """The effect is the centre of the seeds, lies in its interval, and every seed that was declared is there."""
+    for line in SHIPPING:
+        effects = line["measured"]["effects"]
+        assert len(effects) == line["seeds"] >= line["declared_seeds"], line["id"]
+        if None in effects:
+            assert line["verdict"] == "inconclusive", line["id"]
+            continue
+        centre = statistics.median if line["centre"] == "median" else statistics.fmean
+        size = max(map(abs, effects)) or 1.0
+        assert line["effect"] == pytest.approx(centre(effects), rel=1e-3, abs=1e-4 * size), line["id"]
+        assert line["low"] <= line["effect"] <= line["high"], line["id"]
+
+
+def test_nothing_ships_as_supported_that_a_guard_would_hold_back():
+    roles = {f"{paper.id}/{claim.name}": claim.role for paper in all_papers() for claim in paper.claims}
+    for line in SHIPPING:
+        if line["verdict"] == "supported":
+            assert not line.get("guard"), line["id"]
+            assert line["low"] < line["high"] or roles[line["id"]] == "check", line["id"]
+
+
 def test_what_ships_is_about_claims_of_today():
     """Every line is a verdict or an answer of a declared claim, with machine, versions, scale and day."""
     for paper in all_papers():
         names = {claim.name for claim in paper.claims}
+        today = {name: lines[-1].digest for name, lines in ledger.history(paper.id).items()}
         for line in reference._lines(reference.path_of(paper.id)):
             assert line["id"].partition("/")[2] in names, line["id"]
+            assert line["digest"] == today[line["id"].partition("/")[2]], f"{line['id']} is not shown: measure it anew"
             assert all(line.get(fact) for fact in ("machine", "versions", "scale", "started", "digest")), line["id"]
         assert all(result.reference for result in reference.reference(paper).values())
     assert paper_ids()

@@ -13,12 +13,13 @@ import toy_site
 from laureate import papers
 from laureate.catalogue import Catalogue, Entry
 from laureate.catalogue.library import add
+from laureate.lab.judging.results import ClaimId, ClaimResult
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 from laureate.pages import browse, content, render, report, vega
 from laureate.pages.charts import treemap
 from laureate.pages.figures import CurveFigure, IntervalFigure, csv_of
-from laureate.pages.wording import csv_text, duration, number
+from laureate.pages.wording import centre, csv_text, duration, interval, number
 
 
 @pytest.fixture
@@ -228,3 +229,15 @@ def test_numbers_for_people_and_for_spreadsheets():
     assert [number(v) for v in (0.0, 12345.0, -2e-7, float("inf"))] == ["0", "1.23·10⁴", "−2·10⁻⁷", "–"]
     assert [duration(v) for v in (0.25, 7.62, 59.0, 300.0, 20000.0)] == ["0.25 s", "7.6 s", "59 s", "5 min", "6 h"]
     assert csv_text(("a",), [("=1+1",), (-1.5,)]) == "a\n'=1+1\n-1.5\n"
+
+
+def test_an_interval_has_as_many_digits_as_tell_its_ends_apart():
+    def shown(effect, low, high):
+        result = ClaimResult(
+            id=ClaimId("toy", "x"), experiment="", statement="", kind="bound", effect=effect, low=low, high=high
+        )
+        return f"{centre(result)} {interval(result)}"
+
+    assert shown(7.9996, 7.9995, 7.9997) == "7.9996 [7.9995, 7.9997]"
+    assert shown(0.5, 0.1234, 0.9) == "0.5 [0.123, 0.9]"
+    assert shown(1.0, 1.0, 1.0) == "1 [1, 1]"  # a constant is shown as one

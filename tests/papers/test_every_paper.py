@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from laureate.lab.judging.results import not_run
 from laureate.lab.judging.statistics import smallest_p
 from laureate.lab.judging.verdict import ALPHA
+from laureate.lab.running.definitions import program
 from laureate.papers import all_papers, paper_ids
 
 PAPERS = {paper.id: paper for paper in all_papers()}
@@ -72,3 +74,22 @@ def test_the_example_runs(paper):
 def test_what_differs_from_the_paper_is_said(paper):
     for experiment in PAPERS[paper].experiments:
         assert experiment.deviations, experiment.name
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_reads_a_data_set_names_it(paper):
+    """By what its trial and problem use: the loaders of data sets, the game, the chains that ship with the package."""
+    loaders = {"datasets.py", "atari.py", "proteins.py"}
+    for experiment in PAPERS[paper].experiments:
+        used = {path.name for path, _ in program((experiment.trial, experiment.problem)).definitions}
+        for scale in experiment.scales:
+            named = not_run(PAPERS[paper], experiment, experiment.claims[0], scale=scale).data
+            assert bool(named) == bool(used & loaders), (experiment.name, scale, named)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_who_chooses_among_rates_says_where_the_winner_stands(paper):
+    for experiment in PAPERS[paper].experiments:
+        decided = any(claim.kind != "question" for claim in experiment.claims)
+        if decided and any(len(scale.settings.get("rates", ())) > 1 for scale in experiment.scales.values()):
+            assert any(guard.kind == "grid" for guard in experiment.guards), experiment.name

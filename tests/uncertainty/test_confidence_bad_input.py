@@ -107,6 +107,32 @@ def test_what_cannot_be_certified_is_said_with_the_number_of_rows_it_takes():
         SafeCascade(error_gap=0.0).fit(SCORE, RIGHT, SLOW)
 
 
+@pytest.mark.parametrize("method", ["sequence", "union", "hoeffding", "difference"])
+def test_each_method_needs_its_own_number_of_rows(method):
+    """A perfect record of so many rows is certified, of one less it is not."""
+    cascade = SafeCascade(error_gap=0.05, method=method)
+
+    def fit(n):
+        return cascade.fit(np.full(n, 0.9), np.ones(n, bool), np.ones(n, bool))
+
+    with pytest.raises(CertificateError) as refused:
+        fit(10)
+    needed = int(str(refused.value).rpartition("n >= ")[2].rstrip("."))
+    assert fit(needed).bound_ <= 0.05
+    with pytest.raises(CertificateError, match=f"need n >= {needed}"):
+        fit(needed - 1)
+
+
+def test_a_difference_can_certify_that_nothing_is_lost():
+    right, slow = np.ones(200, bool), np.arange(200) % 2 == 0
+    cascade = SafeCascade(error_gap=0.0, method="difference", thresholds=[0.5])
+    with pytest.warns(UserWarning, match="slow model is wrong more often"):
+        cascade.fit(np.full(200, 0.9), right, slow)
+    assert cascade.bound_ < 0
+    with pytest.raises(CertificateError, match="the fast model alone gets right are too few"):
+        SafeCascade(error_gap=0.0, method="difference").fit(SCORE, SLOW, SLOW)
+
+
 def test_cascades_with_wrong_rows():
     with pytest.raises(ValueError, match=r"SafeCascade.right_slow must be 400 values"):
         SafeCascade(error_gap=0.1).fit(SCORE, RIGHT, SLOW[:9])

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.pages.wording import MARKS, busy, duration, interval, looks, means, number, origin, plural, unit_of
+from laureate.pages.wording import (
+    MARKS,
+    busy,
+    centre,
+    duration,
+    interval,
+    looks,
+    means,
+    number,
+    origin,
+    plural,
+    rival,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     from laureate.catalogue import Entry
@@ -87,7 +100,8 @@ def find_run(store: "Store", run: int | None) -> dict[str, Any]:
 
 def effect(claim: "ClaimResult") -> str:
     """An effect with its unit and interval; empty where there is none."""
-    return " ".join(filter(None, (number(claim.effect), unit_of(claim), interval(claim)))) if claim.has_effect else ""
+    parts = centre(claim), unit_of(claim), interval(claim)
+    return " ".join(filter(None, parts)) if claim.has_effect else ""
 
 
 def columns() -> int:
@@ -138,6 +152,7 @@ def context_line(claim: "ClaimResult") -> str:
     seeds = f"{claim.seeds} seeds" + (f" ({claim.declared_seeds} declared)" if claim.more_seeds else "")
     parts = [
         means(claim),
+        rival(claim),
         claim.reported and f"the paper: {claim.reported}",
         claim.data and f"data: {', '.join(claim.data)}",
         claim.seeds and f"{claim.scale}, {seeds}, {origin(claim)}",

@@ -36,6 +36,7 @@ def show(id: str, as_json: bool) -> None:
     """
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role
+    from laureate.lab.ledger import history, told
     from laureate.lab.records import board_results, paper_record
     from laureate.lab.running.plan import select
     from laureate.papers import paper_ids
@@ -71,13 +72,14 @@ def show(id: str, as_json: bool) -> None:
     _block("The equation", paper.equation)
     _block("In your code", paper.example)
     click.echo(click.style("\nThe claims", bold=True))
-    width = max((len(str(row.id)) for row in rows), default=0)
+    width, declared = max((len(str(row.id)) for row in rows), default=0), history(paper.id)
     for role, mine in by_role(rows).items():
         click.echo(f" {plural(role, len(mine))}: {ROLES[role]}")
         for row in mine:
             click.echo(verdict_line(row, width))
             say(row.statement, 4)
             say(context_line(row), 4)
+            say(told(declared[row.name], reasons=len(rows) == 1) if row.name in declared else "", 4)
     deviations = list(dict.fromkeys(text for experiment in experiments for text in experiment.deviations))
     if deviations:
         click.echo(click.style("\nWhat differs from the paper", bold=True))

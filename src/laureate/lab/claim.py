@@ -248,7 +248,8 @@ class Experiment:
     x64: compute in double precision.
     data: the data sets it reads, by name (``laureate._data``), the same on every machine; where one is missing the
         experiment is not run, and says how to install it. A mapping by scale where they differ between scales.
-    over: what the intervals are over: ``"seeds"``, or ``"data sets"`` where the trial draws a new one for every seed.
+    over: what the intervals are over: ``"seeds"``, or ``"data sets"`` where the trial draws a new one for every seed;
+        to divide a set that has a name anew is not that.
     guards: what must hold before a claim may be called supported.
     """
 
@@ -285,6 +286,12 @@ class Experiment:
                     raise ValueError(
                         f"Claim {claim.name!r} names the arm {arm!r}; experiment {self.name!r} has {names}."
                     )
+        named = self.data.values() if isinstance(self.data, Mapping) else self.data
+        if self.over == "data sets" and any(named):
+            raise ValueError(
+                f"Experiment {self.name!r}.over must be 'seeds': a set that has a name, {self.data}, is the same for "
+                "every seed, however it is divided; got 'data sets'."
+            )
         if isinstance(self.data, Mapping) and (unnamed := set(self.scales) ^ set(self.data)):
             raise ValueError(f"Experiment {self.name!r}.data must name the sets of every scale; got {sorted(unnamed)}.")
         if unknown := set(self.scales) - set(SCALES):
@@ -310,7 +317,7 @@ class Paper:
     idea: how the paper solves it, in a few sentences.
     equation: the heart of it, in plain Unicode, a line each.
     example: the code a user would write, about five lines; it runs as a test.
-    meaning: one sentence that says what the verdicts mean for the reader; written after they are known.
+    meaning: what the verdicts mean for the reader, in a hundred words at most; written after they are known.
     """
 
     id: str

@@ -114,18 +114,19 @@ def missing(paper: Paper, entries: Mapping[str, list[Entry]] | None = None) -> d
     return {name: now.get(name, "") for name in dict.fromkeys((*now, *last)) if now.get(name, "") != last.get(name, "")}
 
 
-def told(entries: Iterable[Entry]) -> str:
+def told(entries: Iterable[Entry], reasons: bool = True) -> str:
     """A claim's history in a sentence, for the board: "declared 2026-11-16, changed once after a result: …"."""
     first, *changes = entries
     late = [entry for entry in changes if entry.results == "after"]
     words = f"declared {first.date}"
     if first.results == "after":
-        words += f" after results had been seen ({first.reason})"
+        words += " after results had been seen" + f" ({first.reason})" * reasons
     early = len(changes) - len(late)
     if early:
         words += f", changed {_times(early)} before any result"
     if late:
-        words += f", changed {_times(len(late))} after a result: {'; '.join(entry.reason for entry in late)}"
+        why = f": {'; '.join(entry.reason for entry in late)}" * reasons
+        words += f", changed {_times(len(late))} after a result{why}"
     return words
 
 

@@ -35,8 +35,13 @@ def line_of(result: Result, digest: str, versions: str) -> str:
     if isinstance(result, ClaimResult) and result.verdict == "not run":
         return ""
     record = {name: value for name, value in result.to_json().items() if name not in LEFT_OUT}
-    kept = {name: _short(value) for name, value in record.items() if value not in (None, "", [], 0)}
+    kept = {name: _short(value) for name, value in record.items() if _says(value)}
     return json.dumps(kept | {"digest": digest, "versions": versions}, ensure_ascii=False)
+
+
+def _says(value: Any) -> bool:
+    """Whether it is more than a field's default; a measured 0.0 is, a count of 0 is not."""
+    return isinstance(value, float) or value not in (None, "", [], 0)
 
 
 def _short(value: Any) -> Any:

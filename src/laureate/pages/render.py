@@ -80,12 +80,14 @@ def _environment() -> jinja2.Environment:
     environment.undefined = jinja2.StrictUndefined
     environment.filters |= {
         "number": wording.number,
+        "centre": wording.centre,
         "interval": wording.interval,
         "duration": wording.duration,
         "moment": wording.moment,
         "means": wording.means,
         "looks": wording.looks,
         "busy": wording.busy,
+        "rival": wording.rival,
         "plural": wording.plural,
         "origin": wording.origin,
         "unit": wording.unit_of,

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from laureate.lab.judging.standing import Standing
 
 __all__ = [
-    "MARKS", "best_here", "busy", "csv_text", "duration", "in_words", "interval", "looks", "means", "moment", "number",
-    "origin", "plural", "unit_of",
+    "MARKS", "best_here", "busy", "centre", "csv_text", "duration", "in_words", "interval", "looks", "means", "moment",
+    "number", "origin", "plural", "rival", "unit_of",
 ]  # fmt: skip
 
 BUSY = 1.25  # wall over CPU seconds from which on a machine counts as busy
@@ -34,9 +34,21 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def centre(result: "ClaimResult") -> str:
+    """An effect, with as many digits as its interval."""
+    return number(result.effect, _digits(result))
+
+
 def interval(result: "ClaimResult") -> str:
     """An effect's 95 % interval; empty where there is none."""
-    return f"[{number(result.low)}, {number(result.high)}]" if result.has_effect else ""
+    digits = _digits(result)
+    return f"[{number(result.low, digits)}, {number(result.high, digits)}]" if result.has_effect else ""
+
+
+def _digits(result: "ClaimResult") -> int:
+    """Three, or as many up to five as show that the ends of the interval differ."""
+    ends = (result.low, result.high)
+    return next((digits for digits in (3, 4, 5) if len({number(end, digits) for end in ends}) > 1), 3)
 
 
 def means(result: "ClaimResult") -> str:
@@ -51,6 +63,11 @@ def means(result: "ClaimResult") -> str:
     if len(measured.effects) > 1 and math.isfinite(measured.worst_effect):
         parts.append(f"worst seed {number(measured.worst_effect)}")
     return " · ".join(parts)
+
+
+def rival(result: "ClaimResult") -> str:
+    """That the baseline does not beat the trivial arm either; empty where it does, or there is none of both."""
+    return f"{result.baseline} is itself no better than {result.trivial}" if result.weak_rival else ""
 
 
 def looks(result: "ClaimResult") -> str:

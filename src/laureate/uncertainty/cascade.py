@@ -123,11 +123,12 @@ class SafeCascade(BaseEstimator):
             )
         if slow.mean() < fast.mean():
             warnings.warn("SafeCascade: the slow model is wrong more often than the fast one.", stacklevel=2)
-        least = 1 - self.delta ** (1 / n)  # the bound of b where nothing at all went wrong
-        if self.method != "empirical" and least > self.error_gap:
-            needed = "no number of rows does" if self.error_gap == 0 else f"need n >= {self._needed()}"
-            raise CertificateError(f"n={n} cannot certify {self.error_gap:g} (best possible {least:.3g}); {needed}.")
         grid = np.linspace(0, 1, 201) if self.thresholds is None else np.asarray(self.thresholds, float)
+        # The bound where b never happened, and c whenever it could.
+        best = cascade_bounds(np.zeros(len(grid)), np.full(len(grid), np.sum(fast & ~slow)), n, self.delta, self.method)
+        if best[0] > self.error_gap:
+            needed = self._needed(len(grid))
+            raise CertificateError(f"n={n} cannot certify {self.error_gap:g} (best possible {best[0]:.3g}); {needed}.")
         order = np.sort(grid)[::-1]  # from strict to loose
         exits = score >= order[:, None]
         worse, better = (np.sum(exits & event, axis=1) for event in (~fast & slow, fast & ~slow))
@@ -167,8 +168,16 @@ class SafeCascade(BaseEstimator):
             "method": self.method,
         }
 
-    def _needed(self) -> int:
-        return math.ceil(math.log(self.delta) / math.log1p(-self.error_gap))
+    def _needed(self, thresholds: int) -> str:
+        """How many rows certify the gap where b and c never happen, in words."""
+        if self.error_gap == 0:
+            alone = "rows that the fast model alone gets right are too few"
+            return alone if self.method == "difference" else "no number of rows does"
+        delta = self.delta / {"union": thresholds, "difference": 2}.get(self.method, 1)
+        rows = math.log(delta) / math.log1p(-self.error_gap)
+        if self.method == "hoeffding":
+            rows = -math.log(delta) / (2 * self.error_gap**2)
+        return f"need n >= {math.ceil(rows)}"
 
     def _check(self) -> None:
         owner = "SafeCascade"

@@ -1,9 +1,12 @@
 """The declared claims of Gibbs-With-Gradients: complete, and their trials give what they need."""
 
 import jax
+import numpy as np
+import pytest
 
 from laureate.lab.claim import Settings
 from laureate.papers.gibbs_with_gradients import trials as sampling
+from laureate.papers.gibbs_with_gradients import trials_learning as learning
 from laureate.papers.gibbs_with_gradients.about import PAPER
 
 QUICK = {"xla_backend_optimization_level": 0}
@@ -30,3 +33,15 @@ def test_a_kernel_without_the_correction_is_found_out():
         )
         assert float(trial(1.0)["log10_error"]) < -12
         assert float(trial(0.0)["log10_error"]) > -3
+
+
+def test_no_couplings_at_all_are_as_far_as_the_lattice_says():
+    """Each site of a torus has four neighbours; in the zero-sum gauge a coupling c has the square c² (K − 1)/K²."""
+    nobody, key = Settings(sampler="none"), jax.random.key(0)
+    for name, trial, square in (
+        ("learn-ising", learning.ising_or_none, lambda s: s.sigma**2),
+        ("learn-potts", learning.potts_or_none, lambda s: s.coupling**2 * (s.kinds - 1) / s.kinds**2),
+    ):
+        scale = EXPERIMENTS[name].scales["desk"].settings
+        error = 0.5 * np.log(square(scale) * 4 / (scale.side**2 - 1))
+        assert float(trial(key, nobody, None, scale)["log_rmse"]) == pytest.approx(error, abs=1e-5)

@@ -224,6 +224,15 @@ class ClaimResult(Result):
         """Whether there is a number to show."""
         return math.isfinite(self.effect)
 
+    @property
+    def weak_rival(self) -> bool:
+        """Whether the baseline is, in the mean, no better than the trivial arm: who beats it has not beaten much."""
+        if self.kind != "better" or not self.effect or self.measured is None or self.trivial in ("", self.baseline):
+            return False
+        method, baseline, trivial = (getattr(self.measured, f"{arm}_mean") for arm in ("method", "baseline", "trivial"))
+        lower = (self.effect > 0) == (baseline > method)  # is better: the effect is positive where the method is
+        return baseline >= trivial if lower else baseline <= trivial
+
     def to_json(self) -> dict[str, Any]:
         """A dictionary for ``json``; None stands for what is not finite."""
         return super().to_json() | {"measured": self.measured.to_json() if self.measured else None}
@@ -327,8 +336,11 @@ def tally(results: Iterable[ClaimResult]) -> dict[str, int]:
 
 
 def _data(experiment: Experiment, scale: str) -> tuple[str, ...]:
-    """The data sets at a scale; where none was run yet, those of desk."""
-    return experiment.data_at(scale or "desk")
+    """The data sets at a scale, or the one that ships with the problem; where none was run yet, those of desk."""
+    scale = scale or "desk"
+    chosen = experiment.scales.get(scale)
+    shipped = chosen.problem.get("data") if chosen else None
+    return experiment.data_at(scale) or ((shipped,) if shipped else ())
 
 
 def _known(cls: type, entries: Mapping[str, Any]) -> dict[str, Any]:

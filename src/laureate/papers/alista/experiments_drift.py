@@ -213,5 +213,4 @@ CONDITIONING = Experiment(
         "Prediction of the notes, before any run: the advantage shrinks with κ.",
     ),
     data=("digits",),
-    over="data sets",
 )

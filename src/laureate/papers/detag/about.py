@@ -41,9 +41,9 @@ PAPER = Paper(
     ),
     meaning=(
         "On sparse networks whose nodes have unlike data, DeTAG's nodes are as accurate as with shuffled data where "
-        "D-PSGD's lose most of their accuracy, and its rounds grow with the gap as the lower bound does; but D² has "
-        "the lower loss on sorted images, the mean of D-PSGD's convolutional networks could not be told from DeTAG's, "
-        "and DeTAG too loses accuracy on sparser networks, six to ten points for every decade of κ."
+        "D-PSGD's lose most of their accuracy, and its rounds grow with the gap as the lower bound does (D²'s do, "
+        "too); but D² has the lower loss on sorted images, the mean of D-PSGD's convolutional networks could not be "
+        "told from DeTAG's, and DeTAG too loses accuracy on sparser networks, six to ten points for every decade of κ."
     ),
     experiments=(REAL_PROCESSES, CONSENSUS, QUADRATICS, LOWER_BOUND, SORTED_IMAGES, SWEEP, CONV_NET),
 )

@@ -40,8 +40,9 @@ PAPER = Paper(
     meaning=(
         "For each evaluation of the model Gibbs-With-Gradients gives several times the effective samples of block "
         "Gibbs and of the Hamming ball on an Ising lattice and of plain Gibbs on a Potts lattice, and couplings are "
-        "learnt more exactly with few steps; but by the second, with all chains in one compiled program, plain Gibbs "
-        "was ahead on all four models, and on a trained machine no sampler could be told from another."
+        "learnt more exactly with few steps (on an Ising lattice no couplings at all are nearer still); but by the "
+        "second, with all chains in one compiled program, plain Gibbs was ahead on all four models, "
+        "and on a trained machine no sampler could be told from another."
     ),
     experiments=(
         EXACT,

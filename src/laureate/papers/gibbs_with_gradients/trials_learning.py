@@ -19,7 +19,7 @@ from laureate.problems.energies import (
 )
 from laureate.sampling import Binary, Categorical, PersistentContrastiveDivergence, annealed_importance_sampling
 
-__all__ = ["deep", "ising", "potts"]
+__all__ = ["deep", "ising", "ising_or_none", "potts", "potts_or_none"]
 
 BROKEN = -1000.0  # nats: the floor at which a model that fell apart is reported; the experiment's guard has it too
 
@@ -119,6 +119,29 @@ def _zero_sum(couplings: Any) -> Any:
     for axis in (1, 3):
         couplings = couplings - jnp.mean(couplings, axis=axis, keepdims=True)
     return couplings
+
+
+def ising_or_none(key: Any, arm: Any, problem: Any, scale: Any) -> dict[str, Any]:
+    """`ising`; the arm without a sampler says that there are no couplings."""
+    if arm.sampler != "none":
+        return ising(key, arm, problem, scale)
+    return _unlearned(scale.sigma * jnp.asarray(lattice_matrix(scale.side, 1.0), jnp.float32), 1, scale)
+
+
+def potts_or_none(key: Any, arm: Any, problem: Any, scale: Any) -> dict[str, Any]:
+    """`potts`; the arm without a sampler says that there are no couplings."""
+    if arm.sampler != "none":
+        return potts(key, arm, problem, scale)
+    joined = jnp.asarray(lattice_matrix(scale.side, 1.0), jnp.float32)
+    alike = jnp.eye(scale.kinds)[None, :, None, :]
+    return _unlearned(_zero_sum(scale.coupling * joined[:, None, :, None] * alike), scale.kinds, scale)
+
+
+def _unlearned(truth: Any, kinds: int, scale: Any) -> dict[str, Any]:
+    """What the trials report where all couplings are 0, as they are before training; no site is joined to itself."""
+    sites = scale.side**2
+    curve = jnp.full(scale.updates, 0.5 * jnp.log(jnp.sum(truth**2) / (sites * (sites - 1) * kinds**2)))
+    return {"log_rmse": curve[-1], "curve": curve, "updates": jnp.arange(1.0, scale.updates + 1)}
 
 
 def deep(key: Any, arm: Any, problem: Any, scale: Any) -> dict[str, Any]:

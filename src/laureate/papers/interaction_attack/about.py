@@ -38,9 +38,9 @@ PAPER = Paper(
     ),
     meaning=(
         "On small networks momentum and single steps do lower interaction, and perturbations with less of it fool more "
-        "networks, though not clearly so once the white-box margin is held fixed. Making interaction small added less "
-        "than half a point to transfer, which ten seeds cannot tell from nothing and tuning λ does not change; VR has, "
-        "at the same margin, more interaction than PGD, so that interaction does not explain all attacks here."
+        "networks, though not clearly so once the white-box margin is held fixed. Making interaction small added 0.6 "
+        "points to transfer at most, which ten seeds cannot tell from nothing and tuning λ does not change; VR has, at "
+        "the same margin, more interaction than PGD, so that interaction does not explain all attacks here."
     ),
     experiments=(TRANSFER, STRENGTH, CONVOLUTIONAL, INDEX),
 )

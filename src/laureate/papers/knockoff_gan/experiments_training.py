@@ -217,7 +217,7 @@ FRONTIER = Experiment(
             better="lower",
             unit="correlation a step of λ",
             source="section 4.3, the power network",
-            role="stand-in",
+            role="check",
         ),
         Claim(
             "frontier-validity",

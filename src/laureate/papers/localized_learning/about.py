@@ -40,10 +40,10 @@ PAPER = Paper(
     ),
     meaning=(
         "In our small networks Hebb's rule was nowhere better than freezing the same layers, which costs less; both "
-        "lose two points (dense) to three and a half (convolutional) to full backpropagation, more than reported. "
-        "At a rate that ruins the rule weak supervision seems to save it (held back: no learning rate suits a ruined "
-        "network, so the chosen one stands at an edge), and a random direction does better still; at tuned rates it "
-        "does not help. A plain staircase of boundaries does as well as the dynamic rule."
+        "lose one and a half points (dense) to three and a half (convolutional) to full backpropagation, more than "
+        "reported. At a rate that ruins the rule weak supervision seems to save it (held back: no learning rate suits "
+        "a ruined network, so the chosen one stands at an edge), and a random direction does better still; at tuned "
+        "rates it does not help. A plain staircase of boundaries does as well as the dynamic rule."
     ),
     experiments=(DENSE, CONVOLUTIONAL, SCHEDULES, COST, DELAY),
 )

@@ -149,7 +149,7 @@ EVALUATION = Experiment(
             at_most=0.02,
             unit="share of the pool's loss",
             source=ABSTRACT,
-            role="stand-in",
+            role="check",
             reported="figures only",
         ),
         Claim(

@@ -120,7 +120,6 @@ VARIANCE = Experiment(
 
 CHARACTER_LSTM = Experiment(
     name="character-lstm",
-    over="data sets",
     title="A character LSTM: the variance of PES against the number of truncations",
     trial=f"{TRIALS}:character_lstm",
     problem=f"{UNROLLS}:CharacterLSTM",

@@ -224,7 +224,6 @@ TOY_SCHEDULE = Experiment(
 
 L2_COEFFICIENT = Experiment(
     name="l2-coefficient",
-    over="data sets",
     title="The L2 coefficient of ridge regression on diabetes, tuned in one endless training run",
     trial=f"{TRIALS}:l2_coefficient",
     problem=f"{UNROLLS}:RidgeFamily",

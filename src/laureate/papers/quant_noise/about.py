@@ -49,11 +49,11 @@ PAPER = Paper(
         "small = dequantize(packed)\n"
     ),
     meaning=(
-        "Where quantisation hurts, training with noise helps: by about five points at two bits a weight, most of it in "
-        "the last tenth of training; with codebooks noise on a part seemed better than on all (nine points, p 0.08). "
-        "But for rounding to two bits noise on all weights (quantisation-aware training) was better than on half, "
-        "three bits cost these small networks nothing that noise would win back, codebooks that are fine-tuned in "
-        "stages showed no gain from it, and on a CPU it costs more than 5 % of the time."
+        "Where quantisation hurts, training with noise helps: by four and a half points at two bits a weight, most of "
+        "it in the last tenth of training; with codebooks noise on a part seemed better than on all (nine points, p "
+        "0.08). But for rounding to two bits noise on all weights (quantisation-aware training) was better than on "
+        "half, three bits cost these small networks nothing that noise would win back, codebooks that are fine-tuned "
+        "in stages showed no gain from it, and on a CPU it costs more than 5 % of the time."
     ),
     experiments=(TWO_BITS, PRODUCT, BYTES, TEXT, BITS, DEPTH, OVERHEAD),
 )

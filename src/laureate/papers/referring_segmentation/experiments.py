@@ -137,7 +137,7 @@ WHERE = Experiment(
             "with language both ways the masks are better than without language by more than 0.1.",
             "both",
             "none",
-            "stand-in",
+            "check",
             ABLATION,
             margin=0.1,
         ),

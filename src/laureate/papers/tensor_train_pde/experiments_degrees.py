@@ -51,7 +51,7 @@ DEGREES = Experiment(
     deviations=(
         OURS,
         "Not at smoke, for seconds alone: declared there too (5 dimensions), run once, then taken out; there no degree "
-        "was better than another. Nothing was run at desk.",
+        "was better than another. At desk nothing had been run by then.",
         "One low dimension, 10; degrees 0 and 2 in 100 dimensions stand in the experiment on g. The paper "
         "has a table of dimensions against degrees.",
     ),
