@@ -129,9 +129,7 @@ def raced(kind, store, only):
 def pasted(found, kind):
     """Run the code as a person would, with their problem under the name that it has there."""
     for name, text in found.codes.items():
-        made = problem(kind)
-        given = type("Given", (), made) if isinstance(made, dict) else made
-        exec(compile(text, f"<{name}>", "exec"), {ALL[kind].problem: given})
+        exec(compile(text, f"<{name}>", "exec"), {ALL[kind].problem: problem(kind)})
 
 
 SLOW = [pytest.param(kind, marks=() if kind == "prediction-sets" else pytest.mark.slow) for kind in ALL]

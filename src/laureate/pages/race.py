@@ -25,11 +25,14 @@ WIDE = 30.0  # from such a ratio on qualities are drawn on a logarithmic axis
 
 
 def picture(told: Mapping[str, Any], against: str) -> str:
-    """Quality against ``cost`` or ``seconds``, a line an entrant; empty where there is none."""
+    """Quality against ``cost`` or ``seconds``, a line an entrant; empty where nobody has two points."""
     curves = [curve for curve in told["curves"] if curve["middle"]]
-    if not curves:
+    if max((len(curve["middle"]) for curve in curves), default=0) < 2:
         return ""
-    drawn = [Series(curve["entrant"], curve[against], curve["middle"], curve["low"], curve["high"]) for curve in curves]
+    drawn = [
+        Series(curve["entrant"], curve[against], curve["middle"], curve["low"], curve["high"], colour)
+        for colour, curve in enumerate(curves)
+    ]
     values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
     log = min(values) > 0 and max(values) / min(values) > WIDE
     axis = f"{told['unit']} (compile time apart)" if against == "seconds" else told["unit"]

@@ -64,7 +64,7 @@ def race(
     made = _made(given, known, what)
     discipline = _discipline(made, known, kind, what)
     facts = dict(load(discipline.facts)(made))
-    fragments = facts.pop("code", {})
+    fragments, usual = facts.pop("code", {}), facts.pop("budget", 0)
     entrants, absent = _entrants(discipline, made, only, facts.pop("absent", {}))
     chosen = [one.name for one in discipline.metrics]
     if metric and metric not in chosen:
@@ -81,8 +81,9 @@ def race(
         metric=discipline.metric(metric),
         seeds=seeds or enough_seeds(len(entrants)),
         seconds=float(seconds),
-        budget=int(budget or facts.pop("budget", 0)),
+        budget=int(budget or usual),
         factory=made is not given,
+        dictionary=isinstance(made, Mapping),
         points=3 if discipline.one_shot else 6,
         nonce="" if isinstance(problem, str) else uuid.uuid4().hex,
     )
