@@ -215,7 +215,11 @@ def problem(kind):
     if kind == "simulators":
         still = rng.normal(size=(8, 1, 4, 1))
         frames = still * 0.8 ** np.arange(6)[None, :, None, None]
-        return {"positions": np.eye(4)[:, :2] + np.arange(4)[:, None], "cells": [[0, 1, 2], [1, 2, 3]], "states": frames}
+        return {
+            "positions": np.eye(4)[:, :2] + np.arange(4)[:, None],
+            "cells": [[0, 1, 2], [1, 2, 3]],
+            "states": frames,
+        }
     if kind == "imbalance":
         labels = np.repeat([0, 1], [80, 16])
         return {"features": rng.normal(size=(96, 2)) + 2 * labels[:, None], "labels": labels}

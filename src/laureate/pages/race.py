@@ -20,7 +20,8 @@ fill:none;stroke-width:1.8;stroke:var(--c)}.laureate-race .band{fill:var(--c);op
 .laureate-race .legend li::before{content:"";display:inline-block;width:1.1rem;height:.22rem;background:var(--c);
 margin-right:.4rem}.laureate-race .s0{--c:var(--s0)}.laureate-race .s1{--c:var(--s1)}.laureate-race .s2{--c:var(--s2)}
 .laureate-race .s3{--c:var(--s3)}.laureate-race .s4{--c:var(--s4)}.laureate-race .s5{--c:var(--s5)}
-.laureate-race .s6{--c:var(--s6)}.laureate-race .s7{--c:var(--s7)}</style>"""
+.laureate-race .s6{--c:var(--s6)}
+.laureate-race .s7{--c:var(--s7)}.laureate-race .dashed{stroke-dasharray:5 3}</style>"""
 WIDE = 30.0  # from such a ratio on qualities are drawn on a logarithmic axis
 
 

@@ -79,7 +79,9 @@ def script(
     ours = sorted(free - LIBRARIES.keys())
     if ours:
         lines += ["", f"from laureate.{discipline.area} import {', '.join(ours)}"]
-    return "\n".join([*lines, *_problem_line(discipline, reference, factory, dictionary), "", body.strip(), ""]).lstrip("\n")
+    return "\n".join([*lines, *_problem_line(discipline, reference, factory, dictionary), "", body.strip(), ""]).lstrip(
+        "\n"
+    )
 
 
 def _problem_line(discipline: Discipline, reference: str, factory: bool, dictionary: bool) -> list[str]:

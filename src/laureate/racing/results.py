@@ -97,6 +97,18 @@ class Race:
         """The first's name; None where nobody came in."""
         return self.standing.order[0] if self.standing.order else None
 
+    def against(self, row: Row) -> str:
+        """How an entrant stands to the first, in words."""
+        if row.place is None:
+            return row.status
+        if row.entrant == self.best:
+            return "first"
+        pair = self.standing.pair(str(self.best), row.entrant)
+        if pair.same:
+            return "the same in every seed"
+        word = "worse" if pair.real else "within noise" if row.entrant in self.standing.tied else "perhaps worse"
+        return f"{word}, p {number(pair.adjusted, 2)}"
+
     def __str__(self) -> str:
         from laureate.racing.table import text
 
@@ -117,7 +129,7 @@ class Race:
             )
         }
         told["metric"] = vars(self.metric)
-        told["rows"] = [vars(row) for row in self.rows]
+        told["rows"] = [vars(row) | {"against": self.against(row)} for row in self.rows]
         told["curves"] = [vars(curve) for curve in self.curves]
         told["pairs"] = [pair.to_json() | _by(pair, self.metric) for pair in self.standing.pairs]
         told["leaders"] = self.standing.leaders

@@ -69,7 +69,10 @@ else:
 print(jnp.abs(foretold - states[0, 2]).mean())
 """,
     settings={"batch": 4, "warmup": 10},
-    absent={"MeshSimulator": "enters as make_simulator makes it", "DesignModel": "tells amino acids of a frozen backbone"},
+    absent={
+        "MeshSimulator": "enters as make_simulator makes it",
+        "DesignModel": "tells the amino acids of a backbone, and simulates nothing",
+    },
     notes=(
         "networks of width 32, four hops of messages; what nodes that are told do next is known to all",
         "seeds train anew and are judged by the same recordings: chance in those is not in the intervals",

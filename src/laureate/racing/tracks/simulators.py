@@ -95,9 +95,7 @@ def _begin(settings: dict, graph: Any, train: Any, key: Any, batch: int, warmup:
     return trainer.gather(gather_key, graph, windows, state), zero, jnp.asarray(batch * warmup, jnp.int32)
 
 
-def _advance(
-    settings: dict, graph: Any, train: Any, key: Any, carry: Any, target: Any, batch: int, warmup: int
-) -> Any:
+def _advance(settings: dict, graph: Any, train: Any, key: Any, carry: Any, target: Any, batch: int, warmup: int) -> Any:
     _, trainer = made(settings)(key, graph)
     state, count, cost = carry
     arrays, rest = eqx.partition(state, eqx.is_array)
