@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 
+import numpy as np
 import planted
 import pytest
 
@@ -11,8 +12,12 @@ from laureate.lab.errors import UserError
 from laureate.pages.race import picture
 from laureate.racing import running
 from laureate.racing.api import race
+from laureate.racing.discipline import Metric
 from laureate.racing.halving import FIRST_TUNING_SEED
 from laureate.racing.page import page
+from laureate.racing.results import conclude
+from laureate.racing.running import Course, Run, Scored
+from laureate.racing.standing import Measured
 
 GRID = {"rate": (0.01, 0.1, 1.0, 10.0)}
 
@@ -74,6 +79,33 @@ def test_a_crash_and_a_nan_are_rows_and_stop_nobody(store):
         assert name not in found.codes
 
 
+def test_a_crash_in_one_seed_is_a_crash(store):
+    found = run(store, planted.entrant("late", 0.0, mood="crash-late"), planted.entrant("sound", 1.0))
+    assert {row.entrant: row.status for row in found.rows} == {"sound": "finished", "late": "crashed"}
+    assert "late" not in found.scores
+
+
+def test_the_quickest_of_those_within_noise_is_named_first(store):
+    names = {"first": 4.0, "quick": 0.5, "slow": 2.0}
+    found = run(store, *(planted.entrant(name, 1.0, own=0, slow=slow) for name, slow in names.items()), budget=100_000)
+    assert "quick with" in found.advice
+    assert "takes 0.12 of the time; slow is within noise, too" in found.advice
+
+
+def test_who_stands_at_a_limit_in_every_seed_is_told(store):
+    loss = Metric("loss", "a planted loss", limits=(1.0,))
+    ones, config = np.ones((3, 1)), {"level": 1.0, "mood": "", "slow": 1.0, "own": 1}
+    scored = [
+        Scored(planted.entrant(name, 1.0), config, Measured(ones, ones, np.array(losses)[:, None]), {}, 0.0, 0.0)
+        for name, losses in {"there": [1.0, 1.0, 1.0], "once": [1.0, 2.0, 3.0]}.items()
+    ]
+    course = Course(planted.discipline(), (), "", (), {"length": 3}, {}, loss, 3, 1.0, points=1)
+    found = conclude(course, Run(1, 1, 1.0, tuple(scored), 0, 0, "here"), {})
+    told = {row.entrant: " ".join(row.words) for row in found.rows}
+    assert "at 1, the limit of the metric, in every seed" in told["there"]
+    assert "limit" not in told["once"]
+
+
 def test_nobody_came_in(store):
     found = run(store, planted.entrant("broken", 0.0, mood="crash"))
     assert found.best is None
@@ -86,6 +118,7 @@ def test_nobody_came_in(store):
 def test_settings_are_tuned_on_seeds_that_do_not_count(store):
     found = run(store, planted.entrant("tuned", 1.0, grid=GRID), planted.entrant("plain", 3.0))
     assert found.rows[0].settings["rate"] == 1.0
+    assert "chosen = planted('tuned', 1.0, 3, 1.0)" in found.code  # what was chosen, not what was tried first
     cells = store.run_cells(found.run)
     tuning = [cell for cell in cells if cell["start"] >= FIRST_TUNING_SEED]
     scoring = [cell for cell in cells if cell["start"] < FIRST_TUNING_SEED]
