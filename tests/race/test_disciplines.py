@@ -11,6 +11,7 @@ import pytest
 from small_problems import BUDGETS, QUICK, problem
 
 import laureate
+from laureate import active, gradients, imbalance, multitask
 from laureate.lab.errors import UserError
 from laureate.lab.running.references import load
 from laureate.loops import Box
@@ -44,6 +45,31 @@ def test_no_method_of_an_area_is_missing_from_its_discipline(name):
     missing = methods(one.area).keys() - entered - one.absent.keys()
     assert not missing, f"Let {sorted(missing)} enter {name}, or say in `absent` why not."
     assert not one.absent.keys() & entered
+
+
+def functions(name):
+    """The methods of a discipline that are functions and not classes, by what they have in common."""
+    if name == "imbalance":
+        return {one.__name__ for one in imbalance.LOSSES.values()}
+    if name == "active":
+        return {one.__name__ for one in active.RISKS.values()}
+    if name == "categorical-gradients":
+        found = {text: getattr(gradients, text) for text in gradients.__all__}
+        return {text for text, one in found.items() if list(_parameters(one))[:2] == ["key", "logits"]}
+    found = {text: getattr(multitask, text) for text in multitask.__all__}
+    return {text for text, one in found.items() if "shared" in _parameters(one)} - {"aggregator"}  # the maker of all
+
+
+def _parameters(one):
+    return inspect.signature(one).parameters if inspect.isfunction(one) else {}
+
+
+@pytest.mark.parametrize("name", ["imbalance", "active", "categorical-gradients", "multitask"])
+def test_no_function_of_an_area_is_missing_from_its_discipline(name):
+    entered = {used for entrant in ALL[name].entrants for used in entrant.names}
+    assert len(functions(name)) >= 4
+    missing = functions(name) - entered - ALL[name].absent.keys()
+    assert not missing, f"Let {sorted(missing)} enter {name}, or say in `absent` why not."
 
 
 def test_every_area_has_a_race_or_a_reason():
