@@ -301,19 +301,20 @@ def advise(
             told += f"; {_all(more)} {'is' if len(more) == 1 else 'are'} within noise, too." if more else "."
         else:
             told += f"{_all(others)} {'is' if len(others) == 1 else 'are'} within noise."
-    told += _by_the_clock(first, by_seconds)
+    told += _by_the_clock(first, standing, by_seconds)
     if edges := scored[first].entrant.edges(scored[first].config):
         told += f" But {' and '.join(edges)}: look beyond before you settle."
     return told
 
 
-def _by_the_clock(first: str, by_seconds: Standing | None) -> str:
+def _by_the_clock(first: str, standing: Standing, by_seconds: Standing | None) -> str:
     """What equal seconds say against the first by cost; nothing where they do not."""
     if by_seconds is None or not by_seconds.order or by_seconds.order[0] == first:
         return ""
     quick = by_seconds.order[0]
     if first in by_seconds.diverged:
-        return f" When the fastest was done, it had nothing yet; {quick} was first then."
+        close = quick in standing.leaders
+        return f" When the fastest was done, it had nothing yet; {quick} was first then." if close else ""
     return f" At equal seconds {quick} is really better." if by_seconds.pair(quick, first).real else ""
 
 
