@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,8 @@ def script(
     ours = sorted(free - LIBRARIES.keys())
     if ours:
         lines += ["", f"from laureate.{discipline.area} import {', '.join(ours)}"]
-    return "\n".join([*lines, *_problem_line(discipline, reference, factory, dictionary), "", body.strip(), ""]).lstrip(
-        "\n"
-    )
+    head = "\n".join([*lines, *_problem_line(discipline, reference, factory, dictionary)]).strip("\n")
+    return re.sub("\n{3,}", "\n\n", head) + f"\n\n{body.strip()}\n"
 
 
 def _problem_line(discipline: Discipline, reference: str, factory: bool, dictionary: bool) -> list[str]:
