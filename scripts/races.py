@@ -8,7 +8,6 @@ Races that the store does not have keep what the page says of them. The picture 
 
 import argparse
 import contextlib
-import html
 import json
 import re
 import sqlite3
@@ -27,13 +26,13 @@ MOST = 4  # names in a summary
 
 
 def races(home: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """By problem: the day and the object of the newest race that ended."""
+    """By problem: the day and the object of the newest race that ended; none of an older form, to be raced again."""
     uri = f"{(home / 'store.sqlite').absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(uri, uri=True)) as store:
         rows = store.execute(
             "SELECT started, data FROM artefacts JOIN runs ON runs.id = run WHERE name = 'race.json' ORDER BY run"
         ).fetchall()
-    told = [(started[:10], json.loads(data)) for started, data in rows]
+    told = [(started[:10], json.loads(data)) for started, data in rows if b'"against"' in data]
     examples = {path.name for path in (ROOT / "examples" / "races").glob("*.py")}
     return {one["problem"]: (day, one) for day, one in told if one["problem"].partition(":")[0] in examples}
 
@@ -117,13 +116,12 @@ def main() -> None:
     sections = {match[1]: match[0] for match in SECTION.finditer(known)}
     sections |= {problem: section(day, race) for problem, (day, race) in found.items()}
     parts = [sections[problem] for problem in sorted(sections)]
+    picture_file = ROOT / "docs" / IMAGE
     if DRAWN in found:
-        race = found[DRAWN][1]
-        (ROOT / "docs" / IMAGE).write_text(drawn(race), "utf-8")
-    caption = html.escape(f"{DRAWN}: quality against cost, a line an entrant")
-    page.write_text(
-        f"{before}{BEGIN}\n\n" + "\n\n".join([*parts, f"![{caption}]({IMAGE})"]) + f"\n\n{END}{after}", "utf-8"
-    )
+        picture_file.write_text(drawn(found[DRAWN][1]), "utf-8")
+    if picture_file.exists():
+        parts.append(f"![{DRAWN}: quality against cost, a line an entrant]({IMAGE})")
+    page.write_text(f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}", "utf-8")
     print(f"{len(found)} of {len(sections)} races from the store")
 
 
