@@ -39,6 +39,8 @@ def trial(key, arm, problem, scale):
     if arm.mood == "endless":
         time.sleep(600)
     words = np.asarray(jax.random.key_data(key)).astype(np.uint32)
+    if arm.mood == "crash-late" and int(words[-1]) == 7:
+        raise RuntimeError("planted to crash in a later seed")
     shared = np.random.default_rng(words).normal()
     own = np.random.default_rng([*words, zlib.crc32(arm.code.encode()) if arm.own else 0]).normal()
     budget, points = int(scale.cost), int(scale.points)
@@ -64,7 +66,8 @@ def trial(key, arm, problem, scale):
 def entrant(name, level, mood="fine", slow=1.0, own=1, grid=None, needs=()):
     """One line, as in a real discipline."""
     planted = {"level": (level,), "mood": (mood,), "slow": (slow,), "own": (own,)}
-    return Entrant(name, f"planted('{name}', level, length)", {**planted, **(grid or {})}, needs=needs)
+    settings = "".join(f", {setting}" for setting in grid or {})
+    return Entrant(name, f"planted('{name}', level, length{settings})", {**planted, **(grid or {})}, needs=needs)
 
 
 def discipline(*entrants):

@@ -212,6 +212,20 @@ def problem(kind):
     if kind == "generative":
         x = rng.uniform(size=(40, 1))
         return {"x": x, "y": np.where(rng.uniform(size=(40, 1)) < 0.5, x, -x)}
+    if kind == "simulators":
+        still = rng.normal(size=(8, 1, 4, 1))
+        frames = still * 0.8 ** np.arange(6)[None, :, None, None]
+        return {
+            "positions": np.eye(4)[:, :2] + np.arange(4)[:, None],
+            "cells": [[0, 1, 2], [1, 2, 3]],
+            "states": frames,
+        }
+    if kind == "imbalance":
+        labels = np.repeat([0, 1], [80, 16])
+        return {"features": rng.normal(size=(96, 2)) + 2 * labels[:, None], "labels": labels}
+    if kind == "active":
+        scores = rng.uniform(0.5, 1, size=100)
+        return {"losses": scores * rng.uniform(size=100), "scores": scores}
     if kind == "exploration":
         return Chain(4, 6)
     raise KeyError(kind)
@@ -234,6 +248,9 @@ BUDGETS = {
     "generative": 500,
     "multitask": 64,
     "exploration": 8192,
+    "simulators": 600,
+    "imbalance": 2000,
+    "active": 12,
 }
 # Of each, two that are quick to compile.
 QUICK = {
@@ -252,4 +269,7 @@ QUICK = {
     "generative": "regression,mixture-density",
     "multitask": "imtl-g,inverse-loss",
     "exploration": "rnd,ppo",
+    "simulators": "one-hop,neighbours",
+    "imbalance": "logit-adjusted,resampled",
+    "active": "lure,random",
 }

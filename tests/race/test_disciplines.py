@@ -3,17 +3,21 @@
 import ast
 import importlib
 import inspect
+import pkgutil
+import re
 
 import jax
 import pytest
 from small_problems import BUDGETS, QUICK, problem
 
+import laureate
+from laureate import active, gradients, imbalance, multitask
 from laureate.lab.errors import UserError
 from laureate.lab.running.references import load
 from laureate.loops import Box
 from laureate.racing.api import race
 from laureate.racing.code import area_names, script, uses
-from laureate.racing.disciplines import disciplines
+from laureate.racing.disciplines import WITHOUT_RACE, disciplines
 from laureate.racing.kinds import detect
 
 ALL = {one.name: one for one in disciplines()}
@@ -41,6 +45,42 @@ def test_no_method_of_an_area_is_missing_from_its_discipline(name):
     missing = methods(one.area).keys() - entered - one.absent.keys()
     assert not missing, f"Let {sorted(missing)} enter {name}, or say in `absent` why not."
     assert not one.absent.keys() & entered
+
+
+def functions(name):
+    """The methods of a discipline that are functions and not classes, by what they have in common."""
+    if name == "imbalance":
+        return {one.__name__ for one in imbalance.LOSSES.values()}
+    if name == "active":
+        return {one.__name__ for one in active.RISKS.values()}
+    if name == "categorical-gradients":
+        found = {text: getattr(gradients, text) for text in gradients.__all__}
+        return {text for text, one in found.items() if list(_parameters(one))[:2] == ["key", "logits"]}
+    found = {text: getattr(multitask, text) for text in multitask.__all__}
+    return {text for text, one in found.items() if "shared" in _parameters(one)} - {"aggregator"}  # the maker of all
+
+
+def _parameters(one):
+    return inspect.signature(one).parameters if inspect.isfunction(one) else {}
+
+
+@pytest.mark.parametrize("name", ["imbalance", "active", "categorical-gradients", "multitask"])
+def test_no_function_of_an_area_is_missing_from_its_discipline(name):
+    entered = {used for entrant in ALL[name].entrants for used in entrant.names}
+    assert len(functions(name)) >= 4
+    missing = functions(name) - entered - ALL[name].absent.keys()
+    assert not missing, f"Let {sorted(missing)} enter {name}, or say in `absent` why not."
+
+
+def test_every_area_has_a_race_or_a_reason():
+    house = {"catalogue", "cli", "lab", "layers", "loops", "pages", "papers", "problems", "racing", "testing"}
+    areas = {module.name for module in pkgutil.iter_modules(laureate.__path__) if module.ispkg} - house
+    raced = {one.area for one in ALL.values()}
+    assert areas == raced | WITHOUT_RACE.keys()
+    assert not raced & WITHOUT_RACE.keys()
+    named = {area: re.findall("`([^`]*)`", why) for area, why in WITHOUT_RACE.items()}
+    for area, names in named.items():
+        assert all(hasattr(importlib.import_module(f"laureate.{area}"), name) for name in names)
 
 
 def test_the_test_above_sees_a_missing_method():
@@ -79,12 +119,14 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
         def init(self, key, theta): ...
         def step(self, key, theta, state): ...
 
-    with pytest.raises(UserError, match=r"nearest is an unroll.*theta0.*horizon"):
+    with pytest.raises(UserError, match=r"offers init, step: .*Nearest is an unroll \(gradients\).*theta0.*horizon"):
         detect(Half(), ALL.values())
-    with pytest.raises(UserError, match="offers nothing that a race needs"):
+    with pytest.raises(UserError, match=r"\(object\) offers nothing: .*race --list"):
         detect(object(), ALL.values())
     with pytest.raises(UserError, match=r"an energy.*start"):
         race(lambda x: x.sum())
+    with pytest.raises(UserError, match=r"rare classes.*lacks features \(it has feature\), .*\(calibration\), without"):
+        race({"feature": 1, "labels": 2})
     with pytest.raises(UserError, match=r"is not an energy.*start"):
         race({"X": 1}, kind="sampling")
 
@@ -110,6 +152,16 @@ def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():
             {"action_space": Box((2, 2))},
             "environment.action_space: .* must be Discrete",
         ),
+        ("simulators", {"states": jax.numpy.zeros((8, 6, 3, 1))}, "motion.states must be .*4 nodes"),
+        ("simulators", {"states": jax.numpy.ones((8, 6, 4, 1))}, "motion.states must change"),
+        ("simulators", {"cells": [[0, 1, 9]]}, "motion: mesh_graph.cells must be node numbers"),
+        ("simulators", {"kinds": [6, 6, 6, 6]}, "motion.kinds must leave nodes to foretell"),
+        ("simulators", {"order": 3}, "motion.order must be 1 or 2; got 3"),
+        ("imbalance", {"labels": jax.numpy.zeros(3)}, "rows.features must be"),
+        ("imbalance", {"labels": [0] * 93 + [1] * 3}, r"too few rows \(class: rows\) in {1: 3}"),
+        ("active", {"scores": jax.numpy.zeros(99)}, r"pool.losses must be \[n >= 80\]"),
+        ("active", {"scores": -jax.numpy.ones(100)}, "pool.scores finite, >= 0"),
+        ("active", {"num_labels": 60}, "pool.num_labels must be between 8 and 25"),
         ("generative", {"y": jax.numpy.zeros((39, 1))}, r"pairs.x and pairs.y must be \[n >= 32"),
         ("generative", {"y": jax.numpy.full((40, 1), jax.numpy.nan)}, "pairs.x and pairs.y must be finite"),
     ],
@@ -129,9 +181,7 @@ def raced(kind, store, only):
 def pasted(found, kind):
     """Run the code as a person would, with their problem under the name that it has there."""
     for name, text in found.codes.items():
-        made = problem(kind)
-        given = type("Given", (), made) if isinstance(made, dict) else made
-        exec(compile(text, f"<{name}>", "exec"), {ALL[kind].problem: given})
+        exec(compile(text, f"<{name}>", "exec"), {ALL[kind].problem: problem(kind)})
 
 
 SLOW = [pytest.param(kind, marks=() if kind == "prediction-sets" else pytest.mark.slow) for kind in ALL]

@@ -1,15 +1,23 @@
 """A whole race with planted entrants: who wins, who fails, what is said, and that it can be taken up again."""
 
+import importlib.util
 import json
+import re
 
+import numpy as np
 import planted
 import pytest
 
 from laureate.lab.errors import UserError
+from laureate.pages.race import picture
 from laureate.racing import running
 from laureate.racing.api import race
+from laureate.racing.discipline import Metric
 from laureate.racing.halving import FIRST_TUNING_SEED
 from laureate.racing.page import page
+from laureate.racing.results import conclude
+from laureate.racing.running import Course, Run, Scored
+from laureate.racing.standing import Measured
 
 GRID = {"rate": (0.01, 0.1, 1.0, 10.0)}
 
@@ -47,7 +55,8 @@ def test_the_metric_decides_which_way_is_up(store):
 
 def test_twins_are_equal(store):
     twins = planted.entrant("one", 1.0, own=0), planted.entrant("two", 1.0, own=0, slow=0.25)
-    found = run(store, *twins)
+    assert "of the time" not in run(store, *twins).advice  # a hundredth of a second is no reason
+    found = run(store, *twins, budget=100_000)
     assert found.standing.pair("one", "two").same
     assert {row.entrant for row in found.rows if row.leads} == {"one", "two"}
     assert "two" in found.advice
@@ -70,6 +79,33 @@ def test_a_crash_and_a_nan_are_rows_and_stop_nobody(store):
         assert name not in found.codes
 
 
+def test_a_crash_in_one_seed_is_a_crash(store):
+    found = run(store, planted.entrant("late", 0.0, mood="crash-late"), planted.entrant("sound", 1.0))
+    assert {row.entrant: row.status for row in found.rows} == {"sound": "finished", "late": "crashed"}
+    assert "late" not in found.scores
+
+
+def test_the_quickest_of_those_within_noise_is_named_first(store):
+    names = {"first": 4.0, "quick": 0.5, "slow": 2.0}
+    found = run(store, *(planted.entrant(name, 1.0, own=0, slow=slow) for name, slow in names.items()), budget=100_000)
+    assert "quick with" in found.advice
+    assert "takes 0.12 of the time; slow is within noise, too" in found.advice
+
+
+def test_who_stands_at_a_limit_in_every_seed_is_told(store):
+    loss = Metric("loss", "a planted loss", limits=(1.0,))
+    ones, config = np.ones((3, 1)), {"level": 1.0, "mood": "", "slow": 1.0, "own": 1}
+    scored = [
+        Scored(planted.entrant(name, 1.0), config, Measured(ones, ones, np.array(losses)[:, None]), {}, 0.0, 0.0)
+        for name, losses in {"there": [1.0, 1.0, 1.0], "once": [1.0, 2.0, 3.0]}.items()
+    ]
+    course = Course(planted.discipline(), (), "", (), {"length": 3}, {}, loss, 3, 1.0, points=1)
+    found = conclude(course, Run(1, 1, 1.0, tuple(scored), 0, 0, "here"), {})
+    told = {row.entrant: " ".join(row.words) for row in found.rows}
+    assert "at 1, the limit of the metric, in every seed" in told["there"]
+    assert "limit" not in told["once"]
+
+
 def test_nobody_came_in(store):
     found = run(store, planted.entrant("broken", 0.0, mood="crash"))
     assert found.best is None
@@ -82,6 +118,7 @@ def test_nobody_came_in(store):
 def test_settings_are_tuned_on_seeds_that_do_not_count(store):
     found = run(store, planted.entrant("tuned", 1.0, grid=GRID), planted.entrant("plain", 3.0))
     assert found.rows[0].settings["rate"] == 1.0
+    assert "chosen = planted('tuned', 1.0, 3, 1.0)" in found.code  # what was chosen, not what was tried first
     cells = store.run_cells(found.run)
     tuning = [cell for cell in cells if cell["start"] >= FIRST_TUNING_SEED]
     scoring = [cell for cell in cells if cell["start"] < FIRST_TUNING_SEED]
@@ -195,6 +232,37 @@ def test_everything_is_said_in_json_on_the_page_and_in_the_store(store):
     assert store.artefact(found.run, "race.html").decode() == html
 
 
+def test_equal_seconds_are_of_those_who_take_any_time(store):
+    """At the moment when the quick one is done, the slow one is at a tenth of its cost, and worse there."""
+    entrants = [
+        planted.entrant("slow", 1.0, slow=10.0, own=0),
+        planted.entrant("quick", 1.0001, own=0),
+        planted.entrant("at-once", 9.0, slow=1e-6, own=0),
+    ]
+    found = run(store, *entrants, budget=64_000)
+    assert found.moment == pytest.approx(0.64)
+    assert found.best == "slow"
+    assert found.by_seconds is not None
+    assert found.by_seconds.order == ("quick", "slow", "at-once")
+    assert "At equal seconds quick is really better" in found.advice
+    assert run(store, *entrants, budget=64).moment is None
+
+
+def test_budgets_that_double_are_looked_at_once_each(store):
+    found = run(store, planted.entrant("a", 1.0), planted.entrant("b", 2.0), budget=3)
+    assert [curve.cost for curve in found.curves] == [(1.0, 3.0)] * 2
+    one = run(store, planted.entrant("a", 1.0), planted.entrant("b", 2.0), budget=1)
+    assert [curve.cost for curve in one.curves] == [(1.0,)] * 2
+    assert "<svg" not in page(one)  # nothing to draw, and no crash
+
+
+def test_every_entrant_has_a_line_of_its_own(store):
+    """Nine of them: eight colours, then dashes."""
+    found = run(store, *(planted.entrant(f"e{i}", float(i)) for i in range(9)), seeds=2)
+    drawn = re.findall(r'class="line ([^"]*)"', picture(found.to_json(), "cost"))
+    assert len(set(drawn)) == 9
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -220,3 +288,22 @@ def test_who_does_not_end_is_a_row_and_stops_nobody(store):
     assert "Stopped after 1 s" in told["endless"]
     assert "worker died" in told["dies"]
     assert found.advice.startswith("Use sound")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+def test_a_cluster_changes_no_number(store):
+    """Crash and all; what a cluster has computed is kept, and needs none."""
+    entrants = [
+        planted.entrant("a", 1.0, grid=GRID),
+        planted.entrant("b", 2.0),
+        planted.entrant("c", 1.0, mood="crash"),
+    ]
+    spread = run(store, *entrants, problem=REFERENCE, on="ray", workers=2)
+    assert spread.cells["computed"] > 0
+    assert {row.entrant: row.status for row in spread.rows} == {"a": "finished", "b": "finished", "c": "crashed"}
+    here = run(store, *entrants, problem=REFERENCE, workers=1, fresh=True)
+    assert here.scores == spread.scores
+    assert here.advice == spread.advice
+    again = run(store, *entrants[:2], problem=REFERENCE, on="ray")
+    assert again.cells["computed"] == 0

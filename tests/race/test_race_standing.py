@@ -74,6 +74,26 @@ def test_the_seeds_that_are_enough_are():
     assert not any(pair.real for pair in compare(few, LOSS))
 
 
+def test_what_is_skewed_is_compared_by_factors():
+    """One lucky seed makes the mean of the worse the larger one; by factors the better is better, and really."""
+    rng = np.random.default_rng(3)
+    luck = np.exp(0.3 * rng.normal(size=12))
+    scores = {"steady": 3.0 * luck, "lucky": np.where(np.arange(12) == 5, 60.0, 1.0) * luck}
+    ess = Metric("ess", "samples", "higher", log=True)
+    assert scores["lucky"].mean() > scores["steady"].mean()
+    found = stand(scores, ess)
+    assert found.order == ("steady", "lucky")
+    assert found.mean["steady"] == pytest.approx(3.0 * np.exp(np.log(luck).mean()))
+    assert found.low["steady"] < found.mean["steady"] < found.high["steady"]
+    without = stand({name: np.delete(one, 5) for name, one in scores.items()}, ess)
+    assert without.pair("steady", "lucky").real
+    assert without.pair("steady", "lucky").difference == pytest.approx(np.log(3.0))
+    assert stand({"zero": [0.0] * 12, "one": [1.0] * 12}, Metric("error", "an error", log=True)).order == (
+        "zero",
+        "one",
+    )
+
+
 def measured(seconds, quality, seeds=3):
     cost = np.tile(np.arange(1.0, len(seconds) + 1), (seeds, 1))
     return Measured(cost, np.tile(seconds, (seeds, 1)), np.tile(quality, (seeds, 1)))

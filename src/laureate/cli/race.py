@@ -11,7 +11,9 @@ from laureate.cli.run import _workers
 
 @click.command()
 @click.argument("problem", required=False, metavar="FILE.py:NAME")
-@click.option("--list", "listing", is_flag=True, help="Which kinds of problems there are, and who runs in each.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Which kinds of problems there are, who runs in each; of --kind alone."
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(0, min_open=True),
@@ -59,7 +61,7 @@ def race(
     from laureate.lab.errors import UserError
 
     if listing:
-        _list(as_json)
+        _list(as_json, kind)
         return 0
     if not problem:
         raise UserError("Say what to race on: FILE.py:NAME.", "`laureate race --list` says what it must offer.")
@@ -96,23 +98,40 @@ def race(
     return 0 if found.best else 1
 
 
-def _list(as_json: bool) -> None:
-    from laureate.racing.disciplines import disciplines
+def _list(as_json: bool, kind: str) -> None:
+    from laureate.racing.disciplines import WITHOUT_RACE, disciplines
+    from laureate.racing.kinds import spoken
 
+    known = disciplines()
+    if kind and kind not in [one.name for one in known]:
+        from laureate.lab.running.plan import unknown
+
+        raise unknown(kind, [one.name for one in known])
+    shown = [one for one in known if kind in ("", one.name)]
     if as_json:
-        emit([_told(one) for one in disciplines()])
+        emit([_told(one) for one in shown])
         return
-    for one in disciplines():
+    if not kind:
+        click.echo(
+            f"{len(known)} kinds of problems. A problem is an object or a dictionary that offers what stands here, or\n"
+            "a function without arguments that makes one: laureate race FILE.py:NAME. What it offers tells its kind.\n"
+        )
+    for one in shown:
         click.echo(click.style(f"{one.name}: {one.kind}", bold=True))
         click.echo(f"  {one.title}")
-        width = max(len(name) for name in (*one.needs, *one.offers))
-        for name, meaning in one.needs.items():
-            click.echo(f"  must offer  {name:<{width}}  {meaning}")
-        for name, meaning in one.offers.items():
-            click.echo(f"  may offer   {name:<{width}}  {meaning}")
-        metrics = "; ".join(f"{metric.name}, {metric.words}" for metric in one.metrics)
-        click.echo(f"  metrics: {metrics}. Cost: {one.unit}.")
-        click.echo(f"  entrants: {', '.join(entrant.name for entrant in one.entrants)}\n")
+        width = max(len(spoken(name)) for name in (*one.needs, *one.offers))
+        for word, names in (("must offer", one.needs), ("may offer ", one.offers)):
+            for name, meaning in names.items():
+                click.echo(f"  {word}  {spoken(name):<{width}}  {meaning}")
+        for i, metric in enumerate(one.metrics):
+            arrow = "↓" if metric.better == "lower" else "↑"
+            click.echo(f"  {'' if i else 'judged by':<10}  {metric.name} {arrow}  {metric.words}")
+        click.echo(f"  cost        {one.unit}")
+        click.echo(f"  entrants    {', '.join(entrant.name for entrant in one.entrants)}\n")
+    if not kind:
+        click.echo(click.style("Areas without a race", bold=True))
+        for area, why in WITHOUT_RACE.items():
+            click.echo(f"  {area}: {why}")
 
 
 def _told(one) -> dict:

@@ -43,7 +43,8 @@ class Axis:
         usable = [v for v in values if math.isfinite(v) and (v > 0 or not log)] or [1.0]
         self.log = log
         low, high = self._scaled(min(usable)), self._scaled(max(usable))
-        spread = (high - low) or max(abs(high), 1.0) * 0.1
+        # One value alone stands in the middle.
+        pad, spread = (pad, high - low) if high > low else (max(pad, 0.5), max(abs(high), 1.0) * 0.1)
         self.low, self.high = low - pad * spread, high + pad * spread
         self.start, self.end = start, end
 

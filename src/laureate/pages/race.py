@@ -20,16 +20,20 @@ fill:none;stroke-width:1.8;stroke:var(--c)}.laureate-race .band{fill:var(--c);op
 .laureate-race .legend li::before{content:"";display:inline-block;width:1.1rem;height:.22rem;background:var(--c);
 margin-right:.4rem}.laureate-race .s0{--c:var(--s0)}.laureate-race .s1{--c:var(--s1)}.laureate-race .s2{--c:var(--s2)}
 .laureate-race .s3{--c:var(--s3)}.laureate-race .s4{--c:var(--s4)}.laureate-race .s5{--c:var(--s5)}
-.laureate-race .s6{--c:var(--s6)}.laureate-race .s7{--c:var(--s7)}</style>"""
+.laureate-race .s6{--c:var(--s6)}
+.laureate-race .s7{--c:var(--s7)}.laureate-race .dashed{stroke-dasharray:5 3}</style>"""
 WIDE = 30.0  # from such a ratio on qualities are drawn on a logarithmic axis
 
 
 def picture(told: Mapping[str, Any], against: str) -> str:
-    """Quality against ``cost`` or ``seconds``, a line an entrant; empty where there is none."""
+    """Quality against ``cost`` or ``seconds``, a line an entrant; empty where nobody has two points."""
     curves = [curve for curve in told["curves"] if curve["middle"]]
-    if not curves:
+    if max((len(curve["middle"]) for curve in curves), default=0) < 2:
         return ""
-    drawn = [Series(curve["entrant"], curve[against], curve["middle"], curve["low"], curve["high"]) for curve in curves]
+    drawn = [
+        Series(curve["entrant"], curve[against], curve["middle"], curve["low"], curve["high"], colour)
+        for colour, curve in enumerate(curves)
+    ]
     values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
     log = min(values) > 0 and max(values) / min(values) > WIDE
     axis = f"{told['unit']} (compile time apart)" if against == "seconds" else told["unit"]

@@ -1,15 +1,17 @@
 """``race(problem)``: from a problem to an answer, in Python and behind the command."""
 
+import contextlib
 import inspect
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from laureate.lab.errors import UserError
 from laureate.lab.running.plan import unknown
-from laureate.lab.running.references import check_file, load
+from laureate.lab.running.references import check_file, is_file, load
 from laureate.lab.running.run import Progress
+from laureate.lab.running.trying import in_their_file
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 from laureate.racing.discipline import Discipline, Entrant
@@ -60,11 +62,13 @@ def race(
     known = list(among) or disciplines()
     reference = check_file(problem, "laureate race") if isinstance(problem, str) else hold(problem)
     what = reference.rpartition("/")[2] if isinstance(problem, str) else "The problem"
-    given = load(reference) if isinstance(problem, str) else problem
-    made = _made(given, known, what)
+    with _told(reference):
+        given = load(reference) if isinstance(problem, str) else problem
+        made = _made(given, known, what)
     discipline = _discipline(made, known, kind, what)
-    facts = dict(load(discipline.facts)(made))
-    fragments = facts.pop("code", {})
+    with _told(reference):
+        facts = dict(load(discipline.facts)(made))
+    fragments, usual = facts.pop("code", {}), facts.pop("budget", 0)
     entrants, absent = _entrants(discipline, made, only, facts.pop("absent", {}))
     chosen = [one.name for one in discipline.metrics]
     if metric and metric not in chosen:
@@ -81,8 +85,9 @@ def race(
         metric=discipline.metric(metric),
         seeds=seeds or enough_seeds(len(entrants)),
         seconds=float(seconds),
-        budget=int(budget or facts.pop("budget", 0)),
+        budget=int(budget or usual),
         factory=made is not given,
+        dictionary=isinstance(made, Mapping),
         points=3 if discipline.one_shot else 6,
         nonce="" if isinstance(problem, str) else uuid.uuid4().hex,
     )
@@ -94,6 +99,19 @@ def race(
     kept.add_artefact(run.number, "race.json", "application/json", json.dumps(found.to_json()).encode())
     kept.add_artefact(run.number, "race.html", "text/html", page(found).encode())
     return found
+
+
+@contextlib.contextmanager
+def _told(reference: str) -> Iterator[None]:
+    """What goes wrong inside a user's file is told with its line; all else is raised as it is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if is_file(reference) and (words := in_their_file(reference, error)):
+            raise UserError(words, "Nothing was run.") from error
+        raise
 
 
 def _made(problem: Any, known: list[Discipline], what: str) -> Any:

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,12 @@ def script(
     fragments: Mapping[str, str],
     reference: str,
     factory: bool = False,
+    dictionary: bool = False,
 ) -> str:
     """The whole of what is pasted, to the loop that runs it.
 
     settings: those chosen, and the facts of the problem; reference: where the problem is from; factory: whether what
-        is there makes the problem when called.
+        is there makes the problem when called; dictionary: whether the problem is one, whose keys become attributes.
     """
     method = filled(entrant.code, settings, fragments)
     body = discipline.script.format_map({name: _text(value) for name, value in settings.items()} | {"method": method})
@@ -73,20 +75,26 @@ def script(
         for alias in node.names
     }
     free = names - bound - {discipline.problem, *dir(builtins)}
-    lines = [line for name, line in LIBRARIES.items() if name in free]
+    lines = ["from types import SimpleNamespace", ""] if dictionary else []
+    lines += [line for name, line in LIBRARIES.items() if name in free]
     ours = sorted(free - LIBRARIES.keys())
     if ours:
         lines += ["", f"from laureate.{discipline.area} import {', '.join(ours)}"]
-    return "\n".join([*lines, *_problem_line(discipline, reference, factory), "", body.strip(), ""]).lstrip("\n")
+    head = "\n".join([*lines, *_problem_line(discipline, reference, factory, dictionary)]).strip("\n")
+    return re.sub("\n{3,}", "\n\n", head) + f"\n\n{body.strip()}\n"
 
 
-def _problem_line(discipline: Discipline, reference: str, factory: bool) -> list[str]:
+def _problem_line(discipline: Discipline, reference: str, factory: bool, dictionary: bool) -> list[str]:
     where, _, name = reference.rpartition(":")
     if is_held(reference) or not reference:
-        return ["", f"# {discipline.problem}: {discipline.kind}, yours"]
+        ours = discipline.problem
+        made = [f"{ours} = SimpleNamespace(**{ours})"] if dictionary else []
+        return ["", f"# {ours}: {discipline.kind}, yours", *made]
     module = Path(where).stem if is_file(reference) else where
-    if factory:
-        return [f"from {module} import {name}", "", f"{discipline.problem} = {name}()"]
+    value = f"{name}()" if factory else name
+    if dictionary or factory:
+        value = f"SimpleNamespace(**{value})" if dictionary else value
+        return [f"from {module} import {name}", "", f"{discipline.problem} = {value}"]
     given = name if name == discipline.problem else f"{name} as {discipline.problem}"
     return [f"from {module} import {given}"]
 

@@ -11,11 +11,12 @@ from laureate.pages.wording import number, plural
 from laureate.racing.code import script
 from laureate.racing.discipline import Metric
 from laureate.racing.running import Course, Run, Scored, labelled
-from laureate.racing.standing import Measured, Standing, at_seconds, enough_seeds, envelope, pareto, stand
+from laureate.racing.standing import Measured, Pair, Standing, at_seconds, enough_seeds, envelope, pareto, stand
 
 __all__ = ["Curve", "Race", "Row", "conclude"]
 
 FASTER = 0.8  # who is within noise of the first is worth a word if he takes at most this share of its seconds
+AT_ONCE = 0.05  # seconds of a run below which time is no reason to choose
 OVERSPENT = 1.05
 UNDERSPENT = 0.5
 
@@ -26,7 +27,8 @@ class Row:
 
     place: 1 for the first; None for who has no number in every seed. status: finished, diverged, crashed, endless or
         stayed out. leads: not really worse than the first. cost, seconds: of a run with the whole budget, compiling
-        apart. at_seconds: the mean quality at the moment at which the fastest had spent its budget.
+        apart. at_seconds: the mean quality at the moment at which the fastest had spent its budget,
+        of those who are not done at once.
     words: all that must be known to read the numbers.
     """
 
@@ -95,6 +97,18 @@ class Race:
         """The first's name; None where nobody came in."""
         return self.standing.order[0] if self.standing.order else None
 
+    def against(self, row: Row) -> str:
+        """How an entrant stands to the first, in words."""
+        if row.place is None:
+            return row.status
+        if row.entrant == self.best:
+            return "first"
+        pair = self.standing.pair(str(self.best), row.entrant)
+        if pair.same:
+            return "the same in every seed"
+        word = "worse" if pair.real else "within noise" if row.entrant in self.standing.tied else "perhaps worse"
+        return f"{word}, p {number(pair.adjusted, 2)}"
+
     def __str__(self) -> str:
         from laureate.racing.table import text
 
@@ -115,18 +129,27 @@ class Race:
             )
         }
         told["metric"] = vars(self.metric)
-        told["rows"] = [vars(row) for row in self.rows]
+        told["rows"] = [vars(row) | {"against": self.against(row)} for row in self.rows]
         told["curves"] = [vars(curve) for curve in self.curves]
-        told["pairs"] = [pair.to_json() for pair in self.standing.pairs]
+        told["pairs"] = [pair.to_json() | _by(pair, self.metric) for pair in self.standing.pairs]
         told["leaders"] = self.standing.leaders
-        if self.by_seconds is not None:
-            told["by_seconds"] = {
-                "order": self.by_seconds.order,
-                "leaders": self.by_seconds.leaders,
-                "mean": self.by_seconds.mean,
-                "pairs": [pair.to_json() for pair in self.by_seconds.pairs],
-            }
+        timed = self.by_seconds
+        told["by_seconds"] = timed and {
+            "order": timed.order,
+            "leaders": timed.leaders,
+            "mean": timed.mean,
+            "pairs": [pair.to_json() | _by(pair, self.metric) for pair in timed.pairs],
+        }
         return _plain(told)
+
+
+def _by(pair: Pair, metric: Metric) -> dict[str, str]:
+    """By how much, in words: a factor where that is what is compared."""
+    values = pair.difference, pair.low, pair.high
+    if metric.log:
+        values = tuple(math.exp(min(value, 700.0)) for value in values)
+    by, low, high = (number(value) for value in values)
+    return {"by": f"{by} times" if metric.log else by, "interval": f"[{low}, {high}]"}
 
 
 def conclude(course: Course, run: Run, absent: Mapping[str, str]) -> Race:
@@ -137,19 +160,18 @@ def conclude(course: Course, run: Run, absent: Mapping[str, str]) -> Race:
     standing = stand({name: one.final(one.quality) for name, one in measured.items()}, metric)
     sound = {name: measured[name] for name in standing.order}
     seconds = {name: float(np.median(one.final(one.seconds))) for name, one in sound.items()}
-    moment = min(seconds.values()) if seconds else None
+    moment = min((one for one in seconds.values() if one >= AT_ONCE), default=None)
     by_seconds = stand(at_seconds(sound, moment), metric) if moment is not None else None
     codes = {}
     for name in sound:
         one = by_name[name]
         settings = {**course.facts, **one.config, **_fitted(one), "budget": run.budget}
-        where = course.reference, course.factory
+        where = course.reference, course.factory, course.dictionary
         codes[name] = script(course.discipline, one.entrant, settings, course.fragments, *where)
     rows = [_row(by_name[name], run, standing, by_seconds, i + 1, metric) for i, name in enumerate(standing.order)]
     rows += [_row(by_name[name], run, standing, by_seconds, None, metric) for name in standing.diverged]
     rows += [_failed(one) for one in run.scored if one.measured is None]
     rows += [Row(name, "stayed out", words=(why,)) for name, why in absent.items()]
-    targets = [max(1, run.budget >> k) for k in reversed(range(course.points))]
     found_pareto = pareto(seconds, {name: standing.mean[name] for name in sound}, metric)
     return Race(
         discipline=course.discipline.name,
@@ -166,7 +188,7 @@ def conclude(course: Course, run: Run, absent: Mapping[str, str]) -> Race:
         moment=moment,
         by_seconds=by_seconds,
         pareto=found_pareto,
-        envelope=tuple(envelope(sound, targets, metric)),
+        envelope=tuple(envelope(sound, course.costs(run.budget), metric)),
         curves=tuple(_curve(name, measured[name]) for name in (*standing.order, *standing.diverged)),
         advice=advise(course, run, standing, by_seconds, by_name, seconds),
         code=codes.get(standing.order[0], "") if standing.order else "",
@@ -273,25 +295,26 @@ def advise(
         quick = min(others, key=lambda name: seconds[name])
         share = seconds[quick] / max(seconds[first], 1e-12)
         told += f" {place} ({score}); "
-        if share <= FASTER:
+        if share <= FASTER and seconds[first] >= AT_ONCE:
             told += f"{quick}{settings_words(scored[quick].config)} is within noise and takes {share:.2g} of the time"
             more = [name for name in others if name != quick]
             told += f"; {_all(more)} {'is' if len(more) == 1 else 'are'} within noise, too." if more else "."
         else:
             told += f"{_all(others)} {'is' if len(others) == 1 else 'are'} within noise."
-    told += _by_the_clock(first, by_seconds)
+    told += _by_the_clock(first, standing, by_seconds)
     if edges := scored[first].entrant.edges(scored[first].config):
         told += f" But {' and '.join(edges)}: look beyond before you settle."
     return told
 
 
-def _by_the_clock(first: str, by_seconds: Standing | None) -> str:
+def _by_the_clock(first: str, standing: Standing, by_seconds: Standing | None) -> str:
     """What equal seconds say against the first by cost; nothing where they do not."""
     if by_seconds is None or not by_seconds.order or by_seconds.order[0] == first:
         return ""
     quick = by_seconds.order[0]
     if first in by_seconds.diverged:
-        return f" When the fastest was done, it had nothing yet; {quick} was first then."
+        close = quick in standing.leaders
+        return f" When the fastest was done, it had nothing yet; {quick} was first then." if close else ""
     return f" At equal seconds {quick} is really better." if by_seconds.pair(quick, first).real else ""
 
 

@@ -28,7 +28,7 @@ from laureate.racing.code import filled, uses
 from laureate.racing.discipline import Config, Discipline, Entrant, Metric
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_SEEDS, best, rungs
 from laureate.racing.objects import is_held
-from laureate.racing.standing import Measured
+from laureate.racing.standing import Measured, compared
 
 __all__ = ["Course", "Run", "Scored", "run_course"]
 
@@ -44,7 +44,7 @@ class Course:
 
     reference: of the problem; accepts: attributes by which the worker knows it for one.
     facts: plain values of the problem that all entrants share; fragments: names in code that stand for more code.
-    factory: the reference is to what makes the problem, not to the problem itself.
+    factory: the reference is to what makes the problem, not to the problem itself. dictionary: the problem is one.
     nonce: what tells an object of this process from all others; its cells are kept, but never taken for another's.
     budget: in cost; 0: as much as fits into ``seconds`` of computing for all entrants together.
     """
@@ -62,11 +62,21 @@ class Course:
     nonce: str = ""
     points: int = 6
     factory: bool = False
+    dictionary: bool = False
 
     @property
     def smallest(self) -> int:
         """The least budget that gives every entrant a step."""
         return max(self.discipline.smallest, int(self.facts.get("smallest", 1)))
+
+    @property
+    def largest(self) -> int:
+        """The budget beyond which nobody can use more, such as all rows that there are."""
+        return min(self.discipline.largest, int(self.facts.get("largest", self.discipline.largest)))
+
+    def costs(self, budget: int) -> list[int]:
+        """Where a curve is looked at: budgets that double, each once."""
+        return [budget >> k for k in reversed(range(min(self.points, budget.bit_length())))]
 
 
 @dataclass(frozen=True)
@@ -287,7 +297,7 @@ class _Runner:
         }
         for_one = sum(min(rates.get(name, middle), SLOWEST * middle) * count for name, count in runs.items())
         budget = _two_digits(course.seconds * self.workers / for_one)
-        budget = min(course.discipline.largest, max(course.smallest, budget))
+        budget = min(course.largest, max(course.smallest, budget))
         return budget, float(f"{SLOWEST * middle * budget:.2g}")
 
     def tuned(self, budget: int, seconds: float) -> dict[str, tuple[Config, float]]:
@@ -335,12 +345,13 @@ class _Runner:
         if found is None:
             return []
         measured = _measured(found, self.course.metric.name)
-        return list(self.course.metric.sign * measured.final(measured.quality))
+        metric = self.course.metric
+        return list(metric.sign * compared(measured.final(measured.quality), metric))
 
     def scored(self, budget: int, seconds: float, chosen: Mapping[str, tuple[Config, float]]) -> list[Scored]:
         """Everybody's runs that count; block by block, so that all see the same load of the machine."""
         course = self.course
-        scale = {"cost": budget, "points": course.points, "phase": "score", "seconds": seconds}
+        scale = {"cost": budget, "points": len(course.costs(budget)), "phase": "score", "seconds": seconds}
         cells = {
             one.name: [
                 self.cell(one, chosen[one.name][0], start, BLOCK, **scale) for start in range(0, course.seeds, BLOCK)

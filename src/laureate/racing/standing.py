@@ -17,10 +17,22 @@ from numpy.typing import NDArray
 from laureate.lab.judging import statistics
 from laureate.racing.discipline import Metric
 
-__all__ = ["ALPHA", "Measured", "Pair", "Standing", "compare", "enough_seeds", "envelope", "pareto", "stand"]
+__all__ = [
+    "ALPHA",
+    "Measured",
+    "Pair",
+    "Standing",
+    "compare",
+    "compared",
+    "enough_seeds",
+    "envelope",
+    "pareto",
+    "stand",
+]
 
 Floats = NDArray[np.float64]
 ALPHA = 0.05
+LEAST = 1e-12  # what a metric that is compared by factors is at least
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entrants: by how much the first is better than the second, in the metric's own unit.
+    """Two entrants: by how much the first is better than the second, in the metric's own unit; in logarithms where the
+    metric is compared by factors.
 
     p: two-sided, before Holm. adjusted: after. same: not a single seed tells them apart.
     """
@@ -104,6 +117,12 @@ class Standing:
         return self.order[:1] + tuple(name for name in self.order[1:] if not self.pair(self.order[0], name).real)
 
 
+def compared(values: Any, metric: Metric) -> Floats:
+    """Values as they are compared: themselves, or their logarithms."""
+    numbers = np.asarray(values, np.float64)
+    return np.log(np.maximum(numbers, LEAST)) if metric.log else numbers
+
+
 def stand(scores: Mapping[str, Sequence[float] | Floats], metric: Metric) -> Standing:
     """The standing by one number a seed and entrant; all have the same seeds in the same order.
 
@@ -114,14 +133,15 @@ def stand(scores: Mapping[str, Sequence[float] | Floats], metric: Metric) -> Sta
     values = {name: np.asarray(one, np.float64) for name, one in scores.items()}
     diverged = {name: int((~np.isfinite(one)).sum()) for name, one in values.items() if not np.isfinite(one).all()}
     sound = {name: one for name, one in values.items() if name not in diverged}
-    mean = {name: float(statistics.mean(one)) for name, one in sound.items()}
-    ends = {name: statistics.interval(one) for name, one in sound.items()}
+    shown = np.exp if metric.log else np.asarray
+    mean = {name: float(shown(statistics.mean(compared(one, metric)))) for name, one in sound.items()}
+    ends = {name: shown(statistics.interval(compared(one, metric))) for name, one in sound.items()}
     order = sorted(sound, key=lambda name: -metric.sign * mean[name])
     failing = sorted(diverged, key=lambda name: diverged[name])
     for name in failing:
         finite = values[name][np.isfinite(values[name])]
-        mean[name] = float(finite.mean()) if len(finite) else math.nan
-        ends[name] = (-math.inf, math.inf)
+        mean[name] = float(shown(compared(finite, metric).mean())) if len(finite) else math.nan
+        ends[name] = np.array([-math.inf, math.inf])
     return Standing(
         tuple(order),
         {name: diverged[name] for name in failing},
@@ -137,7 +157,7 @@ def compare(scores: Mapping[str, Floats], metric: Metric) -> tuple[Pair, ...]:
     """Every pair, the better of the two by its mean first; Holm over all of them."""
     found, raw = [], []
     for first, second in itertools.combinations(scores, 2):
-        gain = metric.sign * (scores[first] - scores[second])
+        gain = metric.sign * (compared(scores[first], metric) - compared(scores[second], metric))
         up, down = (float(statistics.sign_flip(gain, side)) for side in ("greater", "less"))
         raw.append(min(1.0, 2 * min(up, down)))
         low, high = statistics.interval(gain)
@@ -211,7 +231,7 @@ def envelope(measured: Mapping[str, Measured], targets: Sequence[int], metric: M
     found = []
     for i, target in enumerate(targets):
         there = {
-            name: metric.sign * float(one.quality[:, i].mean())
+            name: metric.sign * float(compared(one.quality[:, i], metric).mean())
             for name, one in measured.items()
             if i < one.quality.shape[1] and np.isfinite(one.cost[:, i]).all() and np.isfinite(one.quality[:, i]).all()
         }

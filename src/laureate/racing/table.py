@@ -18,6 +18,7 @@ def text(race: Race) -> str:
     if race.by_seconds is not None and race.moment is not None and len(race.by_seconds.order) > 1:
         order = ", ".join(race.by_seconds.order[:3])
         parts.append(f"  at equal seconds ({duration(race.moment)} a run): {order}")
+    if len(race.standing.order) > 1:
         parts.append(f"  nobody is both faster and better than: {', '.join(race.pareto)}")
     if changes := leads(race):
         parts.append(f"  best on the way: {changes}")
@@ -47,20 +48,7 @@ def cells(race: Race, row: Row) -> tuple[str, ...]:
     ends = f"[{number(row.low)}, {number(row.high)}]" if row.low is not None and row.high is not None else "–"
     place = str(row.place) if row.place else ""
     times = duration(row.seconds), duration(row.compile_seconds)
-    return (place, row.entrant, number(row.mean), ends, against(race, row), *times, settings)
-
-
-def against(race: Race, row: Row) -> str:
-    """How an entrant stands to the first, in words."""
-    if row.place is None:
-        return row.status
-    if row.entrant == race.best:
-        return "first"
-    pair = race.standing.pair(str(race.best), row.entrant)
-    if pair.same:
-        return "the same in every seed"
-    word = "worse" if pair.real else "within noise" if row.entrant in race.standing.tied else "perhaps worse"
-    return f"{word}, p {number(pair.adjusted, 2)}"
+    return (place, row.entrant, number(row.mean), ends, race.against(row), *times, settings)
 
 
 def lines(race: Race) -> list[str]:

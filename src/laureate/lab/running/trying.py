@@ -13,7 +13,7 @@ from laureate.lab.errors import UserError
 from laureate.lab.running.references import parsed
 from laureate.lab.running.worker import attempt
 
-__all__ = ["try_problem"]
+__all__ = ["in_their_file", "try_problem"]
 
 LONGEST = 300
 
@@ -49,17 +49,28 @@ def _defined(problem: str) -> str:
     return ""
 
 
+def in_their_file(problem: str, error: BaseException) -> str:
+    """What went wrong, at the last line of the user's file that it passed through; empty where it passed none."""
+    file = problem.rpartition(":")[0]
+    mine = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if not mine:
+        return ""
+    inside = f" in {mine[-1].name}" if mine[-1].name != "<module>" else ""
+    return f"{Path(file).name}, line {mine[-1].lineno}{inside}: {_what(error)}."
+
+
+def _what(error: BaseException) -> str:
+    words = " ".join(str(error).splitlines()[:1])[:LONGEST].rstrip(".")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
 def _told(cell: Cell, problem: str, error: BaseException) -> str:
-    """What went wrong, at the last line of the user's file that it passed through, else where in ours it ended."""
+    """What went wrong: in their file, else where in ours it ended."""
     if isinstance(error, UserError):
         return error.message
-    words = " ".join(str(error).splitlines()[:1])[:LONGEST].rstrip(".")
-    what = f"{type(error).__name__}: {words}" if words else type(error).__name__
-    file = problem.rpartition(":")[0]
-    frames = traceback.extract_tb(error.__traceback__)
-    if mine := [frame for frame in frames if frame.filename == file]:
-        inside = f" in {mine[-1].name}" if mine[-1].name != "<module>" else ""
-        return f"{Path(file).name}, line {mine[-1].lineno}{inside}: {what}."
+    if mine := in_their_file(problem, error):
+        return mine
+    what, frames = _what(error), traceback.extract_tb(error.__traceback__)
     ours = next((frame for frame in reversed(frames) if "laureate" in Path(frame.filename).parts), None)
     where = f" ({Path(ours.filename).name}, line {ours.lineno}, in {ours.name})" if ours else ""
     return f"{cell.paper}/{cell.experiment} cannot use {_label(problem)}: {what}{where}."

@@ -64,7 +64,8 @@ for key in jax.random.split(jax.random.key(1), 100):
 print(value)
 """,
     settings={"batch": 32, "draws": 16},
-    absent=dict.fromkeys(UNROLLS, "estimates gradients of unrolls") | {"Sharded": "spreads an estimator over devices"},
+    absent=dict.fromkeys(UNROLLS, "estimates gradients of unrolls")
+    | {"Sharded": "spreads an estimator over devices", "conditional_gumbel": "draws the noise inside gumbel-rao"},
     notes=(
         "gumbel-softmax trains on mixtures of options and is scored with options; all others see one-hot choices",
         "ten samples of gumbel-rao cost no loss, and rloo pays one for each of its samples",

@@ -4,8 +4,8 @@ from laureate.racing.discipline import Discipline, Entrant, Metric
 
 __all__ = ["DISCIPLINE"]
 
-RATES = {"learning_rate": (0.003, 0.03, 0.3)}
-NOISE = {"learning_rate": (0.003, 0.03, 0.3), "sigma": (0.03, 0.1, 0.3)}
+RATES = {"learning_rate": (0.003, 0.03, 0.3, 3.0)}
+NOISE = RATES | {"sigma": (0.03, 0.1, 0.3)}
 PAIRS = "unroll, num_pairs=num_pairs, truncation=truncation, horizon=horizon, sigma=sigma"
 
 DISCIPLINE = Discipline(

@@ -46,6 +46,7 @@ params = tasks.params0(jax.random.key(0))
 params, history = train(jax.random.key(1), tasks, optimiser, params, num_steps=1000)
 print(tasks.scores(params, "test"))
 """,
+    absent=dict.fromkeys(("task_geometry", "task_gram"), "tells how the tasks' gradients lie, and makes no step"),
     notes=(
         "a step costs one gradient a task for everybody; the plain sum alone could do with one in all",
         "the rate is tuned on the validation part, and the test part scores",

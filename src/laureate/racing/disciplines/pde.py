@@ -25,7 +25,7 @@ DISCIPLINE = Discipline(
         "reference": "V(0, x0) as a number, where that is known; with neither, long Monte Carlo stands in if it can",
         "interval": "(low, high) within which the paths stay; by default from pilot paths",
     },
-    metrics=(Metric("error", "relative error of V(0, x0)", "lower"),),
+    metrics=(Metric("error", "relative error of V(0, x0)", "lower", log=True),),
     unit="points of paths",
     entrants=(
         Entrant(

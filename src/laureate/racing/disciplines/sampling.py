@@ -19,7 +19,8 @@ DISCIPLINE = Discipline(
         "ordinal": "(low, high), for ordered integers",
     },
     metrics=(
-        Metric("ess", "effective samples in the whole budget, of the worse of f(x) and a Hamming distance", "higher"),
+        Metric("ess", "effective samples in the whole budget, of the worse of f(x) and a Hamming distance", "higher",
+               log=True),
         Metric("rhat", "split R-hat of the worse of the two: 1 where the chains agree", "lower"),
         Metric("logdensity", "mean f(x) over the second half: how far down the chains came", "higher"),
     ),
@@ -29,7 +30,7 @@ DISCIPLINE = Discipline(
         Entrant(
             "block-gibbs", "BlockGibbs(energy, domain, block_size=size)", {"size": (2, 4)}, natural={"size": "low"}
         ),
-        Entrant("hamming-ball", "HammingBall(energy, domain, block_size=size)", {"size": (5, 10)}),
+        Entrant("hamming-ball", "HammingBall(energy, domain, block_size=size)", {"size": (3, 5, 10)}),
         Entrant(
             "gibbs-with-gradients",
             "GibbsWithGradients(energy, domain, num_flips=flips)",
@@ -40,7 +41,7 @@ DISCIPLINE = Discipline(
         Entrant(
             "discrete-langevin",
             "DiscreteLangevin(energy, domain, step_size=step)",
-            {"step": (0.05, 0.1, 0.2, 0.4, 0.8)},
+            {"step": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)},
         ),
         Entrant(
             "path-auxiliary", "PathAuxiliary(energy, domain, path_length=length, max_length=longest)",
@@ -49,18 +50,18 @@ DISCIPLINE = Discipline(
         Entrant(
             "parallel-tempering",
             "ParallelTempering(GibbsWithGradients(energy, domain), jnp.linspace(1.0, hottest, 4))",
-            {"hottest": (0.1, 0.3, 0.6)},
+            {"hottest": (0.03, 0.1, 0.3, 0.6)},
         ),
     ),
     trial="laureate.racing.tracks.sampling:trial",
     facts="laureate.racing.tracks.sampling:facts",
     script="""
 kernel = {method}
-starts = jax.vmap(energy.start)(jax.random.split(jax.random.key(0), 4))
+starts = jax.vmap(energy.start)(jax.random.split(jax.random.key(0), 8))
 result = run(jax.random.key(1), kernel, starts, num_steps=1000)
 print(result.samples.shape)
 """,
-    settings={"chains": 4, "slots": 512},
+    settings={"slots": 512},
     absent={
         "IncrementalGibbsWithGradients": "its cost counts sites and not evaluations of f",
         "PersistentContrastiveDivergence": "trains an energy, and samples from none",

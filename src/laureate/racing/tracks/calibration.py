@@ -17,7 +17,7 @@ LEAST = 200
 
 
 def facts(problem: Any) -> dict[str, Any]:
-    """Nothing is shared; the rows must be enough and sound."""
+    """The rows that can be fitted; they must be enough and sound."""
     problem = view(problem)
     shape = np.shape(problem.probabilities)
     if len(shape) != 2 or shape[0] < LEAST or np.shape(problem.labels) != shape[:1]:
@@ -29,7 +29,7 @@ def facts(problem: Any) -> dict[str, Any]:
         top_scores(jnp.asarray(problem.probabilities), jnp.asarray(problem.labels))
     except ValueError as error:
         raise UserError(f"scored: {error}") from error
-    return {}
+    return {"largest": shape[0] // 2}
 
 
 def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ FEWEST = 200  # calibration rows with which something can be tuned
 
 
 def facts(problem: Any) -> dict[str, Any]:
-    """The share of sets that may miss."""
+    """The share of sets that may miss, and the rows that can calibrate."""
     problem = view(problem)
     shape = np.shape(problem.scores)
     if len(shape) != 2 or shape[1] < 2 or np.shape(problem.labels) != shape[:1] or shape[0] < 4 * FEWEST:
@@ -25,7 +25,7 @@ def facts(problem: Any) -> dict[str, Any]:
             f"scored.scores must be [rows >= {4 * FEWEST}, classes >= 2] and scored.labels an index a row; got "
             f"{list(shape)} and {list(np.shape(problem.labels))}."
         )
-    return {"alpha": float(getattr(problem, "alpha", 0.1))}
+    return {"alpha": float(getattr(problem, "alpha", 0.1)), "largest": shape[0] // 4}
 
 
 def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:

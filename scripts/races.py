@@ -1,0 +1,129 @@
+"""The results of the races in ``examples/races``, from a store, into ``docs/races.md`` between its markers.
+
+    laureate race examples/races/karate_energy.py:energy --seconds 30    # and so on: the newest of each problem counts
+    python scripts/races.py LAUREATE_HOME
+
+Races that the store does not have keep what the page says of them. The picture of one of them goes to ``docs/images``.
+"""
+
+import argparse
+import contextlib
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from laureate.pages.race import NOTEBOOK, picture
+from laureate.pages.wording import duration, number
+
+ROOT = Path(__file__).resolve().parents[1]
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+SECTION = re.compile(r"<details><summary><code>([^<]*)</code>.*?</details>", re.DOTALL)
+DRAWN = "karate_energy.py:energy"  # the race whose picture is shown
+IMAGE = Path("images") / "race.svg"
+MOST = 4  # names in a summary
+
+
+def races(home: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """By problem: the day and the object of the newest race that ended; none of an older form, to be raced again."""
+    uri = f"{(home / 'store.sqlite').absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as store:
+        rows = store.execute(
+            "SELECT started, data FROM artefacts JOIN runs ON runs.id = run WHERE name = 'race.json' ORDER BY run"
+        ).fetchall()
+    told = [(started[:10], json.loads(data)) for started, data in rows if b'"against"' in data]
+    examples = {path.name for path in (ROOT / "examples" / "races").glob("*.py")}
+    return {one["problem"]: (day, one) for day, one in told if one["problem"].partition(":")[0] in examples}
+
+
+def section(day: str, race: dict[str, Any]) -> str:
+    """Of one race, folded: the table, the advice, and what must be known to read it."""
+    metric = race["metric"]
+    arrow = "↓" if metric["better"] == "lower" else "↑"
+    facts = f"{race['budget']:,} {race['unit']} a run, {race['seeds']} seeds, {day}, {race['machine']}"
+    lines = [
+        f"<details><summary><code>{race['problem']}</code> ({race['discipline']}): {summary(race)}</summary>",
+        "",
+        f"{race['title']} {metric['name']} {arrow}: {metric['words']}. {facts}.",
+        "",
+        f"|  | entrant | {metric['name']} {arrow} | 95 % interval | to the first | a run | settings |",
+        "|---|---|---|---|---|---|---|",
+        *map(table_row, race["rows"]),
+        "",
+        f"**{race['advice']}**",
+    ]
+    words = [f"{row['entrant']}: {word}" for row in race["rows"] for word in row["words"]]
+    return "\n".join([*lines, *([""] if words else []), *(f"- {word}" for word in words), "", "</details>"])
+
+
+def table_row(row: dict[str, Any]) -> str:
+    """An entrant."""
+    settings = ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+                         for name, value in row["settings"].items())  # fmt: skip
+    if row["mean"] is None:
+        return (
+            f"|  | {row['entrant']} | {row['status']} |  |  |  | {settings if row['status'] != 'stayed out' else ''} |"
+        )
+    ends = f"[{number(row['low'])}, {number(row['high'])}]" if row["low"] is not None else "–"
+    cells = (row["place"] or "", row["entrant"], number(row["mean"]), ends, row["against"])
+    return f"| {' | '.join(map(str, cells))} | {duration(row['seconds'])} | {settings} |"
+
+
+def summary(race: dict[str, Any]) -> str:
+    """The first, who is within noise, who is really worse; in one line."""
+    groups: dict[str, list[str]] = {}
+    for row in race["rows"]:
+        words = {"first": "", "the same in every seed": "the same"}
+        word = row["against"].partition(",")[0]
+        groups.setdefault(words.get(word, word), []).append(row["entrant"])
+    first = f"<b>{', '.join(groups.pop('', ['nobody']))}</b>"
+    return "; ".join([first, *(f"{word}: {_some(names)}" for word, names in groups.items())])
+
+
+def _some(names: list[str]) -> str:
+    return (
+        ", ".join(names) if len(names) <= MOST else f"{', '.join(names[: MOST - 1])} and {len(names) - MOST + 1} more"
+    )
+
+
+def drawn(race: dict[str, Any]) -> str:
+    """Quality against cost as a picture that stands alone: the house's chart with its style and its names inside."""
+    chart, _, legend = picture(race, "cost").partition("</svg>")
+    entries = re.findall(r'<li class="([^"]*)">([^<]*)</li>', legend)
+    height = 300 + 18 * ((len(entries) + 2) // 3)
+    style = NOTEBOOK.replace(".laureate-race ", "").replace(".laureate-race{", "svg{")
+    names = []
+    for i, (look, name) in enumerate(entries):
+        x, y = 20 + 150 * (i % 3), 308 + 18 * (i // 3)
+        names.append(f'<path class="line {look}" d="M{x} {y - 4}h18"/><text x="{x + 24}" y="{y}">{name}</text>')
+    chart = chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
+        "0 0 460 300", f"0 0 460 {height}"
+    )
+    paper = f'<rect width="460" height="{height}" fill="#fff"/>'
+    start = chart.index("<desc>")
+    return f"{chart[:start]}{style}{paper}{chart[start:]}{''.join(names)}</svg>\n"
+
+
+def main() -> None:
+    """As the words say."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("home", type=Path, help="the folder of a store.sqlite")
+    found = races(parser.parse_args().home)
+    page = ROOT / "docs" / "races.md"
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
+    known, _, after = rest.partition(END)
+    sections = {match[1]: match[0] for match in SECTION.finditer(known)}
+    sections |= {problem: section(day, race) for problem, (day, race) in found.items()}
+    parts = [sections[problem] for problem in sorted(sections)]
+    picture_file = ROOT / "docs" / IMAGE
+    if DRAWN in found:
+        picture_file.write_text(drawn(found[DRAWN][1]), "utf-8")
+    if picture_file.exists():
+        parts.append(f"![{DRAWN}: quality against cost, a line an entrant]({IMAGE})")
+    page.write_text(f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}", "utf-8")
+    print(f"{len(found)} of {len(sections)} races from the store")
+
+
+if __name__ == "__main__":
+    main()
