@@ -4,6 +4,7 @@
 in one program, and `GymnasiumTraining` in any environment of Gymnasium. `RND.novelty` scores data without an agent.
 `DreamerV2` learns a model of its world and its behaviour inside it; `DreamerTraining` runs it.
 `DynamicsCycle` finds maps between two domains whose steps are not paired, so that a policy of one acts in the other.
+`record` writes an episode down, to look at: `laureate.problems.drawings` draws it, `laureate.loops.save_gif` keeps it.
 """
 
 from laureate.control.alignment import (
@@ -29,6 +30,7 @@ from laureate.control.cycle_gan import CycleGAN, CycleGANInfo, CycleGANState
 from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2, make_dreamer
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo, DreamerTrainingState
 from laureate.control.dynamics_cycle import DynamicsCycle, DynamicsCycleInfo, DynamicsCycleState, ForwardInfo
+from laureate.control.episodes import Episode, GymnasiumEpisode, player, record, record_gymnasium
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
 from laureate.control.imagination import Imagined, actor_loss, critic_loss, imagine, imagined_returns
 from laureate.control.laws import (
@@ -110,9 +112,11 @@ __all__ = [
     "DynamicsCycle",
     "DynamicsCycleInfo",
     "DynamicsCycleState",
+    "Episode",
     "ForwardInfo",
     "Gaussian",
     "GymnasiumEnvironments",
+    "GymnasiumEpisode",
     "GymnasiumTraining",
     "Imagined",
     "KernelRegression",
@@ -175,6 +179,9 @@ __all__ = [
     "make_world_model",
     "minibatches",
     "moment_alignment",
+    "player",
+    "record",
+    "record_gymnasium",
     "straight_through_one_hot",
     "symmetries",
     "top_influence",
