@@ -15,6 +15,7 @@ from laureate.problems.environments import Chain, NoisyTV
 from laureate.problems.seen_worlds import Pendulum, PendulumState, PixelRoom
 from laureate.problems.small_worlds import PointMass, Room
 from laureate.problems.two_bodies import TwoBodies
+from laureate.testing import check_random_function
 
 QUICK = {"xla_backend_optimization_level": 0}
 
@@ -91,6 +92,14 @@ def test_an_agent_that_dreams_can_be_watched():
     np.testing.assert_array_equal(known.action, expected.action)
     assert not first.any(), "an episode begins once"
     np.testing.assert_array_equal(np.asarray(episode.observation).argmax(-1), episode.state.place)
+
+
+def test_no_key_is_used_twice():
+    def recorded(key):
+        act = lambda key, seen, memory: (jax.random.randint(key, (), 0, 5), memory)  # noqa: E731
+        return c.record(key, NoisyTV(2, pixels=8, pictures=0), act, 6).observation
+
+    check_random_function(quick(recorded), name="control.record")
 
 
 def test_bad_input():

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from laureate._core import require
 from laureate.control.bridge import INSTALL
+from laureate.control.bridge_dreaming import GymnasiumDreamerState, GymnasiumDreamerTraining
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingState
 from laureate.control.exploration import BonusPPO, BonusPPOState
 from laureate.control.training import Training, TrainingState
@@ -74,25 +75,27 @@ def record(key: Array, environment: Any, policy: Policy, num_steps: int, memory:
     return Episode(states, seen, action, reward, jnp.sum(going), *ends)
 
 
-def player(learner: BonusPPO | Training | DreamerTraining, state: Any) -> tuple[Policy, Any]:
+def player(learner: BonusPPO | Training | DreamerTraining | GymnasiumDreamerTraining, state: Any) -> tuple[Policy, Any]:
     """A trained agent as a policy for ``record``, and the memory that it begins an episode with.
 
-    learner, state: ``Training`` or ``DreamerTraining`` with the state of its outcome, or ``BonusPPO`` with its own, as
-        of ``GymnasiumTraining.run``.
+    learner, state: ``Training`` or ``DreamerTraining`` with the state of its outcome, ``GymnasiumDreamerTraining`` with
+        the state of its run, or ``BonusPPO`` with its own, as of ``GymnasiumTraining.run``.
 
     Actions are drawn as they are in training.
     """
-    kinds = ((BonusPPO, BonusPPOState), (Training, TrainingState), (DreamerTraining, DreamerTrainingState))
+    dreaming = (DreamerTraining, DreamerTrainingState), (GymnasiumDreamerTraining, GymnasiumDreamerState)
+    kinds = ((BonusPPO, BonusPPOState), (Training, TrainingState), *dreaming)
     rule = "the state of learner = " + type(learner).__name__
     fits = any(isinstance(learner, one) and isinstance(state, other) for one, other in kinds)
     require("player", "state", rule, type(state).__name__, lambda _: fits, "Hand over outcome.state.")
-    if isinstance(learner, DreamerTraining):
+    if isinstance(learner, DreamerTraining | GymnasiumDreamerTraining):
         agent = learner.learner
+        decode = learner.decode if isinstance(learner, DreamerTraining) else lambda a: learner.decode(a[None])[0]
 
         def dream(key: Array, observation: Array, memory: Any) -> tuple[Array, Any]:
             known, first = memory
             known = agent.act(key, observation[None], first, known, state.learner)
-            return learner.decode(known.action[0]), (known, first & False)
+            return decode(known.action[0]), (known, first & False)
 
         return dream, (agent.remember(1), jnp.ones(1, bool))
     agent, own = (learner.learner, state.learner) if isinstance(learner, Training) else (learner, state)

@@ -48,7 +48,7 @@ from laureate.pages.figures import (
 )
 from laureate.pages.wording import origin
 
-__all__ = ["Section", "ShownClaim", "board", "compare", "figure", "method", "run", "runs"]
+__all__ = ["Section", "ShownClaim", "board", "compare", "figure", "films_of", "method", "run", "runs"]
 
 CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
@@ -179,7 +179,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
     entry = by_id(paper.id)
     return paper_record(paper) | {
         "bibtex": bibtex(entry) if entry else "",
-        "films": _films(paper),
+        "films": films_of(paper),
         "sections": sections,
         "roles": roles,
         "answers": next(iter(roles.values()), [])[:ANSWERS],
@@ -191,7 +191,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
     }
 
 
-def _films(paper: Paper) -> list[FilmFigure]:
+def films_of(paper: Paper) -> list[FilmFigure]:
     """What the page shows moving."""
     recorded, experiments = film_panels(paper), {experiment.name: experiment for experiment in paper.experiments}
     films = (film for film in paper.films if film.name in recorded)
