@@ -72,6 +72,7 @@ REASONS = {
             "GymnasiumEnvironments",
             "GymnasiumTraining",
         },
+        "runs of methods that have rows: tests/control/test_correspondence_training.py": {"CorrespondenceTraining"},
         "what was recorded: tests/control/test_episodes.py": {"Episode", "GymnasiumEpisode"},
         "a warning": {"BonusWarning"},
         "rows of their own, with closed forms: tests/control/test_dreamer_exact.py": {

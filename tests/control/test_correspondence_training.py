@@ -70,7 +70,7 @@ def test_a_gan_is_run_alike_and_its_domains_are_looked_at():
     outcome = training.run(key, 3)
     trained = eqx.filter_jit(lambda: GAN.train(key, X, Y, GAN.init(X, Y), num_steps=3, batch=4))()
     same(trained, (outcome.state, outcome.seen))
-    with pytest.raises(ValueError, match=r"x.observation must be finite; got 1 that are not"):
+    with pytest.raises(ValueError, match=r"x.observation must be finite; got '1 that are not'"):
         c.CorrespondenceTraining(GAN, X._replace(observation=X.observation.at[0, 0].set(jnp.nan)), Y)
     with pytest.raises(ValueError, match=r"y must be of one length"):
         c.CorrespondenceTraining(GAN, X, Y._replace(action=Y.action[1:]))

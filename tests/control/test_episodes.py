@@ -224,7 +224,7 @@ def test_a_pendulum_is_gymnasiums(swings):
 
 def test_a_room_in_pixels_is_the_room(walks):
     room, states = walks[3]
-    pictures = np.asarray(quick(jax.vmap(room.observe))(states))
+    pictures = np.asarray(quick(jax.vmap(lambda state: room.observe(state)))(states))
     assert pictures.dtype == np.uint8
     cells = pictures.reshape(len(pictures), 3, 2, 3, 2, 3)
     assert (cells == cells[:, :, :1, :, :1]).all(), "a cell has one colour"

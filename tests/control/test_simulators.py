@@ -168,12 +168,8 @@ def test_a_bonus_trains_on_pictures_of_minigrid():
     state, told = training.run(jax.random.key(2), 2)
     np.testing.assert_array_equal(told.status, 0)
     assert (np.asarray(told.learner.bonus) > 0).all()
-    film = c.record_gymnasium(
-        jax.random.key(3),
-        lambda **more: gymnasium.wrappers.FilterObservation(minigrid(max_steps=8, **more), ["image"]),
-        lambda key, seen, memory: (c.player(learner, state)[0](key, seen["image"], memory)[0], memory),
-        8,
-    )
+    policy, _ = c.player(learner, state)
+    film = c.record_gymnasium(jax.random.key(3), minigrid, policy, 8, part="image", max_steps=8)
     assert len(gif_of(film.frames)) > 1000
     assert film.truncated or film.terminated
 
@@ -219,7 +215,7 @@ def test_a_dreamer_remembers_gymnasiums_ends_and_beginnings(dreaming):
     assert (rows.action[clock == 0] == 0).all()
     # The second number of the action, stretched from [-1, 1] to [0, 6], is what the next observation shows.
     np.testing.assert_allclose(rows.observation[..., 1][clock > 0], 3 * (rows.action[..., 1][clock > 0] + 1), atol=1e-5)
-    assert sorted(returns) == [3.0, 3.0, 6.0]
+    assert sorted(returns) == [3.0, 3.0, 6.0, 6.0]
 
 
 def test_a_dreamer_learns_in_gymnasium_and_goes_on(dreaming, tmp_path):

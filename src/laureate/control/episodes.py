@@ -116,12 +116,21 @@ class GymnasiumEpisode(NamedTuple):
 
 
 def record_gymnasium(
-    key: Array, make: Any, policy: Policy, num_steps: int, *, memory: Any = None, seed: int = 0, **options: Any
+    key: Array,
+    make: Any,
+    policy: Policy,
+    num_steps: int,
+    *,
+    memory: Any = None,
+    seed: int = 0,
+    part: str = "",
+    **options: Any,
 ) -> GymnasiumEpisode:
     """One episode of a Gymnasium environment in the pictures that it draws itself, on the host.
 
     make: the name of a registered environment, or a function ``make(render_mode="rgb_array")`` that makes one.
-    policy, num_steps, memory: as for ``record``. seed: of the environment. options: for ``gymnasium.make``.
+    policy, num_steps, memory: as for ``record``. seed: of the environment. part: as for ``GymnasiumEnvironments``.
+    options: for ``gymnasium.make``.
     """
     try:
         import gymnasium  # pyright: ignore[reportMissingImports]
@@ -138,7 +147,7 @@ def record_gymnasium(
         rule, remedy = "a picture [height, width, 3]", "The environment must draw itself with render_mode='rgb_array'."
         require("record_gymnasium", "render()", rule, np.shape(frames[0]), lambda s: s[2:] == (3,), remedy)
         for one_key in jax.random.split(key, num_steps):
-            action, memory = act(one_key, jnp.asarray(seen), memory)
+            action, memory = act(one_key, jnp.asarray(seen[part] if part else seen), memory)
             action = np.asarray(action)
             action = int(action) if bounds is None and action.ndim == 0 else action
             action = action if bounds is None else np.clip(action, *bounds)
