@@ -54,7 +54,7 @@ def test_simulators_go_over_the_bridge(make, part, seen, law):
     discrete = isinstance(law, c.Categorical)
     *_, reached = (environments.step(np.zeros(2, int) if discrete else np.zeros((2, 1))) for _ in range(5))
     assert reached.following.shape == (2, *seen)
-    assert reached.following.dtype == np.dtype(environments.observation_space.dtype)
+    assert reached.following.dtype == np.dtype(environments.observation_space.dtype)  # pyright: ignore[reportAttributeAccessIssue]
     assert np.isfinite(reached.reward).all()
 
 

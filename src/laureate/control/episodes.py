@@ -86,7 +86,7 @@ def player(learner: BonusPPO | Training | DreamerTraining | GymnasiumDreamerTrai
     dreaming = (DreamerTraining, DreamerTrainingState), (GymnasiumDreamerTraining, GymnasiumDreamerState)
     kinds = ((BonusPPO, BonusPPOState), (Training, TrainingState), *dreaming)
     rule = "the state of learner = " + type(learner).__name__
-    fits = any(isinstance(learner, one) and isinstance(state, other) for one, other in kinds)
+    fits = (type(learner), type(state)) in kinds
     require("player", "state", rule, type(state).__name__, lambda _: fits, "Hand over outcome.state.")
     if isinstance(learner, DreamerTraining | GymnasiumDreamerTraining):
         agent = learner.learner
