@@ -67,10 +67,13 @@ REASONS = {
             "Simulator",
             "Units",
         },
-        "on the host, with Gymnasium: tests/control/test_control_use.py": {
+        "on the host, with Gymnasium: tests/control/test_control_use.py and test_simulators.py": {
+            "GymnasiumDreamerTraining",
             "GymnasiumEnvironments",
             "GymnasiumTraining",
         },
+        "runs of methods that have rows: tests/control/test_correspondence_training.py": {"CorrespondenceTraining"},
+        "what was recorded: tests/control/test_episodes.py": {"Episode", "GymnasiumEpisode"},
         "a warning": {"BonusWarning"},
         "rows of their own, with closed forms: tests/control/test_dreamer_exact.py": {
             "DiagonalNormal",

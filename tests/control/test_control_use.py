@@ -10,7 +10,6 @@ import pytest
 
 from laureate import control as c
 from laureate import loops
-from laureate.problems.atari import Montezuma
 from laureate.problems.environments import Chain, NoisyTV
 
 QUICK = {"xla_backend_optimization_level": 0}
@@ -328,12 +327,24 @@ def test_environments_that_cannot_be_bridged_say_what_to_do():
     with pytest.raises(ValueError, match=r"autoreset_mode must be SAME_STEP or DISABLED.*DISABLED"):
         c.GymnasiumEnvironments(gymnasium.vector.SyncVectorEnv([walker]))
 
-    class Dictionary(gymnasium.Env):
-        observation_space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Box(0, 1, (2,))})
-        action_space = gymnasium.spaces.Discrete(2)
+    spaces = gymnasium.spaces
 
-    with pytest.raises(TypeError, match="FlattenObservation"):
-        c.GymnasiumEnvironments(Dictionary)
+    def of(seen, actions):
+        members = {"observation_space": seen, "action_space": actions}
+        return type("Of", (gymnasium.Env,), members)
+
+    dictionary = of(spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)}), spaces.Discrete(2))
+    with pytest.raises(ValueError, match=r"part must be one of the arrays 'a'.*got ''.*FlattenObservation"):
+        c.GymnasiumEnvironments(dictionary)
+    assert c.GymnasiumEnvironments(dictionary, part="a").observation_space.shape == (2,)
+    with pytest.raises(ValueError, match="part must be '' where observations are no dictionaries"):
+        c.GymnasiumEnvironments(walker, part="a")
+    with pytest.raises(TypeError, match=r"observation_space must be a Box; got Discrete.*FlattenObservation"):
+        c.GymnasiumEnvironments(of(spaces.Discrete(3), spaces.Discrete(2)))
+    with pytest.raises(TypeError, match=r"Discrete from 0 on; got Discrete\(2, start=1\).*TransformAction"):
+        c.GymnasiumEnvironments(of(spaces.Box(0, 1, (2,)), spaces.Discrete(2, start=1)))
+    with pytest.raises(ValueError, match=r"environments.late must be False.*steps that nobody took"):
+        c.GymnasiumTraining(c.GymnasiumEnvironments(walker, 2, late=True), learner())
 
 
 @needs_gymnasium
@@ -347,42 +358,6 @@ def test_actions_are_clipped_to_their_box():
     environments.reset(0)
     bound = environments.step(np.array([[2.0], [-2.0]]))
     np.testing.assert_array_equal(big.following, bound.following)
-
-
-def minigrid_room():
-    """Its pictures alone, without the mission's text."""
-    wrappers = pytest.importorskip("minigrid.wrappers", reason="MiniGrid is not installed")
-    return wrappers.ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0"))
-
-
-def console_game():
-    pytest.importorskip("ale_py", reason="ale-py (extra `control`) is not installed")
-    return Montezuma(limit=4).make()
-
-
-def pendulum():
-    pytest.importorskip("mujoco", reason="MuJoCo (extra `control`) is not installed")
-    return gymnasium.make("InvertedPendulum-v5")
-
-
-@needs_gymnasium
-@pytest.mark.parametrize(
-    ("make", "seen", "law"),
-    [
-        (minigrid_room, (7, 7, 3), c.Categorical(7)),
-        (console_game, (4, 42, 40), c.Categorical(18)),
-        (pendulum, (4,), c.Gaussian(1)),
-    ],
-)
-def test_other_simulators_go_over_the_bridge(make, seen, law):
-    make().close()  # skips where it is not installed
-    environments = c.GymnasiumEnvironments(make, 2)
-    assert environments.reset(0).shape == (2, *seen)
-    assert c.law_of(environments.action_space) == law
-    discrete = isinstance(law, c.Categorical)
-    *_, reached = (environments.step(np.zeros(2, int) if discrete else np.zeros((2, 1))) for _ in range(5))
-    assert reached.following.shape == (2, *seen)
-    assert np.isfinite(reached.reward).all()
 
 
 def test_without_gymnasium_one_is_told_what_to_install(monkeypatch):

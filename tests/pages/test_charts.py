@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from laureate.pages.charts import Axis, Series, curve_chart, interval_chart, label
+from laureate.pages.charts import Axis, Series, curve_chart, film_chart, interval_chart, label
 
 
 def svg(text: str) -> ElementTree.Element:
@@ -49,3 +49,45 @@ def test_curves_have_a_line_and_a_band_each_and_a_legend():
     assert len(re.findall("<polyline", html)) == len(re.findall("<polygon", html)) == 2
     assert "&lt;ours&gt;" in html
     assert "<ours>" not in html
+
+
+# --- films ------------------------------------------------------------------------------------------------------------
+
+SCENE = {
+    "width": 1000,
+    "height": 500,
+    "frames": 3,
+    "strokes": [
+        {"look": "ground", "width": 80, "points": [[100, 100]], "square": True},
+        {"look": "trace", "width": 10, "points": [[0, 0, 500, 250, 1000, 500]]},
+        {"look": "body", "width": 40, "points": [[0, 0], [500, 0], [1000, 0]]},
+        {"look": "lit", "width": 20, "points": [[50, 60]], "square": True, "shown": "011"},
+        {"look": "body", "width": 20, "points": [[0, 0, 9, 9], [0, 0, 8, 8], [0, 0, 7, 7]]},
+    ],
+}
+
+
+def test_a_film_moves_what_moves_and_holds_its_end():
+    drawn = ElementTree.fromstring(film_chart(SCENE, "an agent <walks>", 0.1))
+    assert drawn.attrib["aria-label"] == "an agent <walks>"
+    ground, trace, body, lit, links = drawn[1:]
+    assert (ground.tag, trace.tag, body.tag, links.tag) == ("rect", "polyline", "circle", "polyline")
+    assert (ground.attrib["x"], ground.attrib["width"]) == ("60", "80"), "points are middles"
+    assert not list(ground) + list(trace), "what is at rest has no animation"
+    assert "moving" not in trace.attrib["class"]
+    assert "moving" in body.attrib["class"]
+    (along,) = body  # it stays at one height
+    values = along.attrib["values"].split(";")
+    assert values[:3] == ["0", "500", "1000"]
+    assert set(values[3:]) == {"1000"}
+    assert along.attrib["dur"] == f"{len(values) / 10:.2f}s"
+    assert lit[0].attrib["values"].split(";")[:3] == ["0", "1", "1"]
+    assert lit[0].attrib["calcMode"] == "discrete"
+    assert links[0].attrib["values"].split(";")[:3] == ["0 0 9 9", "0 0 8 8", "0 0 7 7"]
+    assert {animation.attrib["dur"] for animation in drawn.iter("animate")} == {along.attrib["dur"]}, "one clock"
+
+
+def test_a_film_has_no_style_or_script_of_its_own():
+    drawn = film_chart(SCENE, '" onload="x', 0.1)
+    assert "style=" not in drawn
+    assert 'onload="x' not in drawn

@@ -25,6 +25,8 @@ def inner(equation: str) -> str:
         ("a / b", "<mi>a</mi><mo>/</mo><mi>b</mi>"),
         ("√Δt + 1", "<msqrt><mi>Δ</mi><mi>t</mi></msqrt><mo>+</mo><mn>1</mn>"),
         ("ĝ", '<mover accent="true"><mi>g</mi><mo stretchy="false">^</mo></mover>'),
+        ("lo_k", "<msub><mtext>lo</mtext><mi>k</mi></msub>"),
+        ("mean_k x", "<munder><mi>mean</mi><mi>k</mi></munder><mo>&#8289;</mo><mi>x</mi>"),
         ("a < b & c", "<mi>a</mi><mo>&lt;</mo><mi>b</mi><mo>&amp;</mo><mi>c</mi>"),
     ],
 )

@@ -2,8 +2,11 @@
 
 `BonusPPO` is `PPO` with a bonus, such as `RND`; `Training` runs it in environments that are pure functions, whole runs
 in one program, and `GymnasiumTraining` in any environment of Gymnasium. `RND.novelty` scores data without an agent.
-`DreamerV2` learns a model of its world and its behaviour inside it; `DreamerTraining` runs it.
-`DynamicsCycle` finds maps between two domains whose steps are not paired, so that a policy of one acts in the other.
+`DreamerV2` learns a model of its world and its behaviour inside it; `DreamerTraining` runs it, and in environments of
+Gymnasium `GymnasiumDreamerTraining`.
+`DynamicsCycle` finds maps between two domains whose steps are not paired, so that a policy of one acts in the other;
+`CorrespondenceTraining` runs it, or `CycleGAN`, so that it can be stopped.
+`record` writes an episode down, to look at: `laureate.problems.drawings` draws it, `laureate.loops.save_gif` keeps it.
 """
 
 from laureate.control.alignment import (
@@ -18,17 +21,20 @@ from laureate.control.alignment import (
 )
 from laureate.control.bonuses import AbstractBonus, BonusInfo, CountBonus, CountState, SimHash, Transitions
 from laureate.control.bridge import GymnasiumEnvironments, GymnasiumTraining
+from laureate.control.bridge_dreaming import GymnasiumDreamerState, GymnasiumDreamerTraining
 from laureate.control.correspondence_networks import (
     PatchEncoder,
     make_cycle_gan,
     make_dynamics_cycle,
     make_patch_encoder,
 )
+from laureate.control.correspondence_training import CorrespondenceTraining
 from laureate.control.critics import CriticInfo, CriticState, PooledCritic
 from laureate.control.cycle_gan import CycleGAN, CycleGANInfo, CycleGANState
 from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2, make_dreamer
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo, DreamerTrainingState
 from laureate.control.dynamics_cycle import DynamicsCycle, DynamicsCycleInfo, DynamicsCycleState, ForwardInfo
+from laureate.control.episodes import Episode, GymnasiumEpisode, player, record, record_gymnasium
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
 from laureate.control.imagination import Imagined, actor_loss, critic_loss, imagine, imagined_returns
 from laureate.control.laws import (
@@ -90,6 +96,7 @@ __all__ = [
     "BonusPPOState",
     "BonusWarning",
     "Categorical",
+    "CorrespondenceTraining",
     "CorrespondenceWarning",
     "CountBonus",
     "CountState",
@@ -110,9 +117,13 @@ __all__ = [
     "DynamicsCycle",
     "DynamicsCycleInfo",
     "DynamicsCycleState",
+    "Episode",
     "ForwardInfo",
     "Gaussian",
+    "GymnasiumDreamerState",
+    "GymnasiumDreamerTraining",
     "GymnasiumEnvironments",
+    "GymnasiumEpisode",
     "GymnasiumTraining",
     "Imagined",
     "KernelRegression",
@@ -175,6 +186,9 @@ __all__ = [
     "make_world_model",
     "minibatches",
     "moment_alignment",
+    "player",
+    "record",
+    "record_gymnasium",
     "straight_through_one_hot",
     "symmetries",
     "top_influence",

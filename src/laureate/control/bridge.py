@@ -38,13 +38,15 @@ class GymnasiumEnvironments:
         autoreset mode ``SAME_STEP`` or ``DISABLED`` (of one that resets a step late, every episode's first step would
         be a step that nobody took).
     num_environments: copies; not asked for where a vector environment is given.
+    part: of observations that are dictionaries, as MiniGrid's, the entry that is seen; "" where they are arrays.
+    late: whether what has ended begins anew with its next step, whose action counts for nothing, as
+        ``GymnasiumDreamerTraining`` wants it; of a vector environment the mode is then ``NEXT_STEP``.
     options: for ``gymnasium.make``, where a name is given.
 
-    Observations and actions must be arrays or choices; of an environment with others wrap it in
-    ``gymnasium.wrappers.FlattenObservation``.
+    Observations and actions must be arrays or choices; others have to be wrapped.
     """
 
-    def __init__(self, make: Any, num_environments: int = 1, **options: Any):
+    def __init__(self, make: Any, num_environments: int = 1, *, part: str = "", late: bool = False, **options: Any):
         try:
             import gymnasium  # pyright: ignore[reportMissingImports]
         except ImportError as missing:
@@ -55,23 +57,25 @@ class GymnasiumEnvironments:
         else:
             require("GymnasiumEnvironments", "num_environments", ">= 1", num_environments, lambda n: n >= 1)
             one = (lambda: gymnasium.make(make, **options)) if isinstance(make, str) else make
-            copies = [one] * num_environments
-            self.vector = gymnasium.vector.SyncVectorEnv(copies, autoreset_mode=modes.DISABLED)
+            copies, mode = [one] * num_environments, modes.NEXT_STEP if late else modes.DISABLED
+            self.vector = gymnasium.vector.SyncVectorEnv(copies, autoreset_mode=mode)
         self.mode = self.vector.metadata.get("autoreset_mode")
-        rule, remedy = (
-            "SAME_STEP or DISABLED",
-            "Make the vector environment with autoreset_mode=AutoresetMode.DISABLED.",
-        )
-        allowed = (modes.SAME_STEP, modes.DISABLED)
+        allowed = (modes.NEXT_STEP,) if late else (modes.SAME_STEP, modes.DISABLED)
+        rule, last = " or ".join(mode.name for mode in allowed), allowed[-1].name
+        remedy = f"Make the vector environment with autoreset_mode=AutoresetMode.{last}."
         require("GymnasiumEnvironments", "autoreset_mode", rule, self.mode, lambda m: m in allowed, remedy)
-        self.by_mask = self.mode == modes.DISABLED
+        self.by_mask, self.late, self.part = self.mode == modes.DISABLED, late, part
         self.num_environments = int(self.vector.num_envs)
-        self.observation_space = _space(self.vector.single_observation_space, gymnasium, "observation")
+        seen = _entry(self.vector.single_observation_space, part, gymnasium)
+        self.observation_space = _space(seen, gymnasium, "observation")
         self.action_space = _space(self.vector.single_action_space, gymnasium, "action")
+
+    def _seen(self, told: Any) -> np.ndarray:
+        return np.array(told[self.part] if self.part else told)
 
     def reset(self, seed: int | None = None) -> np.ndarray:
         """The first observations."""
-        return np.array(self.vector.reset(seed=seed)[0])
+        return self._seen(self.vector.reset(seed=seed)[0])
 
     def step(self, action: Any) -> Reached:
         """One step in all of them; actions outside a box are clipped to it."""
@@ -79,15 +83,15 @@ class GymnasiumEnvironments:
         if isinstance(self.action_space, loops.Box):
             action = np.clip(action, self.vector.single_action_space.low, self.vector.single_action_space.high)
         seen, reward, terminated, truncated, told = self.vector.step(action)
-        following = np.array(seen)
+        following = self._seen(seen)
         observation = following.copy()
         ended = terminated | truncated
         if ended.any() and self.by_mask:
-            observation = np.array(self.vector.reset(options={"reset_mask": ended})[0])
+            observation = self._seen(self.vector.reset(options={"reset_mask": ended})[0])
             observation[~ended] = following[~ended]
-        elif ended.any():
+        elif ended.any() and not self.late:
             for row in np.flatnonzero(ended):
-                following[row] = told["final_obs"][row]
+                following[row] = self._seen(told["final_obs"][row])
         return Reached(observation, following, np.array(reward, np.float32), np.array(terminated), np.array(truncated))
 
     def close(self) -> None:
@@ -108,6 +112,8 @@ class GymnasiumTraining:
         self, environments: GymnasiumEnvironments, learner: BonusPPO, num_steps: int = 128, num_warmup: int = 1
     ):
         require("GymnasiumTraining", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
+        remedy = "Make them without late=True: their first steps would be steps that nobody took."
+        require("GymnasiumTraining", "environments.late", "False", environments.late, lambda late: not late, remedy)
         least, parts = 0 if learner.bonus is None else 1, learner.num_minibatches
         require("GymnasiumTraining", "num_warmup", f">= {least}", num_warmup, lambda n: n >= least)
         rule = f"a multiple of learner.num_minibatches = {parts}"
@@ -215,11 +221,24 @@ def _as_numpy(info: TrainingInfo) -> Any:
     return jax.tree.map(lambda leaf: as_jax(np.asarray(leaf)), info)
 
 
+def _entry(space: Any, part: str, gymnasium: Any) -> Any:
+    """The space of what is seen: a part where observations are dictionaries."""
+    if not isinstance(space, gymnasium.spaces.Dict):
+        require("GymnasiumEnvironments", "part", "'' where observations are no dictionaries", part, lambda p: not p)
+        return space
+    arrays = [name for name, one in space.spaces.items() if isinstance(one, gymnasium.spaces.Box)]
+    rule = f"one of the arrays {', '.join(map(repr, arrays))}, for observations are dictionaries"
+    remedy = "To see several at once, wrap the environment in gymnasium.wrappers.FlattenObservation."
+    require("GymnasiumEnvironments", "part", rule, part, lambda p: p in arrays, remedy)
+    return space[part]
+
+
 def _space(space: Any, gymnasium: Any, what: str) -> loops.Box | loops.Discrete:
     if isinstance(space, gymnasium.spaces.Discrete) and what == "action" and int(space.start) == 0:
         return loops.Discrete(int(space.n))
     if isinstance(space, gymnasium.spaces.Box):
         return loops.Box(tuple(space.shape), float(np.min(space.low)), float(np.max(space.high)), str(space.dtype))
-    remedy = "Wrap the environment, e.g. in gymnasium.wrappers.FlattenObservation, before it is handed over."
-    kind = type(space).__name__
-    raise TypeError(f"GymnasiumEnvironments.{what}_space must be a Box or, for actions, Discrete; got {kind}. {remedy}")
+    wrapper = {"observation": "FlattenObservation", "action": "TransformAction"}[what]
+    rule = {"observation": "a Box", "action": "a Box, or Discrete from 0 on"}[what]
+    remedy = f"Wrap the environment, e.g. in gymnasium.wrappers.{wrapper}, before it is handed over."
+    raise TypeError(f"GymnasiumEnvironments.{what}_space must be {rule}; got {space}. {remedy}")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["Arm", "Claim", "Curve", "Experiment", "Guard", "Paper", "Role", "Scale", "Settings"]
+__all__ = ["Arm", "Claim", "Curve", "Experiment", "Film", "Guard", "Paper", "Role", "Scale", "Settings"]
 
 Setting = float | int | str | bool
 Compilation = Literal["lightest", "light", "thorough"]
@@ -307,6 +307,27 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Film:
+    """What some arms of an experiment do, to look at side by side; recorded by ``scripts/films.py``, not measured.
+
+    recorder: ``"module:function"``, ``recorder(key, arm, problem, scale) -> (scene, words)`` with the arguments of a
+        trial: a ``laureate.loops.Scene`` of one seed, and what came of it.
+    experiment: by name, whose arms, problem and scale ``desk`` it takes.
+    arms: those that are shown, in this order.
+    seconds: that a frame stays.
+    said: what one sees, and how it was made.
+    """
+
+    name: str
+    title: str
+    recorder: str
+    experiment: str
+    arms: tuple[str, ...]
+    said: str
+    seconds: float = 0.1
+
+
+@dataclass(frozen=True)
 class Paper:
     """A celebrated paper: what a person wants to know before, and the experiments that re-measure its claims.
 
@@ -318,6 +339,7 @@ class Paper:
     equation: the heart of it, in plain Unicode, a line each.
     example: the code a user would write, about five lines; it runs as a test.
     meaning: what the verdicts mean for the reader, in a hundred words at most; written after they are known.
+    films: what its page shows moving.
     """
 
     id: str
@@ -334,11 +356,16 @@ class Paper:
     year: int | None = None
     award: str = ""
     url: str = ""
+    films: tuple[Film, ...] = ()
 
     def __post_init__(self) -> None:
         names = [claim.name for claim in self.claims]
         if len(set(names)) != len(names):
             raise ValueError(f"Paper {self.id!r} must have distinct claim names; got {names}.")
+        arms = {(experiment.name, arm.name) for experiment in self.experiments for arm in experiment.arms}
+        for film in self.films:
+            if unknown := [arm for arm in film.arms if (film.experiment, arm) not in arms]:
+                raise ValueError(f"Film {film.name!r} names the arms {unknown}, which {film.experiment!r} has not.")
 
     @property
     def claims(self) -> tuple[Claim, ...]:

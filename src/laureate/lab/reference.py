@@ -5,6 +5,8 @@ versions, the scale and the day (``scripts/board.py --reference STORE`` writes i
 wherever they are shown, and what is measured here takes their place. A line whose claim has been declared anew since
 (its digest is not the last one of the paper's ledger) is not shown: it would be about another claim.
 
+Beside it may lie ``films.jsonl``: what a paper's page shows moving, one arm a line, recorded by ``scripts/films.py``.
+
 Read without NumPy, so that a search answers before it is loaded.
 """
 
@@ -18,7 +20,7 @@ from typing import Any
 from laureate.lab.claim import Paper
 from laureate.lab.judging.results import ClaimResult, Result
 
-__all__ = ["line_of", "path_of", "reference", "with_reference"]
+__all__ = ["film_panels", "line_of", "path_of", "reference", "with_reference"]
 
 # What a declaration says already, or says nothing about this result.
 LEFT_OUT = ("statement", "source", "data", "over", "unit", "role", "reported", "problem", "run", "paper", "reference")
@@ -79,3 +81,14 @@ def with_reference(paper: Paper, found: Mapping[str, Result]) -> dict[str, Resul
         id: result for id, result in found.items() if isinstance(result, ClaimResult) and result.verdict == "not run"
     }
     return {**failed, **reference(paper), **{id: result for id, result in found.items() if id not in failed}}
+
+
+def film_panels(paper: Paper) -> dict[str, list[dict[str, Any]]]:
+    """Film -> what was recorded of its arms, in their order; films of which an arm is missing are left out.
+
+    A panel has the ``arm``, its ``scene`` in plain values (``laureate.loops.plain_scene``), what it ``said``, the
+    ``seed`` and ``scale``, the ``day`` and the ``versions``.
+    """
+    lines = {(line["film"], line["arm"]): line for line in _lines(path_of(paper.id).with_name("films.jsonl"))}
+    films = {film.name: [lines.get((film.name, arm)) for arm in film.arms] for film in paper.films}
+    return {name: [panel for panel in panels if panel] for name, panels in films.items() if all(panels)}

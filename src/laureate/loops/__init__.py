@@ -1,12 +1,14 @@
 """One loop for everything that takes steps: compiled in chunks, resumable, with progress and a checkpoint.
 
-And what an environment is that agents step in.
+What an environment is that agents step in, and drawings that move, to look at one.
 """
 
 from laureate.loops.checkpoint import Checkpoint
 from laureate.loops.driver import Outcome, Progress, chunks, firm, run, scan
 from laureate.loops.environments import Box, Discrete, Environment, Timestep, step_or_reset
+from laureate.loops.gif import gif_of, save_gif
 from laureate.loops.repeat import repeat
+from laureate.loops.scenes import Scene, Stroke, frames_of, plain_scene
 from laureate.loops.settings import describe
 
 __all__ = [
@@ -16,12 +18,18 @@ __all__ = [
     "Environment",
     "Outcome",
     "Progress",
+    "Scene",
+    "Stroke",
     "Timestep",
     "chunks",
     "describe",
     "firm",
+    "frames_of",
+    "gif_of",
+    "plain_scene",
     "repeat",
     "run",
+    "save_gif",
     "scan",
     "step_or_reset",
 ]

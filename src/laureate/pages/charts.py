@@ -5,9 +5,10 @@ Every function takes plain numbers and gives a string. Colours come from the pag
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 __all__ = ["PALETTE", "Series", "Tile", "area_map", "curve_chart", "interval_chart", "strip", "treemap"]
 
@@ -262,6 +263,54 @@ def curve_chart(
     parts.append("</svg>")
     legend = "".join(f'<li class="{one.look}">{escape(one.label)}</li>' for one in series)
     return f'{"".join(parts)}<ul class="legend">{legend}</ul>'
+
+
+# A film holds its last frame for so many, then begins anew.
+HELD = 12
+
+
+def film_chart(scene: Mapping[str, Any], description: str, seconds: float) -> str:
+    """A scene that moves by itself (SMIL): strokes in the colours of the theme; ``seconds`` a frame.
+
+    What moves has the class ``moving``: where a reader wants no motion, a style sheet leaves what is at rest, which
+    has the whole way.
+    """
+    width, height, frames = scene["width"], scene["height"], scene["frames"]
+    clock = f'dur="{(frames + HELD) * seconds:.2f}s" repeatCount="indefinite"'
+    parts = [
+        f'<svg class="film" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(description)}">'
+        f"<desc>{escape(description)}</desc>"
+    ]
+    parts += [_stroke(stroke, clock) for stroke in scene["strokes"]]
+    return "".join([*parts, "</svg>"])
+
+
+def _stroke(stroke: Mapping[str, Any], clock: str) -> str:
+    """A stroke as an element, with an animation of what changes."""
+    rows, wide, shown = stroke["points"], stroke["width"], stroke.get("shown")
+    if len(rows[0]) > 2:
+        tag, size = "polyline", f'stroke-width="{wide}"'
+        tracks = {"points": [" ".join(map(str, row)) for row in rows]}
+    elif stroke.get("square"):
+        tag, size = "rect", f'width="{wide}" height="{wide}" rx="{wide // 8}"'
+        tracks = {"x": [row[0] - wide // 2 for row in rows], "y": [row[1] - wide // 2 for row in rows]}
+    else:
+        tag, size = "circle", f'r="{wide / 2:g}"'
+        tracks = {"cx": [row[0] for row in rows], "cy": [row[1] for row in rows]}
+    moves = {name: track for name, track in tracks.items() if len(set(track)) > 1}
+    at = " ".join(f'{name}="{track[0]}"' for name, track in tracks.items())
+    parts = [_animation(name, track, clock, "linear") for name, track in moves.items()]
+    if shown is not None:
+        at += f' opacity="{shown[0]}"'
+        parts.append(_animation("opacity", list(shown), clock, "discrete"))
+    look = f"stroke-{stroke['look']}{' moving' if len(rows) > 1 else ''}{' path' if tag == 'polyline' else ''}"
+    inside = "".join(parts)
+    return f'<{tag} class="{look}" {size} {at}>{inside}</{tag}>' if inside else f'<{tag} class="{look}" {size} {at}/>'
+
+
+def _animation(name: str, track: Sequence[Any], clock: str, mode: str) -> str:
+    values = ";".join(map(str, [*track, *[track[-1]] * HELD]))
+    return f'<animate attributeName="{name}" calcMode="{mode}" values="{values}" {clock}/>'
 
 
 def _open(width: int, height: int, description: str) -> str:

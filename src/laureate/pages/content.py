@@ -33,13 +33,22 @@ from laureate.lab.records import (
     run_observations,
     run_standings,
 )
-from laureate.lab.reference import reference
+from laureate.lab.reference import film_panels, reference
 from laureate.lab.running.bench import latest_rows
 from laureate.lab.storing.store import Store
-from laureate.pages.figures import CurveFigure, Figure, IntervalFigure, arm_colours, claim_figure, curve_figures
+from laureate.pages.figures import (
+    CurveFigure,
+    Figure,
+    FilmFigure,
+    IntervalFigure,
+    arm_colours,
+    claim_figure,
+    curve_figures,
+    film_figure,
+)
 from laureate.pages.wording import origin
 
-__all__ = ["Section", "ShownClaim", "board", "compare", "figure", "method", "run", "runs"]
+__all__ = ["Section", "ShownClaim", "board", "compare", "figure", "films_of", "method", "run", "runs"]
 
 CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
@@ -170,6 +179,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
     entry = by_id(paper.id)
     return paper_record(paper) | {
         "bibtex": bibtex(entry) if entry else "",
+        "films": films_of(paper),
         "sections": sections,
         "roles": roles,
         "answers": next(iter(roles.values()), [])[:ANSWERS],
@@ -179,6 +189,13 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         "speed": speed_rows(store, paper.id),
         "run": run,
     }
+
+
+def films_of(paper: Paper) -> list[FilmFigure]:
+    """What the page shows moving."""
+    recorded, experiments = film_panels(paper), {experiment.name: experiment for experiment in paper.experiments}
+    films = (film for film in paper.films if film.name in recorded)
+    return [film_figure(film, experiments[film.experiment], recorded[film.name]) for film in films]
 
 
 def _section(

@@ -8,19 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from laureate.lab.claim import Curve, Experiment
+from laureate.lab.claim import Curve, Experiment, Film
 from laureate.lab.judging.results import ClaimResult
-from laureate.pages.charts import Region, Series, curve_chart, interval_chart, label, strip
+from laureate.pages.charts import Region, Series, curve_chart, film_chart, interval_chart, label, strip
 from laureate.pages.wording import csv_text, in_words, number, unit_of
 
 __all__ = [
     "CurveFigure",
     "Figure",
+    "FilmFigure",
+    "FilmPanel",
     "IntervalFigure",
     "arm_colours",
     "claim_figure",
     "csv_of",
     "curve_figures",
+    "film_figure",
     "row_strip",
 ]
 
@@ -88,6 +91,48 @@ class CurveFigure:
 
 
 Figure = IntervalFigure | CurveFigure
+
+
+@dataclass(frozen=True)
+class FilmPanel:
+    """What one arm does. scene: as ``laureate.loops.plain_scene`` gives it. said: what came of it."""
+
+    label: str
+    said: str
+    scene: Mapping[str, Any]
+    seconds: float
+
+    def drawing(self) -> str:
+        """As inline SVG, which moves."""
+        return film_chart(self.scene, f"{self.label}: {self.said}", self.seconds)
+
+
+@dataclass(frozen=True)
+class FilmFigure:
+    """Arms side by side, moving. origin: with which seed it was recorded, when and with what."""
+
+    name: str
+    title: str
+    caption: str
+    origin: str
+    panels: tuple[FilmPanel, ...]
+
+
+def film_figure(film: Film, experiment: Experiment, panels: Iterable[Mapping[str, Any]]) -> FilmFigure:
+    """A film as the page shows it; all panels run as long as the longest."""
+    panels = list(panels)
+    first = panels[0]
+    return FilmFigure(
+        name=film.name,
+        title=film.title,
+        caption=film.said,
+        origin=f"recorded by us, not measured: {first['scale']}, seed {first['seed']}, {first['day']}, "
+        f"{first['versions']}",
+        panels=tuple(
+            FilmPanel(experiment.arm(panel["arm"]).label, panel["said"], panel["scene"], film.seconds)
+            for panel in panels
+        ),
+    )
 
 
 def csv_of(figure: Figure, digits: int | None = None) -> str:

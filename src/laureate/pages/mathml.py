@@ -16,10 +16,10 @@ _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ᵢⱼₜₙ", "0123456
 _ACCENTS = {"\u0302": "^", "\u0303": "~", "\u0304": "¯", "\u0307": "˙", "\u0308": "¨"}
 _FUNCTIONS = frozenset({
     "exp", "log", "ln", "min", "max", "argmin", "argmax", "sup", "inf", "tr", "det", "softmax", "sigmoid", "sign",
-    "Var", "Cov", "Re", "diag", "sin", "cos",
+    "Var", "Cov", "Re", "diag", "sin", "cos", "mean",
 })  # fmt: skip
 _LARGE = frozenset("Σ∑Π∏∫")
-_UNDER = frozenset({*_LARGE, "argmin", "argmax", "min", "max", "sup", "inf"})
+_UNDER = frozenset({*_LARGE, "argmin", "argmax", "min", "max", "sup", "inf", "mean"})
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
 _TOKEN = re.compile(
     r"(?P<space> {2,})|(?P<blank>\s)|(?P<number>\d+(?:\.\d+)?)|(?P<word>[A-Za-z]{2,})"
@@ -63,18 +63,22 @@ class _Line:
                 parts.append('<mspace width="2em"/>')
             elif kind == "blank":
                 self._next()
-            elif kind == "word" and text not in _FUNCTIONS:
+            elif kind == "word" and text not in _FUNCTIONS and not self._named(self._place):
                 parts.append(self._words())
             else:
                 parts.append(self._scripted())
         return "".join(parts)
+
+    def _named(self, place: int) -> bool:
+        """Whether a word has an index, and so is a name of several letters."""
+        return self._tokens[place + 1 : place + 2] == [("sign", "_")]
 
     def _words(self) -> str:
         """Prose between formulas, with the blanks around it."""
         words = [self._next()[1]]
         while self._peek()[0] == "blank" and self._place + 1 < len(self._tokens):
             kind, text = self._tokens[self._place + 1]
-            if kind != "word" or text in _FUNCTIONS:
+            if kind != "word" or text in _FUNCTIONS or self._named(self._place + 1):
                 break
             self._next()
             words.append(self._next()[1])

@@ -12,6 +12,7 @@ from trial_runner import run
 
 from laureate import control as c
 from laureate.lab.claim import Settings
+from laureate.loops import frames_of
 from laureate.papers.rnd import trials, trials_alone, trials_atari
 from laureate.papers.rnd.about import PAPER
 from laureate.problems.atari import shrunk
@@ -231,10 +232,15 @@ def test_pictures_are_averaged_in_blocks():
 def test_your_own_environment():
     example = runpy.run_path(str(EXAMPLE))
     world = example["Keys"]()
-    state, seen = world.reset(jax.random.key(0))
-    assert seen.shape == world.observation_space.shape
+    assert world.reset(jax.random.key(0))[1].shape == world.observation_space.shape
     # To the key, then to the door.
-    walk = jax.jit(lambda state, way: jax.lax.scan(lambda s, a: world.step(jax.random.key(0), s, a), state, way)[1])
-    timestep = walk(state, jnp.asarray(example["WAY"]))
-    np.testing.assert_array_equal(timestep.reward, [0] * (len(example["WAY"]) - 1) + [1])
-    assert bool(timestep.terminated[-1])
+    way = jnp.asarray(example["WAY"])
+    follow = lambda key, seen, at: (way[at], at + 1)  # noqa: E731
+    episode = jax.jit(lambda key: c.record(key, world, follow, len(way), jnp.asarray(0)))(jax.random.key(0))
+    np.testing.assert_array_equal(episode.reward, [0] * (len(way) - 1) + [1])
+    assert bool(episode.terminated)
+    frames = frames_of(example["draw"](episode.state), 70)
+    assert frames.shape == (len(way) + 1, 70, 70, 3)
+    np.testing.assert_array_equal(frames[0, 5, 65], (214, 126, 34))  # the key lies there
+    np.testing.assert_array_equal(frames[-1, 5, 65], (232, 229, 222))  # and was taken
+    np.testing.assert_array_equal(frames[-1, 65, 5], (23, 86, 154))  # out of the door

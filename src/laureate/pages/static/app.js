@@ -35,6 +35,12 @@
     setTimeout(() => { button.textContent = "copy"; }, 1500);
   }
 
+  function hold(button) {
+    const held = button.getAttribute("aria-pressed") !== "true";
+    for (const film of all("svg.film", button.closest("figure"))) held ? film.pauseAnimations() : film.unpauseAnimations();
+    button.setAttribute("aria-pressed", String(held)); button.textContent = held ? "go on" : "stop";
+  }
+
   /* j and k walk through what can be opened */
   function step(direction) {
     const items = all("[data-item]").filter(visible);
@@ -285,6 +291,7 @@
     const button = event.target.closest("button");
     if (!button) return;
     if ("themeSwitch" in button.dataset) switchTheme();
+    else if (button.classList.contains("pause")) hold(button);
     else if ("help" in button.dataset) one("#help").showModal();
     else if (button.dataset.copy) copy(button);
     else if (button.classList.contains("explore")) explore(button);

@@ -1,10 +1,22 @@
 """Zhang et al. (ICLR 2021): correspondence of two domains by dynamics cycle-consistency."""
 
-from laureate.lab.claim import Paper
+from laureate.lab.claim import Film, Paper
 from laureate.papers.dynamics_cycle.experiments import ABLATIONS, PAIRS, PIXELS, SENSORS
 from laureate.papers.dynamics_cycle.experiments_bodies import BODIES, CIRCLE, PHYSICS, PLANE
 
 __all__ = ["PAPER"]
+
+ARM_FILM = Film(
+    "arm",
+    "The policy on a body whose sensor it has never seen",
+    recorder="laureate.papers.dynamics_cycle.trials_films:through_the_sensor",
+    experiment="sensors",
+    arms=("full", "gan", "mean"),
+    said=(
+        "Two links under gravity, and in green where the policy wants them. It gets what each map makes of twelve "
+        "numbers of a random network; all begin alike. Maps were learned as in the experiment."
+    ),
+)
 
 PAPER = Paper(
     id="dynamics-cycle",
@@ -44,4 +56,5 @@ PAPER = Paper(
         "exact one hardly gains."
     ),
     experiments=(SENSORS, PAIRS, PIXELS, PLANE, CIRCLE, BODIES, PHYSICS, ABLATIONS),
+    films=(ARM_FILM,),
 )

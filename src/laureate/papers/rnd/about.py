@@ -1,10 +1,27 @@
 """Burda et al. (ICLR 2019): a bonus from the error of predicting a fixed random network."""
 
-from laureate.lab.claim import Paper
+from laureate.lab.claim import Film, Paper
 from laureate.papers.rnd.experiments import ACTORS, BONUSES, CHAIN, DISCOUNTS, HEADS, STALE
 from laureate.papers.rnd.experiments_alone import DECAY, MONTEZUMA, TELEVISION, TRUNK
 
 __all__ = ["PAPER"]
+
+CHAIN_FILM = Film(
+    "chain",
+    "One more episode on the chain of 40 states, after the same training",
+    recorder="laureate.papers.rnd.trials_films:on_the_chain",
+    experiment="chain",
+    arms=("rnd", "episodic", "ppo"),
+    said="The row is the chain, with the reward at its right end; beneath it the way, with time running downwards.",
+)
+TELEVISION_FILM = Film(
+    "television",
+    "One more episode in the room with the television, after the same training",
+    recorder="laureate.papers.rnd.trials_films:with_a_television",
+    experiment="television",
+    arms=("rnd", "dynamics", "random"),
+    said="The green cell is the one from which the television can be switched; its screen stands beside the room.",
+)
 
 PAPER = Paper(
     id="rnd",
@@ -45,4 +62,5 @@ PAPER = Paper(
         "stay within a tenth of one; a fixed policy's values gained from a loud bonus."
     ),
     experiments=(CHAIN, HEADS, BONUSES, DECAY, TELEVISION, ACTORS, TRUNK, STALE, DISCOUNTS, MONTEZUMA),
+    films=(CHAIN_FILM, TELEVISION_FILM),
 )
