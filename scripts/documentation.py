@@ -14,6 +14,9 @@ import os
 import re
 import subprocess
 import sys
+import time
+from html import escape
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from laureate.lab.reference import reference
 from laureate.lab.running.skeleton import wanted
 from laureate.pages.figures import claim_figure
 from laureate.pages.render import static
-from laureate.pages.wording import MARKS, duration, number, origin, unit_of
+from laureate.pages.wording import MARKS, duration, number, origins, sentence, unit_of
 from laureate.papers import all_papers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +36,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from docstrings import as_markdown  # noqa: E402
 
 SECONDS = 300
+LOG = getLogger("mkdocs.hooks.documentation")
 # Run after an example: what it made, in a line each.
 TELL = """
 for _name, _value in list(globals().items()):
@@ -99,15 +103,14 @@ def area_page(area: str, papers: list[Paper]) -> str:
 def which_when(papers: list[Paper]) -> list[str]:
     """A table fed by the verdicts that ship, headlines first; empty cells where nothing was measured."""
     lines = ["| it is claimed that | verdict | by how much | the paper |", "|---|---|---|---|"]
-    words = ""
+    found = [result for paper in papers for result in claims_of(paper, reference(paper))]
     for paper in papers:
-        claims = claims_of(paper, reference(paper))
+        claims = [claim for claim in found if claim.paper == paper.id]
         for role in ("headline", "stand-in"):
             for claim in by_role(claims).get(role, []):
-                lines.append(
-                    f"| {_cell(claim.statement)} | {_verdict(claim)} | {_effect(claim)} | {_cell(claim.reported)} |"
-                )
-                words = words or (origin(claim) if claim.reference else "")
+                said, paper_says = _cell(sentence(claim.statement)), _cell(claim.reported)
+                lines.append(f"| {said} | {_verdict(claim)} | {_effect(claim)} | {paper_says} |")
+    words = origins(found)
     told = f"Measured: {words}." if words else "Not measured yet: `laureate run ID` does it on your machine."
     note = f"{told} A verdict is about this re-measurement, at its scale; see [how verdicts are made](../verdicts.md)."
     return [*lines, "", note]
@@ -142,7 +145,8 @@ def paper_section(paper: Paper) -> list[str]:
     for claim, figure in figures[:2]:
         drawing = figure.drawing().replace("\n", "")
         lines += [
-            f'<figure class="measured">{drawing}<figcaption>{claim.statement} ({figure.caption})</figcaption></figure>',
+            f'<figure class="measured">{drawing}<figcaption>{escape(sentence(claim.statement))} '
+            f"({escape(figure.caption)})</figcaption></figure>",
             "",
         ]
     for role, mine in by_role(claims).items():
@@ -161,9 +165,11 @@ def executed(paper: Paper) -> list[str]:
     if os.environ.get("LAUREATE_DOCS_EXAMPLES") == "skip":
         return ["*Not executed in this build.*"]
     code = f"_before = set(globals()) | {{'_before'}}\n{paper.example}\n{TELL}"
+    start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=SECONDS, cwd=ROOT
     )
+    LOG.info(f"The example of {paper.id} took {duration(time.monotonic() - start)}")
     if done.returncode:
         raise RuntimeError(f"The example of {paper.id} fails:\n{done.stderr[-2000:]}")
     return ["Executed when this page was built; it made:", "", "```text", done.stdout.strip("\n"), "```"]
@@ -185,7 +191,9 @@ def own_problem_page(papers: list[Paper]) -> str:
         for accepts, names in kinds.items():
             lines += [f"{', '.join(names)} take{'s' * (len(names) == 1)} a problem that offers", ""]
             for want in wanted(first[accepts]):
-                lines.append(f"- `{want.signature}`" + (f": the paper's own: {want.meaning}" if want.meaning else ""))
+                gives = f", {want.gives}" if want.arguments is None else f" → {want.gives}"
+                own = f": the paper's own: {want.meaning}" if want.meaning else ""
+                lines.append(f"- `{want.signature}`{gives * bool(want.gives)}{own}")
             lines += [""]
     return "\n".join(lines) + "\n"
 

@@ -108,6 +108,20 @@ def test_every_paper_that_takes_a_problem_has_a_skeleton(paper_id):
         assert all(f"{name} = ..." in text or f"def {name}(" in text for name in experiment.accepts)
 
 
+def test_what_is_wanted_says_its_kind_and_shape():
+    (unbiased,) = (e for e in load_paper("pes").experiments if e.name == "unbiased")
+    said = {want.name: want.gives for want in wanted(unbiased)}
+    assert said == {
+        "init": "floats [n]",
+        "step": "(floats [n], one float)",
+        "theta0": "floats [p]",
+        "horizon": "an integer",
+    }
+    text = skeleton(load_paper("pes"), [unbiased], "my.py")
+    assert "Gives (floats [n], one float). The paper's own: One step of the system" in text
+    assert "give the same kind of thing" in " ".join(text.split())
+
+
 def test_a_claim_is_asked_for_by_its_name_and_shown_with_its_own_deviations(laureate, toy):
     namesake = Claim("second", "s", "loss", "ours", "theirs", role="extension")
     other = Claim("third-one", "s", "loss", "ours", "theirs", role="extension")

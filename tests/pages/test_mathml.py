@@ -19,6 +19,9 @@ def inner(equation: str) -> str:
     [
         ("x_t", "<msub><mi>x</mi><mi>t</mi></msub>"),
         ("x_{t+1}", "<msub><mi>x</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub>"),
+        ("x_i^m'", "<msubsup><mi>x</mi><mi>i</mi><mrow><mi>m</mi><mo>′</mo></mrow></msubsup>"),
+        ("e^{s_t}", "<msup><mi>e</mi><msub><mi>s</mi><mi>t</mi></msub></msup>"),
+        ("mean_j g", "<msub><mtext>mean</mtext><mi>j</mi></msub><mi>g</mi>"),
         ("σ²", "<msup><mi>σ</mi><mn>2</mn></msup>"),
         ("x'_m", "<msubsup><mi>x</mi><mi>m</mi><mo>′</mo></msubsup>"),
         ("1/(2N)", "<mfrac><mn>1</mn><mrow><mn>2</mn><mi>N</mi></mrow></mfrac>"),
@@ -49,4 +52,6 @@ def test_every_equation_of_the_package_is_well_formed_and_keeps_its_letters():
         drawn = parsed(paper.equation)
         assert len(drawn) == len(paper.equation.strip().splitlines())
         shown = "".join(drawn.itertext())
+        signs = [node.text for node in drawn.iter("mo") if node.get("stretchy") != "false"]
+        assert not {"_", "^"} & set(signs), f"{paper.id} shows signs of its notation"
         assert {letter for letter in paper.equation if letter in "θεξσφΔ∇"} <= set(shown), paper.id

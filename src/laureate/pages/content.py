@@ -37,7 +37,7 @@ from laureate.lab.reference import reference
 from laureate.lab.running.bench import latest_rows
 from laureate.lab.storing.store import Store
 from laureate.pages.figures import CurveFigure, Figure, IntervalFigure, arm_colours, claim_figure, curve_figures
-from laureate.pages.wording import origin
+from laureate.pages.wording import origins
 
 __all__ = ["Section", "ShownClaim", "board", "compare", "figure", "method", "run", "runs"]
 
@@ -91,7 +91,7 @@ def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
     return {
         "standings": standings,
         "reference": len(shipped),
-        "reference_words": origin(shipped[0]).removeprefix("our reference, ") if shipped else "",
+        "reference_words": origins(shipped),
         "areas": groups,
         "tallies": _tallies(results),
         "claims": len(results),
@@ -174,6 +174,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         "roles": roles,
         "answers": next(iter(roles.values()), [])[:ANSWERS],
         "reference": sum(result.reference for result in results),
+        "reference_words": origins(results),
         "tallies": _tallies(claims),
         "measured": {record["scale"]: record for record in _measured(store, paper, used)},
         "speed": speed_rows(store, paper.id),

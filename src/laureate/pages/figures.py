@@ -94,7 +94,7 @@ def csv_of(figure: Figure, digits: int | None = None) -> str:
     """The table behind a figure; with ``digits``, numbers rounded to so many, for a file that carries many tables."""
     columns, rows = figure.table()
     if digits is not None:
-        rows = [tuple(f"{v:.{digits}g}" if isinstance(v, float) else v for v in row) for row in rows]
+        rows = [tuple(float(f"{v:.{digits}g}") if isinstance(v, float) else v for v in row) for row in rows]
     return csv_text(columns, rows)
 
 

@@ -1,8 +1,8 @@
 """From an equation in plain Unicode, as claim files write it, to MathML: typeset by the browser, with no network.
 
-What it knows: ``x_t`` and ``x_{t+1}``, raised signs (``σ²``, ``ξ⁽ⁱ⁾``, ``σᵀ``), primes, accents (``ĝ``), sums with
-limits, roots, fractions written without blanks (``1/(2σ²N)``), function names, and words between formulas. What it does
-not know it shows as it stands, so an equation is never lost.
+What it knows: ``x_t``, ``x_{t+1}`` and ``e^{s}``, raised signs (``σ²``, ``ξ⁽ⁱ⁾``, ``σᵀ``), primes, accents
+(``ĝ``), sums with limits, roots, fractions written without blanks (``1/(2σ²N)``), function names, and words between
+formulas. What it does not know it shows as it stands, so an equation is never lost.
 """
 
 import re
@@ -57,24 +57,28 @@ class _Line:
         """Everything up to a closing sign, which is left to the caller."""
         parts: list[str] = []
         while self._peek()[0] != "end" and self._peek()[1] != until:
-            kind, text = self._peek()
+            kind, _ = self._peek()
             if kind == "space":
                 self._next()
                 parts.append('<mspace width="2em"/>')
             elif kind == "blank":
                 self._next()
-            elif kind == "word" and text not in _FUNCTIONS:
+            elif self._is_prose(self._place):
                 parts.append(self._words())
             else:
                 parts.append(self._scripted())
         return "".join(parts)
 
+    def _is_prose(self, place: int) -> bool:
+        """A word that is neither a function's name nor carries an index."""
+        (kind, text), (_, after) = [*self._tokens, ("end", ""), ("end", "")][place : place + 2]
+        return kind == "word" and text not in _FUNCTIONS and after not in ("_", "^")
+
     def _words(self) -> str:
         """Prose between formulas, with the blanks around it."""
         words = [self._next()[1]]
         while self._peek()[0] == "blank" and self._place + 1 < len(self._tokens):
-            kind, text = self._tokens[self._place + 1]
-            if kind != "word" or text in _FUNCTIONS:
+            if not self._is_prose(self._place + 1):
                 break
             self._next()
             words.append(self._next()[1])
@@ -91,6 +95,9 @@ class _Line:
             if text == "_":
                 self._next()
                 lower += self._index()
+            elif text == "^":
+                self._next()
+                upper += self._index()
             elif text in _LOWERED:
                 lower += self._shifted(_LOWERED)
             elif text in _RAISED:
