@@ -8,6 +8,7 @@
 LAUREATE_DOCS_EXAMPLES=skip leaves the examples unexecuted, for a quick look; the page says so then.
 """
 
+import functools
 import importlib
 import inspect
 import os
@@ -15,6 +16,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from logging import getLogger
 from pathlib import Path
@@ -161,13 +163,31 @@ def paper_section(paper: Paper) -> list[str]:
 
 
 def executed(paper: Paper) -> list[str]:
-    """The example run in a process of its own, and what it made; one that fails stops the build."""
+    """The example and what it made; all are run when the first is wanted, as many at a time as there are cores."""
     if os.environ.get("LAUREATE_DOCS_EXAMPLES") == "skip":
         return ["*Not executed in this build.*"]
+    return _all_executed()[paper.id]
+
+
+@functools.cache
+def _all_executed() -> dict[str, list[str]]:
+    papers = all_papers()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip((paper.id for paper in papers), pool.map(_executed, papers), strict=True))
+
+
+def _executed(paper: Paper) -> list[str]:
+    """In a process of its own; one that fails stops the build. What was compiled is kept for the next."""
     code = f"_before = set(globals()) | {{'_before'}}\n{paper.example}\n{TELL}"
     start = time.monotonic()
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "docs")}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=SECONDS, cwd=ROOT
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | kept,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=ROOT,
     )
     LOG.info(f"The example of {paper.id} took {duration(time.monotonic() - start)}")
     if done.returncode:

@@ -62,7 +62,7 @@ def test_the_family_is_what_was_run(laureate, toy, mine):
             "line 4 in offset: Name",
         ),
         ("import nowhere_at_all\nclass Hill:\n    offset = 1.0\n", "mine.py, line 1: ModuleNotFoundError"),
-        ("class Hill:\n    offset = 'three'\n", "toy/toy cannot use mine.py:Hill: TypeError"),
+        ("class Hill:\n    offset = 'three'\n", "toy/toy cannot use mine.py:Hill (line 1): TypeError"),
         ("def Hill():\n    raise ValueError('no\\nbut')\n", "mine.py, line 2 in Hill: ValueError: no."),
     ],
 )

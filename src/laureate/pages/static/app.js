@@ -27,11 +27,12 @@
       text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
     }
     data = JSON.parse(text);
-    for (const [name, content] of Object.entries(data.pages)) {
-      const page = make("section", { class: "page", id: `/${name}`, "data-page": "", hidden: "" });
-      page.innerHTML = content;
-      one("main").append(page);
-    }
+    one("main").append(...Object.keys(data.pages).map((name) => make("section", { class: "page", id: `/${name}`, "data-page": "", hidden: "" })));
+  }
+  /* a page that came packed is made when it is first wanted */
+  function fill(page) {
+    const name = page?.id.slice(1) ?? "";
+    if (name in data.pages) { page.innerHTML = data.pages[name]; delete data.pages[name]; }
   }
 
   /* theme, copying, help */
@@ -230,6 +231,7 @@
 
   /* one file: which page is shown, and the search */
   function openFile() {
+    fill(document.getElementById("/catalogue"));
     const pages = all("[data-page]"), papers = data.papers, byId = new Map(papers.map((paper) => [paper.id, paper]));
     const words = (text) => text.toLowerCase().normalize("NFKD").match(/[a-z0-9]+/g) ?? [];
     const stem = (word) => word.length > 4 ? word.replace(/(ations?|ings?|ers?|ies|es|s|ed)$/, "") : word;
@@ -270,6 +272,7 @@
       const path = decodeURIComponent(address);
       const parts = path.split("/"), paper = parts[1] === "paper" && byId.get(parts[2]);
       if (paper) entry(paper);
+      fill(document.getElementById(parts.slice(0, 3).join("/")));
       const target = document.getElementById(path), page = paper ? one('[id="/paper"]') : (target?.closest("[data-page]") ?? document.getElementById(parts.slice(0, 3).join("/")) ?? pages[0]);
       pages.forEach((other) => { other.hidden = other !== page; });
       all("header.top nav a").forEach((link) => { link.getAttribute("href") === `#${path}` ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"); });
