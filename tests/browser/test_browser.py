@@ -159,6 +159,12 @@ def test_dark_by_the_system_and_by_the_switch(open_page):
 def test_a_phone_needs_no_sideways_scrolling(open_page, path):
     page = open_page(path, width=360, height=740)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    # Nor with everything unfolded, and units and counts as long as the longest of a paper.
+    page.evaluate("""() => {
+        document.querySelectorAll("details").forEach((element) => { element.open = true; });
+        document.querySelectorAll(".of, .chip.runs, .said").forEach((element) => {
+            element.textContent = "mean share of right answers over two dialects with 50 rows"; }); }""")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 @pytest.mark.parametrize("width", [900, 1280])
