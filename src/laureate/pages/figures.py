@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,10 +108,10 @@ def claim_figure(result: ClaimResult) -> IntervalFigure | None:
     return IntervalFigure(
         name=str(result.id),
         title=str(result.id),
-        caption=in_words(measured.axis),
+        caption=_axis(measured.axis),
         description=f"{result.id}: effect {number(result.effect)} {unit_of(result)}, 95 % interval "
         f"{number(result.low)} to {number(result.high)} over {result.over}, {result.seeds} seeds; {result.verdict}",
-        axis=in_words(measured.axis),
+        axis=_axis(measured.axis),
         seeds=measured.effects,
         effect=result.effect,
         low=ends[0],
@@ -118,6 +119,15 @@ def claim_figure(result: ClaimResult) -> IntervalFigure | None:
         lines=tuple((value, _line_words(value, words)) for value, words in measured.lines),
         holds=measured.holds,
     )
+
+
+def _axis(axis: str) -> str:
+    """What an axis shows, in words; a unit that is the metric's own name is told once.
+
+    >>> _axis("test_accuracy (test accuracy): ours − theirs")
+    'test accuracy: ours − theirs'
+    """
+    return re.sub(r"^(.+?) \(\1\)", r"\1", in_words(axis))
 
 
 def _line_words(value: float, words: str) -> str:
