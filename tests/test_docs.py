@@ -42,6 +42,12 @@ def test_docstrings_become_markdown():
     assert as_markdown(text) == said
 
 
+def test_every_page_is_in_the_contents():
+    """A strict build stops at one that is not."""
+    contents = (ROOT / "mkdocs.yml").read_text("utf-8").partition("nav:")[2]
+    assert {path.name for path in (ROOT / "docs").glob("*.md") if f": {path.name}\n" not in contents} == set()
+
+
 @pytest.mark.slow
 def test_the_site_builds_strictly_and_every_link_leads_somewhere(tmp_path):
     pytest.importorskip("mkdocs")

@@ -139,7 +139,8 @@ def test_the_board_counts_our_reference_and_lists_what_was_measured_here(laureat
 
 def test_show_has_the_cost_of_what_was_asked_for(laureate, toy):
     toy.paper = toys.paper(
-        toys.experiment(), toys.experiment("second", claims=(Claim("third", "s", "loss", "ours", "theirs"),))
+        toys.experiment(),
+        toys.experiment("second", claims=(Claim("third", "s", "loss", "ours", "theirs", role="extension"),)),
     )
     whole, part = (laureate("show", name).out.partition("The cost")[2] for name in ("toy", "toy/third"))
     assert "laureate run toy/third --scale" in part
