@@ -29,8 +29,9 @@ from laureate.lab.judging.results import ClaimResult, by_role, claims_of, tally
 from laureate.lab.reference import reference
 from laureate.lab.running.skeleton import wanted
 from laureate.pages.figures import claim_figure
+from laureate.pages.mathml import mathml
 from laureate.pages.render import static
-from laureate.pages.wording import MARKS, duration, number, origins, sentence, unit_of
+from laureate.pages.wording import MARKS, duration, number, origins, plural, sentence, unit_of
 from laureate.papers import all_papers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -103,23 +104,38 @@ def area_page(area: str, papers: list[Paper]) -> str:
 
 
 def which_when(papers: list[Paper]) -> list[str]:
-    """A table fed by the verdicts that ship, headlines first; empty cells where nothing was measured."""
-    lines = ["| it is claimed that | verdict | by how much | the paper |", "|---|---|---|---|"]
+    """A line a paper: for which problem, what the verdicts that ship mean for the reader, and how many there are."""
+    lines = ["| you have | then | of the paper's claims |", "|---|---|---|"]
     found = [result for paper in papers for result in claims_of(paper, reference(paper))]
     for paper in papers:
-        claims = [claim for claim in found if claim.paper == paper.id]
-        for role in ("headline", "stand-in"):
-            for claim in by_role(claims).get(role, []):
-                said, paper_says = _cell(sentence(claim.statement)), _cell(claim.reported)
-                lines.append(f"| {said} | {_verdict(claim)} | {_effect(claim)} | {paper_says} |")
+        claims = [claim for claim in found if claim.paper == paper.id and claim.role in ("headline", "stand-in")]
+        counts = "<br>".join(
+            f"{MARKS[word]}&nbsp;{count}&nbsp;{word.replace(' ', '&nbsp;')}" for word, count in tally(claims).items()
+        )
+        name = f"[{paper.title}](#{paper.id}): "
+        lines.append(f"| {_cell(paper.problem)} | {name}{_cell(paper.meaning or paper.idea)} | {counts} |")
     words = origins(found)
     told = f"Measured: {words}." if words else "Not measured yet: `laureate run ID` does it on your machine."
     note = f"{told} A verdict is about this re-measurement, at its scale; see [how verdicts are made](../verdicts.md)."
     return [*lines, "", note]
 
 
+def claim_table(claims: list[ClaimResult]) -> list[str]:
+    """Headlines and stand-ins with their numbers, folded."""
+    lines = ["| it is claimed that | verdict | by how much | the paper |", "|---|---|---|---|"]
+    for claim in claims:
+        said, paper_says = _cell(sentence(claim.statement)), _cell(claim.reported)
+        lines.append(f"| {said} | {_verdict(claim)} | {_effect(claim)} | {paper_says} |")
+    return [
+        f'??? abstract "The {len(claims)} claims that are the paper\'s own"',
+        "",
+        *(f"    {line}" for line in lines),
+        "",
+    ]
+
+
 def _verdict(claim: ClaimResult) -> str:
-    return f"{MARKS[claim.verdict]} {claim.verdict}"
+    return f"{MARKS[claim.verdict]}&nbsp;{claim.verdict.replace(' ', '&nbsp;')}"
 
 
 def _effect(claim: ClaimResult) -> str:
@@ -135,11 +151,11 @@ def _cell(text: str) -> str:
 def paper_section(paper: Paper) -> list[str]:
     """The problem, the idea, the equation, the example with what came out, a picture, the cost."""
     claims = claims_of(paper, reference(paper))
-    lines = [f"## {paper.title}", "", f"*{', '.join(paper.authors)}, {paper.venue} {paper.year}*", ""]
+    lines = [f"## {paper.title} {{ #{paper.id} }}", "", f"*{', '.join(paper.authors)}, {paper.venue} {paper.year}*", ""]
     if paper.meaning:
         lines += ['!!! note "What it means for you"', "", f"    {paper.meaning}", ""]
     lines += [f"**The problem.** {paper.problem}", "", f"**The idea.** {paper.idea}", ""]
-    lines += ["```text", paper.equation.strip("\n"), "```", "", "**In your code**", ""]
+    lines += [f'<div class="equation">{mathml(paper.equation)}</div>', "", "**In your code**", ""]
     lines += ["```python", paper.example.strip("\n"), "```", "", *executed(paper), ""]
     figures = [
         (claim, figure) for mine in by_role(claims).values() for claim in mine if (figure := claim_figure(claim))
@@ -151,9 +167,11 @@ def paper_section(paper: Paper) -> list[str]:
             f"({escape(figure.caption)})</figcaption></figure>",
             "",
         ]
+    own = [claim for role, mine in by_role(claims).items() if role in ("headline", "stand-in") for claim in mine]
+    lines += claim_table(own)
     for role, mine in by_role(claims).items():
         counts = ", ".join(f"{count} {word}" for word, count in tally(mine).items())
-        lines.append(f"- {len(mine)} × {role} ({ROLES[role]}): {counts}")
+        lines.append(f"- {plural(role, len(mine))} ({ROLES[role]}): {counts}")
     costs = {
         name: sum(e.scales[name].cost for e in paper.experiments if name in e.scales) for name in ("smoke", "desk")
     }
@@ -226,6 +244,32 @@ OWN_PROBLEM = """
    told with its line), then compares all arms on it: which is best here, by how much, and how sure that is.
 5. `from laureate.<area> import ...` in your own code.
 
+For example, which rate and momentum bring a ball to rest soonest, as `momentum.py`:
+
+```python
+import jax
+import jax.numpy as jnp
+
+
+class Momentum:
+    horizon = 100  # steps an episode
+
+    def theta0(self, key):  # what is tuned: the logarithm of a rate, the logit of a momentum
+        return jnp.array([-3.0, 2.0])
+
+    def init(self, key, theta):  # the first state, any pytree
+        return jnp.array([1.0, 0.0])
+
+    def step(self, key, theta, state):  # the next state, and the loss of this step
+        place, speed = state
+        speed = jax.nn.sigmoid(theta[1]) * speed - jnp.exp(theta[0]) * place
+        return jnp.stack([place + speed, speed]), (place + speed) ** 2
+```
+
+```
+laureate run pes --scale smoke --problem momentum.py:Momentum
+```
+
 Nothing leaves your machine, and results lie in one folder (`laureate doctor` says which).
 """
 
@@ -245,4 +289,6 @@ def charts_css() -> str:
     rules = "\n".join(line for line in rules.splitlines() if not line.startswith(("figure", "figcaption")))
     slate = dark[1].replace("color-scheme: dark;", "") if dark else ""
     light = light.replace("color-scheme: light dark;", "")
-    return f"{light}\n[data-md-color-scheme=slate] {{{slate}\n}}\n{rules}\n.measured svg {{ max-width: 30rem; }}\n"
+    ours = ".measured svg { max-width: 30rem; }\n.equation { overflow-x: auto; padding: 0.5rem 0; }\n"
+    ours += ".md-typeset table:not([class]) td { vertical-align: top; }\n"
+    return f"{light}\n[data-md-color-scheme=slate] {{{slate}\n}}\n{rules}\n{ours}"
