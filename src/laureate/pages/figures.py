@@ -147,15 +147,17 @@ def row_strip(result: ClaimResult) -> str:
 def arm_colours(experiments: Iterable[Experiment]) -> dict[str, int]:
     """Arm -> the number of its colour: one for every picture of a paper, and in one experiment no two alike.
 
-    The first arms take the first colours; an arm that joins later takes the first that nobody beside it has.
+    The first arms take the first colours; each later one the first that no arm has which stands beside it anywhere.
     """
-    colours: dict[str, int] = {}
+    beside: dict[str, set[str]] = {}
     for experiment in experiments:
-        taken = {colours[arm.name] for arm in experiment.arms if arm.name in colours}
-        for arm in experiment.arms:
-            if arm.name not in colours:
-                colours[arm.name] = next(number for number in itertools.count() if number not in taken)
-                taken.add(colours[arm.name])
+        names = [arm.name for arm in experiment.arms]
+        for name in names:
+            beside.setdefault(name, set()).update(names)
+    colours: dict[str, int] = {}
+    for name, others in beside.items():
+        taken = {colours[other] for other in others if other in colours}
+        colours[name] = next(number for number in itertools.count() if number not in taken)
     return colours
 
 
