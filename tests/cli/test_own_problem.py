@@ -118,7 +118,7 @@ def test_what_is_wanted_says_its_kind_and_shape():
         "horizon": "an integer",
     }
     text = skeleton(load_paper("pes"), [unbiased], "my.py")
-    assert "Gives (floats [n], one float). The paper's own: One step of the system" in text
+    assert "Gives (floats [n], one float). The paper's own: One step of the system:" in text
     assert "give the same kind of thing" in " ".join(text.split())
 
 
