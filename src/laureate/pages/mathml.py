@@ -18,6 +18,8 @@ _FUNCTIONS = frozenset({
     "exp", "log", "ln", "min", "max", "argmin", "argmax", "sup", "inf", "tr", "det", "softmax", "sigmoid", "sign",
     "Var", "Cov", "Re", "diag", "sin", "cos",
 })  # fmt: skip
+# It is raised by itself in every font, where ′ as a power is a speck in some.
+_PRIME = '<mo lspace="0" rspace="0">\u02b9</mo>'
 _LARGE = frozenset("Σ∑Π∏∫")
 _UNDER = frozenset({*_LARGE, "argmin", "argmax", "min", "max", "sup", "inf"})
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
@@ -41,7 +43,10 @@ class _Line:
     """A reader of one line."""
 
     def __init__(self, text: str):
-        text = unicodedata.normalize("NFD", text)
+        # Letters come apart from their accents; a sign that is struck through, as ≠, stays one.
+        text = re.sub(
+            ".\u0338", lambda struck: unicodedata.normalize("NFC", struck[0]), unicodedata.normalize("NFD", text)
+        )
         self._tokens = [(found.lastgroup or "sign", found[0]) for found in _TOKEN.finditer(text)]
         self._place = 0
 
@@ -70,19 +75,21 @@ class _Line:
         return "".join(parts)
 
     def _is_prose(self, place: int) -> bool:
-        """A word that is neither a function's name nor carries an index."""
+        """A word that is neither a function's name nor carries an index or a power."""
         (kind, text), (_, after) = [*self._tokens, ("end", ""), ("end", "")][place : place + 2]
-        return kind == "word" and text not in _FUNCTIONS and after not in ("_", "^")
+        return kind == "word" and text not in _FUNCTIONS and after not in ("_", "^", "(", *_RAISED)
 
     def _words(self) -> str:
-        """Prose between formulas, with the blanks around it."""
+        """Prose between formulas, with the blanks that are around it."""
+        before = "&#160;" * (self._place > 0 and self._tokens[self._place - 1][0] == "blank")
         words = [self._next()[1]]
         while self._peek()[0] == "blank" and self._place + 1 < len(self._tokens):
             if not self._is_prose(self._place + 1):
                 break
             self._next()
             words.append(self._next()[1])
-        return f"<mtext>&#160;{escape(' '.join(words))}&#160;</mtext>"
+        after = "&#160;" * (self._peek()[0] == "blank")
+        return f"<mtext>{before}{escape(' '.join(words))}{after}</mtext>"
 
     def _scripted(self) -> str:
         """An atom with its indices, powers and primes, and the fraction it may be the upper part of."""
@@ -104,7 +111,10 @@ class _Line:
                 upper += self._shifted(_RAISED)
             elif text in ("'", "′"):
                 self._next()
-                upper += "<mo>′</mo>"
+                if upper:
+                    upper += _PRIME
+                else:
+                    atom = f"<mrow>{atom}{_PRIME}</mrow>"
             else:
                 break
         if lower or upper:
