@@ -5,7 +5,9 @@ from typing import Any
 
 import griffe  # pyright: ignore[reportMissingImports]
 
-SETTING = re.compile(r"^([A-Za-z_][\w, *]*): (.*)$")
+# ``name: meaning`` or ``name, other: meaning``, at the start of a paragraph or after another; prose has blanks before.
+NAME = r"\*{0,2}(?:[a-z_]\w*|[A-Z]\w?)"
+SETTING = re.compile(rf"^({NAME}(?:, {NAME})*): (.*)$")
 
 
 class Docstrings(griffe.Extension):
@@ -36,9 +38,8 @@ def as_markdown(text: str) -> str:
             out.append(line)
             continue
         found = SETTING.match(line)
-        if found and not line.endswith("::"):
-            if out and out[-1].strip() and not in_setting:
-                out.append("")
+        begins = in_setting or not out or not out[-1].strip()
+        if found and begins and not line.endswith("::"):
             out.append(f"- `{found[1]}`: {found[2]}")
             in_setting = True
             continue

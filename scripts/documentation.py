@@ -8,12 +8,17 @@
 LAUREATE_DOCS_EXAMPLES=skip leaves the examples unexecuted, for a quick look; the page says so then.
 """
 
+import functools
 import importlib
 import inspect
 import os
 import re
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from html import escape
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +29,9 @@ from laureate.lab.judging.results import ClaimResult, by_role, claims_of, tally
 from laureate.lab.reference import reference
 from laureate.lab.running.skeleton import wanted
 from laureate.pages.figures import claim_figure
+from laureate.pages.mathml import mathml
 from laureate.pages.render import static
-from laureate.pages.wording import MARKS, duration, number, origin, unit_of
+from laureate.pages.wording import MARKS, duration, number, origins, plural, sentence, unit_of
 from laureate.papers import all_papers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +39,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from docstrings import as_markdown  # noqa: E402
 
 SECONDS = 300
+LOG = getLogger("mkdocs.hooks.documentation")
 # Run after an example: what it made, in a line each.
 TELL = """
 for _name, _value in list(globals().items()):
@@ -97,24 +104,38 @@ def area_page(area: str, papers: list[Paper]) -> str:
 
 
 def which_when(papers: list[Paper]) -> list[str]:
-    """A table fed by the verdicts that ship, headlines first; empty cells where nothing was measured."""
-    lines = ["| it is claimed that | verdict | by how much | the paper |", "|---|---|---|---|"]
-    words = ""
+    """A line a paper: for which problem, what the verdicts that ship mean for the reader, and how many there are."""
+    lines = ["| you have | then | of the paper's claims |", "|---|---|---|"]
+    found = [result for paper in papers for result in claims_of(paper, reference(paper))]
     for paper in papers:
-        claims = claims_of(paper, reference(paper))
-        for role in ("headline", "stand-in"):
-            for claim in by_role(claims).get(role, []):
-                lines.append(
-                    f"| {_cell(claim.statement)} | {_verdict(claim)} | {_effect(claim)} | {_cell(claim.reported)} |"
-                )
-                words = words or (origin(claim) if claim.reference else "")
+        claims = [claim for claim in found if claim.paper == paper.id and claim.role in ("headline", "stand-in")]
+        counts = "<br>".join(
+            f"{MARKS[word]}&nbsp;{count}&nbsp;{word.replace(' ', '&nbsp;')}" for word, count in tally(claims).items()
+        )
+        name = f"[{paper.title}](#{paper.id}): "
+        lines.append(f"| {_cell(paper.problem)} | {name}{_cell(paper.meaning or paper.idea)} | {counts} |")
+    words = origins(found)
     told = f"Measured: {words}." if words else "Not measured yet: `laureate run ID` does it on your machine."
     note = f"{told} A verdict is about this re-measurement, at its scale; see [how verdicts are made](../verdicts.md)."
     return [*lines, "", note]
 
 
+def claim_table(claims: list[ClaimResult]) -> list[str]:
+    """Headlines and stand-ins with their numbers, folded."""
+    lines = ["| it is claimed that | verdict | by how much | the paper |", "|---|---|---|---|"]
+    for claim in claims:
+        said, paper_says = _cell(sentence(claim.statement)), _cell(claim.reported)
+        lines.append(f"| {said} | {_verdict(claim)} | {_effect(claim)} | {paper_says} |")
+    return [
+        f'??? abstract "The {len(claims)} claims that are the paper\'s own"',
+        "",
+        *(f"    {line}" for line in lines),
+        "",
+    ]
+
+
 def _verdict(claim: ClaimResult) -> str:
-    return f"{MARKS[claim.verdict]} {claim.verdict}"
+    return f"{MARKS[claim.verdict]}&nbsp;{claim.verdict.replace(' ', '&nbsp;')}"
 
 
 def _effect(claim: ClaimResult) -> str:
@@ -130,11 +151,11 @@ def _cell(text: str) -> str:
 def paper_section(paper: Paper) -> list[str]:
     """The problem, the idea, the equation, the example with what came out, a picture, the cost."""
     claims = claims_of(paper, reference(paper))
-    lines = [f"## {paper.title}", "", f"*{', '.join(paper.authors)}, {paper.venue} {paper.year}*", ""]
+    lines = [f"## {paper.title} {{ #{paper.id} }}", "", f"*{', '.join(paper.authors)}, {paper.venue} {paper.year}*", ""]
     if paper.meaning:
         lines += ['!!! note "What it means for you"', "", f"    {paper.meaning}", ""]
     lines += [f"**The problem.** {paper.problem}", "", f"**The idea.** {paper.idea}", ""]
-    lines += ["```text", paper.equation.strip("\n"), "```", "", "**In your code**", ""]
+    lines += [f'<div class="equation">{mathml(paper.equation)}</div>', "", "**In your code**", ""]
     lines += ["```python", paper.example.strip("\n"), "```", "", *executed(paper), ""]
     figures = [
         (claim, figure) for mine in by_role(claims).values() for claim in mine if (figure := claim_figure(claim))
@@ -142,12 +163,15 @@ def paper_section(paper: Paper) -> list[str]:
     for claim, figure in figures[:2]:
         drawing = figure.drawing().replace("\n", "")
         lines += [
-            f'<figure class="measured">{drawing}<figcaption>{claim.statement} ({figure.caption})</figcaption></figure>',
+            f'<figure class="measured">{drawing}<figcaption>{escape(sentence(claim.statement))} '
+            f"({escape(figure.caption)})</figcaption></figure>",
             "",
         ]
+    own = [claim for role, mine in by_role(claims).items() if role in ("headline", "stand-in") for claim in mine]
+    lines += claim_table(own)
     for role, mine in by_role(claims).items():
         counts = ", ".join(f"{count} {word}" for word, count in tally(mine).items())
-        lines.append(f"- {len(mine)} × {role} ({ROLES[role]}): {counts}")
+        lines.append(f"- {plural(role, len(mine))} ({ROLES[role]}): {counts}")
     costs = {
         name: sum(e.scales[name].cost for e in paper.experiments if name in e.scales) for name in ("smoke", "desk")
     }
@@ -157,13 +181,33 @@ def paper_section(paper: Paper) -> list[str]:
 
 
 def executed(paper: Paper) -> list[str]:
-    """The example run in a process of its own, and what it made; one that fails stops the build."""
+    """The example and what it made; all are run when the first is wanted, as many at a time as there are cores."""
     if os.environ.get("LAUREATE_DOCS_EXAMPLES") == "skip":
         return ["*Not executed in this build.*"]
+    return _all_executed()[paper.id]
+
+
+@functools.cache
+def _all_executed() -> dict[str, list[str]]:
+    papers = all_papers()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip((paper.id for paper in papers), pool.map(_executed, papers), strict=True))
+
+
+def _executed(paper: Paper) -> list[str]:
+    """In a process of its own; one that fails stops the build. What was compiled is kept for the next."""
     code = f"_before = set(globals()) | {{'_before'}}\n{paper.example}\n{TELL}"
+    start = time.monotonic()
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "docs")}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=SECONDS, cwd=ROOT
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | kept,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=ROOT,
     )
+    LOG.info(f"The example of {paper.id} took {duration(time.monotonic() - start)}")
     if done.returncode:
         raise RuntimeError(f"The example of {paper.id} fails:\n{done.stderr[-2000:]}")
     return ["Executed when this page was built; it made:", "", "```text", done.stdout.strip("\n"), "```"]
@@ -185,7 +229,9 @@ def own_problem_page(papers: list[Paper]) -> str:
         for accepts, names in kinds.items():
             lines += [f"{', '.join(names)} take{'s' * (len(names) == 1)} a problem that offers", ""]
             for want in wanted(first[accepts]):
-                lines.append(f"- `{want.signature}`" + (f": the paper's own: {want.meaning}" if want.meaning else ""))
+                gives = f", {want.gives}" if want.arguments is None else f" → {want.gives}"
+                own = f": the paper's own: {want.meaning}" if want.meaning else ""
+                lines.append(f"- `{want.signature}`{gives * bool(want.gives)}{own}")
             lines += [""]
     return "\n".join(lines) + "\n"
 
@@ -197,6 +243,32 @@ OWN_PROBLEM = """
 4. `laureate run ID --scale smoke --problem my_file.py:Mine` traces it once before anything starts (what is missing is
    told with its line), then compares all arms on it: which is best here, by how much, and how sure that is.
 5. `from laureate.<area> import ...` in your own code.
+
+For example, which rate and momentum bring a ball to rest soonest, as `momentum.py`:
+
+```python
+import jax
+import jax.numpy as jnp
+
+
+class Momentum:
+    horizon = 100  # steps an episode
+
+    def theta0(self, key):  # what is tuned: the logarithm of a rate, the logit of a momentum
+        return jnp.array([-3.0, 2.0])
+
+    def init(self, key, theta):  # the first state, any pytree
+        return jnp.array([1.0, 0.0])
+
+    def step(self, key, theta, state):  # the next state, and the loss of this step
+        place, speed = state
+        speed = jax.nn.sigmoid(theta[1]) * speed - jnp.exp(theta[0]) * place
+        return jnp.stack([place + speed, speed]), (place + speed) ** 2
+```
+
+```
+laureate run pes --scale smoke --problem momentum.py:Momentum
+```
 
 Nothing leaves your machine, and results lie in one folder (`laureate doctor` says which).
 """
@@ -217,4 +289,6 @@ def charts_css() -> str:
     rules = "\n".join(line for line in rules.splitlines() if not line.startswith(("figure", "figcaption")))
     slate = dark[1].replace("color-scheme: dark;", "") if dark else ""
     light = light.replace("color-scheme: light dark;", "")
-    return f"{light}\n[data-md-color-scheme=slate] {{{slate}\n}}\n{rules}\n.measured svg {{ max-width: 30rem; }}\n"
+    ours = ".measured svg { max-width: 30rem; }\n.equation { overflow-x: auto; padding: 0.5rem 0; }\n"
+    ours += ".md-typeset table:not([class]) td { vertical-align: top; }\n"
+    return f"{light}\n[data-md-color-scheme=slate] {{{slate}\n}}\n{rules}\n{ours}"

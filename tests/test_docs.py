@@ -40,6 +40,14 @@ def test_docstrings_become_markdown():
     text = "It adds::\n\n    a + b\n\nfirst: a number\n\n>>> 1 + 1\n2"
     said = "It adds:\n\n    a + b\n\n- `first`: a number\n\n```pycon\n>>> 1 + 1\n2\n```"
     assert as_markdown(text) == said
+    for prose in ("Gradients of long unrolls: eight of them.", "How: by sums.", "It adds\nfirst: a number."):
+        assert as_markdown(prose) == prose
+
+
+def test_every_page_is_in_the_contents():
+    """A strict build stops at one that is not."""
+    contents = (ROOT / "mkdocs.yml").read_text("utf-8").partition("nav:")[2]
+    assert {path.name for path in (ROOT / "docs").glob("*.md") if f": {path.name}\n" not in contents} == set()
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 import toys
 from laureate.lab.claim import Arm, Claim
+from laureate.lab.judging.results import ClaimId, ClaimResult
 
 SMOKE = ("--scale", "smoke", "--workers", "1")
 
@@ -112,6 +113,38 @@ def test_the_board_says_how_to_run_what_is_not(laureate):
     assert "Not measured here yet: laureate run toy" in done.out
     rows = json.loads(laureate("board", "--json").out)["claims"]
     assert [row["verdict"] for row in rows] == ["not run", "not run"]
+
+
+def test_the_board_counts_our_reference_and_lists_what_was_measured_here(laureate, monkeypatch):
+    """Hundreds of claims that nobody here ran would hide the person's own."""
+    shipped = ClaimResult(
+        id=ClaimId("toy", "better"), experiment="toy", statement="s", kind="better", metric="loss", verdict="refuted",
+        effect=-1.0, low=-2.0, high=-0.5, p=1.0, scale="desk", seeds=20, machine="an abacus", versions="jax 1.0",
+        started="2026-11-17T00:00:00", reference=True,
+    )  # fmt: skip
+    monkeypatch.setattr("laureate.lab.reference.reference", lambda _: {"toy/better": shipped})
+    out = laureate("board").out
+    assert "1 of 2 verdicts are our reference (an abacus, jax 1.0, 2026-11-17)" in out
+    assert "✘ 1 refuted" in out
+    assert "toy/better" not in out
+    for words in (["toy"], ["--claims"]):
+        out = laureate("board", *words).out
+        assert "toy/better" in out
+        assert out.count("an abacus") == 1, "told once"
+    assert laureate("board", "nope").code == 2
+    assert laureate("show", "toy").out.count("an abacus") == 1
+    laureate("run", "toy/better", *SMOKE, "--quiet")
+    assert "toy/better" in laureate("board").out
+
+
+def test_show_has_the_cost_of_what_was_asked_for(laureate, toy):
+    toy.paper = toys.paper(
+        toys.experiment(),
+        toys.experiment("second", claims=(Claim("third", "s", "loss", "ours", "theirs", role="extension"),)),
+    )
+    whole, part = (laureate("show", name).out.partition("The cost")[2] for name in ("toy", "toy/third"))
+    assert "laureate run toy/third --scale" in part
+    assert whole != part
 
 
 def test_show(laureate):

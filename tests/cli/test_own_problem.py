@@ -62,7 +62,7 @@ def test_the_family_is_what_was_run(laureate, toy, mine):
             "line 4 in offset: Name",
         ),
         ("import nowhere_at_all\nclass Hill:\n    offset = 1.0\n", "mine.py, line 1: ModuleNotFoundError"),
-        ("class Hill:\n    offset = 'three'\n", "toy/toy cannot use mine.py:Hill: TypeError"),
+        ("class Hill:\n    offset = 'three'\n", "toy/toy cannot use mine.py:Hill (line 1): TypeError"),
         ("def Hill():\n    raise ValueError('no\\nbut')\n", "mine.py, line 2 in Hill: ValueError: no."),
     ],
 )
@@ -106,6 +106,20 @@ def test_every_paper_that_takes_a_problem_has_a_skeleton(paper_id):
     for experiment in taking:
         assert [want.name for want in wanted(experiment)] == list(experiment.accepts)
         assert all(f"{name} = ..." in text or f"def {name}(" in text for name in experiment.accepts)
+
+
+def test_what_is_wanted_says_its_kind_and_shape():
+    (unbiased,) = (e for e in load_paper("pes").experiments if e.name == "unbiased")
+    said = {want.name: want.gives for want in wanted(unbiased)}
+    assert said == {
+        "init": "floats [n]",
+        "step": "(floats [n], one float)",
+        "theta0": "floats [p]",
+        "horizon": "an integer",
+    }
+    text = skeleton(load_paper("pes"), [unbiased], "my.py")
+    assert "Gives (floats [n], one float). The paper's own: One step of the system:" in text
+    assert "give the same kind of thing" in " ".join(text.split())
 
 
 def test_a_claim_is_asked_for_by_its_name_and_shown_with_its_own_deviations(laureate, toy):

@@ -65,7 +65,8 @@ def test_lines_in_a_pipe_have_it_too(capsys):
 def test_no_word_is_broken_and_no_summary_cut(laureate, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)
     laureate("run", "toy", *SMOKE)
-    for words in (["board"], ["show", "toy"], ["runs"], ["plan", "toy"], ["run", "toy", *SMOKE]):
+    said = (["board"], ["show", "toy"], ["show", "pse"], ["runs"], ["plan", "toy"], ["run", "toy", *SMOKE])
+    for words in (*said, ["find", "gradients through a long unroll"], ["doctor"], ["compare", "1", "1"]):
         out = laureate(*words).out
         for line in out.splitlines():
             alone = len(line.split()) == 1 or "the page:" in line or "laureate run" in line or line.startswith(" " * 4)

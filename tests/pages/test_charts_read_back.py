@@ -100,6 +100,13 @@ def test_a_treemap_is_that_of_its_authors():
     assert treemap(SIZES[0], 6.0, 4.0) == [pytest.approx(box) for box in expected]
 
 
+@pytest.mark.parametrize(("wide", "high", "look"), [(90, 40, "tiny"), (24, 120, "turned")])
+def test_a_word_is_made_smaller_or_turned_before_it_is_cut(wide, high, look):
+    drawn, *_ = elements(area_map([Tile("combinatorial", 4, "/")], wide, high, "large"), "text")
+    assert drawn.text == "combinatorial"
+    assert look in (drawn.get("class") or "")
+
+
 def test_the_map_shows_every_field_with_its_papers():
     tiles = [Tile(HOSTILE, 4, "/a?b=1&c"), Tile("wide field", 30, "/wide")]
     drawn = area_map(tiles, 600, 200, "large")

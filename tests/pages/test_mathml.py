@@ -5,6 +5,9 @@ import pytest
 from laureate.pages.mathml import mathml
 from laureate.papers import all_papers
 
+GROUP = '<mrow><mo stretchy="false">(</mo><mi>n</mi><mo stretchy="false">)</mo></mrow>'
+PRIME = '<mo lspace="0" rspace="0">\u02b9</mo>'
+
 
 def parsed(equation: str) -> ElementTree.Element:
     return ElementTree.fromstring(f"<all>{mathml(equation)}</all>")
@@ -19,8 +22,14 @@ def inner(equation: str) -> str:
     [
         ("x_t", "<msub><mi>x</mi><mi>t</mi></msub>"),
         ("x_{t+1}", "<msub><mi>x</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub>"),
+        ("x_i^m'", f"<msubsup><mi>x</mi><mi>i</mi><mrow><mi>m</mi>{PRIME}</mrow></msubsup>"),
+        ("e^{s_t}", "<msup><mi>e</mi><msub><mi>s</mi><mi>t</mi></msub></msup>"),
+        ("mean_j g", "<msub><mtext>mean</mtext><mi>j</mi></msub><mi>g</mi>"),
+        ("KS²", "<msup><mtext>KS</mtext><mn>2</mn></msup>"),
+        ("Bin(n) is, so", "<mtext>Bin</mtext>" + GROUP + "<mtext>&#160;is</mtext><mo>,</mo><mtext>&#160;so</mtext>"),
         ("σ²", "<msup><mi>σ</mi><mn>2</mn></msup>"),
-        ("x'_m", "<msubsup><mi>x</mi><mi>m</mi><mo>′</mo></msubsup>"),
+        ("x'_m", f"<msub><mrow><mi>x</mi>{PRIME}</mrow><mi>m</mi></msub>"),
+        ("a ≠ b", "<mi>a</mi><mo>≠</mo><mi>b</mi>"),
         ("1/(2N)", "<mfrac><mn>1</mn><mrow><mn>2</mn><mi>N</mi></mrow></mfrac>"),
         ("a / b", "<mi>a</mi><mo>/</mo><mi>b</mi>"),
         ("√Δt + 1", "<msqrt><mi>Δ</mi><mi>t</mi></msqrt><mo>+</mo><mn>1</mn>"),
@@ -51,4 +60,6 @@ def test_every_equation_of_the_package_is_well_formed_and_keeps_its_letters():
         drawn = parsed(paper.equation)
         assert len(drawn) == len(paper.equation.strip().splitlines())
         shown = "".join(drawn.itertext())
+        signs = [node.text for node in drawn.iter("mo") if node.get("stretchy") != "false"]
+        assert not {"_", "^"} & set(signs), f"{paper.id} shows signs of its notation"
         assert {letter for letter in paper.equation if letter in "θεξσφΔ∇"} <= set(shown), paper.id

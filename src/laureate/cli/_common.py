@@ -3,7 +3,7 @@
 import json
 import shutil
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +18,7 @@ from laureate.pages.wording import (
     means,
     number,
     origin,
+    origins,
     plural,
     rival,
     unit_of,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKS", "STYLES", "claim_name", "columns", "context_line", "duration", "effect", "emit", "filled", "find_entry",
-    "find_paper", "find_run", "json_option", "number", "open_store", "plural", "run_number", "say", "unit_of",
-    "verdict_line",
+    "find_paper", "find_run", "json_option", "number", "open_store", "plural", "run_number", "say", "say_reference",
+    "unit_of", "verdict_line",
 ]  # fmt: skip
 
 STYLES = {"supported": "green", "refuted": "red", "inconclusive": "yellow", "not run": "bright_black"}
@@ -128,6 +129,16 @@ def say(text: str, indent: int = 0, dim: bool = True) -> None:
         click.echo(click.style(filled(text, indent), dim=True) if dim else filled(text, indent))
 
 
+def say_reference(results: "Iterable[ClaimResult]") -> None:
+    """How many of these were measured by us and not here, and with what: once, above their lines."""
+    results = list(results)
+    if shipped := [result for result in results if result.reference]:
+        say(
+            f"{len(shipped)} of {len(results)} verdicts are our reference ({origins(shipped)}). "
+            "What you run takes their place."
+        )
+
+
 def claim_name(result: "Result") -> str:
     """A claim by its id, and on which problem where that is not the paper's."""
     return f"{result.id} on {result.problem}" if result.on_own_problem else str(result.id)
@@ -155,7 +166,7 @@ def context_line(claim: "ClaimResult") -> str:
         rival(claim),
         claim.reported and f"the paper: {claim.reported}",
         claim.data and f"data: {', '.join(claim.data)}",
-        claim.seeds and f"{claim.scale}, {seeds}, {origin(claim)}",
+        claim.seeds and f"{claim.scale}, {seeds}" + ("" if claim.reference else f", {origin(claim)}"),
         looks(claim),
         busy(claim),
     ]

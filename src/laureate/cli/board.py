@@ -2,25 +2,41 @@
 
 import click
 
-from laureate.cli._common import context_line, emit, json_option, open_store, plural, say, verdict_line
-from laureate.pages.wording import best_here, in_words, origin
+from laureate.cli._common import (
+    MARKS,
+    context_line,
+    emit,
+    filled,
+    find_paper,
+    json_option,
+    open_store,
+    plural,
+    say,
+    say_reference,
+    verdict_line,
+)
+from laureate.pages.wording import best_here, in_words
 
 
 @click.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--claims", "everything", is_flag=True, help="List every claim, also those that we measured and you not.")
 @click.option("--checks", is_flag=True, help="List the checks of our own code too.")
 @json_option
-def board(checks: bool, as_json: bool) -> None:
-    """All claims with their verdicts on this machine: the largest scale, then the most seeds, then the newest.
+def board(ids: tuple[str, ...], everything: bool, checks: bool, as_json: bool) -> None:
+    """All papers with their verdicts: the largest scale, then the most seeds, then the newest.
 
-    What was not measured here is shown as we measured it, and marked as our reference. Headlines come first; checks of
-    our own code are only counted. Runs on your own problems stand apart.
+    What was measured here is listed claim by claim. What was not is counted as we measured it, our reference; ID or
+    --claims lists it too. Headlines come first; checks of our own code are only counted. Runs on your own problems
+    stand apart.
     """
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role, tally
     from laureate.lab.records import board_results, own_results, run_standings
     from laureate.papers import all_papers
 
-    store, papers = open_store(), all_papers()
+    store, papers = open_store(), [find_paper(id) for id in dict.fromkeys(ids)] or all_papers()
+    listed = everything or bool(ids)
     results, own = board_results(store, papers), own_results(store, papers)
     if as_json:
         about = {paper.id: {"title": paper.title, "area": paper.area, "meaning": paper.meaning} for paper in papers}
@@ -29,20 +45,18 @@ def board(checks: bool, as_json: bool) -> None:
         emit({"counts": counts, "claims": rows, "own_problems": yours})
         return
     width = max(len(str(result.id)) for result in results)
-    if shipped := [result for result in results if result.reference]:
-        say(
-            f"{len(shipped)} of {len(results)} verdicts were not measured here but are {origin(shipped[0])}. "
-            "`laureate run ID` puts yours in their place."
-        )
+    say_reference(results)
     for paper in papers:
-        click.echo(click.style(f"\n{paper.title}", bold=True))
+        click.echo()
+        click.echo(click.style(filled(f"{paper.id} · {paper.title}", 0, 2), bold=True))
         if paper.meaning:
             say(paper.meaning, 2, dim=False)
         for role, mine in by_role(result for result in results if result.paper == paper.id).items():
-            words = ", ".join(f"{count} {word}" for word, count in tally(mine).items())
-            say(f"{plural(role, len(mine))} ({ROLES[role]}): {words}", 1)
+            words = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(mine).items())
+            say(f"{plural(role, len(mine))} ({ROLES[role]}): {words}", 2)
             for result in mine if role != "check" or checks else ():
-                _line(result, width)
+                if listed or not result.reference:
+                    _line(result, width)
     if own:
         click.echo(click.style("\nOn your own problems", bold=True))
         for problem in dict.fromkeys(result.problem for result in own):
@@ -56,8 +70,10 @@ def board(checks: bool, as_json: bool) -> None:
             for result in mine:
                 _line(result, width)
     waiting = sorted({result.paper for result in results if result.verdict == "not run" or result.reference})
+    click.echo()
+    if not listed and any(result.reference for result in results):
+        say(f"The claims of a paper: laureate board {papers[0].id}; of all: laureate board --claims", dim=False)
     if waiting:
-        click.echo()
         say(f"Not measured here yet: laureate run {' '.join(waiting)}", dim=False)
 
 

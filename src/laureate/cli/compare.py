@@ -15,6 +15,7 @@ from laureate.cli._common import (
     say,
     unit_of,
 )
+from laureate.pages.wording import moment
 
 
 @click.command()
@@ -35,22 +36,20 @@ def compare(first: int, second: int, as_json: bool) -> None:
         return
     for run in runs:
         commit = run["environment"]["commit"] or "-"
-        click.echo(
-            f"run {run['id']}: {run['command']} · {run['started']} · commit {commit} · {run['environment']['machine']}"
-        )
+        facts = (run["command"], moment(run["started"]), f"commit {commit}", run["environment"]["machine"])
+        click.echo(filled(f"run {run['id']}: {' · '.join(facts)}", 0, 2))
     if unlike:
         say(f"Unlike runs: {'; '.join(unlike)}. A change says nothing about the methods then.", dim=False)
     click.echo()
-    width = max((len(str(row.id)) for row in rows), default=0)
     for row in rows:
         click.echo(f"  {row.id}")
         for claim in (row.first, row.second):
             if claim is None:
-                click.echo(f"    {'':<{width}}· not in this run")
+                click.echo("    · not in this run")
                 continue
             word = claim.verdict
             shown = click.style(f"{MARKS[word]} {word:<13}", fg=STYLES[word])
-            click.echo(f"    run {claim.run:<5} {shown} {effect(claim)}")
+            click.echo(f"    run {claim.run:<5} {shown} {filled(effect(claim), 30).lstrip()}".rstrip())
         if row.change is not None:
             sure = "  ← differs" if row.differs else ""
             unit = unit_of(row.second) if row.second else ""

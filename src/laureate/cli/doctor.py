@@ -2,7 +2,7 @@
 
 import click
 
-from laureate.cli._common import emit, json_option, open_store
+from laureate.cli._common import emit, filled, json_option, open_store
 
 
 @click.command()
@@ -22,7 +22,7 @@ def doctor(mend: bool, as_json: bool) -> None:
     for title, entries in found.items():
         click.echo(click.style(title, bold=True))
         for name, value in entries.items():
-            click.echo(f"  {name:<22} {value}")
+            click.echo(f"  {name:<22} {filled(str(value), 25).lstrip()}")
 
 
 def _repair(as_json: bool) -> None:

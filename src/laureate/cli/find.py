@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.cli._common import MARKS, emit, json_option
+from laureate.cli._common import MARKS, emit, filled, json_option, say
 
 if TYPE_CHECKING:
     from laureate.catalogue import Catalogue, Result
@@ -110,11 +110,9 @@ def _short(claim: "ClaimResult") -> dict[str, Any]:
 def _show(result: "Result") -> None:
     if result.corrected:
         words = ", ".join(f"{searched} (for {typed})" for typed, searched in result.corrected)
-        click.echo(click.style(f"Searched: {words}", dim=True))
+        say(f"Searched: {words}")
     if result.ignored_phrase:
-        click.echo(
-            click.style("No paper has these words in this order; the nearest without the quotation marks:", dim=True)
-        )
+        say("No paper has these words in this order; the nearest without the quotation marks:")
     claims = _claims(result)
     for place, hit in enumerate(result.hits, 1):
         entry = hit.entry
@@ -122,22 +120,17 @@ def _show(result: "Result") -> None:
             filter(None, (f"{entry.venue} {entry.decision}".strip(), entry.award, entry.area, entry.kind))
         )
         name = f"{entry.name}: " if entry.name and not entry.title.lower().startswith(entry.name.lower()) else ""
-        click.echo(f"{place:>2}  " + click.style(name + entry.title, bold=True))
-        click.echo(click.style(f"    {entry.id}  ·  {facts}", dim=True))
+        click.echo(f"{place:>2}  " + click.style(filled(name + entry.title, 4).lstrip(), bold=True))
+        say(f"{entry.id} · {facts}", 4)
         if entry.url:
             click.echo(click.style(f"    {entry.url}", dim=True))
-        _paragraph(entry.problem or textwrap.shorten(entry.abstract, 300, placeholder=" …"))
-        _paragraph(entry.does)
+        say(entry.problem or textwrap.shorten(entry.abstract, 300, placeholder=" …"), 4, dim=False)
+        say(entry.does, 4, dim=False)
         if entry.id in claims:
             _verdicts(entry.id, claims[entry.id])
         click.echo()
     if result.hits and not claims:
-        click.echo(click.style("None of these runs in Laureate yet; --runs shows those that do.", dim=True))
-
-
-def _paragraph(text: str) -> None:
-    if text:
-        click.echo(textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    "))
+        say("None of these runs in Laureate yet; --runs shows those that do.")
 
 
 def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
@@ -145,9 +138,10 @@ def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
 
     counts = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(claims).items())
     shipped = sum(claim.reference for claim in claims)
-    whose = f"; {shipped} of them our reference" if shipped else ""
-    what = f"runs here, {len(claims)} claims ({counts}{whose})" if claims else "runs here"
-    click.echo("    " + click.style(what, fg="green") + f": laureate run {paper_id}")
+    whose = "our reference" if shipped == len(claims) else f"{shipped} of them our reference"
+    told = f": {counts}{f' ({whose})' if shipped else ''}" if claims else ""
+    click.echo(click.style(filled(f"runs here, {len(claims)} claims{told}", 4, 6), fg="green"))
+    click.echo(f"    laureate show {paper_id}   laureate run {paper_id}")
 
 
 def _nothing(catalogue: "Catalogue", question: str, filters: dict[str, Any], result: "Result") -> None:

@@ -54,19 +54,30 @@ def plan(ids: tuple[str, ...], everything: bool, scale: str, as_json: bool) -> N
 
 
 def _print(found: "list[Estimate]", total: dict, longest: float) -> None:
-    width = max(len(each.id) for each in found)
+    papers = dict.fromkeys(each.id.partition("/")[0] for each in found)
+    lines = {name: [each for each in found if each.id.startswith(f"{name}/")] for name in papers}
+    if len(papers) == 1:
+        lines = {each.id: [each] for each in found}
+    width = max(map(len, lines))
+    bases = dict.fromkeys(_basis(each) for each in found)
     wide = columns() >= width + 75
-    click.echo(f"{'':<{width}}  {'cells':>6} {'left':>6} {'computing':>10} {'a worker':>11}   {found[0].scale}")
-    for each in found:
-        at_least = "≥" if each.basis == "extrapolated" else " "
-        gib = f"{at_least}{(each.memory or 0) / 2**30:.2f} GiB" if each.memory else "?"
-        basis = BASES[each.basis].format(each.basis_scale)
-        left = sum(each.left)
-        numbers = f"{len(each.seconds):>6} {len(each.left):>6} {duration(left) if left else '–':>10} {gib:>11}"
-        click.echo(f"{each.id:<{width}}  {numbers}" + (click.style(f"   {basis}", dim=True) if wide else ""))
+    memory = f" {'memory each':>12}" if total["memory_gib"] else ""
+    click.echo(f"{found[0].scale:<{width}}  {'cells':>6} {'left':>6} {'computing':>10}{memory}")
+    for name, mine in lines.items():
+        left = [seconds for each in mine for seconds in each.left]
+        cells = sum(len(each.seconds) for each in mine)
+        numbers = f"{cells:>6} {len(left):>6} {duration(sum(left)) if left else '–':>10}"
+        if memory:
+            peak = max(mine, key=lambda each: each.memory or 0)
+            at_least = "≥" if any(each.basis == "extrapolated" or not each.memory for each in mine) else ""
+            numbers += f" {f'{at_least}{peak.memory / 2**30:.2f} GiB' if peak.memory else '?':>12}"
+        basis = "; ".join(dict.fromkeys(map(_basis, mine))) if len(bases) > 1 else ""
+        click.echo(f"{name:<{width}}  {numbers}" + (click.style(f"   {basis}", dim=True) if wide and basis else ""))
         if not wide:
             say(basis, 4)
     click.echo()
+    if len(bases) == 1:
+        say(f"Seconds and memory {next(iter(bases))}." if memory else f"Seconds {next(iter(bases))}.")
     left_cells = total["cells"] - total["kept"]
     say(
         f"{total['cells']} cells, {total['kept']} of them are in the store already; left: {left_cells} cells,"
@@ -80,3 +91,7 @@ def _print(found: "list[Estimate]", total: dict, longest: float) -> None:
         what = "machine like this" if machines == "1" else "machines"
         click.echo(f"  on {machines:>3} {what} ({total['cores_a_machine']} cores each): {duration(3600 * hours)}")
     say(f"the longest cell alone: {duration(longest)}; no number of machines is faster than that", 2, dim=False)
+
+
+def _basis(each: "Estimate") -> str:
+    return BASES[each.basis].format(each.basis_scale)

@@ -18,7 +18,7 @@ from laureate.cli._common import (
     say,
     verdict_line,
 )
-from laureate.pages.wording import best_here, in_words
+from laureate.pages.wording import best_here, in_words, sentence
 
 
 def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
@@ -154,12 +154,12 @@ def _print(summary, standings, page) -> None:
         click.echo(f" {plural(role, len(mine))}: {ROLES[role]}")
         for claim in mine:
             click.echo(verdict_line(claim, width))
-            say(claim.statement, 4)
+            say(sentence(claim.statement), 4)
             say(context_line(claim), 4)
             if claim.verdict != "supported" and claim.reason:
                 say(f"({claim.reason})", 4)
     for question in summary.questions:
-        click.echo(filled(f"{claim_name(question):<{width}}  {question.statement}", 2, 4))
+        click.echo(filled(f"{claim_name(question):<{width}}  {sentence(question.statement)}", 2, 4))
         for row in question.answers:
             shown = f"{number(row.mean)}  [{number(row.low)}, {number(row.high)}]" if row.is_number else row.reason
             click.echo(f"    {row.arm:<24} {shown or 'a curve: see the page'}")

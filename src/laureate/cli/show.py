@@ -16,14 +16,13 @@ from laureate.cli._common import (
     open_store,
     plural,
     say,
+    say_reference,
     verdict_line,
 )
+from laureate.pages.wording import sentence
 
 if TYPE_CHECKING:
     from laureate.lab.claim import Experiment
-
-# What runs is named beside a paper that does not if it scores so much of what that paper does for its own problem.
-NEAR = 0.2
 
 
 @click.command()
@@ -59,10 +58,9 @@ def show(id: str, as_json: bool) -> None:
         rows_told = [row.to_json() for row in rows]
         emit(record | {"deviations": deviations, "own_problem": accepts, "claims": rows_told})
         return
-    click.echo(click.style(paper.title, bold=True))
-    click.echo(
-        f"{', '.join(paper.authors)} · {paper.venue} {paper.year}" + (f" · {paper.award}" if paper.award else "")
-    )
+    click.echo(click.style(filled(paper.title), bold=True))
+    facts = (", ".join(paper.authors), f"{paper.venue} {paper.year}", paper.award)
+    say(" · ".join(filter(None, facts)), dim=False)
     if paper.url:
         click.echo(paper.url)
     if paper.meaning:
@@ -72,12 +70,13 @@ def show(id: str, as_json: bool) -> None:
     _block("The equation", paper.equation)
     _block("In your code", paper.example)
     click.echo(click.style("\nThe claims", bold=True))
+    say_reference(rows)
     width, declared = max((len(str(row.id)) for row in rows), default=0), history(paper.id)
     for role, mine in by_role(rows).items():
-        click.echo(f" {plural(role, len(mine))}: {ROLES[role]}")
+        click.echo(f"\n {plural(role, len(mine))}: {ROLES[role]}")
         for row in mine:
             click.echo(verdict_line(row, width))
-            say(row.statement, 4)
+            say(sentence(row.statement), 4)
             say(context_line(row), 4)
             say(told(declared[row.name], reasons=len(rows) == 1) if row.name in declared else "", 4)
     deviations = list(dict.fromkeys(text for experiment in experiments for text in experiment.deviations))
@@ -87,8 +86,10 @@ def show(id: str, as_json: bool) -> None:
             click.echo(filled(f"- {text}", 2, 4))
     _own_problem(paper_id, experiments)
     click.echo(click.style("\nThe cost", bold=True) + " (expected, on two cores)")
-    for scale, seconds in paper_record(paper)["cost"].items():
-        click.echo(f"  {scale:<6} {duration(seconds)}   laureate run {paper_id} --scale {scale}")
+    for scale in paper_record(paper)["cost"]:
+        seconds = sum(experiment.scales[scale].cost for experiment in experiments if scale in experiment.scales)
+        if seconds:
+            click.echo(f"  {scale:<6} {duration(seconds):>6}   laureate run {paper_id}{slash}{claim} --scale {scale}")
 
 
 def _own_problem(paper_id: str, experiments: "list[Experiment]") -> None:
@@ -107,34 +108,34 @@ def _own_problem(paper_id: str, experiments: "list[Experiment]") -> None:
         names = ", ".join(f"{paper_id}/{experiment.name}" for experiment in mine)
         say(f"{names} take{'s' * (len(mine) == 1)} any problem that offers", 2, dim=False)
         for want in wanted(mine[0]):
-            click.echo(filled(f"{want.signature}: {want.meaning}" if want.meaning else want.signature, 4, 8))
+            click.echo(filled(want.words, 4, 8))
     click.echo(f"  a file to fill in: laureate run {paper_id} --problem new")
 
 
 def _show_entry(paper_id: str, as_json: bool) -> None:
     """A paper of the catalogue whose claims cannot be measured here."""
     from laureate.catalogue import Catalogue
+    from laureate.pages.browse import nearest
     from laureate.papers import paper_ids
 
     entry = find_entry(paper_id)
     with Catalogue(running=paper_ids()) as catalogue:
-        question = " ".join(filter(None, (entry.problem or entry.title, entry.does or entry.abstract)))
-        own, nearest = (catalogue.search(question, runs=runs, limit=1).hits for runs in (False, True))
-    near = bool(own and nearest) and nearest[0].score >= NEAR * own[0].score
-    runs = nearest[0].entry.id if near else ""
+        found = nearest(catalogue, entry)
     if as_json:
-        emit(entry.record() | {"runs": False, "nearest_that_runs": runs})
+        runs = {"nearest_that_runs": found.id if found else "", "near": bool(found and found.near)}
+        emit(entry.record() | {"runs": False} | runs)
         return
-    click.echo(click.style(entry.title, bold=True))
-    click.echo(" · ".join(filter(None, (", ".join(entry.authors), entry.venue, entry.decision, entry.award))))
+    click.echo(click.style(filled(entry.title), bold=True))
+    say(" · ".join(filter(None, (", ".join(entry.authors), entry.venue, entry.decision, entry.award))), dim=False)
     if entry.url:
         click.echo(entry.url)
     for title, text in (("The problem", entry.problem), ("What it does", entry.does or entry.abstract)):
         if text:
             _paragraph(title, text)
     click.echo("\nIts claims cannot be measured here yet.")
-    if runs:
-        click.echo(f"Nearest of what runs: laureate show {runs}")
+    if found:
+        say(f"{str(found).capitalize()}: {found.title}", dim=False)
+        click.echo(f"  laureate show {found.id}")
 
 
 def _paragraph(title: str, text: str) -> None:

@@ -12,9 +12,11 @@ from laureate.lab.reference import with_reference
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.shown import read_shown
 
-__all__ = ["Query", "entry", "listing", "search"]
+__all__ = ["Nearest", "Query", "entry", "listing", "nearest", "search"]
 
 PAPERS_A_PAGE = 20
+# What runs is near to a paper that does not if it scores so much of what that paper does for its own problem.
+NEAR = 0.2
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,28 @@ def _brief(found: Entry, results: dict[str, Result], running: list[str]) -> dict
     return found.record() | {"runs": runs, "claims": claims}
 
 
+@dataclass(frozen=True)
+class Nearest:
+    """Of what runs here, the nearest to a paper that does not; near: it is for the same kind of problem."""
+
+    id: str
+    title: str
+    near: bool
+
+    def __str__(self) -> str:
+        """What is told before its name."""
+        return "nearest of what runs" if self.near else "nothing that runs here is near it; the least far"
+
+
+def nearest(catalogue: Catalogue, found: Entry) -> Nearest | None:
+    """Asked with the paper's own problem; None where nothing runs or has a word of it."""
+    question = " ".join(filter(None, (found.problem or found.title, found.does or found.abstract)))
+    own, running = (catalogue.search(question, runs=runs, limit=1).hits for runs in (False, True))
+    if not own or not running:
+        return None
+    return Nearest(running[0].entry.id, running[0].entry.title, running[0].score >= NEAR * own[0].score)
+
+
 def entry(catalogue: Catalogue, paper_id: str) -> dict[str, Any] | None:
     """One paper with its neighbours."""
     found = catalogue.get(paper_id)
@@ -107,5 +131,6 @@ def entry(catalogue: Catalogue, paper_id: str) -> dict[str, Any] | None:
         "paper": _brief(found, results, running),
         "year": found.year,
         "bibtex": bibtex(found),
+        "nearest": None if paper_id in running else nearest(catalogue, found),
         "related": [_brief(hit.entry, results, running) for hit in catalogue.related(paper_id, 6)],
     }

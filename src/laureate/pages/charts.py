@@ -197,21 +197,26 @@ def area_map(tiles: Sequence[Tile], width: float, height: float, kind: str) -> s
         box = f'x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{max(0.0, wide - 3):.1f}" height="{max(0.0, high - 3):.1f}"'
         parts.append(f'<rect class="tile" {box} rx="5" fill-opacity="{shade:.2f}"/>')
         for look, x_shift, y_shift, line in _lettering(tile, wide, high):
-            parts.append(f'<text class="{look}" x="{x + x_shift:.1f}" y="{y + y_shift:.1f}">{escape(line)}</text>')
+            place = f'x="{x + x_shift:.1f}" y="{y + y_shift:.1f}"'
+            turn = f' transform="rotate(90 {x + x_shift:.1f} {y + y_shift:.1f})"' if look.endswith("turned") else ""
+            parts.append(f'<text class="{look}" {place}{turn}>{escape(line)}</text>')
         parts.append("</a>")
     return "".join([*parts, "</svg>"])
 
 
 def _lettering(tile: Tile, wide: float, high: float) -> list[tuple[str, float, float, str]]:
-    """(class, x, y, text) of a tile's lines: in full, smaller, or cut, whatever fits."""
+    """(class, x, y, text) of a tile's lines: in full, smaller, turned, or cut, whatever fits first."""
     words = tile.name.replace("-", " ").split()
-    for letter, step, look in ((7.7, 16, "place"), (6.6, 13, "place small")):
+    for letter, step, look in ((7.7, 16, "place"), (6.6, 13, "place small"), (5.4, 11, "place tiny")):
         lines = _fitted(words, wide - 14, letter)
         if lines and step * len(lines) + 8 <= high:
             rows = [(look, line) for line in lines]
             if step * (len(lines) + 1) + 8 <= high:
                 rows.append(("count", str(tile.count)))
             return [(kind, 9, 3 + step * (i + 1), line) for i, (kind, line) in enumerate(rows)]
+    for letter, look in ((6.6, "place small turned"), (5.4, "place tiny turned")):
+        if letter * len(" ".join(words)) <= high - 14 and wide >= 2 * letter + 4:
+            return [(look, wide / 2 - letter / 2, 8, " ".join(words))]
     room = int((wide - 14) / 7.6) - 1
     return [("place small", 7, 16, f"{words[0][:room]}…")] if room >= 3 and high >= 22 else []
 

@@ -46,7 +46,7 @@ from laureate.pages.figures import (
     curve_figures,
     film_figure,
 )
-from laureate.pages.wording import origin
+from laureate.pages.wording import origins
 
 __all__ = ["Section", "ShownClaim", "board", "compare", "figure", "films_of", "method", "run", "runs"]
 
@@ -100,7 +100,7 @@ def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
     return {
         "standings": standings,
         "reference": len(shipped),
-        "reference_words": origin(shipped[0]).removeprefix("our reference, ") if shipped else "",
+        "reference_words": origins(shipped),
         "areas": groups,
         "tallies": _tallies(results),
         "claims": len(results),
@@ -184,6 +184,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         "roles": roles,
         "answers": next(iter(roles.values()), [])[:ANSWERS],
         "reference": sum(result.reference for result in results),
+        "reference_words": origins(results),
         "tallies": _tallies(claims),
         "measured": {record["scale"]: record for record in _measured(store, paper, used)},
         "speed": speed_rows(store, paper.id),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -139,7 +140,7 @@ def csv_of(figure: Figure, digits: int | None = None) -> str:
     """The table behind a figure; with ``digits``, numbers rounded to so many, for a file that carries many tables."""
     columns, rows = figure.table()
     if digits is not None:
-        rows = [tuple(f"{v:.{digits}g}" if isinstance(v, float) else v for v in row) for row in rows]
+        rows = [tuple(float(f"{v:.{digits}g}") if isinstance(v, float) else v for v in row) for row in rows]
     return csv_text(columns, rows)
 
 
@@ -152,10 +153,10 @@ def claim_figure(result: ClaimResult) -> IntervalFigure | None:
     return IntervalFigure(
         name=str(result.id),
         title=str(result.id),
-        caption=in_words(measured.axis),
+        caption=_axis(measured.axis),
         description=f"{result.id}: effect {number(result.effect)} {unit_of(result)}, 95 % interval "
         f"{number(result.low)} to {number(result.high)} over {result.over}, {result.seeds} seeds; {result.verdict}",
-        axis=in_words(measured.axis),
+        axis=_axis(measured.axis),
         seeds=measured.effects,
         effect=result.effect,
         low=ends[0],
@@ -163,6 +164,15 @@ def claim_figure(result: ClaimResult) -> IntervalFigure | None:
         lines=tuple((value, _line_words(value, words)) for value, words in measured.lines),
         holds=measured.holds,
     )
+
+
+def _axis(axis: str) -> str:
+    """What an axis shows, in words; a unit that is the metric's own name is told once.
+
+    >>> _axis("test_accuracy (test accuracy): ours − theirs")
+    'test accuracy: ours − theirs'
+    """
+    return re.sub(r"^(.+?) \(\1\)", r"\1", in_words(axis))
 
 
 def _line_words(value: float, words: str) -> str:
@@ -182,15 +192,17 @@ def row_strip(result: ClaimResult) -> str:
 def arm_colours(experiments: Iterable[Experiment]) -> dict[str, int]:
     """Arm -> the number of its colour: one for every picture of a paper, and in one experiment no two alike.
 
-    The first arms take the first colours; an arm that joins later takes the first that nobody beside it has.
+    The first arms take the first colours; each later one the first that no arm has which stands beside it anywhere.
     """
-    colours: dict[str, int] = {}
+    beside: dict[str, set[str]] = {}
     for experiment in experiments:
-        taken = {colours[arm.name] for arm in experiment.arms if arm.name in colours}
-        for arm in experiment.arms:
-            if arm.name not in colours:
-                colours[arm.name] = next(number for number in itertools.count() if number not in taken)
-                taken.add(colours[arm.name])
+        names = [arm.name for arm in experiment.arms]
+        for name in names:
+            beside.setdefault(name, set()).update(names)
+    colours: dict[str, int] = {}
+    for name, others in beside.items():
+        taken = {colours[other] for other in others if other in colours}
+        colours[name] = next(number for number in itertools.count() if number not in taken)
     return colours
 
 

@@ -1,8 +1,8 @@
 """From an equation in plain Unicode, as claim files write it, to MathML: typeset by the browser, with no network.
 
-What it knows: ``x_t`` and ``x_{t+1}``, raised signs (``σ²``, ``ξ⁽ⁱ⁾``, ``σᵀ``), primes, accents (``ĝ``), sums with
-limits, roots, fractions written without blanks (``1/(2σ²N)``), function names, and words between formulas. What it does
-not know it shows as it stands, so an equation is never lost.
+What it knows: ``x_t``, ``x_{t+1}`` and ``e^{s}``, raised signs (``σ²``, ``ξ⁽ⁱ⁾``, ``σᵀ``), primes, accents
+(``ĝ``), sums with limits, roots, fractions written without blanks (``1/(2σ²N)``), function names, and words between
+formulas. What it does not know it shows as it stands, so an equation is never lost.
 """
 
 import re
@@ -18,6 +18,8 @@ _FUNCTIONS = frozenset({
     "exp", "log", "ln", "min", "max", "argmin", "argmax", "sup", "inf", "tr", "det", "softmax", "sigmoid", "sign",
     "Var", "Cov", "Re", "diag", "sin", "cos", "mean",
 })  # fmt: skip
+# It is raised by itself in every font, where ′ as a power is a speck in some.
+_PRIME = '<mo lspace="0" rspace="0">\u02b9</mo>'
 _LARGE = frozenset("Σ∑Π∏∫")
 _UNDER = frozenset({*_LARGE, "argmin", "argmax", "min", "max", "sup", "inf", "mean"})
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
@@ -41,7 +43,10 @@ class _Line:
     """A reader of one line."""
 
     def __init__(self, text: str):
-        text = unicodedata.normalize("NFD", text)
+        # Letters come apart from their accents; a sign that is struck through, as ≠, stays one.
+        text = re.sub(
+            ".\u0338", lambda struck: unicodedata.normalize("NFC", struck[0]), unicodedata.normalize("NFD", text)
+        )
         self._tokens = [(found.lastgroup or "sign", found[0]) for found in _TOKEN.finditer(text)]
         self._place = 0
 
@@ -57,32 +62,34 @@ class _Line:
         """Everything up to a closing sign, which is left to the caller."""
         parts: list[str] = []
         while self._peek()[0] != "end" and self._peek()[1] != until:
-            kind, text = self._peek()
+            kind, _ = self._peek()
             if kind == "space":
                 self._next()
                 parts.append('<mspace width="2em"/>')
             elif kind == "blank":
                 self._next()
-            elif kind == "word" and text not in _FUNCTIONS and not self._named(self._place):
+            elif self._is_prose(self._place):
                 parts.append(self._words())
             else:
                 parts.append(self._scripted())
         return "".join(parts)
 
-    def _named(self, place: int) -> bool:
-        """Whether a word has an index, and so is a name of several letters."""
-        return self._tokens[place + 1 : place + 2] == [("sign", "_")]
+    def _is_prose(self, place: int) -> bool:
+        """A word that is neither a function's name nor carries an index or a power."""
+        (kind, text), (_, after) = [*self._tokens, ("end", ""), ("end", "")][place : place + 2]
+        return kind == "word" and text not in _FUNCTIONS and after not in ("_", "^", "(", *_RAISED)
 
     def _words(self) -> str:
-        """Prose between formulas, with the blanks around it."""
+        """Prose between formulas, with the blanks that are around it."""
+        before = "&#160;" * (self._place > 0 and self._tokens[self._place - 1][0] == "blank")
         words = [self._next()[1]]
         while self._peek()[0] == "blank" and self._place + 1 < len(self._tokens):
-            kind, text = self._tokens[self._place + 1]
-            if kind != "word" or text in _FUNCTIONS or self._named(self._place + 1):
+            if not self._is_prose(self._place + 1):
                 break
             self._next()
             words.append(self._next()[1])
-        return f"<mtext>&#160;{escape(' '.join(words))}&#160;</mtext>"
+        after = "&#160;" * (self._peek()[0] == "blank")
+        return f"<mtext>{before}{escape(' '.join(words))}{after}</mtext>"
 
     def _scripted(self) -> str:
         """An atom with its indices, powers and primes, and the fraction it may be the upper part of."""
@@ -95,13 +102,19 @@ class _Line:
             if text == "_":
                 self._next()
                 lower += self._index()
+            elif text == "^":
+                self._next()
+                upper += self._index()
             elif text in _LOWERED:
                 lower += self._shifted(_LOWERED)
             elif text in _RAISED:
                 upper += self._shifted(_RAISED)
             elif text in ("'", "′"):
                 self._next()
-                upper += "<mo>′</mo>"
+                if upper:
+                    upper += _PRIME
+                else:
+                    atom = f"<mrow>{atom}{_PRIME}</mrow>"
             else:
                 break
         if lower or upper:

@@ -1,6 +1,7 @@
 """Numbers, times and verdicts in the words and signs that every page uses."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKS", "best_here", "busy", "centre", "csv_text", "duration", "in_words", "interval", "looks", "means", "moment",
-    "number", "origin", "plural", "rival", "unit_of",
+    "number", "origin", "origins", "plural", "rival", "sentence", "unit_of",
 ]  # fmt: skip
 
 BUSY = 1.25  # wall over CPU seconds from which on a machine counts as busy
@@ -96,6 +97,12 @@ def origin(result: "Result") -> str:
     return ", ".join(filter(None, ("our reference", result.machine, result.versions, result.started[:10])))
 
 
+def origins(results: Iterable["Result"]) -> str:
+    """Where and when the results that ship were measured: once for many of them."""
+    found = dict.fromkeys(origin(result).removeprefix("our reference, ") for result in results if result.reference)
+    return "; ".join(found)
+
+
 def in_words(name: str) -> str:
     """The name of a metric as words.
 
@@ -126,6 +133,15 @@ def best_here(standing: "Standing") -> str:
         sure = f"but not surely better than {' and '.join(open_ones)}: the interval includes 0"
     words = f"Best here: {best.arm}, by {gap} over {second.arm}, {sure}."
     return words if not best.note else f"{words} Read it with care: {best.note}."
+
+
+def sentence(text: str) -> str:
+    """A claim as a sentence: its first word with a capital, unless it is a name or a sign.
+
+    >>> sentence("batches of 64 do better."), sentence("cGML gives both."), sentence("t = 0.5 is best.")
+    ('Batches of 64 do better.', 'cGML gives both.', 't = 0.5 is best.')
+    """
+    return text[:1].upper() + text[1:] if re.match(r"([a-z]{2,}|a)\b(?!-)", text) else text
 
 
 def plural(word: str, count: int) -> str:

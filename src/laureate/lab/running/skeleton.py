@@ -25,16 +25,27 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """One attribute that a problem must offer: how it is called, where it is a function, and what it means."""
+    """One attribute that a problem must offer.
+
+    arguments: how it is called, where it is a function. meaning: what the paper's own is or does. gives: of which kind
+    and shape it is, or what a call gives.
+    """
 
     name: str
     arguments: str | None = None
     meaning: str = ""
+    gives: str = ""
 
     @property
     def signature(self) -> str:
         """``step(key, theta, state)``, or the name alone."""
         return self.name if self.arguments is None else f"{self.name}({self.arguments.removeprefix('self, ')})"
+
+    @property
+    def words(self) -> str:
+        """``sample(key, num_rows) → floats [n, K]: what the paper's own does``, on one line."""
+        gives = f" → {self.gives}" if self.arguments is not None else f", {self.gives}"
+        return self.signature + gives * bool(self.gives) + (f": {self.meaning}" if self.meaning else "")
 
 
 def wanted(experiment: Experiment) -> list[Wanted]:
@@ -71,17 +82,44 @@ def _members(node: ast.ClassDef) -> dict[str, ast.stmt]:
     return found
 
 
-def _wanted(name: str, classes: Iterable[ast.ClassDef]) -> Wanted:
+def _wanted(name: str, classes: "list[ast.ClassDef]") -> Wanted:
     for node in classes:
         member = _members(node).get(name)
         if isinstance(member, ast.FunctionDef):
             meaning = (ast.get_docstring(member) or "").partition("\n\n")[0]
+            gives = _kind(member.returns, classes)
             if any(isinstance(mark, ast.Name) and mark.id == "property" for mark in member.decorator_list):
-                return Wanted(name, None, _plain(meaning))
-            return Wanted(name, ", ".join(argument.arg for argument in member.args.args), _plain(meaning))
+                return Wanted(name, None, _plain(meaning), gives)
+            arguments = ", ".join(argument.arg for argument in member.args.args)
+            return Wanted(name, arguments, _plain(meaning), gives)
         if member is not None:
-            return Wanted(name, None, _plain(_documented(name, ast.get_docstring(node) or "")))
+            gives = _kind(member.annotation, classes) if isinstance(member, ast.AnnAssign) else ""
+            return Wanted(name, None, _plain(_documented(name, ast.get_docstring(node) or "")), gives)
     return Wanted(name)
+
+
+def _kind(annotation: ast.expr | None, classes: "list[ast.ClassDef]") -> str:
+    """A type as words: floats [n, d]; a pair in brackets; a record with its fields; empty where nothing is said."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id=("Float" | "Int" | "Bool") as name), slice=ast.Tuple(elts=[_, shape])):
+            axes = str(ast.literal_eval(shape)).split()
+            word = {"Float": "float", "Int": "integer", "Bool": "boolean"}[name]
+            return f"{word}s [{', '.join(axes)}]" if axes else f"one {word}"
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
+            told = [_kind(part, classes) if not isinstance(part, ast.Constant) else "…" for part in parts]
+            return f"({', '.join(told)})" if all(told) else ""
+        case ast.Name(id="Array") | ast.Attribute(attr="ndarray"):
+            return "an array"
+        case ast.Name(id=("int" | "float" | "str" | "bool") as name):
+            return {"int": "an integer", "float": "a float", "str": "a text", "bool": "a boolean"}[name]
+        case ast.Name(id=name):
+            for node in classes:
+                if node.name == name and (
+                    fields := [n for n, s in _members(node).items() if isinstance(s, ast.AnnAssign)]
+                ):
+                    return f"{name}({', '.join(fields)})"
+            return "" if name == "Any" else name
+    return ""
 
 
 def _documented(name: str, docstring: str) -> str:
@@ -104,11 +142,7 @@ def skeleton(paper: Paper, experiments: Iterable[Experiment], file: str) -> str:
     for name, mine in zip(names, kinds.values(), strict=False):
         words = " ".join(f"{paper.id}/{claim}" for claim in _asked(paper, mine))
         lines += [f"    laureate run {words} --problem {file}:{name}"]
-    lines += [
-        "",
-        "Fill in what says so; `--scale smoke` shows in seconds whether it works. Write it in jax.numpy: it is",
-    ]
-    lines += ["compiled, and run for many seeds at once.", '"""', "", "import jax", "import jax.numpy as jnp"]
+    lines += ["", *textwrap.wrap(ADVICE, WIDTH), '"""', "", "import jax", "import jax.numpy as jnp"]
     for name, mine in zip(names, kinds.values(), strict=False):
         lines += ["", "", f"class {name}:", *_comment("For: " + "; ".join(e.title for e in mine), 4)]
         for want in wanted(mine[0]):
@@ -127,9 +161,12 @@ def _asked(paper: Paper, experiments: Iterable[Experiment]) -> Iterator[str]:
 
 
 def _member(want: Wanted) -> list[str]:
+    own = f"The paper's own: {want.meaning}" if want.meaning else ""
     if want.arguments is None:
-        return [*_comment(want.meaning and f"The paper's own: {want.meaning}", 4), f"    {want.name} = ...  # fill in"]
-    said = textwrap.wrap(f"The paper's own: {want.meaning}" if want.meaning else "What it gives.", WIDTH - 14)
+        kind = want.gives and f"{want.gives[:1].upper()}{want.gives[1:]}."
+        return [*_comment(" ".join(filter(None, (kind, own))), 4), f"    {want.name} = ...  # fill in"]
+    gives = want.gives and f"Gives {want.gives}."
+    said = textwrap.wrap(" ".join(filter(None, (gives, own))) or "What it gives.", WIDTH - 14)
     body = [f'        """{said[0]}', *(f"        {line}" for line in said[1:])]
     body[-1] += '"""'
     return [

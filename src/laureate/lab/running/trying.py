@@ -73,4 +73,5 @@ def _told(cell: Cell, problem: str, error: BaseException) -> str:
     what, frames = _what(error), traceback.extract_tb(error.__traceback__)
     ours = next((frame for frame in reversed(frames) if "laureate" in Path(frame.filename).parts), None)
     where = f" ({Path(ours.filename).name}, line {ours.lineno}, in {ours.name})" if ours else ""
-    return f"{cell.paper}/{cell.experiment} cannot use {_label(problem)}: {what}{where}."
+    what += f"{where}. What each part must give: laureate show {cell.paper}/{cell.experiment}"
+    return f"{cell.paper}/{cell.experiment} cannot use {_label(problem)}{_defined(problem)}: {what}."

@@ -16,7 +16,24 @@
     element.append(...children);
     return element;
   };
-  const inFile = () => one("#data");
+  /* one file: what it holds beside the pages that stand in it; packed where there is much of it */
+  let data = null;
+  async function readData() {
+    const place = one("#data");
+    if (!place) return;
+    let text = place.textContent;
+    if (place.type === "application/gzip") {
+      const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+      text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    }
+    data = JSON.parse(text);
+    one("main").append(...Object.keys(data.pages).map((name) => make("section", { class: "page", id: `/${name}`, "data-page": "", hidden: "" })));
+  }
+  /* a page that came packed is made when it is first wanted */
+  function fill(page) {
+    const name = page?.id.slice(1) ?? "";
+    if (name in data.pages) { page.innerHTML = data.pages[name]; delete data.pages[name]; }
+  }
 
   /* theme, copying, help */
   const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -124,7 +141,7 @@
   async function explore(button) {
     button.disabled = true; button.textContent = "loading …";
     try {
-      const spec = button.dataset.spec ? await (await fetch(button.dataset.spec)).json() : JSON.parse(one("#data").textContent).specs[button.dataset.specName];
+      const spec = button.dataset.spec ? await (await fetch(button.dataset.spec)).json() : data.specs[button.dataset.specName];
       await loaded();
       const place = one(".drawing", button.closest("figure"));
       const ink = getComputedStyle(root).getPropertyValue("--quiet").trim(), line = getComputedStyle(root).getPropertyValue("--line").trim();
@@ -219,7 +236,8 @@
   }
 
   /* one file: which page is shown, and the search */
-  function openFile(data) {
+  function openFile() {
+    fill(document.getElementById("/catalogue"));
     const pages = all("[data-page]"), papers = data.papers, byId = new Map(papers.map((paper) => [paper.id, paper]));
     const words = (text) => text.toLowerCase().normalize("NFKD").match(/[a-z0-9]+/g) ?? [];
     const stem = (word) => word.length > 4 ? word.replace(/(ations?|ings?|ers?|ies|es|s|ed)$/, "") : word;
@@ -234,9 +252,10 @@
         .filter(([paper, score]) => (!asked.length || score > 0) && Object.entries(filters).every(([name, value]) => !value || (name === "runs" ? paper.runs : paper[name] === value)))
         .sort((a, b) => b[1] - a[1]).map(([paper]) => paper);
     };
+    const away = (paper) => /^https?:/.test(paper.url) ? [" · ", make("a", { href: paper.url, rel: "noopener noreferrer" }, "the paper")] : [];
     const brief = (paper) => make("article", { class: "paper" },
       make("h3", {}, make("a", { "data-item": "", href: `#/paper/${encodeURIComponent(paper.id)}` }, paper.title)),
-      make("p", { class: "facts" }, [paper.authors.slice(0, 3).join(", ") + (paper.authors.length > 3 ? " and others" : ""), `${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · ")),
+      make("p", { class: "facts" }, [paper.authors.slice(0, 3).join(", ") + (paper.authors.length > 3 ? " and others" : ""), `${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · "), ...away(paper)),
       make("p", {}, paper.problem || paper.does),
       ...(paper.runs ? [make("p", {}, make("a", { class: "chip runs", href: `#/method/${paper.id}` }, "▶ runs here"))] : []));
     const show = (form, place, from) => {
@@ -250,7 +269,7 @@
       const place = one('[id="/paper"]');
       const lines = [["The problem", paper.problem], ["What it does", paper.does], ["What would show it", paper.demo]].filter(([, text]) => text);
       place.replaceChildren(make("p", { class: "crumbs" }, make("a", { href: "#/catalogue" }, "Catalogue")), make("h1", {}, paper.title), make("p", { class: "facts" }, paper.authors.join(", ")),
-        make("p", { class: "facts" }, [`${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · ")),
+        make("p", { class: "facts" }, [`${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · "), ...away(paper)),
         ...lines.flatMap(([title, text]) => [make("h2", {}, title), make("p", {}, text)]), make("h2", {}, "In Laureate"),
         make("p", {}, paper.runs ? make("a", { href: `#/method/${paper.id}` }, "It runs here: problem, equation, example and verdicts") : "Not yet: its claims cannot be measured here."));
     };
@@ -259,6 +278,7 @@
       const path = decodeURIComponent(address);
       const parts = path.split("/"), paper = parts[1] === "paper" && byId.get(parts[2]);
       if (paper) entry(paper);
+      fill(document.getElementById(parts.slice(0, 3).join("/")));
       const target = document.getElementById(path), page = paper ? one('[id="/paper"]') : (target?.closest("[data-page]") ?? document.getElementById(parts.slice(0, 3).join("/")) ?? pages[0]);
       pages.forEach((other) => { other.hidden = other !== page; });
       all("header.top nav a").forEach((link) => { link.getAttribute("href") === `#${path}` ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"); });
@@ -296,9 +316,10 @@
     else if (button.dataset.copy) copy(button);
     else if (button.classList.contains("explore")) explore(button);
   });
-  document.addEventListener("DOMContentLoaded", () => {
+  document.addEventListener("DOMContentLoaded", async () => {
+    await readData();
     all("form[data-board]").forEach(board);
-    if (inFile()) openFile(JSON.parse(inFile().textContent));
+    if (data) openFile();
     else {
       all("form[data-live-search]").forEach(liveSearch);
       all("[data-quick]").forEach((form) => suggest(form, suggestionsOf));

@@ -49,18 +49,18 @@ class LinearQuadratic(eqx.Module):
         self.horizon = horizon
 
     def theta0(self, key: PRNGKeyArray) -> Float[Array, " p"]:
-        """Standard normal."""
+        """Where the parameters start: standard normal."""
         return jax.random.normal(key, (self.control.shape[1],))
 
     def init(self, key: PRNGKeyArray, theta: Float[Array, " p"]) -> Float[Array, " n"]:
-        """s_0."""
+        """The first state, s_0."""
         del key, theta
         return self.start
 
     def step(
         self, key: PRNGKeyArray, theta: Float[Array, " p"], state: Float[Array, " n"]
     ) -> tuple[Float[Array, " n"], Float[Array, ""]]:
-        """One step of the system and what it costs."""
+        """One step of the system: the next state, and what it costs."""
         del key
         state = self.transition @ state + self.control @ theta  # s_{t+1} = A s_t + B θ
         return state, 0.5 * state @ self.cost @ state + self.linear_cost @ state
