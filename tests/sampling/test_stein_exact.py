@@ -192,14 +192,16 @@ def test_bandwidths():
         # No gradient passes through the bandwidth.
         slopes = [jax.grad(lambda g, b=b: sliced_ksd(x, s, Slices(lines.r, g), bandwidth=b).value)(g)
                   for b in ("median", ells)]  # fmt: skip
-        return given, small, each, slopes, median_distance(many)
+        none = jax.grad(lambda b: ksd(x, s, bandwidth=b))(1.3)
+        return given, small, each, slopes, none, median_distance(many)
 
-    (median, log, number), small, (own, told), slopes, few = jax.tree.map(np.asarray, jax.jit(run)(X, S, many))
+    (median, log, number), small, (own, told), slopes, none, few = jax.tree.map(np.asarray, jax.jit(run)(X, S, many))
     assert median == pytest.approx(number, abs=1e-6)
     assert log == pytest.approx(small, abs=1e-6)
     np.testing.assert_allclose(own, told, atol=1e-6)
     np.testing.assert_allclose(*slopes, atol=1e-5)
     assert np.abs(slopes[0]).max() > 1e-3
+    assert none == 0
     assert few == pytest.approx(all_pairs, rel=0.03)
 
 
