@@ -35,10 +35,13 @@
     setTimeout(() => { button.textContent = "copy"; }, 1500);
   }
 
-  function hold(button) {
+  function hold(button, atEnd = false) {
     const held = button.getAttribute("aria-pressed") !== "true";
-    for (const film of all("svg.film", button.closest("figure"))) held ? film.pauseAnimations() : film.unpauseAnimations();
-    button.setAttribute("aria-pressed", String(held)); button.textContent = held ? "go on" : "stop";
+    for (const film of all("svg.film", button.closest("figure"))) {
+      held ? film.pauseAnimations() : film.unpauseAnimations();
+      if (atEnd) film.setCurrentTime(0.999 * parseFloat(one("animate", film)?.getAttribute("dur") ?? "0"));
+    }
+    button.setAttribute("aria-pressed", String(held)); button.textContent = held ? "play" : "stop";
   }
 
   /* j and k walk through what can be opened */
@@ -298,6 +301,7 @@
   });
   document.addEventListener("DOMContentLoaded", () => {
     all("form[data-board]").forEach(board);
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) all("button.pause").forEach((button) => hold(button, true));
     if (inFile()) openFile(JSON.parse(inFile().textContent));
     else {
       all("form[data-live-search]").forEach(liveSearch);
