@@ -1,6 +1,6 @@
 """What the pages show moving, recorded anew: papers/*/films.jsonl.
 
-    python scripts/films.py [PAPER ...]     by default all papers that declare films; a minute each
+    python scripts/films.py [PAPER | PAPER/FILM ...]     by default all that are declared; a minute each
 
 A film is no measurement: it shows seed 0 at the scale ``desk``, whatever came of it.
 """
@@ -46,13 +46,19 @@ def recorded(paper: Paper, film: Film) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Record and write."""
-    for paper_id in sys.argv[1:] or papers.paper_ids():
+    """Record and write, a film at a time."""
+    for word in sys.argv[1:] or papers.paper_ids():
+        paper_id, _, wanted = word.partition("/")
         paper = papers.paper(paper_id)
-        lines = [line for film in paper.films for line in recorded(paper, film)]
-        if lines:
-            text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
-            path_of(paper.id).with_name("films.jsonl").write_text(text, "utf-8")
+        path = path_of(paper.id).with_name("films.jsonl")
+        for film in paper.films:
+            if wanted in ("", film.name):
+                lines = path.read_text("utf-8").splitlines() if path.exists() else []
+                kept = {(line["film"], line["arm"]): line for line in map(json.loads, lines)}
+                kept |= {(film.name, line["arm"]): line for line in recorded(paper, film)}
+                order = [(one.name, arm) for one in paper.films for arm in one.arms]
+                text = [json.dumps(kept[at], ensure_ascii=False, separators=(",", ":")) for at in order if at in kept]
+                path.write_text("\n".join([*text, ""]), "utf-8")
 
 
 if __name__ == "__main__":

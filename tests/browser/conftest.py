@@ -57,10 +57,10 @@ def open_page(chromium, site):
     """``open_page("/runs", width=360)``: a page of its own that must not complain."""
     contexts, complaints = [], []
 
-    def opened(path: str = "/", width: int = 1280, height: int = 900, scheme: str = "light"):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, base_url=site, accept_downloads=True
-        )
+    def opened(path="/", width=1280, height=900, scheme="light", motion="no-preference"):
+        look = {"color_scheme": scheme, "reduced_motion": motion}
+        size = {"width": width, "height": height}
+        context = chromium.new_context(viewport=size, base_url=site, accept_downloads=True, **look)
         context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()

@@ -295,3 +295,31 @@ def test_a_run_shows_its_curves_and_unlike_runs_are_flagged(open_page):
     assert "by the clock" in page.locator(".facts").first.inner_text()
     labels = page.locator("figure.chart svg text.note").all_text_contents()
     assert labels == ["steps", "curve"], "axes read as words"
+
+
+def walked(page):
+    """Where the dots of both panels are, as the browser draws them now."""
+    return page.evaluate("[...document.querySelectorAll('svg.film .moving')].map((dot) => dot.cx.animVal.value)")
+
+
+def test_a_film_moves_until_it_is_stopped(open_page):
+    page = open_page("/method/toy")
+    first = walked(page)
+    page.wait_for_function(
+        "first => document.querySelector('svg.film .moving').cx.animVal.value !== first", arg=first[0]
+    )
+    stop = page.locator("button.pause")
+    stop.click()
+    held = walked(page)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert walked(page) == held
+    assert (stop.get_attribute("aria-pressed"), stop.inner_text()) == ("true", "play")
+    stop.click()
+    page.wait_for_function("held => document.querySelector('svg.film .moving').cx.animVal.value !== held", arg=held[0])
+
+
+def test_who_wants_no_motion_sees_the_end(open_page):
+    page = open_page("/method/toy", motion="reduce")
+    assert walked(page) == [950, 950]
+    assert page.locator("button.pause").inner_text() == "play"
+    assert page.locator("svg.film .stroke-trace").first.is_visible()

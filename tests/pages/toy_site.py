@@ -11,7 +11,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
 import toys
-from laureate.lab.claim import Claim, Paper, Scale
+from laureate.lab.claim import Claim, Film, Paper, Scale
 
 PAYLOAD = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 LONG_UNIT = "decades of squared distance, what the others reach less what ours does, a round"
@@ -27,7 +27,21 @@ CLAIMS = (
 def paper() -> Paper:
     scales = {"smoke": Scale(seeds=10, block=5, sleep=0.0, cost=3.0), "desk": Scale(seeds=10, block=1, sleep=0.4)}
     made = toys.paper(toys.experiment(trial="slow", over_seeds="loop", scales=scales, claims=CLAIMS))
-    return Paper(**vars(made) | {"title": f"On {PAYLOAD} Toys", "equation": "x_t = Σ_{i≤t} ε_i² / (2σ²N)"})
+    facts = {"title": f"On {PAYLOAD} Toys", "equation": "x_t = Σ_{i≤t} ε_i² / (2σ²N)"}
+    film = Film("walk", f"Toys that {PAYLOAD} walk", "toys:slow", made.experiments[0].name, ("ours", "theirs"), PAYLOAD)
+    return Paper(**vars(made) | facts | {"films": (film,)})
+
+
+def panels(_: Paper) -> dict[str, list[dict[str, Any]]]:
+    """What was recorded: a dot that goes from left to right in ten frames, and its way."""
+    way = [[100 * frame + 50, 10 * frame + 50] for frame in range(10)]
+    strokes = [
+        {"look": "trace", "width": 10, "points": [[number for point in way for number in point]]},
+        {"look": "body", "width": 80, "points": way},
+    ]
+    scene = {"width": 1000, "height": 200, "frames": 10, "strokes": strokes}
+    about = {"said": f"ten steps {PAYLOAD}", "seed": 0, "scale": "desk", "day": "2031-01-01", "versions": "laureate 0"}
+    return {"walk": [{"film": "walk", "arm": arm, "scene": scene, **about} for arm in ("ours", "theirs")]}
 
 
 class Remembered:
@@ -54,6 +68,7 @@ def install(monkeypatch: Any) -> None:
         monkeypatch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: ["toy"])
     monkeypatch.setattr("laureate.papers.paper", lambda _: paper())
     monkeypatch.setattr("laureate.pages.report.load_paper", lambda _: paper())
+    monkeypatch.setattr("laureate.pages.content.film_panels", panels)
 
 
 def measure(monkeypatch: Any, runs: int = 1) -> None:

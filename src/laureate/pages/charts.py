@@ -277,8 +277,8 @@ HELD = 12
 def film_chart(scene: Mapping[str, Any], description: str, seconds: float) -> str:
     """A scene that moves by itself (SMIL): strokes in the colours of the theme; ``seconds`` a frame.
 
-    What moves has the class ``moving``: where a reader wants no motion, a style sheet leaves what is at rest, which
-    has the whole way.
+    What moves has the class ``moving``: where a reader wants no motion, the script stops it at its end, and without
+    the script a style sheet leaves what is at rest, which has the whole way.
     """
     width, height, frames = scene["width"], scene["height"], scene["frames"]
     clock = f'dur="{(frames + HELD) * seconds:.2f}s" repeatCount="indefinite"'
@@ -308,8 +308,8 @@ def _stroke(stroke: Mapping[str, Any], clock: str) -> str:
     if shown is not None:
         at += f' opacity="{shown[0]}"'
         parts.append(_animation("opacity", list(shown), clock, "discrete"))
-    look = f"stroke-{stroke['look']}{' moving' if len(rows) > 1 else ''}{' path' if tag == 'polyline' else ''}"
     inside = "".join(parts)
+    look = f"stroke-{stroke['look']}{' moving' if inside else ''}{' path' if tag == 'polyline' else ''}"
     return f'<{tag} class="{look}" {size} {at}>{inside}</{tag}>' if inside else f'<{tag} class="{look}" {size} {at}/>'
 
 

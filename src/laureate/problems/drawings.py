@@ -127,8 +127,8 @@ def _arm(environment: TwoBodies, states: Any) -> Scene:
     def links(angles: np.ndarray) -> np.ndarray:
         total = np.cumsum(angles, axis=-1)
         hands = np.cumsum(0.6 * np.stack([np.sin(total), np.cos(total)], axis=-1), axis=-2)
-        return np.concatenate([np.zeros_like(hands[..., :1, :]), hands], axis=-2) + np.array([1.3, 0.5])
+        return np.concatenate([np.zeros_like(hands[..., :1, :]), hands], axis=-2) + 1.3
 
     now, wished = links(np.asarray(states)[..., :2]), links(np.array([[0.8, -0.6]]))
     way, pivot = Stroke(now[None, :, -1], 0.03, "trace"), Stroke(now[:1, :1], 0.22, "wall")
-    return Scene(2.6, 1.9, (Stroke(wished, 0.14, "ghost"), way, Stroke(now, 0.1), pivot))
+    return Scene(2.6, 2.6, (Stroke(wished, 0.14, "ghost"), way, Stroke(now, 0.1), pivot))

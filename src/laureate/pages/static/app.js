@@ -32,7 +32,7 @@
   /* a page that came packed is made when it is first wanted */
   function fill(page) {
     const name = page?.id.slice(1) ?? "";
-    if (name in data.pages) { page.innerHTML = data.pages[name]; delete data.pages[name]; }
+    if (name in data.pages) { page.innerHTML = data.pages[name]; delete data.pages[name]; stillness(page); }
   }
 
   /* theme, copying, help */
@@ -52,10 +52,18 @@
     setTimeout(() => { button.textContent = "copy"; }, 1500);
   }
 
-  function hold(button) {
+  function hold(button, atEnd = false) {
     const held = button.getAttribute("aria-pressed") !== "true";
-    for (const film of all("svg.film", button.closest("figure"))) held ? film.pauseAnimations() : film.unpauseAnimations();
-    button.setAttribute("aria-pressed", String(held)); button.textContent = held ? "go on" : "stop";
+    for (const film of all("svg.film", button.closest("figure"))) {
+      held ? film.pauseAnimations() : film.unpauseAnimations();
+      if (atEnd) film.setCurrentTime(0.999 * parseFloat(one("animate", film)?.getAttribute("dur") ?? "0"));
+    }
+    button.setAttribute("aria-pressed", String(held)); button.textContent = held ? "play" : "stop";
+  }
+
+  /* films stand still, at their end, for who asked for less motion */
+  function stillness(place) {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) all("button.pause", place).forEach((button) => hold(button, true));
   }
 
   /* j and k walk through what can be opened */
@@ -319,6 +327,7 @@
   document.addEventListener("DOMContentLoaded", async () => {
     await readData();
     all("form[data-board]").forEach(board);
+    stillness(document);
     if (data) openFile();
     else {
       all("form[data-live-search]").forEach(liveSearch);
