@@ -116,6 +116,9 @@ def main() -> None:
     sections = {match[1]: match[0] for match in SECTION.finditer(known)}
     sections |= {problem: section(day, race) for problem, (day, race) in found.items()}
     parts = [sections[problem] for problem in sorted(sections)]
+    raced = {problem.partition(":")[0] for problem in sections}
+    if others := sorted(path.name for path in (ROOT / "examples" / "races").glob("*.py") if path.name not in raced):
+        parts.append(f"Not raced with enough seeds yet: {', '.join(f'`{name}`' for name in others)}.")
     picture_file = ROOT / "docs" / IMAGE
     if DRAWN in found:
         picture_file.write_text(drawn(found[DRAWN][1]), "utf-8")

@@ -1,12 +1,12 @@
 """A blur that stops at edges, learned from a photograph: can a network on the pixels' mesh do what the filter does?
 
-laureate race examples/races/photograph_blur.py:motion --seconds 100
+laureate race examples/races/photograph_blur.py:motion --seconds 60
 """
 
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-SIDE, FRAMES = 7, 12
+SIDE, FRAMES = 9, 12
 
 
 def smoothed(grey):
@@ -22,7 +22,7 @@ def smoothed(grey):
 
 
 def motion():
-    """Twelve frames of 96 patches of the temple; a patch is a mesh of 49 pixels, in triangles."""
+    """Twelve frames of 96 patches of the temple; a patch is a mesh of 81 pixels, in triangles."""
     grey = load_sample_image("china.jpg").mean(axis=2)[::2, ::2] / 255
     corners = np.random.default_rng(0).integers(0, np.array(grey.shape) - SIDE, size=(96, 2))
     frames = [np.stack([grey[i : i + SIDE, j : j + SIDE] for i, j in corners])]

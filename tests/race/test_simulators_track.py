@@ -44,7 +44,7 @@ def test_facts_say_how_the_nodes_move():
 
 @pytest.mark.slow  # the whole race of two entrants in test_disciplines is slow, too
 def test_normalisers_are_charged_and_training_stays_within_the_budget():
-    code = DISCIPLINE.entrant("one-hop").code.replace("latent=16", "latent=4")
+    code = DISCIPLINE.entrant("one-hop").code.replace("latent=32", "latent=4")
     told = raced(code, cost=200, learning_rate=0.01, noise=0.1)
     assert told["cost"].tolist() == [100, 200]  # ten batches of four to begin with
     assert np.isfinite(told["error"]).all()

@@ -35,7 +35,7 @@ def picture(told: Mapping[str, Any], against: str) -> str:
         for colour, curve in enumerate(curves)
     ]
     values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
-    log = min(values) > 0 and max(values) / min(values) > WIDE
+    log = min(values) > 0 and (told["metric"]["log"] or max(values) / min(values) > WIDE)
     axis = f"{told['unit']} (compile time apart)" if against == "seconds" else told["unit"]
     x_label = "seconds, compiling apart" if against == "seconds" else axis
     ends = "; ".join(f"{one.label} ends at {number(one.middle[-1])}" for one in drawn)

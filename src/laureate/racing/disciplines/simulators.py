@@ -8,9 +8,9 @@ RATES = {"learning_rate": (0.001, 0.003, 0.01)}
 NOISY = RATES | {"noise": (0.03, 0.1, 0.3)}
 
 
-def _network(noise: str = "noise * change", hops: int = 3, more: str = "") -> str:
+def _network(noise: str = "noise * change", hops: int = 4, more: str = "") -> str:
     """A simulator and its trainer; noise in deviations of what is to be predicted."""
-    made = f"make_simulator(key, graph, integrator, size, spaces=spaces, scripted=scripted, latent=16, num_steps={hops}"
+    made = f"make_simulator(key, graph, integrator, size, spaces=spaces, scripted=scripted, latent=32, num_steps={hops}"
     return (
         f"lambda key, graph: ({made}{more}), "
         f"MeshTrainer(optax.adam(learning_rate), TrainingNoise({noise}, gamma=gamma)))"
@@ -74,7 +74,7 @@ print(jnp.abs(foretold - states[0, 2]).mean())
         "DesignModel": "tells the amino acids of a backbone, and simulates nothing",
     },
     notes=(
-        "networks of width 16, three hops of messages; what nodes that are told do next is known to all",
+        "networks of width 32, four hops of messages; what nodes that are told do next is known to all",
         "seeds train anew and are judged by the same recordings: chance in those is not in the intervals",
     ),
 )  # fmt: skip
