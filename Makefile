@@ -46,7 +46,7 @@ types: .venv/ready ## the types of everything, tests and examples too
 
 docs: .venv/ready ## the documentation into site/: strict, every example executed (minutes)
 	@$(BIN)/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[docs]'
-	@$(BIN)/python -m mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "site/index.html opens from disk; with its search: $(BIN)/python -m http.server -d site"
 
 bench: .venv/ready ## speed side by side with the peers that are installed (benchmarks/README.md)

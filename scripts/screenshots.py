@@ -1,4 +1,4 @@
-"""The pictures of README.md, made from the results of LAUREATE_HOME with a real browser.
+"""The pictures of README.md and docs/, made from the results of LAUREATE_HOME with a real browser.
 
 python scripts/screenshots.py [FOLDER]     by default docs/images (needs Chromium: bash scripts/install-browser.sh)
 """
@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[1]
 SHOTS: tuple[tuple[str, str, int, int, Literal["light", "dark"]], ...] = (
     ("board-light", "/", 1280, 1100, "light"),
     ("method-dark", "/method/pes", 1280, 1150, "dark"),
-    ("catalogue-light", "/catalogue", 1280, 1100, "light"),
     ("search-light", "/catalogue?q=gradients+explode+in+a+long+unroll", 1280, 900, "light"),
     ("phone-dark", "/method/pes", 390, 844, "dark"),
 )

@@ -168,9 +168,13 @@ def test_a_phone_needs_no_sideways_scrolling(open_page, path):
 
 
 @pytest.mark.parametrize("width", [900, 1280])
-def test_tables_stay_within_their_cards(open_page, width):
-    page = open_page("/", width=width, height=900)
-    page.locator(".all-claims > summary").click()
+@pytest.mark.parametrize("path", ["/", "/compare?first=1&second=2"])
+def test_tables_stay_within_their_cards(open_page, path, width):
+    page = open_page(path, width=width, height=900)
+    page.evaluate("document.querySelectorAll('details').forEach((element) => { element.open = true; })")
+    page.evaluate(
+        "document.querySelectorAll('.side .of').forEach((unit) => { unit.textContent = 'long words '.repeat(6); })"
+    )
     # What is told of earlier looks stands in a column of figures, which are never broken; it is a sentence.
     page.evaluate("""document.querySelectorAll('.board td.figures:not(.number)').forEach((cell) => {
         cell.innerHTML += '<span class="said">' + 'judged before with other seeds '.repeat(9) + '</span>'; })""")

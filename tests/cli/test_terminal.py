@@ -69,7 +69,8 @@ def test_no_word_is_broken_and_no_summary_cut(laureate, monkeypatch, width):
     for words in (*said, ["find", "gradients through a long unroll"], ["doctor"], ["compare", "1", "1"]):
         out = laureate(*words).out
         for line in out.splitlines():
-            alone = len(line.split()) == 1 or "the page:" in line or "laureate run" in line or line.startswith(" " * 4)
+            path = max(map(len, line.split()), default=0) > int(width) - 26  # a word that no line has room for
+            alone = path or "the page:" in line or "laureate run" in line or line.startswith(" " * 4)
             assert len(line) <= int(width) or alone, line
     help_text = laureate("--help").out
     assert "..." not in help_text.partition("Commands:")[2]

@@ -51,6 +51,8 @@ def test_what_is_not_finite_has_no_place_and_a_limit_is_told():
     assert [place.arm for place in found.places] == ["ours", "third", "theirs"]
     assert found.places[-1].note == "1 of 10 seeds not finite"
     assert "lies at its limit 7 in 10 of 10 seeds" in best_here(found)
+    (capped,) = stand({"ours": np.full(10, 7.0), "theirs": np.full(10, 7.0)}, guards=(Guard("limit", "loss", low=7.0),))
+    assert best_here(capped).startswith("No arm is ahead here: all of them end at 7: loss of ours lies at its limit")
     (none,) = stand({"ours": broken, "theirs": broken})
     assert best_here(none) == "No arm gave finite numbers here."
 

@@ -63,7 +63,7 @@ def test_the_method_page_has_all_its_parts(store):
     for words in ("The problem", "The idea", "In your code", "What differs from the paper", "Speed against peers"):
         assert words in page
     assert "<math" in page
-    assert "how do all compare?" in page
+    assert "How do all compare?" in page
     assert page.count('class="seed"') == 4 * 10
     (section,) = told["sections"]
     assert [shown.figure.effect for shown in section.claims] == [shown.result.effect for shown in section.claims]

@@ -163,8 +163,12 @@ def _print(summary, standings, page) -> None:
         for row in question.answers:
             shown = f"{number(row.mean)}  [{number(row.low)}, {number(row.high)}]" if row.is_number else row.reason
             click.echo(f"    {row.arm:<24} {shown or 'a curve: see the page'}")
-    for reason in summary.skipped:
-        click.echo(filled(f"skipped: {reason}", 2, 4), err=True)
+    skipped: dict[str, list[str]] = {}
+    for name, _, reason in (text.partition(" ") for text in summary.skipped):
+        skipped.setdefault(reason, []).append(name)
+    for reason, names in skipped.items():
+        told = f", each {reason}: {', '.join(names)}" if len(names) > 1 else f": {names[0]} {reason}"
+        click.echo(filled(f"skipped{told}", 2, 4), err=True)
     for failure in summary.failures:
         click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
         click.echo("    " + failure["error"].splitlines()[0], err=True)

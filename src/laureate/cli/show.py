@@ -87,9 +87,10 @@ def show(id: str, as_json: bool) -> None:
     _own_problem(paper_id, experiments)
     click.echo(click.style("\nThe cost", bold=True) + " (expected, on two cores)")
     for scale in paper_record(paper)["cost"]:
-        seconds = sum(experiment.scales[scale].cost for experiment in experiments if scale in experiment.scales)
-        if seconds:
-            click.echo(f"  {scale:<6} {duration(seconds):>6}   laureate run {paper_id}{slash}{claim} --scale {scale}")
+        costs = [experiment.scales[scale].cost for experiment in experiments if scale in experiment.scales]
+        if costs:
+            told = duration(sum(costs)) if sum(costs) else "?"
+            click.echo(f"  {scale:<6} {told:>6}   laureate run {paper_id}{slash}{claim} --scale {scale}")
 
 
 def _own_problem(paper_id: str, experiments: "list[Experiment]") -> None:

@@ -122,6 +122,9 @@ def best_here(standing: "Standing") -> str:
     best, others = standing.best, standing.ranked[1:]
     if best is None:
         return "No arm gave finite numbers here."
+    if standing.level_ground:
+        why = f": {best.note}" if best.note else ", which says nothing about them"
+        return f"No arm is ahead here: all of them end at {number(best.mean)}{why}."
     if not others:
         return f"{best.arm} alone gave finite numbers here: {number(best.mean)}."
     second = others[0]

@@ -79,6 +79,12 @@ class Standing:
         return self.ranked[0] if self.ranked else None
 
     @property
+    def level_ground(self) -> bool:
+        """Whether several arms have one and the same number, such as a cap that all of them reached: nobody is best."""
+        means = {place.mean for place in self.ranked}
+        return len(self.ranked) > 1 and len(means) == 1
+
+    @property
     def level(self) -> float:
         """Of the intervals between the best and the others, in percent."""
         return 100 * _level(len(self.ranked))
