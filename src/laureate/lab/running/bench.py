@@ -26,7 +26,7 @@ def bench_rows(methods: Iterable[str]) -> Iterator[dict[str, Any]]:
     environment = os.environ | {name: os.environ.get(name, value) for name, value in SINGLE_THREAD.items()}
     for method in methods:
         command = [sys.executable, "-c", MEASURE, method]
-        # Row by row: what was measured before a comparison failed, or before somebody lost patience, is kept. Complaints
+        # Row by row: what was measured before a comparison failed, or before patience ended, is kept. Complaints
         # go to a file, for two pipes that are read one after the other can block each other.
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8") as complaint,
