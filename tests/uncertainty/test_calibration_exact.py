@@ -282,7 +282,14 @@ def fitted(calibrator, p=P, y=Y, w=W):
 
 @WEIGHTS
 def test_isotonic_is_scikit_learns():
-    np.testing.assert_allclose(fitted(Isotonic()).transform(NEW[1:-1]), scikit("isotonic", lambda p: p), atol=1e-6)
+    found = fitted(Isotonic())
+    np.testing.assert_allclose(found.transform(NEW[1:-1]), scikit("isotonic", lambda p: p), atol=1e-6)
+    here = Isotonic().fit(P, Y, W)  # outside jit by SciPy
+    np.testing.assert_allclose(here.values, found.values, atol=1e-6)
+    np.testing.assert_array_equal(here.scores, found.scores)
+    tied = Isotonic().fit(np.array([0.2, 0.1, 0.1, 0.3]), np.array([0, 1, 0, 1]), np.array([1, 1, 2, 1.0]))
+    np.testing.assert_allclose(tied.values, [0.25, 0.25, 0.25, 1])
+    assert len(Isotonic().fit(np.array([0.5]), np.array([1])).values) == 1
     values, rounds = jax.jit(pool_adjacent_violators)(np.array([1.0, 3.0, 2.0, 4.0, 0.0]), np.array([1, 1, 3, 1, 1.0]))
     np.testing.assert_allclose(values, [1, *[(3 + 6 + 4) / 6] * 4])
     assert int(rounds) >= 2

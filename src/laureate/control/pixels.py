@@ -51,11 +51,13 @@ def convolve_up(image: Float[Array, "h w i"], kernel: Float[Array, "s s i o"]) -
     even = jnp.pad(kernel, ((0, 2 * half - side), (0, 2 * half - side), (0, 0), (0, 0)))
     matrix = even.reshape(half, 2, half, 2, inputs, outputs).transpose(4, 0, 2, 1, 3, 5).reshape(inputs, -1)
     high, wide = image.shape[:2]
-    parts = (image @ matrix).reshape(high, wide, half, half, 4 * outputs)
-    added = jnp.zeros((high + half - 1, wide + half - 1, 4 * outputs), parts.dtype)
-    for u, v in itertools.product(range(half), repeat=2):
-        around = ((u, half - 1 - u), (v, half - 1 - v), (0, 0))
-        added = added + jnp.pad(parts[:, :, u, v], around)
+    # Split, not sliced: the gradient of slices is a sum of nine padded arrays, that of a split one concatenation.
+    parts = jnp.split(image @ matrix, half * half, axis=-1)
+    added = jnp.zeros((high + half - 1, wide + half - 1, 4 * outputs), image.dtype)
+    for (u, v), part in zip(itertools.product(range(half), repeat=2), parts, strict=True):
+        added = added + jnp.pad(part, ((u, half - 1 - u), (v, half - 1 - v), (0, 0)))
+    # XLA on a CPU would compute the slope of this anew for each of the parts; behind a barrier it does once.
+    added = jax.lax.optimization_barrier(added)
     rows, columns = added.shape[:2]
     spread = added.reshape(rows, columns, 2, 2, outputs).transpose(0, 2, 1, 3, 4)
     return spread.reshape(2 * rows, 2 * columns, outputs)[: 2 * (high - 1) + side, : 2 * (wide - 1) + side]

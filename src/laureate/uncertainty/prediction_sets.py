@@ -175,7 +175,7 @@ class AbstractSets(BaseEstimator, ABC):
             )
         order = np.asarray(jax.random.permutation(key, n))
         known, held = order[:num_known], order[num_known:]
-        if not {row.tobytes() for row in z[known]}.isdisjoint(row.tobytes() for row in z[held]):
+        if _share_rows(z[known], z[held]):
             warnings.warn(f"{owner}: rows of the tuning part are also in the calibration part.", stacklevel=3)
         return known, held
 
@@ -250,6 +250,12 @@ class AbstractRankedSets(AbstractSets):
 
 def _uniform(key: Any, rows: np.ndarray, dtype: Any) -> np.ndarray:
     return np.zeros(len(rows), dtype) if key is None else np.asarray(jax.random.uniform(key, rows.shape), dtype)
+
+
+def _share_rows(some: np.ndarray, others: np.ndarray) -> bool:
+    """Whether a row is in both; whole rows are compared only where their first numbers are equal."""
+    one, two = (rows[np.isin(rows[:, 0], besides[:, 0])] for rows, besides in ((some, others), (others, some)))
+    return not {row.tobytes() for row in one}.isdisjoint(row.tobytes() for row in two)
 
 
 def _first(wrong: np.ndarray) -> int:

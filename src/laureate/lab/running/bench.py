@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,14 +26,17 @@ def bench_rows(methods: Iterable[str]) -> Iterator[dict[str, Any]]:
     environment = os.environ | {name: os.environ.get(name, value) for name, value in SINGLE_THREAD.items()}
     for method in methods:
         command = [sys.executable, "-c", MEASURE, method]
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            said, complaint = process.communicate()
-        if process.returncode:
-            told = (complaint.strip().splitlines() or ["it said nothing"])[-1]
-            raise UserError(f"The benchmark of {method} failed: {told}", "Is the peer's version one that it knows?")
-        yield from (json.loads(line) for line in said.splitlines() if line.startswith("{"))
+        # Row by row: what was measured before a comparison failed, or before patience ended, is kept. Complaints
+        # go to a file, for two pipes that are read one after the other can block each other.
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as complaint,
+            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=complaint, text=True) as process,
+        ):
+            yield from (json.loads(line) for line in process.stdout or () if line.startswith("{"))
+            if process.wait():
+                complaint.seek(0)
+                told = (complaint.read().strip().splitlines() or ["it said nothing"])[-1]
+                raise UserError(f"The benchmark of {method} failed: {told}", "Is the peer's version one that it knows?")
 
 
 def last_row(rows: Iterable[Mapping[str, Any]], row: Mapping[str, Any], machine: str) -> Mapping[str, Any] | None:

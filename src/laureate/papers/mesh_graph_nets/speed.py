@@ -18,7 +18,7 @@ from laureate.lab.running.comparison import Comparison, Side
 from laureate.layers import Graph
 from laureate.problems.meshes import edges_of, grid_cells
 
-__all__ = ["COMPARISONS", "Work", "made"]
+__all__ = ["COMPARISONS", "Work", "made", "our_side", "torch_side"]
 
 
 class Work(NamedTuple):
@@ -43,15 +43,20 @@ def made(work: Work) -> tuple[np.ndarray, ...]:
     return senders, receivers, *(rng.normal(size=shape).astype(np.float32) for shape in shapes)
 
 
+def made_network(work: Work) -> MeshGraphNet:
+    """The network whose weights both sides have."""
+    settings: Any = {"latent": work.latent, "num_steps": work.steps, "recompute": work.training}
+    make = lambda key: MeshGraphNet(key, work.node_size, work.edge_size, work.outputs, **settings)  # noqa: E731
+    return eqx.filter_jit(make)(jax.random.key(0))
+
+
 def our_side(work: Work) -> Side:
     """One compiled program."""
     senders, receivers, nodes, edges, targets = map(jnp.asarray, made(work))
     count = len(nodes)
     masks = jnp.ones(count, bool), jnp.ones(len(senders), bool)
     graph = Graph(None, None, senders, receivers, jnp.zeros(count, jnp.int32), *masks, 1)
-    sizes = work.node_size, work.edge_size, work.outputs
-    settings: Any = {"latent": work.latent, "num_steps": work.steps, "recompute": work.training}
-    network = MeshGraphNet(jax.random.key(0), *sizes, **settings)
+    network = made_network(work)
     if not work.training:
         arrays, rest = eqx.partition(network, eqx.is_array)
         given = arrays, graph, nodes, edges
@@ -63,13 +68,19 @@ def our_side(work: Work) -> Side:
     optimiser = optax.adam(1e-3)
 
     @eqx.filter_jit
-    def update(network: Any, state: Any) -> tuple[Any, Any]:
+    def update(network: Any, state: Any) -> tuple[Any, Any, Any]:
         loss = lambda n: jnp.mean(jnp.sum((n(graph, nodes, edges) - targets) ** 2, 1))  # noqa: E731
-        updates, state = optimiser.update(eqx.filter_grad(loss)(network), state)
-        return eqx.apply_updates(network, updates), state
+        value, slope = eqx.filter_value_and_grad(loss)(network)
+        updates, state = optimiser.update(slope, state)
+        return value, eqx.apply_updates(network, updates), state
 
-    state = optimiser.init(eqx.filter(network, eqx.is_inexact_array))
-    return Side(lambda: update(network, state))
+    kept = [network, optimiser.init(eqx.filter(network, eqx.is_inexact_array))]
+
+    def again():
+        value, *kept[:] = update(*kept)
+        return value
+
+    return Side(again)
 
 
 def torch_side(work: Work) -> Side:
@@ -90,6 +101,7 @@ def torch_side(work: Work) -> Side:
     encoders = nn.ModuleList([perceptron(work.node_size), perceptron(work.edge_size)])
     blocks = nn.ModuleList([nn.ModuleList([perceptron(3 * width), perceptron(2 * width)]) for _ in range(work.steps)])
     decoder = perceptron(width, work.outputs, normalised=False)
+    _copied(torch, made_network(work), [*encoders, decoder], blocks)
 
     def network() -> Any:
         v, e = encoders[0](nodes), encoders[1](edges)
@@ -117,6 +129,19 @@ def torch_side(work: Work) -> Side:
         return loss.detach()
 
     return Side(update)
+
+
+def _copied(torch: Any, ours: MeshGraphNet, ends: Any, blocks: Any) -> None:
+    """Our weights into PyTorch's perceptrons, whose matrices are transposed."""
+    pairs = [(ours.node_encoder, ends[0]), (ours.edge_encoder, ends[1]), (ours.decoder, ends[2])]
+    for number, (along, at) in enumerate(blocks):
+        block = jax.tree.map(lambda leaf, number=number: leaf[number], ours.blocks)
+        pairs += [(block.mesh, along), (block.node, at)]
+    with torch.no_grad():
+        for mine, theirs in pairs:
+            given = [x for pair in zip(mine.weights, mine.biases, strict=True) for x in pair] + list(mine.norm or ())
+            for parameter, values in zip(theirs.parameters(), given, strict=True):
+                parameter.copy_(torch.from_numpy(np.array(values).T))
 
 
 def _compared(work: Work, what: str) -> Comparison:

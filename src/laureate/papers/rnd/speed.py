@@ -1,34 +1,42 @@
-"""Updates of PPO with RND on the chain, beside the same in a loop of PyTorch as CleanRL writes it."""
+"""Updates of PPO with RND on the chain, beside PyTorch as CleanRL writes it; PPO alone beside rejax, without RND."""
+
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from laureate.control import PPO, BonusPPO, Categorical, Training, make_actor_critic, make_rnd
 from laureate.lab.running.comparison import Comparison, Side
+from laureate.loops import step_or_reset
 from laureate.problems.environments import Chain
 
 __all__ = ["COMPARISONS"]
 
-SIZE, ACTORS, ROLLOUT, UPDATES = 40, 16, 32, 20
+SIZE, ACTORS, ROLLOUT = 40, 16, 32
+UPDATES, FEW = 100, 20  # of a run: the first weights, normalisers and warm-up are in it once; few for many seeds
 WIDTH, FEATURES, RATE = 32, 16, 1e-3
 
 
-def our_updates(seeds: int = 1) -> Side:
+def our_updates(seeds: int = 1, curious: bool = True) -> Side:
     """Whole updates in one program; several seeds side by side."""
+    updates = UPDATES if seeds == 1 else FEW
 
     def run(key):
         network_key, bonus_key, init_key, run_key = jax.random.split(key, 4)
-        network = make_actor_critic(network_key, SIZE, 2, width=WIDTH)
-        ppo = PPO(network, Categorical(2), gamma=(0.999, 0.99), episodic=(1, 0), learning_rate=RATE)
-        bonus = make_rnd(bonus_key, SIZE, width=WIDTH, num_features=FEATURES, learning_rate=RATE)
+        heads: dict[str, Any] = {"gamma": (0.999, 0.99), "episodic": (1, 0)} if curious else {"gamma": 0.99}
+        kind: Any = {"num_heads": 2} if curious else {"num_heads": 1, "kind": "separate"}
+        network = make_actor_critic(network_key, SIZE, 2, width=WIDTH, **kind)
+        ppo = PPO(network, Categorical(2), learning_rate=RATE, **heads)
+        bonus = make_rnd(bonus_key, SIZE, width=WIDTH, num_features=FEATURES, learning_rate=RATE) if curious else None
         training = Training(Chain(SIZE), BonusPPO(ppo, bonus), ACTORS, ROLLOUT)
         step = lambda state, number: training.step(jax.random.fold_in(run_key, number), state)  # noqa: E731
-        return jax.lax.scan(step, training.init(init_key), jax.numpy.arange(UPDATES))[1].episode_return
+        return jax.lax.scan(step, training.init(init_key), jnp.arange(updates))[1].episode_return
 
     program = jax.jit(jax.vmap(run))
     keys = jax.random.split(jax.random.key(0), seeds)
     note = f"{seeds} seeds side by side, a seed told." if seeds > 1 else "One seed, with its first weights."
-    return Side(lambda: program(keys), times=1 / (UPDATES * seeds), note=note)
+    return Side(lambda: program(keys), times=1 / (updates * seeds), note=note)
 
 
 def their_updates() -> Side:
@@ -111,6 +119,45 @@ def their_updates() -> Side:
     return Side(update, note="One seed. Statistics of the last rollout alone.")
 
 
+def rejax_updates() -> Side:
+    """PPO of rejax: the same chain, environments, steps, epochs, minibatches and sizes of both networks."""
+    from gymnax.environments import spaces  # pyright: ignore[reportMissingImports]
+    from rejax import PPO as TheirPPO  # pyright: ignore[reportMissingImports]  # noqa: N811
+
+    chain = Chain(SIZE)
+
+    class Wrapped:
+        """The chain with the methods that rejax calls, and our own way to begin anew."""
+
+        default_params = None
+
+        def reset(self, key, params):
+            return chain.reset(key)[::-1]
+
+        def step(self, key, state, action, params):
+            state, observation, step = step_or_reset(key, chain, state, action)
+            return observation, state, step.reward, step.terminated | step.truncated, {}
+
+        def action_space(self, params):
+            return spaces.Discrete(2)
+
+        def observation_space(self, params):
+            return spaces.Box(0.0, 1.0, (SIZE,), jnp.float32)
+
+    settings: dict[str, Any] = {"num_envs": ACTORS, "num_steps": ROLLOUT, "num_epochs": 4, "num_minibatches": 4}
+    network = {"hidden_layer_sizes": (WIDTH, WIDTH), "activation": "relu"}
+    peer = TheirPPO.create(
+        env=Wrapped(), total_timesteps=1, learning_rate=RATE, gamma=0.99, agent_kwargs=network, **settings
+    )
+
+    def run(key):
+        step = lambda state, _: (peer.train_iteration(state), None)  # noqa: E731
+        return jax.lax.scan(step, peer.init_state(key), None, UPDATES)[0].actor_ts.params
+
+    program = jax.jit(run)
+    return Side(lambda: program(jax.random.key(0)), times=1 / UPDATES)
+
+
 WORK = f"an update of PPO with RND: {ACTORS} × {ROLLOUT} environment steps on a chain of {SIZE}, 16 gradient steps"
 
 COMPARISONS = (
@@ -127,5 +174,12 @@ COMPARISONS = (
         package="torch",
         ours=lambda: our_updates(16),
         theirs=their_updates,
+    ),
+    Comparison(
+        work=f"an update of PPO alone: {ACTORS} × {ROLLOUT} environment steps on a chain of {SIZE}, 16 gradient steps",
+        peer="rejax's PPO",
+        package="rejax",
+        ours=lambda: our_updates(curious=False),
+        theirs=rejax_updates,
     ),
 )
