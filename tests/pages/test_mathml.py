@@ -24,7 +24,7 @@ def inner(equation: str) -> str:
         ("x_{t+1}", "<msub><mi>x</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub>"),
         ("x_i^m'", f"<msubsup><mi>x</mi><mi>i</mi><mrow><mi>m</mi>{PRIME}</mrow></msubsup>"),
         ("e^{s_t}", "<msup><mi>e</mi><msub><mi>s</mi><mi>t</mi></msub></msup>"),
-        ("mean_j g", "<msub><mtext>mean</mtext><mi>j</mi></msub><mi>g</mi>"),
+        ("cost_j g", "<msub><mtext>cost</mtext><mi>j</mi></msub><mi>g</mi>"),
         ("KS²", "<msup><mtext>KS</mtext><mn>2</mn></msup>"),
         ("Bin(n) is, so", "<mtext>Bin</mtext>" + GROUP + "<mtext>&#160;is</mtext><mo>,</mo><mtext>&#160;so</mtext>"),
         ("σ²", "<msup><mi>σ</mi><mn>2</mn></msup>"),

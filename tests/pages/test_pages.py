@@ -105,7 +105,8 @@ def test_runs_of_an_older_declaration_can_still_be_compared(store, monkeypatch):
     assert rows["toy/better"].first.verdict == "supported"
     assert rows["toy/better"].change == rows["toy/worse"].change == 0
     page = render.body("method", WEB, **content.method(store, papers.paper("toy")))
-    assert page.count("<figure") == 5, "four claims, for a result carries what its picture needs, and a curve"
+    told = "four claims, for a result carries what its picture needs, a curve and a film"
+    assert page.count("<figure") == 6, told
 
 
 def test_a_failed_cell_is_shown_with_its_traceback(home, store):

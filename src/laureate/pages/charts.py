@@ -45,7 +45,8 @@ class Axis:
         self.log = log
         low, high = self._scaled(min(usable)), self._scaled(max(usable))
         # One value alone stands in the middle.
-        pad, spread = (pad, high - low) if high > low else (max(pad, 0.5), max(abs(high), 1.0) * 0.1)
+        alone = 1.0 if log else max(abs(high), 1.0) * 0.1
+        pad, spread = (pad, high - low) if high > low else (max(pad, 0.5), alone)
         self.low, self.high = low - pad * spread, high + pad * spread
         self.start, self.end = start, end
 
