@@ -6,28 +6,17 @@ from laureate.papers.dreamer_v2.experiments_alone import AGGREGATION, BALANCE, C
 
 __all__ = ["PAPER"]
 
-DREAM = (
-    "Blue is what happened; orange is what the model dreamt of the whole episode when it had seen the first moment, "
-    "with actions of its own. Trained as in the experiment, with the middle rate and entropy of the grids."
-)
-RECORDER = "laureate.papers.dreamer_v2.trials_films:at_work"
 ROOM_FILM = Film(
     "room",
     "One more episode in the room, and the same episode dreamt",
-    recorder=RECORDER,
+    recorder="laureate.papers.dreamer_v2.trials_films:at_work",
     experiment="room",
     arms=("dreamer", "ppo", "random"),
-    said=DREAM,
+    said=(
+        "Blue is what happened; orange is what the model dreamt of the whole episode when it had seen the first "
+        "moment, with actions of its own. Trained as in the experiment, with the middle rate and entropy of the grids."
+    ),
     seconds=0.4,
-)
-MASS_FILM = Film(
-    "mass",
-    "The mass that shall be brought to the middle",
-    recorder=RECORDER,
-    experiment="mass",
-    arms=("dynamics", "reinforce", "ppo"),
-    said=f"Time runs downwards. {DREAM}",
-    seconds=0.25,
 )
 
 PAPER = Paper(
@@ -68,5 +57,5 @@ PAPER = Paper(
         "about."
     ),
     experiments=(CROSSROADS, ROOM, MASS, ENDS, STRAIGHT_THROUGH, BALANCE, AGGREGATION),
-    films=(ROOM_FILM, MASS_FILM),
+    films=(ROOM_FILM,),
 )

@@ -19,12 +19,12 @@ __all__ = ["at_work"]
 
 
 def at_work(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[Scene, str]:
-    """An episode of the agent with the middle of the grids of rates and entropies: nothing is tuned.
+    """An episode in the room of the agent with the middle of the grids of rates and entropies: nothing is tuned.
 
     Of one that dreams, its dream of the whole episode from the first observation on is the second line.
     """
     world_key, run_key = jax.random.split(key)
-    world = problem.drawn(world_key) if hasattr(problem, "drawn") else problem
+    world = problem.drawn(world_key)
     rate, entropy = map(float, candidates(scale.rates, scale.entropies)[0])
     make_key, run_key = jax.random.split(run_key)
     dreams = arm.agent == "dreamer"
@@ -48,10 +48,8 @@ def at_work(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[S
     if dreams:
         seen = dreamt(jax.random.fold_in(run_key, 2), training, state, episode.observation[0], world.limit)
         drawing = with_dream(drawing, world, seen)
-    if hasattr(world, "goal"):
-        there = bool(episode.terminated)
-        return drawing, f"at the goal after {length} steps" if there else f"not at the goal after {length} steps"
-    return drawing, f"return {float(episode.reward.sum()):.1f} of at most {world.limit}"
+    there = bool(episode.terminated)
+    return drawing, f"at the goal after {length} steps" if there else f"not at the goal after {length} steps"
 
 
 def dreamt(key: Array, training: c.DreamerTraining, state: Any, first: Array, horizon: int) -> np.ndarray:
@@ -78,11 +76,6 @@ def dreamt(key: Array, training: c.DreamerTraining, state: Any, first: Array, ho
 
 def with_dream(drawing: Scene, world: Any, seen: np.ndarray) -> Scene:
     """The drawing with the way that was dreamt."""
-    if hasattr(world, "goal"):
-        way = np.stack(np.divmod(seen.argmax(-1), world.side), axis=-1)[:, ::-1] + 0.62  # beside the true one
-        strokes = Stroke(way[None], 0.08, "lit"), Stroke(way[:, None], 0.26, "lit")
-    else:
-        down = 0.5 + 1.25 * np.arange(len(seen)) / (len(seen) - 1)
-        way = np.stack([np.clip(seen[:, 0], -1.6, 1.6) + 1.7, down], axis=-1)
-        strokes = Stroke(way[None], 0.025, "lit"), Stroke(way[:, None], 0.08, "lit")
+    way = np.stack(np.divmod(seen.argmax(-1), world.side), axis=-1)[:, ::-1] + 0.62  # beside the true one
+    strokes = Stroke(way[None], 0.08, "lit"), Stroke(way[:, None], 0.26, "lit")
     return drawing._replace(strokes=(*drawing.strokes, *strokes))
