@@ -206,6 +206,7 @@ def test_cell_types_are_decided_side_by_side():
     assert len(seen) > 3  # the order within a type is drawn
 
 
+@pytest.mark.slow
 def test_two_cells_of_darts_take_seventeen_projections():
     """Fourteen edges of each type side by side, then three crowded nodes of each: one tuning a pair."""
     nodes = (0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3)

@@ -360,6 +360,7 @@ def test_a_step_is_alpha_on_validation_then_weights_on_training(trained):
     assert np.asarray(for_alpha)[[0, 2]].any()
 
 
+@pytest.mark.slow
 def test_training_in_parts_is_training_and_decided_rows_never_move(trained):
     training, start = trained
     begin = start._replace(alpha=jnp.ones((3, 4)) * jnp.arange(4.0))

@@ -119,6 +119,7 @@ def test_a_problem_file_that_exits_is_told_with_its_line(toy, laureate, tmp_path
 # -- files for import ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @FEW
 @given(st.sampled_from(sorted(hostile.FORMS)).flatmap(lambda name: st.tuples(st.just(name), hostile.FORMS[name])))
 @example(("notes.json", '[{"id": "a", "content": {"title": "T"}, "invitations": 5}]'))

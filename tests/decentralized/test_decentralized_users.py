@@ -174,6 +174,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_node_that_fails_once_connected_is_told_at_once(tmp_path):
     moment = tmp_path / "when"
     with pytest.raises(LaunchError, match=r"Node 1 ended with code 1:(.|\n)*RuntimeError: out of luck"):

@@ -57,6 +57,7 @@ def test_a_node_that_fails_takes_the_others_with_it():
         launch([sys.executable, "-c", ""], 0)
 
 
+@pytest.mark.slow
 def test_launch_from_the_command_line(tmp_path):
     script = tmp_path / "who.py"
     script.write_text("import os, sys; print(os.environ['LAUREATE_NODE'], os.environ['LAUREATE_NODES'], sys.argv[1:])")

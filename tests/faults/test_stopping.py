@@ -62,6 +62,7 @@ def timed(home, **options) -> tuple[float, dict]:
     return time.monotonic() - start, told
 
 
+@pytest.mark.slow
 def test_kill_9_at_a_few_random_moments(tmp_path):
     seconds, told = timed(tmp_path / "straight")
     torture(tmp_path, 5, seconds, harness.verdicts(told))

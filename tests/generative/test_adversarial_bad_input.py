@@ -86,6 +86,7 @@ def test_a_key_comes_first():
         gan().fit(X, KEY)
 
 
+@pytest.mark.slow
 def test_one_program_of_training_tells_what_went_wrong():
     """β runs away, the encoder falls silent, the budget is never felt: each a warning of its own."""
     (generator,) = g.perceptrons(KEY, (2, 2))

@@ -98,6 +98,7 @@ def test_the_same_test_rejects_truncated_es():
     assert hotelling(sample, tank_gradient(12, learned=0.5)) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_reset_inside_a_truncation_is_unbiased_and_the_near_misses_are_not():
     """T = 7, K = 3: seven truncations hold three whole episodes. Wrong by the hundred standard errors otherwise.
 
@@ -146,6 +147,7 @@ class Mortal(eqx.Module):
         return state + 1, jnp.ones_like(theta), (state == 1) | (jax.random.uniform(key) < 0.5 + theta / 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "restart"),
     [

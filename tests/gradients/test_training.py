@@ -51,6 +51,7 @@ def whole():
     return train(jax.random.key(5), ESTIMATOR, ADAM, THETA, 60, record=loss, every=20)
 
 
+@pytest.mark.slow
 def test_it_minimises(whole):
     theta, history = whole
     best = min(float(loss({"a": jnp.asarray(a)})) for a in np.linspace(0.1, 0.6, 51))

@@ -197,6 +197,7 @@ def test_design_sees_no_residue_at_or_behind_a_place(design):
     assert all(seen[place] > 0 for place in direct)
 
 
+@pytest.mark.slow
 def test_samples_have_the_probability_that_the_model_gives_them(design):
     model, graph = design
     padded = pad_graph(graph, 11, 40)
@@ -225,6 +226,7 @@ def test_too_few_edges_a_node_are_told_inside_jit(design):
     assert np.isfinite(sample(graph, 5)).all()
 
 
+@pytest.mark.slow
 def test_forces_turn_with_the_molecule_and_add_up_to_nothing():
     graph, _ = featurize_backbone(CHAIN.coords, num_neighbors=4)
     model = drawn(lambda: QualityModel(KEY, with_residues=False, node_dims=(6, 2), **FEW))

@@ -409,6 +409,7 @@ def test_a_mesh_file_is_read(tmp_path):
         g.read_mesh(tmp_path / "lines.vtk")
 
 
+@pytest.mark.slow
 def test_without_meshio_one_is_told_what_to_install(monkeypatch, tmp_path):
     import sys
 

@@ -138,6 +138,7 @@ def test_images_of_several_sizes_are_padded_below_and_at_the_right():
     assert not made.masks[1, :, 5:].any()
 
 
+@pytest.mark.slow
 def test_divergence_is_told():
     broken = drawn(lambda key: g.Segmenter(key, 5, depth=1, width=4, text_size=4, kernel_size=3))
     broken = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf) * np.nan), broken)

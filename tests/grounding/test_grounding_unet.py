@@ -109,6 +109,7 @@ def test_the_control_without_language_has_the_same_convolutions():
     assert [c.kernel.shape for c in branch] == [(3, 3, 3, 4), (3, 3, 4, 4)]
 
 
+@pytest.mark.slow
 def test_what_comes_out_is_as_large_as_what_went_in():
     network = unet("both", depth=3)
     for height in range(17, 65, 3):  # every remainder of 8
@@ -132,6 +133,7 @@ def test_locations_are_the_corners_and_centres_of_cells():
     np.testing.assert_allclose(found[3, 4], [0.6, 0.5, 1, 1, 0.8, 0.75, 0.2, 0.25], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_segmenter_learns_what_the_phrase_says():
     """The left or the right half, of grey images: what no network can know without the phrase."""
     words = g.Vocabulary.of(["the left half", "the right half"])

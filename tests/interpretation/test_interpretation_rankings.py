@@ -156,6 +156,7 @@ def test_a_ridge_and_aggregates_are_their_definitions():
     assert (found["min"].partner_model == 1).all()
 
 
+@pytest.mark.slow
 def test_units_that_say_the_same_do_no_harm_to_a_regression():
     doubled = np.hstack([MODELS[1], MODELS[1]])
     found = i.linear_regression(moments_of([MODELS[0], doubled]), 0).scores

@@ -8,6 +8,7 @@ import pytest
 from laureate import interpretation as i
 
 
+@pytest.mark.slow
 def test_what_chance_gives():
     """E max_j |ρ| of independent Gaussian units is √(2 log(2d)/n) within 15 %."""
     rng = np.random.default_rng(0)
@@ -28,6 +29,7 @@ def null():
     return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 200))
 
 
+@pytest.mark.slow
 def test_the_null_keeps_its_level_and_finds_what_is_shared(null):
     assert (np.asarray(null.p[:, 0]) == 1 / 20).all()
     assert (np.asarray(null.adjusted[:, 0]) == 1 / 20).all()

@@ -191,6 +191,7 @@ def test_more_seeds_do_not():
 FREE = {"start", "scale", "problem", "accepts"}
 
 
+@pytest.mark.slow
 def test_cells_of_one_fingerprint_are_the_same_work():
     """Of all declarations of all papers and of every change above; a user's own problem is another reference."""
     toy = [toys.experiment(**changes) for changes in [{}, *all_changes(REACH), *all_changes(DO_NOT_REACH)]]

@@ -24,6 +24,7 @@ def test_all_later_looks_together_cost_a_fifth_of_the_first():
     assert sum(1 / price(k) for k in range(2, 100_000)) == pytest.approx(0.2, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_adding_seeds_until_a_claim_is_supported_does_not_help():
     """A median at the bound, looked at eleven times: without the price far more claims are supported at some look."""
     experiments, seeds = 1000, range(10, 61, 5)

@@ -97,6 +97,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("area", CALLS)
 def test_a_new_number_of_steps_and_weak_types_compile_nothing(area, programs):
     call = CALLS[area]

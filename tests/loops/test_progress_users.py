@@ -122,6 +122,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in HEAVY else ()) for n in DRIVERS])
 def test_a_driver_says_how_far_it_is(name):
     call, steps = DRIVERS[name]

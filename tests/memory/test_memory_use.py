@@ -52,6 +52,7 @@ def test_a_unit_without_a_field_stays():
     assert found.tolist() == [-1, 1, -1]
 
 
+@pytest.mark.slow
 def test_training_in_one_program_repeats_and_does_not_compile_again_for_another_beta():
     data = jnp.asarray(np.repeat(patterns_of(2, 8), 20, 0), jnp.float32)
     traces = []

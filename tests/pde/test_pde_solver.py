@@ -118,6 +118,7 @@ def test_without_noise_each_scheme_follows_its_own_recursion(scheme):
     assert abs(run(affine_solver(scheme), jax.random.key(1), pde).v0 - value) < 1e-7
 
 
+@pytest.mark.slow
 def test_explicit_scheme_is_right_within_its_noise():
     pde = affine()
     found = [run(affine_solver("explicit"), jax.random.key(seed), pde).v0 for seed in range(6)]

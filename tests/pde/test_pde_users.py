@@ -65,6 +65,7 @@ def found():
         return pde, runs, plain
 
 
+@pytest.mark.slow
 def test_an_interval_that_covers_the_time_step(found):
     pde, runs, plain = found
     exact = pde.exact()
@@ -156,6 +157,7 @@ def test_what_an_equation_lacks_is_told_by_name(method, field, value, message):
         calls[method]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bsde", pytest.param("backward", marks=pytest.mark.slow)])
 def test_network_solvers_take_schedules(kind):
     """One that is zero after the first update stops there; a rate that cannot be is refused."""

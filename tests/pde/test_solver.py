@@ -209,6 +209,7 @@ def test_doubts_are_warned_of():
         small(max_iterations=1).solve(jax.random.key(0), HJBLog(3))
 
 
+@pytest.mark.slow
 def test_one_dimension_works():
     solver = small(num_samples=2000, num_steps=20)
     solution = eqx.filter_jit(lambda key: solver.run(key, HJBLog(1)))(jax.random.key(0))

@@ -70,6 +70,7 @@ def test_padding_costs_nothing():
     assert float(nats(logits, jnp.array([4, 0, -1]))) == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["recurrent", "attention"])
 def test_a_word_is_translated_without_those_after_it(kind):
     model = make_translator(jax.random.key(0), kind, 5, 6, 4, 6)

@@ -81,6 +81,7 @@ def test_areas_are_those_of_the_plane_within_a_pixel_along_the_border():
     np.testing.assert_allclose(images[first], np.repeat(tint, first.sum((1, 2)), axis=0))
 
 
+@pytest.mark.slow
 def test_areas_on_average_are_exact():
     """Centres are at random places among several pixels, so that the mean number of pixels is the area."""
     drawn = Scenes(size=64).draw(KEY, 1000)

@@ -36,6 +36,7 @@ def losses(problem, theta, key, steps):
 start = eqx.filter_jit(lambda problem, key: problem.theta0(key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_step_keeps_the_state_and_gives_a_finite_scalar(name):
     problem, key = SMALL[name], jax.random.key(0)
@@ -47,6 +48,7 @@ def test_step_keeps_the_state_and_gives_a_finite_scalar(name):
     assert np.isfinite(losses(problem, theta, key, problem.horizon or 10)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_vmap_over_theta_is_a_loop(name):
     problem, keys = SMALL[name], jax.random.split(jax.random.key(1), 3)

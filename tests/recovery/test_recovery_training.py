@@ -33,6 +33,7 @@ PRIOR = BernoulliGaussian(20, density=0.1)
 KEY = jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_error_and_moves_only_the_scalars():
     solver = ALISTA(D, layers=3)
     trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.02), steps=150)
@@ -146,6 +147,7 @@ def test_a_planted_dictionary_is_found_again():
     assert np.mean(likeness > 0.95) > 0.5  # of random ones none is
 
 
+@pytest.mark.slow
 def test_scikit_learn_wrapper_recovers_planted_codes():
     codes = BernoulliGaussian(20, density=0.1)(jax.random.key(6), 200)
     atoms = 3 * np.asarray(D).T

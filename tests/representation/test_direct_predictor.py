@@ -307,6 +307,7 @@ def test_the_mode_keeps_its_invariant():
     np.testing.assert_allclose(s - p**2 / 2.0, np.exp(-2 * 0.05 * 3.0) * (0.5 - 0.4**2 / 2.0), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_small_steps_of_sgd_follow_the_flow():
     """The loop of this area on a linear network and many examples, against the differential equations."""
     rng = np.random.default_rng(0)

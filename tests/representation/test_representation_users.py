@@ -149,6 +149,7 @@ def test_equinox_batch_normalisation_with_its_state():
     assert all(moved)
 
 
+@pytest.mark.slow
 def test_fine_tuning_reads_outputs_beside_statistics():
     model = eqx.tree_at(lambda m: m.running, Normalised.start(KEY), BatchNorm(5)(X @ jnp.ones((3, 5)))[1])
     labels = (X[:, 0] > 5).astype(int)

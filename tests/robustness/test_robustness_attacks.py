@@ -288,6 +288,7 @@ def test_a_linear_network_has_no_interaction_and_the_reduced_attack_is_pgd_to_th
     np.testing.assert_array_equal(walked(reduced)[0], walked(plain)[0])
 
 
+@pytest.mark.slow
 def test_momentum_may_stand_within_or_around():
     reduced = lambda attack: r.InteractionReduced(attack, PLAYERS, 1.0, num_subsets=2)  # noqa: E731
     one, two = walked(r.MI(reduced(pgd()), 0.8))[0], walked(reduced(r.MI(pgd(), 0.8)))[0]
@@ -327,6 +328,7 @@ def test_draws_with_replacement_have_as_many_distinct_players_as_they_should():
     assert r.InteractionReduced(pgd(), players).size == 32
 
 
+@pytest.mark.slow
 def test_no_key_is_used_twice():
     attack = attacks(r.L2(0.8), steps=2)["nested"]
     with KeyRecorder() as recorder:

@@ -18,6 +18,7 @@ QUICK = {"xla_backend_optimization_level": 0}
 matrix_of = jax.jit(transition_matrix, compiler_options=QUICK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "arity"),
     [

@@ -80,6 +80,7 @@ def test_the_other_position_obeys_domain_and_masks():
 # --- local energies --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_state_of_another_temperature_or_energy_is_refused():
     energy: LocalEnergy = Coins(jnp.array([2.0, -1.0, 3.0, 0.5]))
     kernel = IncrementalGibbsWithGradients(energy, Binary())

@@ -84,6 +84,7 @@ def test_discrete_draws_have_no_scores():
         ksd(np.arange(6).reshape(3, 2), np.zeros((3, 2)))
 
 
+@pytest.mark.slow
 def test_what_is_only_warned_about():
     with pytest.warns(UserWarning, match="slices.g are not of length 1"):
         long = sliced_ksd(X, -X, Slices(EYE, 2 * EYE))

@@ -95,6 +95,7 @@ def test_mine_of_a_constant_is_nothing_and_of_anything_at_most_log_n():
     np.testing.assert_allclose(known, np.log(50), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_gap_of_moments_is_zero_on_average_for_knockoffs_alone():
     sigma = jnp.array([[1.0, 0.6], [0.6, 1.0]])
     sampler = GaussianKnockoffs(jnp.zeros(2), sigma)
@@ -133,6 +134,7 @@ def fitted(gan, x):
     return fit(KEY, jax.tree.map(jnp.asarray, gan), x)
 
 
+@pytest.mark.slow
 def test_training_is_by_key_moves_the_networks_and_numbers_do_not_retrace():
     x = jax.random.normal(KEY, (60, 3))
     first, again = fitted(KnockoffGAN(**SMALL), x), fitted(KnockoffGAN(**SMALL), x)

@@ -213,6 +213,7 @@ def test_a_covariance_that_is_singular_but_for_rounding_is_refused():
     GaussianKnockoffs(np.zeros(2), np.diag([1e10, 1e-4]), "equi")
 
 
+@pytest.mark.slow
 def test_a_mixture_that_is_none_is_refused():
     means, covariances = np.zeros((2, 2)), np.stack([np.eye(2), np.eye(2)])
     with pytest.raises(ValueError, match=r"GaussianMixtureKnockoffs.weights must be .*got \[-1.0, 2.0\]"):

@@ -69,6 +69,7 @@ class Fixed:
         return np.random.default_rng(1).normal(size=x.shape)
 
 
+@pytest.mark.slow
 def test_it_selects_in_a_pipeline_and_clones():
     pipeline = make_pipeline(StandardScaler(), KnockoffSelector(q=0.2, random_state=0)).fit(X, Y)
     assert pipeline.transform(X).shape == (300, 10)
@@ -120,6 +121,7 @@ def test_permuting_variables_permutes_the_selection():
     np.testing.assert_allclose(np.asarray(first)[order], second, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_discrete_columns_stay_discrete():
     table = X.copy()
     table[:, 3] = table[:, 3] > 0

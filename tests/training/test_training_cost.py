@@ -50,6 +50,7 @@ def test_products_are_those_of_the_formula(boundary):
         assert found.total == forward + local + backward
 
 
+@pytest.mark.slow
 def test_at_most_one_and_a_half_times_as_fast():
     """All blocks but the last local: two products a layer instead of three. Frozen: one instead of three."""
     blocks, boundary = network((16,) * 41), 39

@@ -285,6 +285,7 @@ def stretched():
     return inputs * STRETCH, targets
 
 
+@pytest.mark.slow
 def test_collapse_is_warned_of_with_numbers_and_then_measured_anew():
     trainer = LocalizedTraining(Fixed(2), Hebbian(), optax.sgd(0.0), local_rate=0.5)
     state = trainer.init(jax.random.key(0), network())

@@ -149,6 +149,7 @@ def test_what_is_allowed_is_a_margin_and_the_effect_is_the_measured_one():
     assert not draft(claim, arms | {"encoder": {"nmse_inside": arms["encoder"]["nmse_inside"] - 1}}).inside
 
 
+@pytest.mark.slow
 def test_the_exact_trials_tell_right_from_wrong():
     exact = lambda trial, arm, scale: run(trial, arm, None, scale, seeds=1, x64=True)  # noqa: E731
     scale = {"rows": 12, "columns": 20, "steps": 2000}
@@ -189,6 +190,7 @@ def example():
     return module
 
 
+@pytest.mark.slow
 def test_an_operator_of_ones_own_is_compared():
     made = example().dictionary()
     assert all(hasattr(made, name) for name in EXPERIMENTS["recovery"].accepts)
@@ -209,6 +211,7 @@ def test_the_example_recovers_spikes(capsys):
     assert "FISTA, 120 iterations" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_no_time_is_given_where_fista_does_not_come_as_near():
     work = speed.Work(rows=20, columns=40, signals=10, most=1, layers=4)
     with pytest.raises(RuntimeError, match=r"does not reach ALISTA's NMSE .* within 1 iterations .* Raise Work.most"):

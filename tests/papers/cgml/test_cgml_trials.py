@@ -178,6 +178,7 @@ def test_other_ways_to_an_answer_begin_with_the_same_latents(monkeypatch):
     assert circle["covered"] == circle["raw_covered"] > 0
 
 
+@pytest.mark.slow
 def test_the_true_law_has_no_distance_and_its_curve_is_flat(monkeypatch):
     problem = TwoCurves()
     scale = Settings(dict(SCALE), samples=600, tests=3)
@@ -251,6 +252,7 @@ def test_completions_by_hand(monkeypatch):
     assert float(found["gain_of_flow"]) == pytest.approx(score(2 * errors) - score(errors), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_best_rate_by_fresh_pairs_answers():
     """The chosen rate has the lowest score of all, each trained alone; y goes back to its own unit."""
     scale = Settings(dict(SCALE), steps=30, rates=(1e-3, 1e-1))
@@ -361,6 +363,7 @@ def test_passes_are_counted_as_they_are_spent():
         assert passes.tolist() == [16.0, 32.0]
 
 
+@pytest.mark.slow
 def test_answers_of_who_learns_nothing():
     problem = TwoCurves()
     data = trials.Data(*problem.pairs(KEY, 40), *problem.pairs(KEY, 8))

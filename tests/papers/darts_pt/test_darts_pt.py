@@ -155,6 +155,7 @@ def test_a_search_tunes_and_scores_as_its_arm_says(small, monkeypatch):
     assert [call[2] for call in calls] == [5, 3, 2]
 
 
+@pytest.mark.slow
 def test_a_rate_of_alpha_is_taken_by_the_supernets_validation_accuracy(small):
     settings = Settings(dict(small.scale) | {"factors": (0.25, 4.0)})
     key, arm = jax.random.key(3), dict(arm_of("magnitude"))

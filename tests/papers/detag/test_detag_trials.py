@@ -113,6 +113,7 @@ def test_a_sweep_chooses_by_training_loss_alone_and_never_what_is_not_finite():
     assert chosen.tolist() == [[pytest.approx(0.2), pytest.approx(0.1)]]
 
 
+@pytest.mark.slow
 def test_a_sweep_reports_each_case_once_and_in_its_place():
     found = _reported({"accuracy": jnp.arange(5.0)}, {"shuffle": range(3), "kappa": [0, 3, 4]})
     assert float(found["sorted_accuracy"]) == 0.0

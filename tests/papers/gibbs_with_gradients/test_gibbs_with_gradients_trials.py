@@ -25,6 +25,7 @@ def test_all_promised_claims_are_declared_at_all_scales():
         )
 
 
+@pytest.mark.slow
 def test_a_kernel_without_the_correction_is_found_out():
     with jax.enable_x64(True):
         scale = Settings(bits=3, kinds=2, thorough=False)

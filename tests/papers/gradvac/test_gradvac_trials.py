@@ -12,6 +12,7 @@ from laureate.papers.gradvac import trials
 from laureate.papers.gradvac.about import PAPER
 
 
+@pytest.mark.slow
 def test_two_tasks_reach_their_target_and_five_need_not():
     two = run(trials.pairs, {"tasks": 2}, None, {"draws": 50, "dim": 10}, x64=True)
     assert (two["log10_miss"] < -9).all()
@@ -36,6 +37,7 @@ def settled():
     return jax.tree.map(np.asarray, program(arms))
 
 
+@pytest.mark.slow
 def test_targets_settle_at_the_cosine_unless_they_move_only_with_corrections(settled):
     assert settled["cosine"] == pytest.approx(np.full(3, settled["cosine"][0]), abs=1e-6)  # the same draws
     assert settled["cosine"][0] == pytest.approx(0.3, abs=0.1)
@@ -71,6 +73,7 @@ class Rings:
         return 1 - jnp.sum((params["x"] - self.goals) ** 2, axis=1)
 
 
+@pytest.mark.slow
 def test_networks_report_cosines_and_scores():
     names = "uniform gradvac longer sizes rescaled pcgrad frozen"
     scale = Settings(rates=(0.0001, 0.02, 40.0), steps=12)

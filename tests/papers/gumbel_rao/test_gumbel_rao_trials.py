@@ -121,6 +121,7 @@ def measured():
     return jax.tree.map(np.asarray, jax.jit(every)(jax.random.key(4)))
 
 
+@pytest.mark.slow
 def test_averaging_removes_variance_and_the_more_the_colder(measured):
     cold, warm = measured["temperature"]["log_ratio"]
     assert cold > warm > 0

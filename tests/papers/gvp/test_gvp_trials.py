@@ -32,6 +32,7 @@ def test_points_keep_their_distance_and_have_formulas():
     assert long[0] > 1.4 * long[1] > 1.9 * long[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["raw", pytest.param("gvp", marks=pytest.mark.slow), "mean"])
 def test_the_pose_changes_the_raw_network_alone(name):
     problem = PointClouds(120, 6, 5, stretch=1.6)

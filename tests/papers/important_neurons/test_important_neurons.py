@@ -157,6 +157,7 @@ def test_halves_of_models_are_disjoint_and_leave_the_model_out():
     assert (np.asarray(found[1]) >= np.asarray(found[0]) - 1e-6).all()  # more models, a larger maximum
 
 
+@pytest.mark.slow
 def test_brackets_and_tense_are_told_by_the_units_that_have_them():
     sources = PROBLEM.test_sources
     noise = 0.05 * jax.random.normal(KEY, (1, *sources.shape, 4))
@@ -311,6 +312,7 @@ def test_a_problem_of_ones_own(tmp_path, monkeypatch):
     assert not cli.main([*command, "--quiet"], standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_a_scale_of_another_size_is_another_set_of_models(monkeypatch):
     made = []
     monkeypatch.setattr(trials, "_train", lambda *arguments: made.append(arguments))

@@ -20,6 +20,7 @@ from laureate.problems.several_tasks import PARTS, Dialects, DigitQuestions, Ove
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_tasks.py"
 
 
+@pytest.mark.slow
 def test_random_gradients_are_as_declared():
     found = run(
         trials.geometry, {"tasks": 3, "near": "subspace", "cosine": 0.0}, None, {"draws": 60, "dim": 40}, x64=True
@@ -88,6 +89,7 @@ def tried():
     return {name: {key: value[i] for key, value in found.items()} for i, name in enumerate(names)}
 
 
+@pytest.mark.slow
 def test_units_change_the_plain_sum_and_not_impartial_steps(tried):
     fair, plain = tried["imtl-g"], tried["uniform"]
     assert fair["worst_small"] == pytest.approx(fair["worst_large"], abs=1e-4)

@@ -59,6 +59,7 @@ def test_the_ids_are_the_ones_promised():
     assert promised | {"index-choice", "baselines-lower-it"} <= {claim.name for claim in PAPER.claims}
 
 
+@pytest.mark.slow
 def test_the_networks_of_a_seed_are_trained_once_and_learn():
     train_key = jax.random.split(KEY)[0]
     networks = trials.trained(train_key, PROBLEM, SCALE)

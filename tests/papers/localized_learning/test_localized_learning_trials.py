@@ -39,6 +39,7 @@ def test_arms_of_the_same_rule_differ_in_numbers_alone():
     assert [type(rule) for rule in rules] == [Frozen, RandomDirection, Oja]
 
 
+@pytest.mark.slow
 def test_hebb_is_oja_without_decay_and_a_rate_of_zero_freezes():
     blocks = trials.perceptron(jax.random.key(0), 3, 4, 2, 2)
     inputs, step = jax.random.normal(jax.random.key(1), (5, 3)), jnp.asarray(0)

@@ -50,6 +50,7 @@ def excesses():
     return {name: {key: value[i] for key, value in found.items()} for i, name in enumerate(names)}
 
 
+@pytest.mark.slow
 def test_on_gaussians_all_but_plain_training_approach_the_best(excesses):
     assert excesses["plain"]["excess_most"] > 0.08
     for name in ("loss", "after", "weighted", "under", "centroid"):
@@ -111,6 +112,7 @@ def trained():
     return {arm.name: {key: value[i] for key, value in found.items()} for i, arm in enumerate(arms)}, problem
 
 
+@pytest.mark.slow
 def test_networks_report_errors_tau_and_who_pays(trained):
     found, problem = trained
     split = problem.draw(jax.random.key(0))

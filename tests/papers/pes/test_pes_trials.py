@@ -67,6 +67,7 @@ def test_variance_formula_in_general():
 # Does each trial measure what it says?
 
 
+@pytest.mark.slow
 def test_unbiased_tells_pes_from_truncated_es():
     scale = {"pairs": 100, "episodes": 20}
     bias = {
@@ -143,6 +144,7 @@ def test_influence_balancing_evaluates_theta_on_the_whole_unroll():
     np.testing.assert_allclose(metrics["log_loss_curve"], np.log10(8.0), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_l2_coefficient_measures_from_the_best_of_the_division_it_trains_on():
     arm = {"estimator": "pes", "truncation": 1, "sigma": 0.01, "learning_rate": 0.0}
     family = RidgeFamily(size=3)

@@ -118,6 +118,7 @@ def rounded(weight, bits):
     return (np.clip(np.round(weight / step) + zero, 0, top) - zero) * step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "residual"])
 def test_deep_networks_have_their_layers_and_full_noise_is_rounding(kind):
     network = trials.DeepNetwork(jax.random.key(0), PROBLEM, 6, 3, kind)
@@ -137,6 +138,7 @@ def test_majority_and_frequencies_by_hand():
     assert float(trials_text._frequencies(text)) == pytest.approx(-(np.log(3 / 6) + np.log(1 / 6)) / 2)
 
 
+@pytest.mark.slow
 def test_the_transformer_sees_only_what_came_before():
     scale = Settings(layers=2, size=8, heads=2, context=6)
     model = trials_text.Transformer(jax.random.key(0), 5, scale)

@@ -73,6 +73,7 @@ def test_one_score_less_is_seen(law):
     assert (law("naive")["kolmogorov"] > 5).all()
 
 
+@pytest.mark.slow
 def test_tuning_on_the_same_rows_covers_less():
     problem, scale = NoisyScores(6, noise=1.0), Settings(rows=50, worlds=150, test=100)
     compiled = jax.jit(lambda weights: trials.tuning(KEY, Settings(weights), problem, scale), **QUICK)

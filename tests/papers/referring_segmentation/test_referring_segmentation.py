@@ -169,6 +169,7 @@ def test_novel_and_seen_pairs_by_hand(planted):
     assert {name: float(found[name]) for name in wanted} == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_network_is_trained_and_scored_as_the_library_does(monkeypatch):
     """The overlaps against those of the network that training returns, asked for the test alone."""
     found = trials.prepared(KEY, PROBLEM, TINY)

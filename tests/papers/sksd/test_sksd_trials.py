@@ -81,6 +81,7 @@ def shares():
     return jax.tree.map(np.asarray, jax.jit(run)(jax.random.key(2)))
 
 
+@pytest.mark.slow
 def test_a_coin_rejects_one_in_twenty_and_the_interval_is_wilsons(shares):
     found = shares["level"]
     for d in (2, 3):
@@ -145,6 +146,7 @@ def particles():
     return jax.tree.map(np.asarray, jax.jit(run)(jax.random.key(3)))
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_known_laws(particles):
     """400 independent draws are near; the start has four times the variance; the rate that moves is chosen."""
     assert abs(particles["independent"]["log_variance"]) < 0.15

@@ -63,6 +63,7 @@ def test_every_arm_has_what_it_says():
     assert (made["penalty"].at, made["wgan-penalty"].at) == ("real", "interpolated")
 
 
+@pytest.mark.slow
 def test_the_best_of_the_grid_answers():
     """Rates so large that training is lost are never chosen; the number that answers is among those of the grid."""
     scale = tiny("supports", rates=(1e-3, 1e30), rows=8, fresh=16, tests=16, steps=8)
@@ -108,6 +109,7 @@ def test_a_second_demonstration_is_held_out():
     assert not np.array_equal(*jax.random.key_data(keys))
 
 
+@pytest.mark.slow
 def test_trivial_arms():
     ring = PlanarRing(16)
     rows = trials.Rows(ring.draw(KEY, 2000), ring.draw(KEY, 8), ring.draw(jax.random.key(9), 1000))
