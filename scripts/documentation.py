@@ -290,6 +290,7 @@ def charts_css() -> str:
     slate = dark[1].replace("color-scheme: dark;", "") if dark else ""
     light = light.replace("color-scheme: light dark;", "")
     ours = ".measured svg { max-width: 30rem; }\n.equation { overflow-x: auto; padding: 0.5rem 0; }\n"
+    ours += ".equation math { margin: 0.5rem 0; }\n"
     ours += "msub > :nth-child(2), msubsup > :nth-child(2) { padding-top: 0.3em; }\n"
     ours += ".md-typeset table:not([class]) td { vertical-align: top; }\n.md-typeset td code { white-space: nowrap; }\n"
     return f"{light}\n[data-md-color-scheme=slate] {{{slate}\n}}\n{rules}\n{ours}"
