@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_image
 
 
 def rows():
-    """4,000 pixels: the grey of the 5 × 5 around it and where it is; a colour is what stands out of red, green, blue."""
+    """4,000 pixels: the grey of the 5 × 5 around it, and its place; a colour is what stands out of red, green, blue."""
     picture = load_sample_image("china.jpg")[::3, ::3] / 255
     grey = picture.mean(axis=2)
     windows = np.lib.stride_tricks.sliding_window_view(grey, (5, 5)).reshape(-1, 25)
