@@ -226,7 +226,7 @@ def test_every_setting_of_every_paper_moves_its_cells(name):
         changed = dataclasses.replace(
             experiment, arms=(arm,), scales={"tiny": scale}, claims=(), curves=(), guards=(), data=()
         )
-        whole = dataclasses.replace(PAPER_OF[name], experiments=(changed,))
+        whole = dataclasses.replace(PAPER_OF[name], experiments=(changed,), films=())
         return plan([Selection(whole, changed, changed.claims)], "tiny", seeds=1)[0].fingerprint
 
     def scaled(problem=scale.problem, **settings):
