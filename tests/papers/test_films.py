@@ -42,9 +42,10 @@ def test_recorders_take_the_arguments_of_a_trial(paper_id):
         assert list(found.parameters) == ["key", "arm", "problem", "scale"]
 
 
-def test_an_agent_on_the_chain_took_steps_of_the_chain():
+@pytest.mark.parametrize("paper_id", sorted(SHOWN.keys() & {"rnd"}))
+def test_an_agent_on_the_chain_took_steps_of_the_chain(paper_id):
     """From one state to the next at most, from the first on; the reward is where its words say so."""
-    for panel in film_panels(SHOWN["rnd"])["chain"]:
+    for panel in film_panels(SHOWN[paper_id])["chain"]:
         unit = panel["scene"]["width"] / 40
         places = [round(point[0] / unit - 0.5) for point in panel["scene"]["strokes"][-1]["points"]]
         assert places[0] == 0

@@ -69,9 +69,11 @@ print(outcome.seen.episode_return[-10:])
         "GymnasiumEnvironments": "the same",
         "DreamerV2": "has no bonus for exploring, and a training loop of its own",
         "DreamerTraining": "that loop",
+        "GymnasiumDreamerTraining": "that loop in Gymnasium",
         "RSSM": "a part of DreamerV2",
         "DynamicsCycle": "maps two domains to each other, and explores nothing",
         "CycleGAN": "the same",
+        "CorrespondenceTraining": "trains both",
         "PooledCritic": "a part of both",
     },
     notes=(
