@@ -1,5 +1,7 @@
 """Calibration maps beside scikit-learn's, on the same scores, from scores and hits to new probabilities."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ __all__ = ["COMPARISONS"]
 ROWS = 10_000
 
 
-def _scores() -> tuple[np.ndarray, np.ndarray]:
+def _scores() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     p = np.clip(rng.beta(4, 1, ROWS), 1e-6, 1 - 1e-6).astype(np.float32)
     return p, (rng.random(ROWS) < p**2).astype(np.float32)

@@ -1,5 +1,6 @@
 """Simulators trained on recordings of a mesh, then left alone: how far from what really followed."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -117,16 +118,12 @@ def _judge(settings: dict, graph: Any, judged: Any, state: Any) -> dict[str, Any
         law, _ = made(settings)(jax.random.key(0), graph)
         fine = SimulatorInfo(jnp.asarray(1), jnp.asarray(int(Status.OK)), jnp.asarray(0))
 
-        def step(frames, following):
+        def by_law(frames, following):
             return jnp.stack([frames[-1], jnp.where(free, law(frames), following)]), fine
 
-        looked_at = 2
+        step, looked_at = by_law, 2
     else:
-
-        def step(frames, following):
-            return state.simulator.step(graph, frames, following)
-
-        looked_at = state.simulator.integrator.num_frames
+        step, looked_at = functools.partial(state.simulator.step, graph), state.simulator.integrator.num_frames
 
     def one(states):
         found, info = rollout_with(step, states[2 - looked_at : 2], len(states) - 2, states[2:])
