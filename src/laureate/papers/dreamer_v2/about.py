@@ -52,7 +52,7 @@ PAPER = Paper(
         "Where the world branches, one-hot latents foretell the next picture better than normal ones (by 0.27 nats), "
         "but normal ones did no better than a blind prior; whether one-hot imagine more branches by our margin is "
         "open (overlap 0.15 against 0.03, of 1), and so is balancing. In a small room PPO stood near the optimum "
-        "(0.74), so imagination could not win; nine of ten seeds tie, one fails. Which gradient is better is open, "
+        "(0.74), so imagination could not win; eight of ten seeds tie, two fail. Which gradient is better is open, "
         "with rates at edges and runs at the floor. No agent here sees pixels or hidden state, which the paper is "
         "about."
     ),
