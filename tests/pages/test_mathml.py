@@ -35,7 +35,8 @@ def inner(equation: str) -> str:
         ("√Δt + 1", "<msqrt><mi>Δ</mi><mi>t</mi></msqrt><mo>+</mo><mn>1</mn>"),
         ("ĝ", '<mover accent="true"><mi>g</mi><mo stretchy="false">^</mo></mover>'),
         ("lo_k", "<msub><mtext>lo</mtext><mi>k</mi></msub>"),
-        ("mean_k x", "<munder><mi>mean</mi><mi>k</mi></munder><mo>&#8289;</mo><mi>x</mi>"),
+        ("mean_k x", '<munder><mi>mean</mi><mi>k</mi></munder><mo rspace="0.17em">&#8289;</mo><mi>x</mi>'),
+        ("log(n)", "<mi>log</mi><mo>&#8289;</mo>" + GROUP),
         ("a < b & c", "<mi>a</mi><mo>&lt;</mo><mi>b</mi><mo>&amp;</mo><mi>c</mi>"),
     ],
 )

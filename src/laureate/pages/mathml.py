@@ -123,7 +123,8 @@ class _Line:
             scripts = "".join(_one(part) for part in (lower, upper) if part)
             atom = f"<{which}>{_one(atom)}{scripts}</{which}>"
         if start in _FUNCTIONS:
-            atom += "<mo>&#8289;</mo>"
+            after = next((text for kind, text in self._tokens[self._place :] if kind != "blank"), "(")
+            atom += "<mo>&#8289;</mo>" if after in _OPEN else '<mo rspace="0.17em">&#8289;</mo>'  # log p, but log(p)
         if self._peek()[1] == "/" and self._place + 1 < len(self._tokens):
             after = self._tokens[self._place + 1]
             if after[0] in ("number", "letter") or after[1] == "(":
