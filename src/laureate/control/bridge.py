@@ -99,6 +99,30 @@ class GymnasiumEnvironments:
         self.vector.close()
 
 
+def updates_on_the_host(
+    key: Array, update: Callable[[Array, Any], tuple[Any, Any]], begin_anew: Callable[[Any, int], Any]
+) -> Callable[[Any, int, int], tuple[Any, Any]]:
+    """``advance`` for ``loops.chunks``: updates one by one, their keys by their absolute number, a row of infos each.
+
+    begin_anew: ``begin_anew(state, done) -> state``, called where a run goes on from a checkpoint, for the environments
+        do not stand where the updates so far have left them.
+    """
+    begun = False
+
+    def advance(state: Any, done: int, count: int) -> tuple[Any, Any]:
+        nonlocal begun
+        if done and not begun:
+            state = begin_anew(state, done)
+        begun = True
+        told = []
+        for number in range(done, done + count):
+            state, info = update(jax.random.fold_in(key, number), state)
+            told.append(jax.tree.map(np.asarray, info))
+        return state, jax.tree.map(lambda *rows: np.stack(rows), *told)
+
+    return advance
+
+
 class GymnasiumTraining:
     """``Training`` in Gymnasium environments: acting and learning are compiled, the environments run on the host.
 
@@ -166,30 +190,27 @@ class GymnasiumTraining:
         """
         init_key, run_key = jax.random.split(key)
         state = self.init(init_key, seed)
-        begun = []  # whether the environments stand where the updates so far have left them
 
-        def advance(state: BonusPPOState, done: int, count: int) -> tuple[BonusPPOState, TrainingInfo]:
-            if done and not begun:
-                self._begin(seed + done)
-            begun.append(True)
-            told = []
-            for update in range(done, done + count):
-                collect_key, learn_key = jax.random.split(jax.random.fold_in(run_key, update))
-                rollout, returns = self.collect(collect_key, state)
-                state, info = self._learn(learn_key, rollout, state)
-                mean = returns.mean() if len(returns) else 0.0
-                best = float(rollout.reward.max())
-                told.append(_as_numpy(TrainingInfo(len(returns), mean, best, info, info.cost, info.status)))  # pyright: ignore[reportArgumentType]
-            return state, jax.tree.map(lambda *rows: np.stack(rows), *told)
+        def begin_anew(state: BonusPPOState, done: int) -> BonusPPOState:
+            self._begin(seed + done)
+            return state
 
         settings = {"learner": self.learner, "key": key, "num_steps": self.num_steps, "seed": seed}
         settings |= {"num_warmup": self.num_warmup}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
+        advance = updates_on_the_host(run_key, self._update, begin_anew)
         state, told = loops.chunks(
             advance, state, num_updates, 100, shapes=self._rows, progress=progress, checkpoint=kept
         )
         warn_if_collapsed(self.learner, state)
         return state, told
+
+    def _update(self, key: Array, state: BonusPPOState) -> tuple[BonusPPOState, TrainingInfo]:
+        collect_key, learn_key = jax.random.split(key)
+        rollout, returns = self.collect(collect_key, state)
+        state, info = self._learn(learn_key, rollout, state)
+        mean, best = returns.mean() if len(returns) else 0.0, float(rollout.reward.max())
+        return state, _as_numpy(TrainingInfo(len(returns), mean, best, info, info.cost, info.status))  # pyright: ignore[reportArgumentType]
 
     def _begin(self, seed: int) -> None:
         self._observation = self.environments.reset(seed)

@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from laureate import loops
 from laureate._core import require
-from laureate.control.bridge import GymnasiumEnvironments
+from laureate.control.bridge import GymnasiumEnvironments, updates_on_the_host
 from laureate.control.dreamer import DreamerMemory, DreamerState, DreamerV2
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo
 from laureate.control.laws import OneHot
@@ -109,17 +109,9 @@ class GymnasiumDreamerTraining:
         """
         init_key, run_key = jax.random.split(key)
         state = self.init(init_key, seed)
-        begun = []  # whether the environments stand where the updates so far have left them
 
-        def advance(state: GymnasiumDreamerState, done: int, count: int) -> tuple[GymnasiumDreamerState, Any]:
-            if done and not begun:
-                state = self._begun(state, self.environments.reset(seed + done))
-            begun.append(True)
-            told = []
-            for update in range(done, done + count):
-                state, info = self.step(jax.random.fold_in(run_key, update), state)
-                told.append(jax.tree.map(np.asarray, info))
-            return state, jax.tree.map(lambda *rows: np.stack(rows), *told)
+        def begin_anew(state: GymnasiumDreamerState, done: int) -> GymnasiumDreamerState:
+            return self._begun(state, self.environments.reset(seed + done))
 
         def shapes() -> Any:
             _, last, status = eqx.filter_eval_shape(self._gradients, init_key, state)
@@ -130,6 +122,7 @@ class GymnasiumDreamerTraining:
         settings = {"learner": self.learner, "replay": self.replay, "key": key, "seed": seed, "batch": plan.batch}
         settings |= {name: getattr(plan, name) for name in ("num_steps", "num_gradients", "num_warmup")}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
+        advance = updates_on_the_host(run_key, self.step, begin_anew)
         return loops.chunks(advance, state, num_updates, 100, shapes=shapes, progress=progress, checkpoint=kept)
 
     def _begun(self, state: GymnasiumDreamerState, seen: np.ndarray) -> GymnasiumDreamerState:
