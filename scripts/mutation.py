@@ -102,7 +102,8 @@ def print_random(options: argparse.Namespace) -> None:
     """The share of random mutants that the tests catch, and those they do not."""
     if options.random < 1 or not options.area:
         sys.exit("--random needs a number >= 1 and --area.")
-    more = {"processes": options.processes, "limit": options.limit, "slow": options.slow}
+    known = json.loads(Path(options.again).read_text(encoding="utf-8"))["mutants"] if options.again else ()
+    more = {"processes": options.processes, "limit": options.limit, "slow": options.slow, "known": known}
     outcomes = random_mutants(ROOT, options.area, options.random, options.seed, **more)
     found = summary(options.area, options.seed, outcomes)
     if options.json:
@@ -130,6 +131,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="how many faults at once")
     parser.add_argument("--limit", type=float, default=240.0, help="CPU seconds a fault")
     parser.add_argument("--slow", action="store_true", help="of --random: survivors meet the slow tests too")
+    parser.add_argument("--again", metavar="FILE", help="of --random: only the survivors of an earlier result")
     parser.add_argument("--table", nargs="+", metavar="FILE", help="print a table of earlier results")
     options = parser.parse_args()
     if options.table:

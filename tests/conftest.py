@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 import signal
 import sys
 import threading
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mutants.coverage_map import COMPUTES
 from program_budget import ProgramBudget
 
 # A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
@@ -41,7 +41,6 @@ SLOW_EXAMPLES = frozenset((Path(__file__).parent / "slow_examples.txt").read_tex
 
 
 SOURCES = Path(__file__).parents[1] / "src"
-COMPUTES = re.compile(r"^(import|from) (jax|equinox|optax)", re.MULTILINE)
 
 
 class Examples:

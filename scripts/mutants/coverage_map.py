@@ -8,13 +8,17 @@ fixture computes is judged by its later tests. Lines that run at import belong t
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import TypedDict
 
-__all__ = ["Touched", "environment", "options", "package_of", "tests_of", "touched"]
+__all__ = ["COMPUTES", "Touched", "environment", "options", "package_of", "tests_of", "touched"]
+
+# A source that compiles: `make test` leaves the examples in its docstrings to `make test-all`.
+COMPUTES = re.compile(r"^(import|from) (jax|equinox|optax)", re.MULTILINE)
 
 # What else looks at the files of an area that is no folder of tests.
 MORE = {
@@ -86,14 +90,21 @@ sys.exit(int(code))
 """
 
 
-def tests_of(root: Path, area: str) -> list[str]:
-    """The area's files of tests, its rows of the contract, and the examples in its docstrings."""
+def tests_of(root: Path, area: str, *, everything: bool = False) -> list[str]:
+    """The files of tests of an area, its rows of the contract, those of its papers, and the examples in its docstrings.
+
+    Of the examples only those that `make test` runs, or ``everything``.
+    """
     package = root / "src" / package_of(root)
     folders = [root / "tests" / area, root / "tests" / "contract" / f"test_{area}_contract.py"]
     has_contract = folders[-1].exists()
     folders += [root / place for place in [*MORE.get(area, ()), *SHARED * has_contract]]
+    is_its = re.compile(rf'^    area="{area}",$', re.MULTILINE)
+    papers = [about.parent.name for about in sorted(package.glob("papers/*/about.py")) if is_its.search(_text(about))]
+    folders += [root / "tests" / "papers" / paper for paper in papers]
     files = [file for folder in folders for file in _files(folder)]
-    examples = [package / area] if (package / area).is_dir() else []
+    sources = sorted((package / area).rglob("*.py"))
+    examples = [file for file in sources if ">>> " in _text(file) and (everything or not COMPUTES.search(_text(file)))]
     return [str(file.relative_to(root)) for file in [*files, *examples]]
 
 
@@ -158,6 +169,10 @@ def _measure(root: Path, area: str, names: list[str], marks: str) -> Touched:
 
 def _union(first: dict[str, list[int]], second: dict[str, list[int]]) -> dict[str, list[int]]:
     return {name: sorted({*first.get(name, ()), *second.get(name, ())}) for name in first | second}
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mutants.coverage_map import Touched, environment, options, package_of, touched
+from mutants.coverage_map import Touched, environment, options, package_of, tests_of, touched
 from mutants.operators import Mutant, is_sound, mutants_of, sample
 
 __all__ = ["SURVIVED", "Outcome", "in_copies", "random_mutants", "run_tests", "summary", "table"]
@@ -47,9 +47,20 @@ class Outcome:
 
 
 def random_mutants(
-    root: Path, area: str, number: int, seed: int, *, processes: int = 1, limit: float = 240.0, slow: bool = False
+    root: Path,
+    area: str,
+    number: int,
+    seed: int,
+    *,
+    processes: int = 1,
+    limit: float = 240.0,
+    slow: bool = False,
+    known: Iterable[dict] = (),
 ) -> list[Outcome]:
-    """Try ``number`` mutants of an area; ``slow``: also the slow tests, where the others let one live."""
+    """Try ``number`` mutants of an area; ``slow``: also the slow tests, where the others let one live.
+
+    Of ``known`` outcomes those that were caught are taken as they are, and only the survivors are tried again.
+    """
     place = root / "src" / package_of(root) / area
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     sources = {str(file.relative_to(root)): file.read_text(encoding="utf-8") for file in files}
@@ -57,11 +68,14 @@ def random_mutants(
     chosen = sample(every, number, seed, lambda mutant: is_sound(mutant, sources[mutant.path]))
     say = lambda *words, **more: print(*words, file=sys.stderr, **more)  # noqa: E731
     say(f"{len(chosen)} of {len(every)} mutants of {area}, seed {seed}")
+    caught = {(one["file"], one["diff"]): Outcome(**one) for one in known if one["outcome"] in CAUGHT}
     short = touched(root, area, files, "not slow", say)
 
     def one(folder: Path, mutant: Mutant) -> Outcome:
+        if before := caught.get((mutant.path, _diff(mutant, sources[mutant.path]))):
+            return before
         try:
-            found = _try(root, folder, mutant, sources[mutant.path], short, limit, slow)
+            found = _try(root, folder, mutant, sources[mutant.path], (area, short), limit, slow)
         finally:
             (folder / mutant.path).write_text(sources[mutant.path], encoding="utf-8")
         where = f"{found.file}:{found.line}"
@@ -118,8 +132,11 @@ def table(files: list[str]) -> str:
     return "\n".join(rows)
 
 
-def _try(root: Path, folder: Path, mutant: Mutant, source: str, short: Touched, limit: float, slow: bool) -> Outcome:
+def _try(
+    root: Path, folder: Path, mutant: Mutant, source: str, of_area: tuple[str, Touched], limit: float, slow: bool
+) -> Outcome:
     started = time.perf_counter()
+    area, short = of_area
     (folder / mutant.path).write_text(mutant.apply(source), encoding="utf-8")
     lines = range(mutant.line, mutant.last_line + 1)
     touching = [
@@ -128,8 +145,12 @@ def _try(root: Path, folder: Path, mutant: Mutant, source: str, short: Touched, 
     tests = sorted(touching, key=lambda name: short[name]["seconds"])  # the first failure ends it
     outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, "not slow", limit)
     if slow and outcome in SURVIVED:
-        outcome, by_test = run_tests(root, folder, list(short), "slow", 4 * limit)
-        outcome = "caught by a slow test" if outcome == "caught" else "SURVIVED" if tests else "UNTOUCHED"
+        unseen = "SURVIVED" if tests else "UNTOUCHED"
+        examples = [name for name in tests_of(root, area, everything=True) if name.startswith("src/")]
+        for marks, names in (("", examples), ("slow", tests_of(root, area))):
+            if outcome in SURVIVED and names:
+                found, by_test = run_tests(root, folder, names, marks, 4 * limit)
+                outcome = "caught by a slow test" if found == "caught" else unseen
     seconds = round(time.perf_counter() - started, 1)
     diff = _diff(mutant, source)
     return Outcome(mutant.operator, mutant.path, mutant.line, outcome, by_test, seconds, diff)
