@@ -90,7 +90,7 @@ sys.exit(int(code))
 """
 
 
-def tests_of(root: Path, area: str, *, everything: bool = False) -> list[str]:
+def tests_of(root: Path, area: str, *, everything: bool) -> list[str]:
     """The files of tests of an area, its rows of the contract, those of its papers, and the examples in its docstrings.
 
     Of the examples only those that `make test` runs, or ``everything``.
@@ -112,7 +112,7 @@ def touched(root: Path, area: str, sources: list[Path], marks: str, log=print) -
     """The map, from the cache where neither the sources nor the tests have changed since."""
     place = root / ".pytest_cache" / "mutants" / f"{area}.json"
     known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
-    names = tests_of(root, area)
+    names = tests_of(root, area, everything=False)
     tests = [file for name in names for file in _files(root / name)]
     key = _digest([*sources, *tests, *sorted((root / "tests").glob("*.py"))]) + marks
     if known.get("key") != key:

@@ -147,7 +147,7 @@ def _try(
     if slow and outcome in SURVIVED:
         unseen = "SURVIVED" if tests else "UNTOUCHED"
         examples = [name for name in tests_of(root, area, everything=True) if name.startswith("src/")]
-        for marks, names in (("", examples), ("slow", tests_of(root, area))):
+        for marks, names in (("", examples), ("slow", tests_of(root, area, everything=False))):
             if outcome in SURVIVED and names:
                 found, by_test = run_tests(root, folder, names, marks, 4 * limit)
                 outcome = "caught by a slow test" if found == "caught" else unseen
