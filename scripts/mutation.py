@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mutants.trial import SURVIVED, in_copies, random_mutants, run_tests, summary, table
+from mutants.trial import SURVIVED, in_copies, listed, random_mutants, run_tests, summary, table
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTICED, UNNOTICED, STALE, BROKEN = "noticed", "UNNOTICED", "STALE", "BROKEN"
@@ -102,8 +102,13 @@ def print_random(options: argparse.Namespace) -> None:
     """The share of random mutants that the tests catch, and those they do not."""
     if options.random < 1 or not options.area:
         sys.exit("--random needs a number >= 1 and --area.")
-    known = json.loads(Path(options.again).read_text(encoding="utf-8"))["mutants"] if options.again else ()
-    more = {"processes": options.processes, "limit": options.limit, "slow": options.slow, "known": known}
+    if options.list:
+        print(json.dumps(listed(ROOT, options.area, options.random, options.seed), indent=1))
+        return
+    read = lambda name: json.loads(Path(name).read_text(encoding="utf-8"))  # noqa: E731
+    more = {"processes": options.processes, "limit": options.limit, "slow": options.slow}
+    more |= {"known": read(options.again)["mutants"]} if options.again else {}
+    more |= {"named": read(options.named)} if options.named else {}
     outcomes = random_mutants(ROOT, options.area, options.random, options.seed, **more)
     found = summary(options.area, options.seed, outcomes)
     if options.json:
@@ -131,6 +136,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="how many faults at once")
     parser.add_argument("--limit", type=float, default=240.0, help="CPU seconds a fault")
     parser.add_argument("--slow", action="store_true", help="of --random: survivors meet the slow tests too")
+    parser.add_argument("--list", action="store_true", help="of --random: print the mutants as JSON and try none")
+    parser.add_argument("--named", metavar="FILE", help="of --random: that list, with the tests that each shall meet")
     parser.add_argument("--again", metavar="FILE", help="of --random: only the survivors of an earlier result")
     parser.add_argument("--table", nargs="+", metavar="FILE", help="print a table of earlier results")
     options = parser.parse_args()

@@ -23,13 +23,14 @@ from typing import TypeVar
 from mutants.coverage_map import Touched, environment, options, package_of, tests_of, touched
 from mutants.operators import Mutant, is_sound, mutants_of, sample
 
-__all__ = ["SURVIVED", "Outcome", "in_copies", "random_mutants", "run_tests", "summary", "table"]
+__all__ = ["SURVIVED", "Outcome", "in_copies", "listed", "random_mutants", "run_tests", "summary", "table"]
 
 COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml", "docs", "README.md", "CONTRIBUTING.md", "LICENSE")
 CAUGHT = ("caught", "caught by a slow test", "does not import", "too slow")
 SURVIVED = ("SURVIVED", "UNTOUCHED")
 STARTING = threading.Lock()
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 WAITED = 5  # how many times the limit, which is of CPU seconds, a mutant may take by the clock
 
 
@@ -56,26 +57,36 @@ def random_mutants(
     limit: float = 240.0,
     slow: bool = False,
     known: Iterable[dict] = (),
+    named: Iterable[dict] | None = None,
 ) -> list[Outcome]:
     """Try ``number`` mutants of an area; ``slow``: also the slow tests, where the others let one live.
 
     Of ``known`` outcomes those that were caught are taken as they are, and only the survivors are tried again.
+    ``named`` (rows of ``listed`` with their tests) says by which tests somebody expects each to be caught: only these
+    are run, after they have passed once without any fault.
     """
-    place = root / "src" / package_of(root) / area
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
-    sources = {str(file.relative_to(root)): file.read_text(encoding="utf-8") for file in files}
-    every = [mutant for name in sources for mutant in mutants_of(root / name, name)]
-    chosen = sample(every, number, seed, lambda mutant: is_sound(mutant, sources[mutant.path]))
     say = lambda *words, **more: print(*words, file=sys.stderr, **more)  # noqa: E731
-    say(f"{len(chosen)} of {len(every)} mutants of {area}, seed {seed}")
+    chosen, sources = _chosen(root, area, number, seed, say)
     caught = {(one["file"], one["diff"]): Outcome(**one) for one in known if one["outcome"] in CAUGHT}
-    short = touched(root, area, files, "not slow", say)
+    expected = {(row["file"], row["diff"]): row["tests"] for row in named or ()}
+    short: Touched = {}
+    if named is None:
+        short = touched(root, area, [root / name for name in sources], "not slow", say)
+    elif tests := sorted({test for names in expected.values() for test in names}):
+        found, failed = next(
+            in_copies(root, lambda folder, names: run_tests(root, folder, names, "", 3600), [tests], 1)
+        )
+        if found != "SURVIVED":
+            sys.exit(f"Without any fault the named tests must pass; {found}: {failed}")
 
     def one(folder: Path, mutant: Mutant) -> Outcome:
-        if before := caught.get((mutant.path, _diff(mutant, sources[mutant.path]))):
+        source = sources[mutant.path]
+        name = mutant.path, _diff(mutant, source)
+        if before := caught.get(name):
             return before
+        by = short if named is None else expected.get(name, [])
         try:
-            found = _try(root, folder, mutant, sources[mutant.path], (area, short), limit, slow)
+            found = _try(root, folder, mutant, source, area, by, limit, slow)
         finally:
             (folder / mutant.path).write_text(sources[mutant.path], encoding="utf-8")
         where = f"{found.file}:{found.line}"
@@ -83,6 +94,32 @@ def random_mutants(
         return found
 
     return list(in_copies(root, one, chosen, processes))
+
+
+def listed(root: Path, area: str, number: int, seed: int) -> list[dict]:
+    """The mutants that would be tried, each with its diff and room for the tests that should catch it."""
+    chosen, sources = _chosen(root, area, number, seed, lambda *words: None)
+    return [
+        {
+            "file": one.path,
+            "line": one.line,
+            "operator": one.operator,
+            "diff": _diff(one, sources[one.path]),
+            "tests": [],
+        }
+        for one in chosen
+    ]
+
+
+def _chosen(root: Path, area: str, number: int, seed: int, say: Callable) -> tuple[list[Mutant], dict[str, str]]:
+    """The mutants of a seed, and the sources of the area by name."""
+    place = root / "src" / package_of(root) / area
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    sources = {str(file.relative_to(root)): file.read_text(encoding="utf-8") for file in files}
+    every = [mutant for name in sources for mutant in mutants_of(root / name, name)]
+    chosen = sample(every, number, seed, lambda mutant: is_sound(mutant, sources[mutant.path]))
+    say(f"{len(chosen)} of {len(every)} mutants of {area}, seed {seed}")
+    return chosen, sources
 
 
 def in_copies(root: Path, work: Callable[[Path, T], R], items: Iterable[T], processes: int) -> Iterator[R]:
@@ -133,16 +170,18 @@ def table(files: list[str]) -> str:
 
 
 def _try(
-    root: Path, folder: Path, mutant: Mutant, source: str, of_area: tuple[str, Touched], limit: float, slow: bool
+    root: Path,
+    folder: Path,
+    mutant: Mutant,
+    source: str,
+    area: str,
+    by: Touched | list[str],
+    limit: float,
+    slow: bool,
 ) -> Outcome:
     started = time.perf_counter()
-    area, short = of_area
     (folder / mutant.path).write_text(mutant.apply(source), encoding="utf-8")
-    lines = range(mutant.line, mutant.last_line + 1)
-    touching = [
-        name for name, seen in short.items() if any(line in lines for line in seen["lines"].get(mutant.path, ()))
-    ]
-    tests = sorted(touching, key=lambda name: short[name]["seconds"])  # the first failure ends it
+    tests = by if isinstance(by, list) else _touching(by, mutant)
     outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, "not slow", limit)
     if slow and outcome in SURVIVED:
         unseen = "SURVIVED" if tests else "UNTOUCHED"
@@ -154,6 +193,15 @@ def _try(
     seconds = round(time.perf_counter() - started, 1)
     diff = _diff(mutant, source)
     return Outcome(mutant.operator, mutant.path, mutant.line, outcome, by_test, seconds, diff)
+
+
+def _touching(short: Touched, mutant: Mutant) -> list[str]:
+    """The files of tests that execute one of its lines, the quickest first, for the first failure ends it."""
+    lines = range(mutant.line, mutant.last_line + 1)
+    touching = [
+        name for name, seen in short.items() if any(line in lines for line in seen["lines"].get(mutant.path, ()))
+    ]
+    return sorted(touching, key=lambda name: short[name]["seconds"])
 
 
 def run_tests(root: Path, folder: Path, tests: list[str], marks: str, limit: float) -> tuple[str, str]:
