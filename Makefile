@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The tests start hundreds of processes: without bytecode each would compile our sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types docs bench bench-gate faults fuzz mutation clean help
+.PHONY: demo test check test-all lint types docs bench bench-gate faults fuzz mutation clean help
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -13,24 +13,26 @@ demo: .venv/ready ## set up, run the claims of one celebrated paper, print the v
 	@echo "== laureate run pes (a few minutes the first time; finished cells are kept)"
 	@$(BIN)/laureate run pes
 
-# Types are checked beside the tests: alone that would leave a core idle for a minute. Those of the package; of tests,
-# examples, benchmarks and scripts by `make test-all` and `make types`.
-TESTED = $(BIN)/python -m pytest
-TYPED =
-test: TYPED = src
-BESIDE_TYPES = $(MAKE) --no-print-directory types TYPED='$(TYPED)' > .types.log 2>&1 & types=$$!; \
-	{ $(TESTED); }; tests=$$?; wait $$types; checked=$$?; cat .types.log; rm -f .types.log; exit $$((tests ? tests : checked))
+# Types are checked beside the tests: alone that would leave a core idle for two minutes.
+BESIDE_TYPES = $(MAKE) --no-print-directory types > .types.log 2>&1 & types=$$!; \
+	{ $(BIN)/python -m pytest -m "$(MARKS)"; }; tests=$$?; wait $$types; checked=$$?; cat .types.log; rm -f .types.log; \
+	exit $$((tests ? tests : checked))
 
-test: .venv/ready lint ## set up, lint, type-check, test; PAPER=<id> or AREA=<area>: only what belongs to it
+test: .venv/ready lint ## set up, lint, test; PAPER=<id> or AREA=<area>: all that belongs to it, and types
 	@echo "== tests"
 ifeq ($(PAPER)$(AREA),)
-	@$(BESIDE_TYPES)
+	@$(BIN)/python -m pytest
 else
-	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && PAPER='$(PAPER)' $(BIN)/python -m pytest $$tests
-	@$(MAKE) --no-print-directory types TYPED='$(TYPED)'
+	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && PAPER='$(PAPER)' $(BIN)/python -m pytest -m 'not slow' $$tests
+	@$(MAKE) --no-print-directory types TYPED=src
 endif
 
-test-all: TESTED = $(BIN)/python -m pytest -m ""
+check: MARKS = not slow
+check: .venv/ready lint ## what CI runs: the tests of `make test`, the thorough ones, and the types of everything
+	@echo "== tests, also the thorough ones"
+	@$(BESIDE_TYPES)
+
+test-all: MARKS =
 test-all: .venv/ready lint ## the same, with the tests that take minutes
 	@echo "== all tests, also the slow ones"
 	@$(BESIDE_TYPES)

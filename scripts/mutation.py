@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mutants.coverage_map import QUICK
 from mutants.trial import SURVIVED, in_copies, listed, random_mutants, run_tests, summary, table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,9 +118,10 @@ def print_random(options: argparse.Namespace) -> None:
     for one in outcomes:
         if one.outcome in SURVIVED:
             print(f"{one.outcome} {one.file}:{one.line} ({one.operator})\n{one.diff}")
-    caught = found["caught"] + found["caught by slow tests"]
+    thorough, slow = found["caught by thorough tests"], found["caught by slow tests"]
+    caught = found["caught"] + thorough + slow
     print(
-        f"{caught} of {found['tried']} mutants of {options.area} caught, {found['caught by slow tests']} by slow tests"
+        f"{caught} of {found['tried']} mutants of {options.area} caught, {thorough} by thorough, {slow} by slow tests"
     )
 
 
@@ -128,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only faults whose id contains one of these")
     parser.add_argument("--claims", action="store_true", help="only the verdicts of the claims, without the tests")
-    parser.add_argument("--short", action="store_true", help="only the tests of `make test`: no slow ones, no claims")
+    parser.add_argument("--short", action="store_true", help="only the tests of `make test`, no claims")
     parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
     parser.add_argument("--random", type=int, metavar="N", help="N mutants by chance instead of the tables")
     parser.add_argument("--area", help="of --random: a folder of src/laureate, also lab, catalogue and pages")
@@ -152,7 +154,7 @@ def main() -> None:
         rows = [{name: value for name, value in row.items() if name != "claim"} for row in rows]
     if not rows:
         sys.exit(f"No fault matches {' '.join(options.words)!r}.")
-    marks = "not slow" if options.short else ""
+    marks = QUICK if options.short else ""
     sound = Sound(marks, options.limit)
 
     def one(folder: Path, row: dict[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,10 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 SLOW_EXAMPLES = frozenset((Path(__file__).parent / "slow_examples.txt").read_text(encoding="utf-8").split())
 
 
+# Tests of about a second or more that no planted fault needs alone (scripts/thorough.py chooses them): a developer has
+# an answer in eight minutes, and nothing lands without them.
+THOROUGH = frozenset((Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines())
+
 SOURCES = Path(__file__).parents[1] / "src"
 
 
@@ -48,7 +52,7 @@ class Examples:
 
     def __init__(self, config: pytest.Config):
         places = [config.rootpath / argument for argument in config.args]
-        self.whole = config.option.markexpr == "not slow" and SOURCES in places
+        self.whole = "not slow" in config.option.markexpr and SOURCES in places
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path):
@@ -94,11 +98,16 @@ def pytest_collection_finish():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     _without_constants()
     for item in items:
         if item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+        elif item.nodeid in THOROUGH:
+            item.add_marker(pytest.mark.thorough)
+    gone = THOROUGH - {item.nodeid for item in items}
+    if gone and config.pluginmanager.get_plugin("examples").whole:
+        raise pytest.UsageError(f"tests/thorough.txt names tests that do not exist: {', '.join(sorted(gone))}")
 
 
 def _without_constants() -> None:

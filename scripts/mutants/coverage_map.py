@@ -15,10 +15,12 @@ import tempfile
 from pathlib import Path
 from typing import TypedDict
 
-__all__ = ["COMPUTES", "Touched", "environment", "options", "package_of", "tests_of", "touched"]
+__all__ = ["COMPUTES", "QUICK", "Touched", "environment", "options", "package_of", "tests_of", "touched"]
 
 # A source that compiles: `make test` leaves the examples in its docstrings to `make test-all`.
 COMPUTES = re.compile(r"^(import|from) (jax|equinox|optax)", re.MULTILINE)
+
+QUICK = "not slow and not thorough"  # what `make test` runs; CI the thorough ones too
 
 # What else looks at the files of an area that is no folder of tests.
 MORE = {

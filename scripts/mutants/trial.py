@@ -20,13 +20,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mutants.coverage_map import Touched, environment, options, package_of, tests_of, touched
+from mutants.coverage_map import QUICK, Touched, environment, options, package_of, tests_of, touched
 from mutants.operators import Mutant, is_sound, mutants_of, sample
 
 __all__ = ["SURVIVED", "Outcome", "in_copies", "listed", "random_mutants", "run_tests", "summary", "table"]
 
 COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml", "docs", "README.md", "CONTRIBUTING.md", "LICENSE")
-CAUGHT = ("caught", "caught by a slow test", "does not import", "too slow")
+BY_THOROUGH, BY_SLOW = "caught by a thorough test", "caught by a slow test"
+CAUGHT = ("caught", BY_THOROUGH, BY_SLOW, "does not import", "too slow")
 SURVIVED = ("SURVIVED", "UNTOUCHED")
 STARTING = threading.Lock()
 T = TypeVar("T")
@@ -143,12 +144,13 @@ def in_copies(root: Path, work: Callable[[Path, T], R], items: Iterable[T], proc
 def summary(area: str, seed: int, outcomes: list[Outcome]) -> dict:
     """For a file and for the table."""
     count = lambda words: sum(one.outcome in words for one in outcomes)  # noqa: E731
-    tried, slow = len(outcomes), count(("caught by a slow test",))
+    thorough, slow = count((BY_THOROUGH,)), count((BY_SLOW,))
     return {
         "area": area,
         "seed": seed,
-        "tried": tried,
-        "caught": count(CAUGHT) - slow,
+        "tried": len(outcomes),
+        "caught": count(CAUGHT) - thorough - slow,
+        "caught by thorough tests": thorough,
         "caught by slow tests": slow,
         "mutants": [asdict(one) for one in outcomes],
     }
@@ -157,14 +159,16 @@ def summary(area: str, seed: int, outcomes: list[Outcome]) -> dict:
 def table(files: list[str]) -> str:
     """The rows of ``docs/mutants.md`` from the results of several runs."""
     rows = [
-        "| area | seed | tried | caught by `make test` | by `make test-all` | survived |",
-        "|---|---|---|---|---|---|",
+        "| area | seed | tried | caught by `make test` | by `make check` | by `make test-all` | survived |",
+        "|---|---|---|---|---|---|---|",
     ]
     for file in files:
         found = json.loads(Path(file).read_text(encoding="utf-8"))
-        short, all_caught = found["caught"], found["caught"] + found["caught by slow tests"]
+        short = found["caught"]
+        landed = short + found["caught by thorough tests"]
+        all_caught = landed + found["caught by slow tests"]
         share = lambda part, whole=found["tried"]: f"{part} ({part / max(whole, 1):.0%})"  # noqa: E731
-        row = [found["area"], found["seed"], found["tried"], share(short), share(all_caught)]
+        row = [found["area"], found["seed"], found["tried"], share(short), share(landed), share(all_caught)]
         rows.append("| " + " | ".join(str(cell) for cell in [*row, found["tried"] - all_caught]) + " |")
     return "\n".join(rows)
 
@@ -182,14 +186,17 @@ def _try(
     started = time.perf_counter()
     (folder / mutant.path).write_text(mutant.apply(source), encoding="utf-8")
     tests = by if isinstance(by, list) else _touching(by, mutant)
-    outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, "not slow", limit)
+    outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, QUICK, limit)
+    if tests and outcome in SURVIVED:
+        found, by_test = run_tests(root, folder, tests, "thorough", limit)
+        outcome = BY_THOROUGH if found == "caught" else "SURVIVED"
     if slow and outcome in SURVIVED:
         unseen = "SURVIVED" if tests else "UNTOUCHED"
         examples = [name for name in tests_of(root, area, everything=True) if name.startswith("src/")]
         for marks, names in (("", examples), ("slow", tests_of(root, area, everything=False))):
             if outcome in SURVIVED and names:
                 found, by_test = run_tests(root, folder, names, marks, 4 * limit)
-                outcome = "caught by a slow test" if found == "caught" else unseen
+                outcome = BY_SLOW if found == "caught" else unseen
     seconds = round(time.perf_counter() - started, 1)
     diff = _diff(mutant, source)
     return Outcome(mutant.operator, mutant.path, mutant.line, outcome, by_test, seconds, diff)

@@ -127,7 +127,7 @@ def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
     assert "-    return 2 * x\n+    return x\n" in by_line[6].diff
     assert (area / "__init__.py").read_text() == "\n\n".join(functions)  # copies were changed, never the original
     (tmp_path / "calc.json").write_text(__import__("json").dumps(found))
-    assert "| calc | 0 | 3 | 1 (33%) | 1 (33%) | 2 |" in table([str(tmp_path / "calc.json")])
+    assert "| calc | 0 | 3 | 1 (33%) | 1 (33%) | 1 (33%) | 2 |" in table([str(tmp_path / "calc.json")])
     assert "measuring what tests/calc/test_calc.py execute" in capsys.readouterr().err
     again = touched(root, "calc", [area / "__init__.py"], "not slow", pytest.fail)  # kept: nothing is measured
     assert again["tests/calc/test_calc.py"]["lines"] == {"src/toy/calc/__init__.py": [1, 2, 5, 6, 9]}
