@@ -4,7 +4,7 @@ from laureate.racing.discipline import Discipline, Entrant, Metric
 
 __all__ = ["DISCIPLINE"]
 
-RATES = {"learning_rate": (0.001, 0.003, 0.01, 0.03, 0.1)}
+RATES = {"learning_rate": (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03)}
 OPTIMISER = "num_tasks, optax.adam(learning_rate), shared=tasks.shared"
 
 DISCIPLINE = Discipline(
