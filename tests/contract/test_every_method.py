@@ -237,7 +237,7 @@ REASONS = {
     },
     "selection": {
         "scikit-learn's own checks: tests/selection": {"KnockoffSelector"},
-        "trained for seconds, in tests/selection/test_selection_gan.py": {"FittedKnockoffGAN", "KnockoffGAN"},
+        "trained for seconds, in tests/selection/test_selection_gan.py": {"KnockoffGAN"},
         "what mixtures are fitted to": {"GaussianMixtureKnockoffs"},
         "statistics: tests/selection/test_selection_statistics.py": {
             "LassoDifference",
@@ -307,6 +307,7 @@ REASONS = {
 # References that papers compare with, whose call is that of a sibling with an example, and predictors that the examples
 # of ``Siamese`` and of the pages show.
 SHOWN_ELSEWHERE = {"DeepBSDE", "DeepBackward", "MonteCarlo", "TwoLayer", "Linear", "Identity", "MixtureKnockoffs"}
+SHOWN_ELSEWHERE |= {"FittedKnockoffGAN"}
 SHOWN_ELSEWHERE |= {"FISTA", "LISTA", "LISTACP", "TiLISTA", "HyperLISTA", "ConvLISTA"}
 
 

@@ -163,12 +163,14 @@ CALLS = {
     ),
     "recovery.fit": lambda key: recovery.fit(
         key,
-        recovery.ALISTA(D, layers=2, theta=0.1),
+        recovery.ISTA(D, layers=1, lipschitz_constant=4.0),
         recovery.BernoulliGaussian(6, density=0.5),
         optimiser=SGD,
         steps=2,
         batch=2,
         snr=10.0,
+        redraw=lambda key, solver: eqx.tree_at(lambda s: s.penalty, solver, jax.random.uniform(key)),
+        dictionaries=2,
     ),
     "representation.two_views": lambda key: rep.two_views(key, views(), jnp.tile(X[:2, :, None, None], (1, 1, 4, 1))),
     "representation.Compose": lambda key: views()(key, jnp.tile(X[:4, :, None], (1, 1, 1))),
@@ -209,7 +211,7 @@ CALLS = {
 # Work on the host: outside jit.
 EAGER = {"robustness.generate"}
 # Loops over steps of which another row has one.
-SLOW = {"recovery.fit", "recovery.learn_filters", "gradients.train", "architecture.train_supernet"}
+SLOW = {"recovery.learn_filters", "gradients.train", "architecture.train_supernet"}
 SLOW |= {"compression.freeze", "representation.Compose", "robustness.generate"}
 # Take a key, and have a contract or say here why not.
 REASONS = {

@@ -278,6 +278,40 @@ def test_workers_begin_inside_a_truncation(make, ends):
     assert infos.num_done[0] == episodes
 
 
+class Kink(eqx.Module):
+    """L = data θ + 1; where the data are negative the loss is finite, and its slope is not."""
+
+    def init(self, key, theta):
+        return jnp.zeros(())
+
+    def step(self, key, theta, state, batch):
+        return state + 1.0, batch * theta + jnp.sqrt(jnp.where(batch < 0, 1.0 + 0.0 * theta - 1.0, 1.0))
+
+
+@pytest.mark.parametrize("make", [TruncatedBackprop, RTRL])
+def test_workers_whose_slope_is_not_finite_are_left_out_of_gradient_and_loss(make):
+    """T = 5, K = 2, three workers with data of their own: the third is broken in the second step, and comes back."""
+    data = np.random.default_rng(0).uniform(1, 2, size=(3, 2, 3))
+    data[1, 0, 2] = -1.0
+    estimator = make(Kink(), truncation=2, horizon=5, num_workers=3, batches_per_worker=True)
+
+    @jax.jit
+    def run(key, theta, data):
+        def step(state, given):
+            index, batch = given
+            gradient, state, info = estimator.step(jax.random.fold_in(key, index), theta, state, batch)
+            return state, (gradient, info)
+
+        return jax.lax.scan(step, estimator.init(key, theta), (jnp.arange(3), data))[1]
+
+    gradients, infos = run(jax.random.key(0), jnp.asarray(0.5), data)
+    kept = [3, 2, 3]
+    assert_allclose(gradients, [data[i, :, :n].sum() / n for i, n in enumerate(kept)], rtol=1e-11)
+    assert_allclose(infos.loss, [0.5 * data[i, :, :n].mean() + 1 for i, n in enumerate(kept)], rtol=1e-11)
+    assert infos.num_nonfinite.tolist() == [0, 1, 0]
+    assert infos.num_done.tolist() == [0, 0, 3]
+
+
 def test_analytic_pes_is_the_plain_algorithm():
     """g_t = a + 1/(2Nσ²) Σ ξ_{t−1} (L⁺ − L⁻ − 2 ε·a), with ξ_{t−1} free of ε_t."""
     estimator = AnalyticPES(Tank(), num_pairs=PAIRS, truncation=2, horizon=6, sigma=SIGMA)

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 
 from laureate._core import Status
 from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
+from laureate.gradients.episodes import as_key
 
 ES = {"num_pairs": 4, "truncation": 2, "horizon": 6, "sigma": 0.1}
 WORKERS = {"truncation": 2, "horizon": 6, "num_workers": 2}
@@ -62,6 +63,18 @@ def test_many_pairs_in_half_precision_agree_with_single_precision(dtype):
     assert np.sign(half) == np.sign(single)
 
 
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("estimator", CASES, ids=NAMES)
+def test_all_that_is_added_up_is_in_single_precision(estimator, dtype):
+    """θ, its noise and what the unroll itself keeps are as short as θ; scores, slopes, levels and reports are not."""
+    theta = jnp.asarray(0.5, dtype)
+    run = lambda key: estimator.step(key, theta, estimator.init(key, theta))  # noqa: E731
+    leaves = jax.tree_util.tree_leaves_with_path(jax.eval_shape(run, jax.random.key(0))[1:])
+    short = [jax.tree_util.keystr(path) for path, leaf in leaves if leaf.dtype == dtype]
+    assert all(name.endswith((".inner", ".noise", ".sensitivity")) for name in short), short
+    assert len(short) < len(leaves) / 2
+
+
 def test_a_gradient_that_overflows_is_never_ok():
     class Steep(eqx.Module):
         """L = 30000 sin(50 θ): within float16, and its slope is not."""
@@ -104,6 +117,13 @@ def test_both_signs_share_their_randomness_with_every_kind_of_key(kind, make):
     estimator, theta = kind(Log(), **ES), jnp.asarray(0.5)
     _, _, info = first_step(estimator, theta, (make(0), make(1)))
     assert_array_equal(info.difference, jnp.zeros(ES["num_pairs"]))
+
+
+def test_every_word_of_a_longer_key_counts():
+    """Five keys of four words that differ in one of them each are five keys of threefry's."""
+    words = np.eye(5, 4, dtype=np.uint32)
+    found = jax.jit(jax.vmap(lambda key: jax.random.key_data(as_key(key))))(words)
+    assert len(np.unique(found, axis=0)) == 5
 
 
 @pytest.mark.slow

@@ -16,9 +16,12 @@ from laureate.gradients import (
     FullES,
     NoiseReuseES,
     PersistentES,
+    Sharded,
     TruncatedBackprop,
     TruncatedES,
 )
+from laureate.gradients.noise import Shard, pair_keys
+from laureate.gradients.workers import center_key
 
 QUICK = {"xla_backend_optimization_level": 0}
 ROOM = 24
@@ -130,6 +133,57 @@ def test_gpes_draws_inside_a_truncation_where_an_episode_ends_there():
     eps = noises(states[3], 5)
     assert np.abs(np.diff(eps, axis=1)).max() < 1e-6
     assert_allclose(eps[:, 0], states[3].noise, atol=1e-6)
+
+
+def test_pairs_out_of_step_draw_when_their_own_noise_is_due():
+    """phase="random": whoever else draws, a pair's noise changes at every third of its own steps; ξ is their sum."""
+    estimator = GPES(Diary(), num_pairs=12, truncation=4, horizon=12, sigma=0.1, noise_steps=3, phase="random")
+    states, _ = run(estimator, 6)
+    for state in states[1:]:
+        assert len(np.unique(state.episode.clock)) > 1
+        for pair, clock in enumerate(state.episode.clock):
+            eps = state.episode.inner["theta"][pair, 0, :clock] - np.float32(0.7)
+            drawn = eps[::3]
+            assert_allclose(eps, np.repeat(drawn, 3)[:clock], atol=1e-6)
+            assert len(np.unique(drawn)) == len(drawn)
+            assert_allclose(state.score[pair], drawn.sum() / 0.1**2, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("truncation", [1, 2])
+def test_the_centre_has_a_key_that_no_pair_may_have(truncation):
+    estimator = TruncatedES(Diary(), num_pairs=3, truncation=truncation, horizon=4, sigma=0.1)
+    draws, shard = np.arange(2 * truncation), Shard(jnp.arange(3), None)
+
+    @jax.jit
+    def keys(key):
+        pairs = jax.vmap(lambda draw: jax.random.key_data(pair_keys(key, 3, shard, draw)))(draws)
+        return jax.random.key_data(center_key(estimator, key)), pairs.reshape(-1, 2)
+
+    centre, pairs = map(np.asarray, keys(jax.random.key(0)))
+    assert len(np.unique(np.vstack([centre, pairs]), axis=0)) == 1 + 3 * 2 * truncation
+
+
+def test_two_shards_together_are_the_whole():
+    """An axis of vmap in place of devices, of which tests/gradients/test_sharding.py takes four."""
+    estimator = PersistentES(Diary(), num_pairs=6, truncation=2, horizon=4, sigma=0.1)
+    mesh: Any = jax.sharding.AbstractMesh((2,), ("pairs",))
+    first, second = jax.random.key(0), jax.random.key(1)
+
+    def on_a_device(_):
+        shard = Sharded(estimator, mesh)._shard()
+        state = estimator.local_init(first, jnp.asarray(0.7), shard)
+        return estimator.local_step(second, jnp.asarray(0.7), state, None, shard)[::2]
+
+    @jax.jit
+    def both():
+        whole = estimator.step(second, 0.7, estimator.init(first, 0.7))[::2]
+        return whole, jax.vmap(on_a_device, axis_name="pairs")(jnp.arange(2))
+
+    (gradient, info), (parts, infos) = both()
+    assert_allclose(parts, [gradient] * 2, rtol=1e-5)
+    assert_allclose(infos.difference.ravel(), info.difference, rtol=1e-5)
+    for name in ("loss", "cost", "noise_rms"):
+        assert_allclose(getattr(infos, name), [getattr(info, name)] * 2, rtol=1e-5)
 
 
 def test_the_first_state_is_made_from_the_perturbed_parameters():

@@ -1,5 +1,8 @@
 """The solver against discrete recursions that are exact, closed forms, quadrature and Monte Carlo."""
 
+import functools
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,6 +18,8 @@ from laureate.pde import (
     Polynomials,
     TensorTrainSolver,
 )
+from laureate.pde.networks import network, standards
+from laureate.pde.problem import simulate
 from laureate.problems import pdes
 
 
@@ -25,10 +30,11 @@ def double_precision():
 
 
 run = eqx.filter_jit(lambda solver, key, pde, *control: solver.run(key, pde, *control))
+QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}  # for what runs for milliseconds
 
 
 class Affine(eqx.Module):
-    """g = 1 + w·x and h = −r y + c·z − q/2 |z|² + f cos(5t): V is affine in x, and each step's answer is known."""
+    """g = 1 + w·x, h = −r y + c·z − q/2 |z|² + f cos(5t), drift b (1 + t): V is affine in x, and each step is known."""
 
     w: jax.Array
     r: jax.Array
@@ -41,7 +47,7 @@ class Affine(eqx.Module):
     horizon: float = 0.8
 
     def drift(self, t, x):
-        return self.b
+        return self.b * (1 + t)
 
     def diffusion(self, t, x):
         return self.sigma
@@ -81,10 +87,12 @@ def affine_solver(scheme):
 
 
 def affine_value(pde, times):
+    """With the driver's source at these times; the drift is always that of a step's beginning."""
     dt = pde.horizon / len(times)
     z = pde.sigma.T @ pde.w
     flat = pde.c @ z - pde.q / 2 * np.sum(z**2)
-    return pde.terminal(pde.x0 + pde.b * pde.horizon) + pde.horizon * flat + pde.f * dt * np.sum(np.cos(5 * times))
+    end = pde.x0 + pde.b * dt * np.sum(1 + dt * np.arange(len(times)))
+    return pde.terminal(end) + pde.horizon * flat + pde.f * dt * np.sum(np.cos(5 * times))
 
 
 class Push(eqx.Module):
@@ -308,25 +316,26 @@ def test_monte_carlo_discounts():
     assert abs(found.v0 - call.exact(0.0, call.x0)) < 4 * found.standard_error
 
 
-@pytest.mark.slow
 def test_deep_bsde_has_no_loss_at_the_solution():
     """Driver's sign, martingale's sign, times, the last point: with the true V(0, x0) and Z the path of Y ends at g."""
     pde, solver = affine(), DeepBSDE(num_steps=8, batch=16, width=4)
-    state = solver.init(jax.random.key(0), pde)
+    state = eqx.filter_jit(lambda key: solver.init(key, pde), **QUICK)(jax.random.key(0))
     z = pde.sigma.T @ pde.w
     nets = jax.tree.map(jnp.zeros_like, state.parameters[2])
     nets = eqx.tree_at(lambda net: net.layers[-1].bias, nets, jnp.broadcast_to(z, (7, 3)))
     value = affine_value(pde, np.arange(8) * 0.1)
 
-    @eqx.filter_jit
-    def step(level):
-        return solver.step(jax.random.key(1), pde, state._replace(parameters=(level, z, nets)))
+    one = lambda level: solver.step(jax.random.key(1), pde, state._replace(parameters=(level, z, nets)))  # noqa: E731
+    step: Any = eqx.filter_jit(one, **QUICK)
 
-    assert step(value)[1].loss < 1e-20
+    right = step(value)[1]
+    assert right.loss < 1e-20
+    assert (int(right.cost), int(right.status)) == (16, Status.OK)
     # A wrong V(0, x0) is off by the same amount on every path, and the update corrects it.
     moved, info = step(value + 0.1)
     assert abs(info.loss - 0.01) < 1e-12
     assert moved.parameters[0] < value + 0.1
+    assert step(np.nan)[1].status == Status.DIVERGED
 
 
 def test_the_backward_network_takes_its_last_step_exactly():
@@ -335,6 +344,59 @@ def test_the_backward_network_takes_its_last_step_exactly():
     solution = run(DeepBackward(num_steps=1, num_samples=64, width=4), jax.random.key(0), pde)
     assert abs(solution.v0 - affine_value(pde, np.zeros(1))) < 1e-10
     assert solution.cost == 0
+
+
+def test_standards_are_those_of_every_coordinate_at_every_time():
+    pde = affine()
+    both = jax.jit(lambda key: (standards(key, pde, 3, 40), simulate(key, pde, 40, 3)))
+    (mean, deviation, level), paths = jax.tree.map(np.asarray, both(jax.random.key(0)))
+    np.testing.assert_allclose(mean, paths.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(deviation, np.maximum(paths.std(axis=1), 1e-3), rtol=1e-10)
+    np.testing.assert_allclose(level, 1 + paths[-1].mean(axis=0) @ pde.w, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scheme", ["implicit", pytest.param("explicit", marks=pytest.mark.slow)])
+def test_the_backward_network_by_hand(scheme):
+    """Two steps at a rate of next to nothing: the loss of the last batch, and V(0, x0), of the network as it began."""
+    pde, dt, key = affine(r=0.9), 0.4, jax.random.key(0)
+    solver = DeepBackward(2, 32, 8, num_updates=1, width=3, depth=1, learning_rate=1e-30, scheme=scheme)
+
+    @functools.partial(jax.jit, **QUICK)
+    def everything(key):
+        path_key, pilot_key, net_key, draw_key = jax.random.split(key, 4)
+        last = jax.random.fold_in(jax.random.fold_in(draw_key, 1), 9)  # of ten times num_updates at n = N − 1
+        net = network(net_key, 4, "scalar", 3, 1, jnp.float64)
+        drawn = simulate(path_key, pde, 32, 2), standards(pilot_key, pde, 2), jax.random.choice(last, 32, (8,))
+        return solver.run(key, pde), *drawn, [(layer.weight, layer.bias) for layer in net.layers]
+
+    found, paths, (mean, deviation, level), chosen, layers = jax.tree.map(np.asarray, everything(key))
+    (first, shift), (second, constant) = layers
+
+    def value_and_gradient(x):
+        hidden = np.tanh((x - mean[1]) / deviation[1] @ first.T + shift)
+        return level + (hidden @ second.T + constant)[:, 0], ((1 - hidden**2) * second) @ first / deviation[1]
+
+    def source(t, y, z):
+        return -pde.r * y + z @ pde.c - pde.q / 2 * np.sum(z**2, axis=-1) + pde.f * np.cos(5 * t)
+
+    x, after = paths[1][chosen], paths[2][chosen]
+    y, gradient = value_and_gradient(x)
+    future, end = 1 + after @ pde.w, np.broadcast_to(pde.w @ pde.sigma, (8, 3))
+    if scheme == "explicit":
+        residual = y - future - source(2 * dt, future, end) * dt
+    else:
+        martingale = np.sum(gradient * (after - x - pde.b * (1 + dt) * dt), axis=1)
+        residual = y - future - source(dt, y, gradient @ pde.sigma) * dt + martingale
+    np.testing.assert_allclose(found.loss, [np.mean(residual**2)], rtol=1e-9)
+    np.testing.assert_allclose(found.history[0], value_and_gradient(paths[1])[0].mean(), rtol=1e-9)
+    y, gradient = value_and_gradient(paths[1])
+    if scheme == "explicit":
+        wanted = np.mean(y + source(dt, y, gradient @ pde.sigma) * dt)
+    else:
+        slope = value_and_gradient(pde.x0[None])[1][0]
+        base = np.mean(y - (paths[1] - pde.x0 - pde.b * dt) @ slope)
+        wanted = (base + source(0.0, 0.0, slope @ pde.sigma) * dt) / (1 + pde.r * dt)
+    np.testing.assert_allclose(found.v0, wanted, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -262,6 +262,20 @@ def test_the_sweep_leaves_orthonormal_cores():
         assert np.max(np.abs(unfolded @ unfolded.T - np.eye(2))) < 1e-12
 
 
+def test_slots_beyond_the_rank_change_nothing():
+    """One sweep from a train of rank one, as it is and padded to three: the same function, if not yet the best one."""
+    x, y = additive(3, 4, 300)
+
+    def swept(rank):
+        start = FunctionalTensorTrain.constant(1.0, 4, Polynomials(-1.0, 1.0, 2), rank)
+        train, info = start.fit(x, y, ALS(max_sweeps=1))
+        return train.dense(), info.residual
+
+    (alone, residual), (padded, same) = jax.jit(lambda: (swept(1), swept(3)))()
+    np.testing.assert_allclose(padded, alone, atol=1e-9)
+    np.testing.assert_allclose(same, residual, rtol=1e-9)
+
+
 def test_ridge_keeps_collinear_functions_apart():
     x = np.random.default_rng(0).uniform(-1.0, 1.0, size=(300, 3))
     y = np.sum(np.sin(x), axis=1)

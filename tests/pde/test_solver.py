@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from laureate._core import Status
 from laureate.pde import DeepBackward, DeepBSDE, MonteCarlo, Polynomials, TensorTrainSolver
-from laureate.pde.steps import judge
+from laureate.pde.steps import StepInfo, judge, warn_of_doubts
 from laureate.problems.pdes import HJBLog, QuadraticHJB
 
 
@@ -139,16 +140,21 @@ class Broken(QuadraticHJB):
 
 
 class Spoiled(QuadraticHJB):
-    """One of its functions gives what is not finite; which one is a number, so that all three are one program."""
+    """One of its functions gives what is not finite; which one is a number, so that all of them are one program.
+
+    slope: of g's derivatives the first alone is not finite. half: g is not, where x_1 > 0.
+    """
 
     which: jax.Array
 
     def __init__(self, name):
         super().__init__(3)
-        self.which = jnp.asarray(["terminal", "driver", "drift"].index(name))
+        self.which = jnp.asarray(["terminal", "driver", "drift", "slope", "half"].index(name))
 
     def terminal(self, x):
-        return jnp.where(self.which == 0, jnp.nan, super().terminal(x))
+        root = jnp.sqrt(jnp.where(self.which == 3, 0.0 * x[0], 1.0))
+        broken = (self.which == 0) | ((self.which == 4) & (x[0] > 0))
+        return jnp.where(broken, jnp.nan, super().terminal(x) + root)
 
     def driver(self, t, x, y, z):
         return jnp.where((self.which == 1) & (t < 0.6), jnp.nan, super().driver(t, x, y, z))
@@ -178,6 +184,7 @@ def solve(pde, **settings):
         (lambda: Broken(driver=lambda t, x, y, z: z), ValueError, "pde.driver must return an array of shape"),
         (lambda: Broken(terminal=lambda x: np.sum(np.asarray(x))), TypeError, "pde.terminal cannot be traced by JAX"),
         (lambda: Spoiled("terminal"), FloatingPointError, "pde.terminal .* n = 3"),
+        (lambda: Spoiled("slope"), FloatingPointError, "pde.terminal or its gradient .* n = 3"),
         (lambda: Spoiled("driver"), FloatingPointError, "pde.driver, .* n = 2"),
         (lambda: Spoiled("drift"), FloatingPointError, "pde.drift or pde.diffusion"),
     ],
@@ -185,6 +192,55 @@ def solve(pde, **settings):
 def test_a_broken_equation_is_told_by_name(pde, error, message):
     with pytest.raises(error, match=message):
         solve(pde())
+
+
+@pytest.mark.parametrize(("name", "message"), [("half", "pde.driver, or the value.* n = 0"), ("drift", "pde.drift or")])
+def test_what_breaks_at_the_end_of_the_paths_alone_is_told(name, message):
+    """With one step the last points are seen by nobody but the mean at x0, of which half the targets are lost."""
+    with pytest.raises(FloatingPointError, match=message):
+        solve(Spoiled(name), num_steps=1)
+
+
+def test_a_steps_report_is_recomputed():
+    """From V_N = g = |x|²/4 with h = −½|z|², z = x/2, explicitly; in a basis that is too narrow for the paths."""
+    pde = QuadraticHJB(3)
+    solver = TensorTrainSolver(Polynomials(-1.0, 1.0, 0), num_steps=4, num_samples=50, scheme="explicit")
+    run = eqx.filter_jit(lambda key: (state := solver.init(key, pde), solver.step(pde, state)[1]))
+    state, info = jax.tree.map(np.asarray, run(jax.random.key(0)))
+    x, after = state.paths[3], state.paths[4]
+    targets = np.sum(after**2, axis=1) * (1 / 4 - 1 / 8 * 0.25)
+    columns = np.stack([np.ones(50), np.sum(x**2, axis=1) / 4], axis=1)
+    fitted = columns @ np.linalg.lstsq(columns, targets, rcond=None)[0]
+    np.testing.assert_allclose(info.value, targets.mean(), rtol=1e-12)
+    np.testing.assert_allclose(info.standard_error, targets.std(ddof=1) / np.sqrt(50), rtol=1e-12)
+    np.testing.assert_allclose(
+        info.residual, np.sqrt(np.mean((fitted - targets) ** 2) / np.mean(targets**2)), rtol=1e-6
+    )
+    assert float(info.outside) == pytest.approx(np.mean(np.abs(x) > 1), rel=1e-6)
+    assert 0.1 < info.outside < 0.9
+    assert (info.change, info.iterations, info.cost, info.status) == (0, 1, 1, Status.OK)
+    assert info.terminal_finite
+    assert info.driver_finite
+
+
+def test_doubts_name_the_worst_step():
+    outside = np.array([0.0, 0.2, 0.005, 0.05, 0.3, 0.02, 0.1])
+    change = np.array([0.9, 0.1, 0.5, 0.7, 0.0, 0.2, 0.3])
+    status = np.where([0, 0, 1, 0, 0, 1, 1], Status.NOT_CONVERGED, Status.OK)
+    given = {"outside": outside, "change": change, "status": status, "iterations": 10 + np.arange(7)}
+    infos = StepInfo(**(dict.fromkeys(StepInfo._fields) | given))  # pyright: ignore[reportArgumentType]
+    paths = [np.linspace(-n, n, 2001)[:, None] for n in range(8)]
+    with pytest.warns(UserWarning, match="outside the basis|did not converge") as told:
+        warn_of_doubts(infos, Polynomials(-1.0, 1.0, 0), paths)  # pyright: ignore[reportArgumentType]
+    far, slow = (str(one.message) for one in told)
+    assert far == (
+        "at 5 of 7 steps (n = 1, 3, 4, 5, 6), coordinates lie outside the basis' interval (-1.0, 1.0), at n = 4 "
+        "30 % of them; (-3.99, 3.99) would hold all but 0.2 % there."
+    )
+    assert slow.startswith(
+        "the fixed point did not converge at 3 of 7 steps (n = 2, 5, 6): at n = 2 its last relative change was "
+        "5.0e-01 after 12 iterations."
+    )
 
 
 def test_too_few_samples_for_the_rank_is_told():
@@ -221,11 +277,16 @@ def test_settings_are_leaves_that_do_not_recompile():
     traces = []
 
     @eqx.filter_jit
-    def value(solver, key, pde):
+    def solved(tolerance):
         traces.append(1)
-        return solver.run(key, pde).v0
+        solution = small(tolerance=tolerance).run(jax.random.key(0), HJBLog(3))
+        return solution.v0, solution.info
 
-    first = value(small(tolerance=jnp.array(1e-6)), jax.random.key(0), HJBLog(3))
-    second = value(small(tolerance=jnp.array(1e-8)), jax.random.key(0), HJBLog(3))
-    assert len(traces) == 1
+    (first, info), (second, _) = (solved(jnp.asarray(tolerance, float)) for tolerance in (1e-6, 1e-8))
     assert abs(first - second) < 1e-4
+    # A change that just meets the tolerance ends the fixed point: the first step back does what it did.
+    _, again = solved(info.change[3])
+    assert info.iterations[3] > 1
+    assert again.iterations[3] == info.iterations[3]
+    assert again.status[3] == Status.OK
+    assert len(traces) == 1

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import lineax
 import numpy as np
 import optax
 import pytest
@@ -42,6 +43,11 @@ WRONG = {
     "not finite": (lambda: ALISTA(NAN), FloatingPointError, "D must be finite; 4 entries"),
     "signals not finite": (lambda: ALISTA(D)(np.full(4, np.nan)), FloatingPointError, "b must be finite; 4"),
     "singular": (lambda: analytic_weight(FLAT), np.linalg.LinAlgError, r"singular \(rank 1 < 4\).*ridge"),
+    "singular operator": (
+        lambda: analytic_weight(lineax.MatrixLinearOperator(jnp.asarray(D).at[3].set(0))),
+        np.linalg.LinAlgError,
+        r"singular \(rank 3 < 4\).*ridge",
+    ),
     "samples as columns": (lambda: ALISTA(D)(np.ones((4, 9))), ValueError, r"samples as rows.*\(4, 9\).*Pass b.T"),
     "no signals": (lambda: ALISTA(D)(np.ones((2, 5))), ValueError, r"\[..., 4\], samples as rows"),
     "no layers": (lambda: ALISTA(D, layers=0), ValueError, "ALISTA.layers must be an integer >= 1; got 0"),

@@ -138,6 +138,33 @@ def test_training_over_dictionaries_that_drift():
     np.testing.assert_array_equal(trained.weight.matrix, solver.weight.matrix)
 
 
+def test_a_round_of_learning_by_hand():
+    """Five steps of FISTA, least squares, unit columns; columns that no code uses become random directions."""
+    with jax.enable_x64(True):
+        signals = np.random.default_rng(0).normal(size=(12, 4))
+        settings = {"rounds": 1, "iterations": 5}
+        learn = jax.jit(lambda key, penalty: learn_dictionary(key, signals, 6, penalty=penalty, **settings))
+        found, unused = learn(KEY, 0.3), learn(KEY, 1e6)
+        choice_key, noise_key, _, round_key = jax.random.split(KEY, 4)
+        chosen, noise = jax.random.randint(choice_key, (6,), 0, 12), jax.random.normal(noise_key, (4, 6))
+        spare = np.asarray(jax.random.normal(jax.random.split(round_key, 1)[0], (4, 6)))
+    power = np.sqrt(np.mean(signals**2))
+    start = signals[np.asarray(chosen)].T + 0.1 * power * np.asarray(noise)
+    start /= np.linalg.norm(start, axis=0)
+    step = 1 / (1.001 * np.linalg.norm(start, 2) ** 2)
+    x = previous = np.zeros((12, 6))
+    before, t = 1.0, 1.0
+    for _ in range(5):
+        y = x + (before - 1) / t * (x - previous)
+        v = y - step * (y @ start.T - signals / power) @ start
+        x, previous = np.sign(v) * np.maximum(np.abs(v) - 0.3 * step, 0), x
+        before, t = t, (1 + np.sqrt(1 + 4 * t**2)) / 2
+    gram = x.T @ x
+    solved = np.linalg.solve(gram + 1e-4 * (np.trace(gram) / 6 + 1) * np.eye(6), x.T @ signals).T
+    np.testing.assert_allclose(found, solved / np.linalg.norm(solved, axis=0), atol=1e-9)
+    np.testing.assert_allclose(unused, spare / np.linalg.norm(spare, axis=0), atol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_planted_dictionary_is_found_again():
     codes = BernoulliGaussian(16, density=0.1)(jax.random.key(5), 1500)
@@ -156,6 +183,22 @@ def test_scikit_learn_wrapper_recovers_planted_codes():
     assert 10 * np.log10(np.sum((found - codes) ** 2) / np.sum(codes**2)) < -8
     np.testing.assert_allclose(coder.inverse_transform(np.asarray(codes)), codes @ atoms, atol=1e-5)
     assert len(coder.get_feature_names_out()) == 20
+
+
+def test_the_wrapper_scales_signals_and_takes_numbers_of_any_kind():
+    """Signals are divided by the size their codes are trained for, whose square float32 need not hold."""
+    signals = np.random.default_rng(0).integers(-4, 5, size=(6, 10)).astype(float)
+    make = lambda: SparseCoder(3 * np.asarray(D).T, layers=2, steps=1, batch=2, random_state=0)  # noqa: E731
+    coder, huge = make().fit(signals), make().fit(signals * 2.0**80)
+    size = np.sqrt(np.mean(np.sum(signals**2, axis=1)) / (0.1 * 20))
+    assert coder.size_ == pytest.approx(size, rel=1e-12)
+    found = coder.transform(signals)
+    codes = np.asarray(eqx.filter_jit(lambda solver, b: solver(b))(coder.solver_, np.float32(signals / size)))
+    assert np.any(codes != 0)
+    np.testing.assert_allclose(found, codes * size / 3, rtol=1e-5, atol=1e-6)
+    for same in (signals.tolist(), signals.astype(np.float16), signals.astype(int)):
+        np.testing.assert_array_equal(coder.transform(same), found)
+    np.testing.assert_allclose(huge.transform(signals * 2.0**80) / 2.0**80, found, rtol=1e-6)
 
 
 @pytest.mark.slow

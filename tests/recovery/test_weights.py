@@ -92,7 +92,8 @@ def test_welch_bound_and_the_ladder_of_coherences():
 
 
 def test_projected_gradients_reach_the_closed_form():
-    matrix = jnp.asarray(random_dictionary(20, 40))
+    """For columns of any length."""
+    matrix = jnp.asarray(random_dictionary(20, 40) * np.linspace(0.7, 1.3, 40))
     closed, iterated = analytic_weight(matrix), analytic_weight(matrix, "iterative", steps=3000)
     np.testing.assert_allclose(iterated, closed, atol=1e-8)
 
@@ -103,6 +104,16 @@ def test_a_ridge_keeps_the_constraint_and_tends_to_the_dictionary():
     np.testing.assert_allclose(small, analytic_weight(matrix), atol=1e-7)
     np.testing.assert_allclose(large, matrix, atol=1e-7)  # G → I/ridge, so w_m = d_m
     np.testing.assert_allclose(jnp.sum(analytic_weight(matrix, ridge=0.3) * matrix, axis=0), 1, atol=1e-12)
+
+
+def test_the_edge_of_what_counts_as_singular():
+    """DDᵀ with a condition number a little below 1e12 is solved with, and a little above refused; D alone has 1e6."""
+    for seed in range(4):
+        u, _, vt = np.linalg.svd(random_dictionary(3, 5, seed), full_matrices=False)
+        below, above = ((u * [1, 1e-3, 1e-6 / np.sqrt(share)]) @ vt for share in (0.98, 1.02))
+        assert np.isfinite(analytic_weight(jnp.asarray(below))).all()
+        with pytest.raises(np.linalg.LinAlgError, match="rank 2 < 3"):
+            analytic_weight(jnp.asarray(above))
 
 
 def test_gradients_pass_through_the_dictionary():

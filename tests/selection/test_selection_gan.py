@@ -1,5 +1,6 @@
 """The terms of KnockoffGAN by hand, and one small training."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +11,10 @@ import optax
 import pytest
 
 from laureate.selection import GaussianKnockoffs, KnockoffGAN, RefinedKnockoffs, critic_loss, information, swap_loss
-from laureate.selection.gan import _layers, _network
+from laureate.selection.gan import _Base, _correlations, _layers, _network
+from laureate.selection.gaussian import SecondOrderKnockoffs
 from laureate.selection.losses import hints, moment_gap
+from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
 
@@ -166,6 +169,46 @@ def test_the_order_of_the_three_rivals_cannot_matter():
         for rival in range(3):
             size = sum(float(np.abs(leaf[term]).max()) for leaf in jax.tree.leaves(slopes[rival]))
             assert (size > 0) == (term == rival)
+
+
+def test_correlations_are_numpys():
+    x, knockoff = np.random.default_rng(0).normal(size=(2, 40, 3)) + np.arange(6).reshape(2, 1, 3)
+    knockoff = 3 * knockoff + x
+    wanted = [np.corrcoef(a, b)[0, 1] for a, b in zip(x.T, knockoff.T, strict=True)]
+    np.testing.assert_allclose(jax.jit(_correlations)(x, knockoff), wanted, atol=1e-4)
+
+
+def test_one_update_reports_its_terms_moves_the_generator_and_uses_no_key_twice():
+    """At a rate of next to nothing the rivals are as they began when G is asked, and so are the terms it reports."""
+    x = np.random.default_rng(1).normal(size=(24, 2)).astype(np.float32)
+    gan = KnockoffGAN(num_steps=1, checkpoints=1, batch=8, inner_steps=2)
+
+    def at_rate(rate):
+        return fit(KEY, jax.tree.map(jnp.asarray, eqx.tree_at(lambda g: g.learning_rate, gan, rate)), x)
+
+    @functools.partial(jax.jit, **options)
+    def begun(key):
+        order_key, base_key, init_key, train_key, _ = jax.random.split(key, 5)
+        rows = jnp.asarray((x - x.mean(0)) / x.std(0))[jax.random.permutation(order_key, 24)]
+        base = _Base.of(SecondOrderKnockoffs("mvr", shrinkage="ledoit-wolf").fit(base_key, rows))
+        players = gan._init(init_key, 2)
+        draw = gan._draw(jax.random.fold_in(jax.random.fold_in(train_key, 0), 1_000_003), rows, 0.0)
+        knockoff = gan._generate(players.generator, base, draw)
+        terms = gan._terms(players, draw, knockoff)
+        return players.generator, terms, moment_gap(draw.x, knockoff)
+
+    with KeyRecorder() as recorder:
+        still = at_rate(1e-30)
+        assert recorder.reused() == []
+    generator, terms, gap = jax.tree.map(np.asarray, begun(KEY))
+    jax.tree.map(lambda new, old: np.testing.assert_allclose(new, old, atol=1e-20), still.generator, generator)
+    reported = [float(value[0]) for value in still.history[:4]]
+    wanted = [terms.asked, terms.critic, terms.information.mean(), gap]
+    np.testing.assert_allclose(reported, wanted, rtol=1e-3, atol=1e-5)
+    moved = at_rate(1e-2).generator
+    assert all(
+        np.abs(new - old).max() > 1e-4 for new, old in zip(*map(jax.tree.leaves, (moved, generator)), strict=True)
+    )
 
 
 @pytest.mark.slow

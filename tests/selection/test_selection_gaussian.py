@@ -133,6 +133,7 @@ def test_swapping_twice_is_nothing_and_an_empty_set_leaves_all():
     x, knockoff = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
     swapped, exchange = np.array([True, False, True]), jax.jit(swap)
     once = exchange(x, knockoff, swapped)
+    np.testing.assert_array_equal(once, swap(x, knockoff, swapped.tolist()))
     np.testing.assert_array_equal(once[0], np.stack([knockoff[:, 0], x[:, 1], knockoff[:, 2]], 1))
     for first, second in ((exchange(*once, swapped), (x, knockoff)), (swap(x, knockoff, np.zeros(3)), (x, knockoff))):
         np.testing.assert_array_equal(first[0], second[0])
@@ -162,6 +163,7 @@ def test_binary_and_coded_columns_come_out_as_they_went_in():
     latent = generator.normal(size=(400, 3)) @ np.linalg.cholesky(autoregressive(3, 0.6)).T
     x = np.stack([latent[:, 0] > 0.5, np.digitize(latent[:, 1], [-1, 0, 1]), latent[:, 2]], 1).astype(float)
     assert discrete_columns(x) == (0, 1)
+    assert discrete_columns([[2**24 + 0.5], [2**24 + 2.5]]) == ()  # halves that float32 does not have
     drawn = np.asarray(sample(fitted(CopulaKnockoffs(columns=(0, 1)), x), jax.random.key(1), x))
     assert set(drawn[:, 0]) == {0.0, 1.0}
     assert set(drawn[:, 1]) == {0.0, 1.0, 2.0, 3.0}
@@ -179,6 +181,7 @@ def test_a_sampler_is_a_pytree_and_draws_by_key():
     keys = jax.random.split(KEY, 3)
     many = jax.jit(jax.vmap(lambda s, k: s.sample(k, x), in_axes=(None, 0)))(sampler, keys)
     np.testing.assert_allclose(many[1], sample(sampler, keys[1], x), rtol=1e-6)
+    np.testing.assert_array_equal(sample(sampler, keys[1], np.ones((4, 2), int)), sample(sampler, keys[1], x))
     assert not np.allclose(many[0], many[1])
 
 
@@ -210,7 +213,36 @@ def test_a_covariance_that_is_singular_but_for_rounding_is_refused():
     for factor in (np.ones(4), np.array([1.0, 1e4, 1.0, 1e-4])):
         with pytest.raises(ValueError, match=r"positive definite; got .*leave out columns"):
             GaussianKnockoffs(np.zeros(4), singular * np.outer(factor, factor))
-    GaussianKnockoffs(np.zeros(2), np.diag([1e10, 1e-4]), "equi")
+    for variances in ([1e10, 1e-4], [1e25, 1e-25]):  # products of the latter are beyond float32
+        GaussianKnockoffs(np.zeros(2), np.diag(variances), "equi")
+
+
+def test_a_column_is_constant_where_its_own_precision_says_so():
+    rows = 1e7 + 1e-2 * np.random.default_rng(0).normal(size=(9, 2))
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(check_table("SecondOrderKnockoffs", rows), rows)
+    with pytest.raises(ValueError, match=r"without constant columns; got 10000000\.0 throughout column 0"):
+        check_table("SecondOrderKnockoffs", rows)
+
+
+def test_a_step_of_expectation_maximisation_by_hand():
+    """P(k | z), then means and covariances weighted by it, two rows of a unit sphere and the ridge added."""
+    from scipy.stats import multivariate_normal
+
+    z = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    weights, means, covariances = [0.3, 0.7], [[0.0, 1.0], [-0.5, 0.2]], [[[1.0, 0.3], [0.3, 0.5]], [[2.0, 0], [0, 1]]]
+    law = zip(weights, means, covariances, strict=True)
+    densities = np.stack([w * multivariate_normal(m, c).pdf(z) for w, m, c in law], axis=1)
+    shares = densities / densities.sum(1, keepdims=True)
+    wanted = shares.T @ z / shares.sum(0)[:, None]
+    spread = [(shares[:, k, None] * (z - wanted[k])).T @ (z - wanted[k]) for k in range(2)]
+    mass = shares.sum(0)[:, None, None]
+    step = jax.jit(MixtureKnockoffs(2, ridge=0.05)._expectation_maximisation)
+    found, likelihood = step(tuple(np.float32(part) for part in (np.log(weights), means, covariances)), z)
+    np.testing.assert_allclose(found[0], np.log(shares.mean(0)), rtol=1e-4)
+    np.testing.assert_allclose(found[1], wanted, atol=1e-5)
+    np.testing.assert_allclose(found[2], (spread + 2 * np.eye(2)) / (mass + 2) + 0.05 * np.eye(2), atol=1e-5)
+    assert float(likelihood) == pytest.approx(np.mean(np.log(densities.sum(1))), rel=1e-5)
 
 
 @pytest.mark.slow

@@ -69,6 +69,26 @@ class Fixed:
         return np.random.default_rng(1).normal(size=x.shape)
 
 
+class Holed(Fixed):
+    """Of its numbers one is not finite."""
+
+    def sample(self, key, x):
+        return np.where(np.arange(x.size).reshape(x.shape) == 7, np.nan, super().sample(key, x))
+
+
+class Narrow(Fixed):
+    def sample(self, key, x):
+        return super().sample(key, x)[:, :3]
+
+
+class Seen(Fixed):
+    """Remembers the rows that it was fitted to."""
+
+    def fit(self, key, x):
+        self.rows = np.asarray(x)
+        return self
+
+
 @pytest.mark.slow
 def test_it_selects_in_a_pipeline_and_clones():
     pipeline = make_pipeline(StandardScaler(), KnockoffSelector(q=0.2, random_state=0)).fit(X, Y)
@@ -157,6 +177,8 @@ BAD = [
     (lambda: KnockoffSelector(statistic="best").fit(X, Y), ValueError, "statistic must be one of lasso"),
     (lambda: KnockoffSelector(statistic=lambda k, x, o, y: x.T @ y).fit(X, Y), ValueError, "must be antisymmetric"),
     (lambda: KnockoffSelector(sampler="gan").fit(X, Y), ValueError, "sampler must be an object with fit"),
+    (lambda: KnockoffSelector(Holed()).fit(X, Y), ValueError, r"finite knockoffs of X's shape \(300, 20\)"),
+    (lambda: KnockoffSelector(Narrow()).fit(X, Y), ValueError, r"finite knockoffs of X's shape \(300, 20\)"),
     (lambda: KnockoffSelector(offset=2).fit(X, Y), ValueError, "offset must be 0 or 1; got 2"),
     (lambda: KnockoffSelector(draws=0).fit(X, Y), ValueError, "draws must be >= 1; got 0"),
     (lambda: KnockoffSelector(discrete="yes").fit(X, Y), ValueError, "discrete must be None, 'auto' or columns"),
@@ -227,6 +249,25 @@ def test_statistics_must_be_finite_and_one_a_variable():
 
     with pytest.raises(ValueError, match=r"statistic must return finite W of shape \(20,\); got NaN or inf. Return 0"):
         KnockoffSelector(Fixed(), broken, q=0.2, validation_fraction=0).fit(X, Y)
+
+
+def test_sampler_and_statistic_get_their_rows_and_the_tables_own_precision():
+    """The sampler those that are not tested, 70 %, each once; the statistic all, as many bits as they came with."""
+    seen = []
+
+    def products(key, x, knockoff, y):
+        seen.append((x, knockoff.dtype))
+        return np.abs(np.asarray(x).T @ np.asarray(y)) - np.abs(np.asarray(knockoff).T @ np.asarray(y))
+
+    for dtype in (np.float64, np.float32):
+        sampler, table = Seen(), X.astype(dtype)
+        selector = KnockoffSelector(sampler, products, q=0.2, random_state=0).fit(table, Y)
+        assert sampler.rows.shape == (210, 20)
+        fitted_to = np.isin(np.float32(X[:, 0]), sampler.rows[:, 0])
+        assert fitted_to.sum() == 210
+        assert selector.validity_.num_rows == 45
+        np.testing.assert_array_equal(seen[-1][0], table)
+        assert (seen[-1][0].dtype, seen[-1][1]) == (dtype, dtype)
 
 
 def test_a_statistic_for_classes_is_checked_on_classes():

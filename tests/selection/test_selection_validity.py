@@ -7,6 +7,7 @@ import pytest
 
 from laureate.selection import GaussianKnockoffs, validity_report
 from laureate.selection.validity import second_moment_gaps
+from laureate.testing import KeyRecorder
 
 P, N = 5, 300
 
@@ -68,10 +69,20 @@ def test_the_p_value_is_binomial():
     from scipy.stats import binom
 
     x, knockoff = np.random.default_rng(3).normal(size=(2, 60, 2)).astype(np.float32)
-    report = jax.jit(validity_report)(x, knockoff * 1.5)
+    tested, units = jax.jit(validity_report), np.array([2.0**-6, 2.0**6], np.float32)
+    report, other = tested(x, knockoff * 1.5), tested(x * units, knockoff * 1.5 * units)
+    jax.tree.map(np.testing.assert_array_equal, other, report)  # whatever the columns' units
     right = round(float(report.accuracy) * int(report.num_rows))
     assert report.num_rows == 30
     assert float(report.p_value) == pytest.approx(float(binom.sf(right - 1, 30, 0.5)), rel=1e-4)
+
+
+def test_no_key_is_used_twice():
+    x, knockoff = np.random.default_rng(3).normal(size=(2, 60, 2)).astype(np.float32)
+    with KeyRecorder() as recorder:
+        jax.jit(lambda key: validity_report(x, knockoff, key).accuracy)(jax.random.key(0))
+    assert recorder.reused() == []
+    assert len(recorder.uses) == 4  # the split; sets for training and for the test; ties
 
 
 def test_gaps_by_hand():
