@@ -133,13 +133,13 @@ def test_all_is_computed_in_the_precision_given_and_in_single_at_least():
             weights, law, (picks, log_q) = found(*rounded)
             assert {str(array.dtype) for array in (*weights, law, log_q)} == {kept}
             p, s = (np.asarray(numbers, np.float64) for numbers in rounded)
-            m, close = np.arange(1, 4), {"rtol": 1e-12 if kept == "float64" else 1e-6}
-            np.testing.assert_allclose(weights[0], 1 + 27 / (30 - m) * (1 / ((31 - m) * p) - 1), **close)
+            m, rtol = np.arange(1, 4), 1e-12 if kept == "float64" else 1e-6
+            np.testing.assert_allclose(weights[0], 1 + 27 / (30 - m) * (1 / ((31 - m) * p) - 1), rtol=rtol)
             mass = np.exp(2 * s) * left
-            np.testing.assert_allclose(np.exp(law)[left], (0.9 * mass / mass.sum() + 0.05)[left], **close)
+            np.testing.assert_allclose(np.exp(law)[left], (0.9 * mass / mass.sum() + 0.05)[left], rtol=rtol)
             mass = np.exp(s)
             mass_left = mass.sum() - np.r_[0, mass[picks[0]]]
-            np.testing.assert_allclose(np.exp(log_q), mass[np.asarray(picks)] / mass_left, **close)
+            np.testing.assert_allclose(np.exp(log_q), mass[np.asarray(picks)] / mass_left, rtol=rtol)
         # Neither certain nor impossible, though single precision takes them for that.
         extreme = np.asarray(lure_weights(np.array([1 - 1e-12, 1e-50]), 5))
         np.testing.assert_allclose(extreme, [1 - 3 / 4 * 4 / 5, 1 + 1e50 / 4], rtol=1e-11)

@@ -1,5 +1,7 @@
 """Impartial learning and what it is compared with, against closed forms, the paper's own equation and NumPy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -375,7 +377,7 @@ def test_half_precision_is_computed_in_single_precision():
     np.testing.assert_allclose(gram, exact @ exact.T, rtol=1e-5, atol=1e-5)
     coarse = np.asarray(coarse, np.float64)
     for found, wanted in zip(weights, (shortest(coarse), fair_of_gram(coarse)), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)  # pyright: ignore[reportCallIssue]
 
 
 def test_training_is_the_loop_a_user_would_write():
@@ -403,7 +405,8 @@ def test_training_is_the_loop_a_user_would_write():
         x, s = x + move, s - 0.2 * (np.exp(s) * losses - 1)
     np.testing.assert_allclose(params, x, rtol=1e-5)
     # A transformation that knows nothing of losses is not handed any.
-    plain = optax.GradientTransformation(lambda p: (), lambda grads, state, p=None: (-0.1 * grads.sum(0), state))
+    summed: Any = lambda grads, state, params=None: (-0.1 * jnp.sum(grads, 0), state)  # noqa: E731
+    plain = optax.GradientTransformation(lambda params: (), summed)
     params, _ = jax.jit(lambda key: train(key, Lines(), plain, start, 1))(jax.random.key(1))
     np.testing.assert_allclose(params, 1 - 0.2 * (1 - batches[0]).sum(0), rtol=1e-5)
 
