@@ -177,6 +177,7 @@ def test_biases_add_up_with_the_right_signs():
     corrected, plain = (0.55 * 0.9 + 0.2) / 2, 0.55
     np.testing.assert_allclose(report, [corrected - plain, 0.8 - corrected, 0.8 - plain], rtol=1e-6)
     assert report.active < 0 < report.overfitting
+    np.testing.assert_allclose(bias_report(losses, np.log(q), 5, 0.8, log=True), report, rtol=1e-5)
     # Two models, as many as there are picks: the weights go with the picks.
     several = jax.jit(lambda losses, risk: bias_report(losses, q, 5, risk))
     both = several(np.stack([losses, [0.1, 0.7]], axis=1), np.array([0.8, 0.6]))

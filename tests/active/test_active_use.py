@@ -118,6 +118,33 @@ def test_no_retrace_gradient_and_both_precisions():
     assert half.value.dtype == jnp.float32
 
 
+def test_all_is_computed_in_the_precision_given_and_in_single_at_least():
+    q, scores, left = np.array([0.2, 0.125, 0.3]), np.array([0.1, 0.7, 0.3]), np.array([True, False, True])
+    types = {"bfloat16": "float32", "float16": "float32", "float32": "float32", "float64": "float64"}
+
+    @jax.jit
+    def found(q, scores):
+        law = Acquisition(2.0, 0.1, "softmax").log_proposal(scores, AcquisitionState(left))
+        return [weights(q, 30) for weights in WEIGHTS.values()], law, plackett_luce(jax.random.key(0), scores, 2)
+
+    with jax.enable_x64(True):
+        for given, kept in types.items():
+            rounded = [jnp.asarray(numbers, given) for numbers in (q, scores)]
+            weights, law, (picks, log_q) = found(*rounded)
+            assert {str(array.dtype) for array in (*weights, law, log_q)} == {kept}
+            p, s = (np.asarray(numbers, np.float64) for numbers in rounded)
+            m, rtol = np.arange(1, 4), 1e-12 if kept == "float64" else 1e-6
+            np.testing.assert_allclose(weights[0], 1 + 27 / (30 - m) * (1 / ((31 - m) * p) - 1), rtol=rtol)
+            mass = np.exp(2 * s) * left
+            np.testing.assert_allclose(np.exp(law)[left], (0.9 * mass / mass.sum() + 0.05)[left], rtol=rtol)
+            mass = np.exp(s)
+            mass_left = mass.sum() - np.r_[0, mass[picks[0]]]
+            np.testing.assert_allclose(np.exp(log_q), mass[np.asarray(picks)] / mass_left, rtol=rtol)
+        # Neither certain nor impossible, though single precision takes them for that.
+        extreme = np.asarray(lure_weights(np.array([1 - 1e-12, 1e-50]), 5))
+        np.testing.assert_allclose(extreme, [1 - 3 / 4 * 4 / 5, 1 + 1e50 / 4], rtol=1e-11)
+
+
 def test_weights_are_sample_weights():
     rng = np.random.default_rng(0)
     x, y, q = rng.normal(size=(20, 2)), rng.normal(size=20), rng.uniform(0.01, 0.05, 20)
@@ -190,6 +217,11 @@ def test_what_looks_wrong_is_warned_of():
     q = np.full(m, 1 / 300) * np.exp(0.1 * np.random.default_rng(0).normal(size=m))
     with pytest.warns(WeightWarning, match="should average 1. Is q normalised"):
         lure_risk(np.ones(m), q, n)
+    few = np.array([300.0, 340, 380, 300, 320, 390, 310, 330, 350, 360]) / 1e5
+    v = 1 + (n - 10) / (n - np.arange(1, 11)) * (1 / ((n - np.arange(10)) * few) - 1)
+    told = f"the weights average {v.mean():.3g} ± {v.std(ddof=1) / np.sqrt(10):.2g} and should average 1"
+    with pytest.warns(WeightWarning, match=told):
+        lure_risk(np.ones(10), few, n)
     sharp = np.r_[np.full(39, 0.01), 1e-5]
     with pytest.warns(WeightWarning, match="40 labels are worth"):
         RISKS["pure"](np.ones(m), sharp, n)

@@ -22,6 +22,7 @@ from laureate.architecture import (
     without_edges,
     without_operations,
 )
+from laureate.architecture.weights import check_alpha
 from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
@@ -240,6 +241,25 @@ def test_scores_keep_their_digits(alpha):
     assert (found.choice, found.history[0].tied) == ((2,), 1)
 
 
+@pytest.mark.parametrize(("given", "kept"), [("float16", "float16"), ("float64", "float64"), ("int32", "float32")])
+def test_alpha_keeps_its_precision_and_whole_numbers_have_single_precision(given, kept):
+    with jax.enable_x64(True):
+        alpha = check_alpha("", Space([NAMES]), np.full((1, 4), 257, given))
+        assert (alpha.dtype, np.unique(alpha).tolist()) == (kept, [257])
+
+
+def test_crowded_nodes_come_in_the_order_of_the_rule_and_one_is_finished_before_the_next():
+    space = Space([NAMES[:2]] * 10, nodes=(0, 0, 0, 1, 1, 1, 1, 2, 2, 2))  # one, two and one too many
+    orders = ("fixed", "reverse", "random")
+    rules = [RandomSelection(space, order=order) for order in orders]
+    found = jax.jit(jax.vmap(lambda key: [rule.init(key).drops for rule in rules]))(jax.random.split(KEY, 60))
+    fixed, reverse, random = (set(map(tuple, np.asarray(drops).tolist())) for drops in found)
+    assert (fixed, reverse) == ({(0, 1, 1, 2)}, {(2, 1, 1, 0)})
+    assert random == {
+        tuple(np.repeat(order, np.array([1, 2, 1])[list(order)])) for order in itertools.permutations(range(3))
+    }
+
+
 @pytest.mark.parametrize("ops", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_the_least_needed_edges_are_dropped_one_at_a_time(ops):
     """Nodes 1 and 2 with 3 and 4 inputs; an edge's worth is known, and one depends on whether another is there."""
@@ -260,6 +280,9 @@ def test_the_least_needed_edges_are_dropped_one_at_a_time(ops):
         drops = [(d.place, d.chosen) for d in found.history if d.kind == "edge"]
         assert drops in ([(0, 2), (1, 4), (1, 6)], [(1, 4), (1, 6), (0, 2)])
         assert found.num_scores == 8 * ops + 3 + 4 + 3
+        # What is there to be dropped: the three edges of the first node are filled up to four by one that is none.
+        candidates = [(d.place, int(np.isfinite(d.importance).sum())) for d in found.history if d.kind == "edge"]
+        assert sorted(candidates) == [(0, 3), (1, 3), (1, 4)]
         assert tuned == [1, 2, 3, 4, 5, 6, 7, 8, *([9, 11] if drops[0][0] == 0 else [10, 11])]
 
 

@@ -1,7 +1,9 @@
 """Ties, bad input, supernets in JAX: what a user meets."""
 
 import warnings
+from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -255,6 +257,27 @@ def test_alpha_and_weights_have_batches_of_their_own():
     assert np.mean(np.asarray(batch[0] == other[0])) < 0.2
     batch, other = _Steps(KEY, Spy(), (rows, rows), None, *nothing, 20)(None, 3)
     assert other is batch  # one level
+
+
+def test_steps_draw_by_their_number_and_are_told_what_is_decided():
+    class Spy(eqx.Module):
+        space: ClassVar = SPACE
+        alpha_optimiser: ClassVar = None
+
+        def fixed_step(self, key, state, batch, choice, kept):
+            return state + 1, (batch, choice, kept)
+
+    rows = jnp.arange(1000)
+    go = lambda *numbers, **more: train_supernet(KEY, Spy(), jnp.asarray(0), (rows, -rows), None, *numbers, **more)  # noqa: E731
+    done, ((inputs, targets), choice, kept) = go(4, 20)
+    assert int(done) == 4
+    assert (inputs == -targets).all()
+    assert len(np.unique(inputs)) > 70  # each step has a batch of its own
+    assert (choice == -1).all()
+    assert kept.all()
+    _, ((rest, _), choice, kept) = go(2, 20, choice=[1, 2], kept=[True, False], first=2)
+    np.testing.assert_array_equal(rest, inputs[2:])
+    assert (choice.tolist(), kept.tolist()) == ([[1, 2]] * 2, [[True, False]] * 2)
 
 
 # --- the small supernet, trained ------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Quantisers against what is known exactly: NumPy in double precision, closed forms, invariances."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -206,13 +208,14 @@ def test_kmeans_far_from_zero_finds_what_it_finds_near_it():
     """In single precision: squares of 3,000 have no digits left for distances of a tenth."""
     places = np.array([[0.0, 0], [1, 0], [0, 1]])[np.arange(60) % 3]
     points = np.random.default_rng(6).normal(size=(60, 2)) * 0.02 + places
+    away = np.array([3000.0, -3000.0])  # to another side in each coordinate
     near, far = (
         kmeans(jax.random.key(0), jnp.asarray(points + shift, jnp.float32), 3, 5, start=jnp.asarray(start, jnp.float32))
-        for shift, start in ((0, places[:3] + 0.1), (3000, places[:3] + 3000.1))
+        for shift, start in ((0, places[:3] + 0.1), (away, places[:3] + away + 0.1))
     )
     np.testing.assert_array_equal(far.codes, near.codes)
     np.testing.assert_array_equal(near.codes, np.arange(60) % 3)
-    np.testing.assert_allclose(far.centroids - 3000, near.centroids, atol=1e-3)
+    np.testing.assert_allclose(far.centroids - away, near.centroids, atol=1e-3)
     np.testing.assert_allclose(far.objective[1:], near.objective[1:], rtol=0.05)
 
 
@@ -229,6 +232,21 @@ def test_seeding_looks_at_all_points():
     """Of more points than it draws from, the far ones at the end are found before the first step."""
     points = np.concatenate([np.zeros((17_000, 1)), np.full((3_000, 1), 9.0)])
     assert sorted(kmeans(jax.random.key(0), points, 2, 0).centroids[:, 0].tolist()) == [0.0, 9.0]
+
+
+def test_seeds_are_drawn_in_proportion_to_squared_distances():
+    """Three of four points in order, each with the probability that k-means++ gives it; 8,000 draws."""
+    points = np.array([[0.0, 0, 0], [1, 0, 1], [3, 1, 0], [0, 4, 2]])
+    squares = ((points[:, None] - points) ** 2).sum(2)
+    seeds = jax.jit(jax.vmap(lambda key: kmeans_outside_jit(key, jnp.asarray(points), 3, 0).centroids))
+    found = seeds(jax.random.split(jax.random.key(0), 8000))
+    drawn = np.asarray((found[:, :, None] == points).all(3)).argmax(2)
+    counts = {order: int((drawn == order).all(1).sum()) for order in itertools.permutations(range(4), 3)}
+    assert sum(counts.values()) == 8000  # none twice
+    for (a, b, c), count in counts.items():
+        nearest_two = squares[[a, b]].min(0)
+        chance = 1 / 4 * squares[a, b] / squares[a].sum() * nearest_two[c] / nearest_two.sum()
+        assert abs(count - 8000 * chance) < 4 * np.sqrt(8000 * chance * (1 - chance)), (a, b, c)
 
 
 @pytest.mark.slow  # test_kmeans_is_lloyds_iteration_and_its_objective_never_rises is exact

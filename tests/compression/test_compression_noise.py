@@ -105,6 +105,16 @@ def test_the_share_that_is_chosen_is_the_rate_and_keys_decide_who():
     assert 0 < blocks.mean() < 1
 
 
+def test_the_share_is_the_rate_at_both_ends_of_its_range_too():
+    """256 p is rounded at random, not for ever: rates of less than a step of 1/256 from 0 and from 1."""
+    weights, rates = jnp.ones((32, 64)), np.array([0.0025, 0.9975], np.float32)
+    dropped = lambda key, rate: quant_noise({"w": weights}, INT3, rate, key, proxy="zero")["w"] == 0  # noqa: E731
+    shares = jax.jit(jax.vmap(jax.vmap(dropped, (0, None)), (None, 0)))(jax.random.split(KEY, 100), rates).mean((2, 3))
+    # In a call k/256 with k = 0 or 1 (255 or 256): a Bernoulli variable of mean 0.64, in 256ths.
+    spread = 1 / 256 * np.sqrt(0.64 * 0.36) + np.sqrt(0.0025 / 2048)
+    np.testing.assert_allclose(shares.mean(1), rates, atol=4 * spread / np.sqrt(100))
+
+
 def test_masks_of_two_weights_are_independent():
     twins = {"a": jnp.full((40, 40), 0.3), "b": jnp.full((40, 40), 0.3) + 0}
     noisy = quant_noise(twins, ScalarQuantizer(8), 0.5, KEY, proxy="zero")
@@ -194,6 +204,7 @@ def test_refresh_follows_the_weights_and_goes_on_from_its_centroids():
     np.testing.assert_allclose(fresh.weights[0].parameters.scale, 3 * begun().weights[0].parameters.scale, rtol=1e-6)
     again = [refresh(MODEL, SPEC, jax.random.key(number), begun()).weights[1] for number in (3, 4)]
     np.testing.assert_array_equal(again[0].parameters.centroids, again[1].parameters.centroids)  # warm: no key decides
+    assert not jax.grad(lambda w: jnp.sum(refresh({"w": w}, INT3).weights[0].parameters.scale))(jnp.eye(3)).any()
     cold = refresh(MODEL, SPEC, jax.random.key(3)).weights[1]
     assert (cold.parameters.centroids != again[0].parameters.centroids).any()
 
@@ -260,3 +271,9 @@ def test_types_are_kept(dtype):
             shipped = dequantize(packed)["w"]
             assert str(seen.dtype) == str(shipped.dtype) == dtype
             assert report.bytes_before == 48 * jnp.dtype(dtype).itemsize
+            # What is computed of half precision is computed in single precision.
+            wide, apart = (np.asarray(some, np.float64) for some in (weights["w"], shipped))
+            apart = np.linalg.norm(apart - wide) / np.linalg.norm(wide)
+            assert report.rows[0].error == pytest.approx(apart, rel=1e-5)
+            if spec is INT3:
+                np.testing.assert_allclose(packed["w"].parameters[0], (wide.max() - wide.min()) / 7, rtol=1e-6)

@@ -175,17 +175,19 @@ def test_all_reduce_is_one_step_along_the_mean_gradient():
         assert_allclose(params[t + 1], params[t] - ALPHA * given[t].mean(0), atol=1e-12)
 
 
-def test_choco_is_its_formulas_with_a_compressor():
-    params, given, _ = trajectory(MAKE["choco"](), 8)
+@pytest.mark.parametrize(("name", "gamma"), [("choco", 0.5), ("choco-sign", 0.3)])
+def test_choco_is_its_formulas_with_a_compressor(name, gamma):
+    params, given, _ = trajectory(MAKE[name](), 8)
     w, x, public = lazy().dense(), START, np.zeros((N, P))
     for t in range(8):
         half = x - ALPHA * given[t]
         difference = half - public
-        smallest = np.abs(difference).argmin(1)  # TopK(0.7) of three keeps two
-        kept = difference.copy()
-        kept[np.arange(N), smallest] = 0
+        kept = np.sign(difference) * np.abs(difference).mean(1, keepdims=True)
+        if name == "choco":  # TopK(0.7) of three keeps two
+            kept = difference.copy()
+            kept[np.arange(N), np.abs(difference).argmin(1)] = 0
         public = public + kept
-        x = half + 0.5 * (w @ public - public)
+        x = half + gamma * (w @ public - public)
         assert_allclose(params[t + 1], x, atol=1e-11)
 
 
@@ -291,6 +293,20 @@ def test_exact_factors_average_exactly_on_edges_alone(graph):
         product = factor @ product
     assert_allclose(product, 1 / graph.size, atol=1e-12)
     assert graph.diameter <= len(factors) <= max(2 * graph.diameter, 1)
+
+
+def test_defacto_by_name_makes_one_step_along_the_mean_gradient_a_phase():
+    peer = MAKE["defacto"]().over("nodes")
+
+    def phase(x, g):
+        def step(carry, _):
+            updates, state = peer.update(g, carry[1], carry[0])
+            return (carry[0] + updates, state), None
+
+        return jax.lax.scan(step, (x, peer.init(x)), length=2 * len(exact_factors(ring(N))))[0][0]
+
+    moved = jax.jit(jax.vmap(phase, axis_name="nodes"))(START, C)
+    assert_allclose(moved, START - ALPHA * C.mean(0), atol=1e-12)
 
 
 def test_local_optimisers_run_a_node_each_and_once_a_phase():

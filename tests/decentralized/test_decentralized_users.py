@@ -86,6 +86,23 @@ def test_training_with_a_schedule_in_parts_is_training_in_one_go():
     assert np.array_equal(whole, parts)
 
 
+def test_a_node_on_a_device_of_its_own_is_a_node_in_this_process_and_goes_on():
+    mesh = jax.sharding.Mesh(np.asarray(jax.devices()[:1]), ("nodes",))
+    optimiser, params, data = DPSGD(Gossip(ring(1)), 0.1), {"a": jnp.ones((1, 2))}, TARGET[3:]
+    pull = lambda key, x, target: {"a": x["a"] - target + jax.random.normal(key)}  # noqa: E731
+    go = lambda rounds, **more: train(  # noqa: E731
+        jax.random.key(0), optimiser, pull, params, rounds, data=data, every=2, record=lambda x: x["a"] * 2, **more
+    )
+    whole, here = go(4)
+    _, half = go(2, mesh=mesh)
+    rest, there = go(2, mesh=mesh, start=half.last)
+    assert_allclose(rest["a"], whole["a"], rtol=1e-6)
+    for name in ("round", "cost", "info", "recorded"):
+        parts = [jax.tree.leaves(getattr(history, name)) for history in (half, there, here)]
+        for *both, one in zip(*parts, strict=True):
+            assert_allclose(np.concatenate(both), one, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("rate", "message"),
     [

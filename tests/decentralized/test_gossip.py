@@ -25,6 +25,7 @@ from laureate.decentralized import (
     star,
     torus,
 )
+from laureate.decentralized.mixing import spectrum_ends
 
 GRAPHS = {
     "one": ring(1),
@@ -99,6 +100,16 @@ def test_matrices_are_symmetric_stochastic_and_on_edges(graph, weights):
     assert_allclose(matrix, matrix.T, atol=1e-14)
     assert_allclose(matrix.sum(1), 1.0, atol=1e-12)
     assert (matrix[graph.laplacian + np.eye(graph.size) == 0] == 0).all()
+    if weights == "constant":  # any other weight moves one end of the spectrum away from 0
+        low, high = spectrum_ends(matrix)
+        assert_allclose(low, -high, atol=1e-12)
+
+
+def test_a_matrix_of_ones_own_is_used_to_its_last_digit():
+    graph = GRAPHS["random"]
+    matrix = metropolis_weights(graph)
+    for given in (matrix, matrix.tolist()):
+        assert_allclose(Gossip(graph, weights=given).dense(), matrix, atol=1e-15)
 
 
 def test_optimal_weights_are_never_worse_and_known_where_all_edges_are_alike(graph):

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from laureate.decentralized import Network, complete, ring, star
+from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
 
@@ -46,6 +47,16 @@ def test_lost_messages_are_sent_again():
     assert_allclose(each.mean(), mean, atol=4 * float(each.std()) / np.sqrt(draws))
     reduced = jax.vmap(lambda key: network.all_reduces(key, 2, 1.0, 1)[0])(keys)  # two steps, each the larger of two
     assert_allclose(reduced.mean(), 2 * mean, atol=4 * float(reduced.std()) / np.sqrt(draws))
+
+
+def test_slow_nodes_and_lost_messages_have_nothing_to_do_with_each_other():
+    network = Network(compute=1.0, loss=0.3, straggle=0.2, slowdown=3.0)
+    with KeyRecorder() as recorder:
+        jax.block_until_ready(network.rounds(jax.random.key(1), ring(3), 1.0, 3))
+        jax.block_until_ready(network.all_reduces(jax.random.key(2), 3, 1.0, 3))
+        jax.effects_barrier()
+    assert len(recorder.uses) > 12
+    assert not recorder.reused()
 
 
 def test_time_grows_with_every_obstacle():

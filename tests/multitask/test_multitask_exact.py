@@ -1,5 +1,7 @@
 """Impartial learning and what it is compared with, against closed forms, the paper's own equation and NumPy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -362,6 +364,22 @@ def test_geometry_reports_what_is_there(moved):
     assert (fair.cost, fair.status) == (3, Status.OK)
 
 
+def test_half_precision_is_computed_in_single_precision():
+    rows = jnp.asarray(RNG.normal(size=(3, 40)), jnp.bfloat16)
+
+    def both(rows, coarse):
+        return task_gram(rows), mgda_weights(coarse)[0], imtl_weights(coarse)[0]
+
+    exact = np.asarray(rows, np.float64)
+    coarse = jnp.asarray(exact @ exact.T, jnp.bfloat16)
+    gram, *weights = quick(both, rows, coarse)
+    assert {str(array.dtype) for array in (gram, *weights)} == {"float32"}
+    np.testing.assert_allclose(gram, exact @ exact.T, rtol=1e-5, atol=1e-5)
+    coarse = np.asarray(coarse, np.float64)
+    for found, wanted in zip(weights, (shortest(coarse), fair_of_gram(coarse)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)  # pyright: ignore[reportCallIssue]
+
+
 def test_training_is_the_loop_a_user_would_write():
     class Lines:
         def batch(self, key):
@@ -376,8 +394,8 @@ def test_training_is_the_loop_a_user_would_write():
     run = jax.jit(lambda key: train(key, Lines(), optimiser, start, 3, watch=watch))
     params, history = run(jax.random.key(1))
     x, s = np.ones(3), None
-    for step in range(3):
-        batch = np.asarray(jax.random.normal(jax.random.fold_in(jax.random.key(1), step), (2, 3)))
+    batches = [np.asarray(jax.random.normal(jax.random.fold_in(jax.random.key(1), step), (2, 3))) for step in range(3)]
+    for step, batch in enumerate(batches):
         losses, rows = ((x - batch) ** 2).sum(1) + 1, 2 * (x - batch)
         s = -np.log(losses) if s is None else s
         np.testing.assert_allclose(history.losses[step], losses, rtol=1e-5)
@@ -386,6 +404,11 @@ def test_training_is_the_loop_a_user_would_write():
         np.testing.assert_allclose(history.watched[1][step], move, rtol=1e-4)
         x, s = x + move, s - 0.2 * (np.exp(s) * losses - 1)
     np.testing.assert_allclose(params, x, rtol=1e-5)
+    # A transformation that knows nothing of losses is not handed any.
+    summed: Any = lambda grads, state, params=None: (-0.1 * jnp.sum(grads, 0), state)  # noqa: E731
+    plain = optax.GradientTransformation(lambda params: (), summed)
+    params, _ = jax.jit(lambda key: train(key, Lines(), plain, start, 1))(jax.random.key(1))
+    np.testing.assert_allclose(params, 1 - 0.2 * (1 - batches[0]).sum(0), rtol=1e-5)
 
 
 # --- what cannot be ---------------------------------------------------------------------------------------------------
@@ -427,12 +450,29 @@ def update(tx, grads=GRADS, params=PARAMS, **more):
         (lambda: uniform((1.0, -1.0)), "weights must be >= 0"),
         (lambda: mgda_weights(GRAM, num_steps=0), "num_steps must be >= 1"),
         (lambda: task_geometry(GRADS, GRADS), "step must be of the gradients' shapes"),
+        (lambda: task_geometry(GRADS, {**PARAMS, "head": np.zeros(5)}), "step must be of the gradients' shapes"),
         (lambda: train(jax.random.key(0), None, optax.sgd(1.0), 0.0, 0), "num_steps must be >= 1"),  # pyright: ignore
     ],
 )
 def test_bad_input(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+RULES = {
+    "imtl_l": lambda count: imtl_l(count, optax.sgd(1.0)),
+    "imtl": lambda count: imtl(count, optax.sgd(1.0)),
+    "uncertainty": lambda count: uncertainty(count, optax.sgd(1.0)),
+    "gradnorm": lambda count: gradnorm(count, optax.sgd(1.0)),
+    "inverse_loss": inverse_loss,
+    "uniform": lambda count: uniform((1.0,) * count),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_for_another_number_of_tasks(name):
+    with pytest.raises(ValueError, match=rf"{name}.num_tasks must be 3, as the gradients say; got 2"):
+        update(RULES[name](2), losses=LOSSES)
 
 
 def test_losses_are_asked_for_by_name():

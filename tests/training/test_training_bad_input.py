@@ -85,6 +85,7 @@ SETTINGS = {
     "plateau shift": (lambda: Plateau(shift=0), r"Plateau\.shift must be an integer >= 1; got 0"),
     "dense": (lambda: Dense(jnp.ones(3)), r"Dense\.drawn must be a matrix"),
     "chain": (lambda: Chain(()), r"Chain\.layers must be one or more callables"),
+    "chain of a number": (lambda: Chain((jax.nn.relu, 3.0)), r"Chain\.layers must be one or more callables"),
     "momentum": (lambda: Normalised(dense(), BatchNorm(3), momentum=1.0), r"Normalised\.momentum must be in \[0, 1\)"),
 }
 

@@ -104,6 +104,9 @@ def test_gradients_above_the_boundary_are_those_of_backpropagation_and_below_not
     params, rest = eqx.partition(tuple(blocks), eqx.is_inexact_array)
     loss, slopes = jax.value_and_grad(lambda p: cross_entropy(predict(eqx.combine(p, rest), inputs), targets))(params)
     assert float(info.loss) == float(loss)
+    outputs = np.asarray(predict(blocks, inputs), np.float64)
+    likelihood = outputs[np.arange(len(targets)), targets] - np.log(np.exp(outputs).sum(1))
+    assert float(loss) == pytest.approx(-likelihood.mean(), rel=1e-5)
     equal(state.blocks[:boundary], blocks[:boundary])
     # W − 1·∂W, as Optax takes it.
     equal(
@@ -214,6 +217,15 @@ def test_what_is_not_finite_changes_nothing():
     equal(new.blocks, state.blocks)
     equal(new.optimiser, state.optimiser)
     assert (int(new.step), int(new.epoch_steps), float(new.loss_sum)) == (1, 0, 0.0)
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing_though_the_loss_is_finite():
+    trainer = LocalizedTraining(Fixed(2), Frozen(), optax.adam(0.1), loss=lambda o, _: jnp.sqrt(jnp.sum(0 * o)))
+    state = trainer.init(jax.random.key(0), network())
+    new, info = eqx.filter_jit(trainer.step)(state, *data())
+    assert (float(info.loss), int(info.status)) == (0.0, Status.DIVERGED)
+    equal(new.blocks, state.blocks)
+    equal(new.optimiser, state.optimiser)
 
 
 def test_a_local_update_that_overflows_changes_nothing_though_the_loss_is_finite():
@@ -360,6 +372,19 @@ def test_a_block_with_a_rule_of_its_own():
     trainer = LocalizedTraining(Fixed(1), Hebbian(), optax.sgd(0.1), local_rate=0.5, normalise=None, relative=False)
     state, _ = trainer.step(trainer.init(jax.random.key(0), blocks), inputs, targets)
     np.testing.assert_allclose(state.blocks[0].gain, 1 + 0.5 * np.mean(np.asarray(inputs) ** 2, axis=0), rtol=1e-6)
+
+
+def test_half_precision_is_added_up_in_single_precision():
+    """257 ones have the norm 257, and bfloat16 knows 256 and 258 alone."""
+    half = jnp.bfloat16
+    blocks = [Gain(jnp.zeros(257, half)), Dense(jnp.ones((2, 257), half))]
+    trainer = LocalizedTraining(Fixed(1), Hebbian(), optax.sgd(0.1), local_rate=256.0, normalise="l1", relative=False)
+    state = trainer.init(jax.random.key(0), blocks)
+    new, info = eqx.filter_jit(trainer.step)(state, jnp.ones((2, 257), half), jnp.array([0, 1]))
+    np.testing.assert_array_equal(new.blocks[0].gain, half(256 / 257))
+    assert new.blocks[1].weight.dtype == half
+    sums = (new.average, new.loss_sum, new.norm_sum, new.reference, info.update_norm)
+    assert {str(leaf.dtype) for leaf in sums} == {"float32"}
 
 
 def test_running_statistics_move_with_gradients_and_are_no_parameters():

@@ -49,6 +49,8 @@ def test_the_plateau_moves_when_the_loss_hardly_falls():
     assert walked(Plateau(0.05, window=1), [1.0] * 5, losses) == [0, 0, 0, 1, 1, 2]
     assert walked(Plateau(0.05, window=1, start=5), [1.0] * 5, losses) == [0, 0, 0, 0, 0, 1]
     assert walked(Plateau(0.0, window=2), [1.0] * 3, [1.0, 0.8, 0.95]) == [0, 0, 0, 1]
+    # A fall by the tolerance exactly is none that is too small.
+    assert walked(Plateau(0.5, window=1), [1.0] * 2, [1.0, 0.5]) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("schedule", [Staircase(1, 2), NormRule(0.99), Plateau(0.01)])

@@ -47,8 +47,9 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
         check.require(int(info.cost) == expected, f"a cost of {expected}", info.cost, "Networks scored.")
         check.require(int(info.status) == Status.OK, "status OK", info.status, "All scores are finite.")
     if selection.uses_scores and check.wants("divergence"):
-        _, told = program(key, alpha, with_nan(scores, ...))
-        check.require(int(told.status) == Status.DIVERGED, "status DIVERGED where scores are nan", told.status, "")
+        for index in (..., np.flatnonzero(selection.allowed[int(info.place)])[-1]):  # all, and a single one
+            _, told = program(key, alpha, with_nan(scores, index))
+            check.require(int(told.status) == Status.DIVERGED, "status DIVERGED where scores are nan", told.status, "")
     no_retrace(check, program, [lambda: program(jax.random.key(1), alpha + 1, scores * 2)], 1)
     if check.wants("same key, same bits"):
         check.bits(program(key, alpha, scores), first, "the same decision from the same key", "")
