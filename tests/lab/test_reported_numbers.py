@@ -208,6 +208,22 @@ def test_every_statistic_is_here():
     assert public == set(BATCHED) | {"holm", "smallest_p"}
 
 
+# How a statistic follows its numbers where these are told in another unit; the others stay as they are.
+IN_THE_UNIT = {"mean", "interval", "median_interval"}
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("unit", [2.0**400, 2.0**-400], ids=["huge", "tiny"])
+def test_another_unit_changes_no_bit(name, unit):
+    """Powers of two, far outside single precision: nothing is rounded, and nothing else may change."""
+    x = np.random.default_rng(3).normal(0.2, 1.0, (4, 7))
+    of = dict.fromkeys(BATCHED, BATCHED[name])
+    of["equivalence"] = lambda x: statistics.equivalence(x, 0.5 * unit)
+    of["slopes"] = lambda x: statistics.slopes(x, x[..., ::-1])
+    before = statistics.slopes(x, x[..., ::-1]) if name == "slopes" else BATCHED[name](x)
+    np.testing.assert_array_equal(of[name](unit * x), np.multiply(unit if name in IN_THE_UNIT else 1.0, before))
+
+
 @pytest.mark.parametrize("name", BATCHED)
 @pytest.mark.parametrize("seeds", [6, 7, 31])
 def test_a_batch_is_its_rows(name, seeds):
