@@ -111,9 +111,13 @@ class Pulled(eqx.Module):
         return jnp.sum(params**2)
 
 
-def test_every_node_is_judged_by_its_own_model_after_the_rounds_that_were_paid_for():
+@pytest.mark.parametrize("given", ["object", "dictionary"])
+def test_every_node_is_judged_by_its_own_model_after_the_rounds_that_were_paid_for(given):
     data = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
-    found = raced(decentralized, Halves(), Pulled(jnp.asarray(data)), cost=58, settings={"nodes": 4})
+    network = Pulled(jnp.asarray(data))
+    if given == "dictionary":
+        network = {name: getattr(network, name) for name in ("graph", "theta0", "gradient", "loss")} | {"data": data}
+    found = raced(decentralized, Halves(), network, cost=58, settings={"nodes": 4})
     np.testing.assert_array_equal(found["cost"], [20, 50])
     for place, rounds in enumerate([2, 5]):
         models = (1 - 0.5**rounds) * data
