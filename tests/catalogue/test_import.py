@@ -118,6 +118,34 @@ def test_equal_titles_of_other_authors_are_two_papers(home):
     ]
 
 
+def test_every_paper_of_an_import_is_counted_once(home):
+    """Whatever is listed twice, in whatever order: new, enriched or known, and each under one of these alone."""
+    paper = Entry("", "On the Counting of Widgets", ("Ada Lovelace",), "ICLR 2020")
+    poster, oral = (dataclasses.replace(paper, decision=decision) for decision in ("Poster", "Oral"))
+    other = Entry("", "Another Widget")
+    assert library.add([poster, oral, poster, other]) == library.Imported(new=2, enriched=0, known=0)
+    assert library.add([poster, other, other]) == library.Imported(new=0, enriched=0, known=2)
+    told = dataclasses.replace(paper, abstract="They count.")
+    assert library.add([poster, told, oral, other]) == library.Imported(new=0, enriched=1, known=1)
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "paper_id"),
+    [
+        ("DICE: Diversity", "DICE", "dice-2030"),
+        ("DreamNet 2: On Dreams", "DreamNet 2", "dreamnet-2-2030"),
+        ("a b c: lower", "", "a-b-c-lower-2030"),
+        ("One Two Three: Four", "One Two Three", "one-two-three-2030"),
+        ("One Two Three Four: Five Six Seven", "", "one-two-three-four-five-six-2030"),
+        ("No Colon", "", "no-colon-2030"),
+    ],
+)
+def test_a_paper_is_known_by_what_stands_before_the_colon(home, title, name, paper_id):
+    library.add([Entry("", title, (), "ICLR 2030")])
+    (found,) = [entry for entry in library.all_entries() if entry.title == title]
+    assert (found.name, found.id) == (name, paper_id)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "where"),
     [
@@ -135,6 +163,11 @@ def test_equal_titles_of_other_authors_are_two_papers(home):
             ":2: the @article entry is never closed",
         ),
         ("comma.bib", "@article{a,\n title = {T}\n year = 2020\n}", ":3: a comma or '}' after title expected"),
+        (
+            "rest.bib",
+            "@article{a,\n title = {T} 01234567890123456789!\n}",
+            ":2: a comma or '}' after title expected; got '01234567890123456789'",
+        ),
         ("value.bib", "@article{a,\n title = ,\n}", ":2: a value expected"),
         ("end.bib", "@article{a, title = {T},", ":1: the @article entry is never closed"),
         ("quote.bib", '@article{a,\n title = "T }', ":2: the quotation mark"),

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,8 @@ def test_what_is_wrong_is_told_with_its_line_before_anything_starts(laureate, mi
     done = laureate("run", "toy/better", *SMOKE, "--problem", f"{mine}:Hill")
     assert done.code == 2
     assert told in done.err
+    where = re.search(r"TypeError: .+ \(\w+\.py, line \d+, in .+\)\. What each part must give: ", done.err)
+    assert bool(where) == ("cannot use" in told), "where in ours it ended, where it never was in theirs"
     assert len(done.err.splitlines()) == 1
     store = Store(store_path())
     assert store.counts()["runs"] == 0

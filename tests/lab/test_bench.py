@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from laureate import papers
 from laureate.cli import cli
@@ -13,7 +14,7 @@ from laureate.lab.errors import UserError
 from laureate.lab.running import bench
 from laureate.lab.running.bench import latest_rows, slow_down
 from laureate.lab.running.comparison import Comparison, Side
-from laureate.lab.running.timing import compare, measure
+from laureate.lab.running.timing import REPEATS, _summary, compare, measure
 
 MACHINE = "an abacus, 2 cores"
 
@@ -148,6 +149,22 @@ def test_a_measured_row_is_in_turn_and_in_the_told_unit():
     assert found["ours_s"] >= 0.0005
     assert found["peer_s"] >= 0.004
     json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("times", [(1.0, 1.0), (0.5, 8.0)])
+def test_every_number_of_a_row_is_what_the_clock_read(times):
+    seconds = np.random.default_rng(0).lognormal(0.0, 0.3, (REPEATS, 2)) * [1.0, 3.0]
+    ours, peer = seconds.T * np.array(times)[:, None]
+    found = _summary(seconds, *times)
+    assert (found["ours_s"], found["peer_s"]) == pytest.approx((np.median(ours), np.median(peer)))
+    assert found["ratio"] == pytest.approx(stats.gmean(peer / ours))
+    # The bootstrap of a mean of logarithms, against its normal approximation.
+    for low, high, logs in (("ours_low", "ours_high", np.log(ours)), ("low", "high", np.log(peer / ours))):
+        error = logs.std() / np.sqrt(REPEATS)
+        ends = np.log([found[low], found[high]])
+        assert ends == pytest.approx(logs.mean() + 1.96 * error * np.array([-1, 1]), abs=0.3 * error)
+    alone = _summary(seconds[:, :1], times[0])
+    assert alone == {name: found[name] for name in ("ours_s", "ours_low", "ours_high")}
 
 
 def test_without_the_peer_ours_is_measured_alone():

@@ -137,6 +137,7 @@ def test_two_definitions_that_change_places_are_not(tmp_path):
         "def trial():\n    return run('from toy.tools import shift; shift(1)')\n",
         "import importlib\ndef trial(name):\n    return importlib.import_module(f'toy.{name}')\n",
         "from toy import tools\ndef shift():\n    return tools.shift\ndef trial():\n    return eval('shift')()\n",
+        "from toy.tools import shift\ndef trial():\n    return eval('shift')(1)\n",
         "from toy import tools\nTABLE = {}\nTABLE['x'] = tools.shift\ndef trial():\n    return TABLE['x']\n",
         "from toy import tools\nTABLE = {}\nTABLE.update(x=tools.shift)\ndef trial():\n    return TABLE['x']\n",
         "from toy import tools\ntools.scale = tools.shift\ndef trial():\n    return tools.scale(1)\n",

@@ -196,7 +196,6 @@ BATCHED = {
     "sign_flip": statistics.sign_flip,
     "sign_test": statistics.sign_test,
     "median_interval": statistics.median_interval,
-    "equivalence": lambda x: statistics.equivalence(x, 0.5),
     "slopes": lambda x: statistics.slopes(x, x[..., ::-1] ** 2),
     "effect_size": statistics.effect_size,
     "probability_of_improvement": statistics.probability_of_improvement,
@@ -206,6 +205,20 @@ BATCHED = {
 def test_every_statistic_is_here():
     public = {name for name in statistics.__all__ if inspect.isfunction(getattr(statistics, name))}
     assert public == set(BATCHED) | {"holm", "smallest_p"}
+
+
+# How a statistic follows its numbers where these are told in another unit; the others stay as they are.
+IN_THE_UNIT = {"mean", "interval", "median_interval"}
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("unit", [2.0**400, 2.0**-400], ids=["huge", "tiny"])
+def test_another_unit_changes_no_bit(name, unit):
+    """Powers of two, far outside single precision: nothing is rounded, and nothing else may change."""
+    x = np.random.default_rng(3).normal(0.2, 1.0, (4, 7))
+    of = BATCHED[name] if name != "slopes" else lambda x: statistics.slopes(x, x[..., ::-1])
+    expected = np.multiply(unit if name in IN_THE_UNIT else 1.0, of(x))
+    np.testing.assert_array_equal(of(unit * x), expected)
 
 
 @pytest.mark.parametrize("name", BATCHED)

@@ -10,7 +10,15 @@ import pytest
 import toys
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError
-from laureate.lab.records import board_results, compare_runs, observation_rows, own_results, run_observations
+from laureate.lab.judging.results import ClaimResult
+from laureate.lab.records import (
+    board_results,
+    compare_runs,
+    observation_rows,
+    own_results,
+    paper_results,
+    run_observations,
+)
 from laureate.lab.running import worker
 from laureate.lab.running.plan import plan
 from laureate.lab.running.run import run_claims
@@ -159,6 +167,26 @@ def test_a_users_problem(store, tmp_path):
     assert store.counts() == before, "nothing is stored of a problem that cannot be used"
     assert {row.problem for row in board_results(store, [toys.paper()])} == {"default"}, "yours are not the paper's"
     assert {row.problem for row in own_results(store, [toys.paper()])} == {"mine.py:ready", "mine.py:Hill"}
+
+
+def test_what_a_worker_cannot_use_is_an_outcome_with_its_reason(tmp_path):
+    (tmp_path / "mine.py").write_text("class Flat:\n    pass\n")
+    cell = plan(toys.selections(toys.paper()), "smoke", problem=f"{tmp_path / 'mine.py'}:Flat")[0]
+    outcome = worker.compute(cell)
+    assert outcome.error == "mine.py:Flat lacks offset. toy/toy needs a problem with: offset."
+    assert not outcome.metrics
+
+
+def test_numbers_that_an_older_laureate_did_not_keep_are_made_again(store):
+    made, number = toys.paper(), run(store).run
+    whole = {name: paper_results(store, made, at) for name, at in (("shown", None), ("of the run", number))}
+    assert all(result.measured for result in whole["shown"] if isinstance(result, ClaimResult))
+    for result in store.results(number):
+        record = {name: value for name, value in result.to_json().items() if name != "measured"}
+        store._db.execute("UPDATE verdicts SET data = ? WHERE claim = ?", (json.dumps(record), str(result.id)))
+    assert not any(result.measured for result in store.results(number) if isinstance(result, ClaimResult))
+    assert paper_results(store, made) == whole["shown"]
+    assert paper_results(store, made, number) == whole["of the run"]
 
 
 def test_an_experiment_that_takes_no_problem_is_skipped_or_refused(store, tmp_path):

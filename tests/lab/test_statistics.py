@@ -219,19 +219,6 @@ class TestSignFlip:
             statistics.sign_flip([1.0], "two-sided")  # pyright: ignore[reportArgumentType]
 
 
-class TestEquivalence:
-    def test_is_the_larger_of_two_tests(self):
-        d = np.array([0.3, 0.1, -0.2, 0.4, 0.2])
-        assert statistics.equivalence(d, 1.0) == 2**-5
-        assert statistics.equivalence(d, 0.35) == max(brute_force_sign_flip(0.35 - d), brute_force_sign_flip(d + 0.35))
-        assert statistics.equivalence(d, 0.35) == statistics.equivalence(-d, 0.35)
-        assert statistics.equivalence(d, np.full(5, 0.35)) == statistics.equivalence(d, 0.35)
-
-    def test_far_apart_is_not_equivalent(self):
-        assert statistics.equivalence(np.full(8, 3.0), 1.0) == 1.0
-        assert statistics.equivalence(np.full(8, -3.0), 1.0) == 1.0
-
-
 class TestSlopes:
     def test_is_the_least_squares_line(self):
         draw = np.random.default_rng(0)

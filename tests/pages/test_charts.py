@@ -23,7 +23,7 @@ def test_an_axis_maps_its_ends_and_holds_what_lies_outside():
 def test_ticks_are_inside_and_few(values, log):
     axis = Axis(values, 0.0, 100.0, log)
     ticks = axis.ticks()
-    assert len(ticks) <= 12
+    assert 2 <= len(ticks) <= 12
     assert all(axis.low - 1e-9 <= axis._scaled(tick) <= axis.high + 1e-9 for tick in ticks)
 
 

@@ -4,9 +4,14 @@ import itertools
 import math
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+import toy_site  # noqa: F401  (finds the toys)
+import toys
+from laureate.pages import race
 from laureate.pages.charts import Axis, Series, Tile, area_map, curve_chart, interval_chart, strip, treemap
+from laureate.pages.figures import curve_figures
 
 HOSTILE = "a<b>&\"c'"
 
@@ -72,6 +77,110 @@ def test_a_curve_chart_shows_every_number_in_its_place():
     assert points("polygon") == wanted(one.high) + wanted(one.low)[::-1]
     assert up(4.0) < up(0.5)  # larger values are higher up
     assert texts(drawn).count(HOSTILE) == 6  # label, description, both axes, the line's title, the legend
+
+
+def extent(one: ElementTree.Element) -> list[tuple[float, float]]:
+    """The corners of an element."""
+    of = lambda *names: [float(one.get(name, 0)) for name in names]  # noqa: E731
+    if one.tag in ("polyline", "polygon"):
+        return [(x, y) for x, y in (map(float, point.split(",")) for point in one.get("points", "").split())]
+    if one.tag == "circle":
+        x, y, r = of("cx", "cy", "r")
+        return [(x - r, y - r), (x + r, y + r)]
+    if one.tag == "rect":
+        x, y, wide, high = of("x", "y", "width", "height")
+        return [(x, y), (x + wide, y + high)]
+    if one.tag == "line":
+        x, u, y, v = of("x1", "x2", "y1", "y2")
+        return [(x, y), (u, v)]
+    x, y = of("x", "y")
+    return [(x, y)] if one.tag == "text" and not one.get("transform") else []
+
+
+LINES = {"one": [(0.0, "no effect")], "near": [(0.0, "no effect"), (0.5, "margin")], "far": [(-3.0, "a"), (3.0, "b")]}
+PICTURES = {
+    name: interval_chart([1.0, -2.0, 2.5] * 4, 0.4, -0.2, 1.1, lines, "", (0.5, 9.0)) for name, lines in LINES.items()
+}
+SERIES = Series("a", [1.0, 10.0, 1000.0], [2.0, 1.0, 1.5], [1.5, 0.5, 1.0], [2.5, 1.5, 4.0])
+PICTURES |= {"linear": curve_chart([SERIES], "x", "y", ""), "log": curve_chart([SERIES], "x", "y", "", True, True)}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_everything_lies_inside_its_picture_and_ticks_hang_from_the_axis_to_their_labels(name):
+    (root,) = elements(PICTURES[name], "svg")
+    _, _, width, height = map(float, root.get("viewBox", "").split())
+    for one in root.iter():
+        assert all(0 <= x <= width and 0 <= y <= height for x, y in extent(one)), ElementTree.tostring(one)
+    base, *ticks = elements(PICTURES[name], "line", "axis")
+    named = [one for one in elements(PICTURES[name], "text", "tick") if one.get("text-anchor") == "middle"]
+    assert len(ticks) == len(named) > 1
+    for tick, words in zip(ticks, named, strict=True):
+        (x, start), (u, end) = extent(tick)
+        ((middle, below),) = extent(words)
+        assert x == u == middle
+        assert float(base.get("y1", 0)) == start < end < below
+    for one in elements(PICTURES[name], "circle"):
+        ((_, top), (_, bottom)), ((_, first), (_, last)) = (
+            extent(one),
+            extent(elements(PICTURES[name], "rect", "holds")[0]),
+        )
+        assert first <= top < bottom <= last, "seeds and mean lie on what is shaded"
+
+
+WIDTHS = {"place": 7.7, "place small": 6.6, "place tiny": 5.4, "count": 7.7}
+NAMES = ["combinatorial", "graphs-geometry", "audio", "out of distribution detection", "a bb ccc dddd eeeee ffffff"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_letters_of_a_field_lie_inside_it(name):
+    kinds = set()
+    for wide, high in itertools.product((20, 24, 40, 60, 90, 130, 250), (16, 24, 40, 80, 120, 260)):
+        drawn = area_map([Tile(name, 4, "/")], wide, high, "large")
+        for one in elements(drawn, "text"):
+            look, (x, y) = one.get("class", ""), (float(one.get("x", 0)), float(one.get("y", 0)))
+            turned = look.endswith("turned")
+            letter = WIDTHS[look.removesuffix(" turned")]
+            long = letter * len(one.text or "")
+            # Turned by a right angle the letters run down, and stand to the right of where they begin.
+            assert x + (letter if turned else long) <= wide, (wide, high, look)
+            assert y + (long if turned else 0) <= high, (wide, high, look)
+            assert not turned or x + letter / 2 == pytest.approx(wide / 2, abs=0.1), "a turned word is in the middle"
+            kinds.add(look)
+    assert len(kinds) > 2
+
+
+@pytest.mark.parametrize(
+    ("xs", "log_x"), [([1.0, 2.0, 4.0], False), ([1.0, 2.0, 5.0], True), ([0.0, 2.0, 50.0], False)]
+)
+@pytest.mark.parametrize(
+    ("ys", "declared", "log_y"),
+    [
+        ([1.0, 3.0, 30.0], False, False),
+        ([1.0, 3.0, 31.0], False, True),
+        ([1.0, 3.0, 4.0], True, True),
+        ([0.0, 3.0, 40.0], True, False),
+    ],
+)
+def test_a_race_is_drawn_by_powers_where_its_numbers_are_far_apart(xs, log_x, ys, declared, log_y):
+    curve = {"entrant": "a", "cost": xs, "seconds": xs, "middle": ys, "low": ys, "high": ys}
+    told = {"curves": [curve], "metric": {"name": "loss", "log": declared}, "unit": "steps"}
+    (line,) = elements(race.picture(told, "cost"), "polyline")
+    across, up = Axis(xs, 58, 438, log_x, pad=0.0), Axis(ys, 250, 12, log_y)
+    assert extent(line) == [pytest.approx((across(x), up(y)), abs=0.06) for x, y in zip(xs, ys, strict=True)]
+
+
+def test_a_curve_is_the_median_and_the_range_of_all_its_seeds_in_double_precision():
+    draw = np.random.default_rng(0)
+    steps = np.tile(2.0**25 + np.arange(5), (7, 1)) + draw.integers(0, 3, (7, 1))
+    curve = 1.0 + 1e-9 * draw.normal(size=(7, 5))
+    curve[2, 1] = np.nan
+    (figure,) = curve_figures("toy", toys.experiment(), {"ours": {"steps": steps, "curve": curve}})
+    (one,) = figure.series
+    assert one.x == [np.sort(column)[3] for column in steps.T]
+    for place, column in enumerate(curve.T):
+        told = np.sort(column[np.isfinite(column)])
+        shown = [line[place] for line in (one.low, one.middle, one.high)]
+        assert shown == pytest.approx(np.interp((0.1, 0.5, 0.9), np.linspace(0, 1, len(told)), told), rel=1e-13)
 
 
 SIZES = [[6, 6, 4, 3, 2, 2, 1], [1], [5, 5], [100, 1, 1, 1], [3, 2, 2, 2, 1, 1, 1, 1]]

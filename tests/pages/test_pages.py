@@ -20,7 +20,7 @@ from laureate.lab.judging.results import ClaimId, ClaimResult
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 from laureate.pages import browse, content, render, report, vega
-from laureate.pages.charts import treemap
+from laureate.pages.charts import PALETTE, Series, treemap
 from laureate.pages.figures import CurveFigure, IntervalFigure, csv_of
 from laureate.pages.wording import centre, csv_text, duration, interval, number
 
@@ -220,6 +220,29 @@ def test_charts_as_vega_lite_and_as_images(store):
         assert "vega-lite" in spec["$schema"]
         assert "url" not in json.dumps(spec.get("data", {}))
     assert vega.image(content.figure(store, 1, "toy/better"), "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("log_x", "log_y"), [(False, False), (True, False), (False, True)])
+def test_a_curve_as_vega_lite_has_the_numbers_and_axes_of_the_page(log_x, log_y):
+    pytest.importorskip("altair")
+    series = (Series("a", [1.0, 2.0], [3.0, 4.0], [2.0, 3.5], [5.0, 6.0], 1), Series("b", [0.0], [1.0], [-1.0], [2.0]))
+    figure = CurveFigure("n", "t", "c", "d", "steps", "loss", log_x, log_y, series)
+    spec = vega.spec(figure)
+    (data,) = [*spec["datasets"].values()] if "datasets" in spec else [spec["data"]["values"]]
+    kept = [row for row in figure.table()[1] if (row[1] > 0 or not log_x) and (min(row[2:]) > 0 or not log_y)]
+    assert [tuple(row[name] for name in ("arm", "x", "middle", "low", "high")) for row in data] == kept
+    for layer in spec["layer"]:
+        x, y = layer["encoding"]["x"], layer["encoding"]["y"]
+        assert (x["title"], x["scale"]["type"]) == ("steps", "log" if log_x else "linear")
+        assert (y["scale"]["type"], y["scale"]["zero"]) == ("log" if log_y else "linear", False)
+        assert layer["encoding"]["color"]["scale"] == {"domain": ["a", "b"], "range": [PALETTE[1], PALETTE[0]]}
+    assert [layer["encoding"]["y"].get("title") for layer in spec["layer"]] == [None, "loss", None]
+
+
+@pytest.mark.parametrize("missing", [(), ("altair",), ("vl_convert",), ("altair", "vl_convert")])
+def test_vega_is_there_where_both_its_parts_are(monkeypatch, missing):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in missing else object())
+    assert vega.available() == (not missing)
 
 
 def test_a_chart_without_vega_is_a_file_too(store):

@@ -1,6 +1,7 @@
 """The server's doors: who gets in, and what for."""
 
 import http.client
+import re
 import socket
 import threading
 import time
@@ -315,6 +316,15 @@ def test_fragments_are_the_same_text_without_the_frame(server):
     results = ask(server, "GET", "/catalogue?q=noisy", X_Fragment="results")[1]
     assert "<form" not in results
     assert 'class="paper"' in results
+
+
+@pytest.mark.parametrize(
+    ("path", "here"),
+    [("/", "Board"), ("/catalogue", "Catalogue"), ("/runs", "Runs"), ("/compare", "Compare"), ("/run/1", None)],
+)
+def test_a_page_says_where_one_is(server, path, here):
+    marked = re.findall(r'aria-current="page">([^<]*)<', ask(server, "GET", path)[1])
+    assert marked == ([here] if here else [])
 
 
 def test_files_are_kept_by_the_browser(server):

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 import toy_site
@@ -113,6 +114,41 @@ def test_a_run_says_how_long_it_took_and_what_failed_and_why(home):
     store.end_run(run, "failed")
     assert "by the clock" in text_of(render.body("run", WEB, **(content.run(store, run) or {})))
     store.close()
+
+
+def test_how_long_a_run_still_takes_is_read_from_the_cells_that_are_done(home, monkeypatch):
+    from laureate.lab.cell import Outcome
+    from laureate.lab.running.plan import plan
+
+    monkeypatch.setattr(content, "_wall_seconds", lambda record: 30.0)
+    store = Store(store_path())
+    run = store.start_run("laureate run toy", "desk", 10, "default", store.run(1)["environment"])
+    cells = plan(toys.selections(toy_site.paper()), "desk")
+    store.take(run, cells)
+    told = content._live(store, store.run(run), store.run_cells(run))
+    assert told == {"done": 0, "total": len(cells), "experiment": "", "seconds_left": None}
+    for cell in cells[:3]:
+        store.add_cell(run, cell, Outcome({"loss": np.zeros(cell.count)}))
+    told = content._live(store, store.run(run), store.run_cells(run))
+    left = 30.0 / 3 * (len(cells) - 3)
+    assert told == {"done": 3, "total": len(cells), "experiment": "toy/toy", "seconds_left": left}
+    store.end_run(run, "interrupted")
+    store.close()
+
+
+def test_every_fact_in_which_two_runs_differ_is_told(home):
+    facts = {"scale": ("smoke", "desk"), "seeds": ("10", "20"), "problem": ("default", "mine.py:Hill")}
+    versions = {"jax": ("1.0", "1.1"), "python": ("3.12", "3.13")}
+    around = {"machine": ("an abacus", "two"), "memory_gib": ("1", "2"), "system": ("a", "b"), "commit": ("c", "–")}
+    store = Store(store_path())
+    for i in range(2):
+        environment = {name: pair[i] for name, pair in around.items() if pair[i] != "–"}
+        environment["versions"] = {name: pair[i] for name, pair in versions.items()} | {"numpy": "2.0"}
+        scale, seeds, problem = (pair[i] for pair in facts.values())
+        store.end_run(store.start_run("laureate run toy", scale, int(seeds), problem, environment), "finished")
+    told = content.compare(store, 3, 4)
+    store.close()
+    assert {name: tuple(pair) for name, *pair in told["differences"]} == facts | versions | around
 
 
 def test_an_arm_has_one_colour_in_every_picture():

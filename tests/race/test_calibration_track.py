@@ -23,6 +23,11 @@ def test_tuning_never_sees_the_second_half_and_scoring_never_the_first(phase, br
     np.testing.assert_array_equal(found["cost"], [80, 80] if phase == "tune" else [120, 120])  # no more than there are
 
 
+def test_no_more_rows_are_fitted_than_are_paid_for():
+    found = trial(jax.random.key(0), ARM, SCORED, Settings(cost=60, points=2, seconds=10.0, phase="score"))
+    np.testing.assert_array_equal(found["cost"], [30, 60])
+
+
 def test_logits_are_refused():
     with pytest.raises(UserError, match=r"scored: top_scores.probabilities must be within \[0, 1\].*softmax"):
         facts({"probabilities": 4 * ROWS, "labels": SCORED["labels"]})

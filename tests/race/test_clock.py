@@ -37,9 +37,10 @@ def test_points_double_and_end_with_the_budget():
 def test_a_run_that_is_cut_says_how_far_it_came():
     clock = Clock(scale())
     clock.note(8, loss=1.0)
-    clock.note(16, loss=0.5)
+    clock.note(2**31 - 1, loss=0.1)
     found = clock.record()
-    assert found["cost"][:2].tolist() == [8, 16]
+    assert found["cost"][:2].tolist() == [8, 2**31 - 1]  # to the last digit
+    assert found["loss"][:2].tolist() == [1.0, 0.1]
     assert jnp.isnan(found["cost"][2:]).all()
     assert found["loss"].shape == (4,)
 

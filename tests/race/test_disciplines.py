@@ -105,8 +105,20 @@ def test_a_discipline_is_whole(name):
         ast.parse(text)
         for used in area_names(one, entrant.code, {**settings, **fragments}):
             assert hasattr(module, used), f"{entrant.name} uses {used}, which {one.area} does not have"
-        assert all(reference.startswith(f"laureate.{one.area}:") for reference in uses(one, entrant.code, settings)
-                   if not reference.startswith("optax"))  # fmt: skip
+        ours = entrant.names - {*settings, *fragments, one.problem}
+        expected = {f"laureate.{one.area}:{name}" for name in ours if hasattr(module, name)}
+        expected |= {"optax:optax"} if "optax" in ours else set()
+        assert set(uses(one, entrant.code, settings | fragments)) == expected
+    # What is carried on from point to point is one run; else every point is a run of its own.
+    assert one.one_shot == ("carry" not in load(one.trial).__code__.co_varnames)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "pde"])  # which must be a tree, and computes
+def test_a_problem_may_be_a_dictionary(name):
+    made, one = problem(name), ALL[name]
+    offered = [what for what in (*one.needs, *one.offers) if hasattr(made, what)]
+    told = made if isinstance(made, dict) else {what: getattr(made, what) for what in offered}
+    assert load(one.facts)(told) == load(one.facts)(made)
 
 
 def test_every_small_problem_is_known_for_what_it_is():

@@ -1,6 +1,7 @@
 """A whole race with planted entrants: who wins, who fails, what is said, and that it can be taken up again."""
 
 import importlib.util
+import itertools
 import json
 import re
 
@@ -10,14 +11,15 @@ import pytest
 
 from laureate.lab.errors import UserError
 from laureate.pages.race import picture
-from laureate.racing import running
+from laureate.racing import objects, running
 from laureate.racing.api import race
 from laureate.racing.discipline import Metric
-from laureate.racing.halving import FIRST_TUNING_SEED
+from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_SEEDS
 from laureate.racing.page import page
 from laureate.racing.results import conclude
 from laureate.racing.running import Course, Run, Scored
 from laureate.racing.standing import Measured
+from laureate.racing.table import lines
 
 GRID = {"rate": (0.01, 0.1, 1.0, 10.0)}
 
@@ -74,6 +76,9 @@ def test_a_crash_and_a_nan_are_rows_and_stop_nobody(store):
     assert "planted to crash" in told["broken"]
     assert "1 of 10 seeds" in told["nan"]
     assert "wings" in told["needy"]
+    table = {line.split()[0]: line for line in lines(found)}
+    assert "level 0, mood crash" in table["broken"]  # with which settings it was
+    assert table["needy"].split() == ["needy", "stayed", "out"]
     for name in ("broken", "nan", "needy"):
         assert name not in found.advice
         assert name not in found.codes
@@ -128,6 +133,8 @@ def test_settings_are_tuned_on_seeds_that_do_not_count(store):
     assert {cell["start"] for cell in scoring} == {0, 5}
     assert all(cell["start"] + cell["count"] <= FIRST_TUNING_SEED for cell in scoring)
     assert {cell["arm"].split()[0] for cell in tuning} == {"tuned"}
+    # Four settings with a quarter of the budget each, then two with a half, for every seed that tunes.
+    assert {row.entrant: row.tuning_cost for row in found.rows} == {"tuned": TUNING_SEEDS * 2000, "plain": 0}
 
 
 def test_too_few_seeds_call_nobody_within_noise(store):
@@ -200,10 +207,13 @@ def test_an_interrupted_race_goes_on_where_it_was(store, here, monkeypatch):
     assert resumed.scores["b"] == whole.scores["b"]
 
 
-def test_objects_are_never_taken_for_one_another(store):
+def test_objects_are_never_taken_for_one_another(store, monkeypatch):
+    """Nor where they have the same name, as the first objects of two processes do."""
+
     class Longer(planted.Course):
         length = 3
 
+    monkeypatch.setattr(objects, "_numbers", itertools.repeat(0))
     first = run(store, planted.entrant("a", 1.0))
     second = run(store, planted.entrant("a", 1.0), problem=Longer())
     assert first.cells["computed"] == second.cells["computed"] > 0

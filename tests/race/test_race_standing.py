@@ -94,6 +94,17 @@ def test_what_is_skewed_is_compared_by_factors():
     )
 
 
+@pytest.mark.parametrize("unit", [2.0**400, 2.0**-400], ids=["huge", "tiny"])
+def test_another_unit_changes_nothing(unit):
+    """Far outside single precision, by a power of two: nothing is rounded."""
+    scores = planted(np.random.default_rng(5), {"a": 0.0, "b": 1.0, "c": 1.2}, 10)
+    plain, other = (stand({name: u * one for name, one in scores.items()}, LOSS) for u in (1.0, unit))
+    assert (other.order, other.leaders, other.seeds) == (plain.order, plain.leaders, 10)
+    for name in scores:
+        assert [unit * plain.mean[name], unit * plain.low[name]] == [other.mean[name], other.low[name]]
+    assert [pair.adjusted for pair in other.pairs] == [pair.adjusted for pair in plain.pairs]
+
+
 def measured(seconds, quality, seeds=3):
     cost = np.tile(np.arange(1.0, len(seconds) + 1), (seeds, 1))
     return Measured(cost, np.tile(seconds, (seeds, 1)), np.tile(quality, (seeds, 1)))
@@ -133,4 +144,6 @@ def test_everybody_is_given_about_the_same_to_tune_with():
 def test_what_is_not_finite_loses_and_the_first_wins_a_tie():
     scores = {"nan": [np.nan, np.nan], "half": [99.0, np.inf], "a": [1.0, 1.0], "b": [1.0, 1.0], "none": []}
     assert best(scores, 5) == ["a", "b", "half", "nan", "none"]
+    levels = dict(zip("abcdef", [0.3, -2.0, 1e-9, 4.0, 0.0, -1e9], strict=True))
+    assert best({name: [level - 1.0, level + 1.0] for name, level in levels.items()}, 4) == ["d", "a", "c", "e"]
     assert FIRST_TUNING_SEED > 100_000  # the most seeds that the command takes

@@ -27,12 +27,23 @@ def raced(code, cost=1000, points=2, **settings):
 def test_laws_have_the_errors_that_they_must():
     moving, still = (DISCIPLINE.entrant(name).code for name in ("moving-on", "still"))
     told = raced(moving, share=1.0)
-    assert told["error"] == pytest.approx([0.0, 0.0], abs=1e-5)  # the held node is told, else it would count
+    assert told["error"] == pytest.approx([0.0, 0.0], abs=1e-5)  # the held node counts for nothing
     assert told["cost"].tolist() == [500, 1000]  # a law costs nothing: it is as good at any budget
     # Standing at t = 1: Σ (t - 1)² over Σ (t - mean)² for t = 2, ..., 7, for every node the same.
     times = np.arange(2, 8)
     expected = np.sqrt(((times - 1) ** 2).sum() / ((times - times.mean()) ** 2).sum())
     assert raced(still)["error"] == pytest.approx([expected, expected], rel=1e-5)
+
+
+def test_nodes_that_somebody_holds_are_where_he_holds_them():
+    """By a law that puts every node where the held one was a frame before: it is told, and not foretold."""
+    found = raced("lambda key, graph: (lambda frames: 0 * frames[-1] + frames[-1, 3], None)", points=1)
+    order = np.random.default_rng(0).permutation(8)[6:]  # the recordings that score
+    errors = []
+    for states in STATES[order]:
+        truth, foretold = states[2:, :3], np.repeat(states[1:-1, 3:], 3, axis=1)
+        errors.append(np.sqrt(((foretold - truth) ** 2).sum() / ((truth - truth.mean(0)) ** 2).sum()))
+    assert found["error"] == pytest.approx([np.mean(errors)], rel=1e-4)
 
 
 def test_facts_say_how_the_nodes_move():

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "effect_size",
-    "equivalence",
     "holm",
     "interval",
     "mean",
@@ -163,18 +162,6 @@ def smallest_p(seeds: int) -> float:
     0.0625
     """
     return 2.0**-seeds if seeds <= EXACT else 1.0 / (1.0 + PATTERNS)
-
-
-def equivalence(d: ArrayLike, margin: ArrayLike, seed: int = 0) -> Any:
-    """The p-value of two one-sided tests that the mean of ``d`` lies within ±margin: the larger of both sign flips.
-
-    ``margin`` is a number, or one a seed.
-
-    >>> float(equivalence([0.1, -0.1, 0.0, 0.1, -0.1], margin=1.0))
-    0.03125
-    """
-    d, margin = np.asarray(d, np.float64), np.asarray(margin, np.float64)
-    return np.maximum(sign_flip(margin - d, seed=seed), sign_flip(d + margin, seed=seed))
 
 
 def slopes(y: ArrayLike, x: ArrayLike) -> Floats:

@@ -4,7 +4,6 @@ import ast
 import pkgutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -21,9 +20,23 @@ LIBRARIES = ("jax", "jnp", "optax")
 BUILTINS = {"max", "min"}
 
 
+class View:
+    """A dictionary by attributes: a tree, whose arrays are given to programs and whose functions are compiled in."""
+
+    def __init__(self, offered: Mapping[str, Any]):
+        vars(self).update(offered)
+
+
+jax.tree_util.register_pytree_node(
+    View,
+    lambda one: (list(vars(one).values()), tuple(vars(one))),
+    lambda names, values: View(dict(zip(names, values, strict=True))),
+)
+
+
 def view(problem: Any) -> Any:
     """A problem by attributes, also where it was given as a dictionary."""
-    return SimpleNamespace(**problem) if isinstance(problem, Mapping) else problem
+    return View(problem) if isinstance(problem, Mapping) else problem
 
 
 def traced(arm: Settings) -> dict[str, Any]:

@@ -21,8 +21,9 @@ LEAST_SAMPLES = 200
 
 def facts(problem: Any) -> dict[str, Any]:
     """The truth, the interval of the paths, and whether Monte Carlo alone can do it."""
+    problem = view(problem)
     with jax.enable_x64(True):
-        pde = _double(view(problem))
+        pde = _double(problem)
         form, value = _monte_carlo(pde)
         truth = _truth(pde, value, form)
         paths = np.asarray(jax.jit(lambda key: simulate(key, pde, PILOT_PATHS, STEPS))(jax.random.key(0)))
