@@ -232,7 +232,7 @@ SUPPORTS = Experiment(
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=8, fresh=6, tests=6, **LEAST),
-        "desk": Scale(10, cost=110.0, steps=1000, fresh=256, tests=512, **TASK, **GRIDS),
+        "desk": Scale(10, cost=105.0, steps=1000, fresh=256, tests=512, **TASK, **GRIDS),
     },
     claims=(
         _nearer(
@@ -368,6 +368,9 @@ SUPPORTS = Experiment(
         + " On the ring, of ten seeds seven had taken the smallest noise, 0.05, and half an end of the grids of "
         "weights (0.01 to 10) and of budgets (0.02 to 12.5). No gradient had vanished in any arm: the budget that "
         "follows vanished gradients only grew.",
+        "Seen in the run: five of ten seeds took the smallest weight of the penalty, 0.001, which is hardly one, and "
+        "six the largest fixed β, 1: the earlier grid, to 10, was wider there. The grids were left as declared: no "
+        "claim that they guard was near to be decided.",
         "The budget follows the share of made examples where the generator's gradient is shorter than 0.03, around a "
         "share of 5 %, between 0.01 and 10 nats; these numbers were chosen before anything was run.",
     ),
@@ -392,7 +395,7 @@ IMAGES = Experiment(
         "tiny": Scale(2, block=2, compilation="lightest", problem={"train": 16, "validation": 6, "test": 6}, **LEAST),
         "desk": Scale(
             10,
-            cost=150.0,
+            cost=250.0,
             problem={"train": 1000, "validation": 256, "test": 512},
             steps=2000,
             **PIXELS,
@@ -456,9 +459,11 @@ IMAGES = Experiment(
         "of the generator, which the authors have, left a recall of 0 in half of the runs; with 64 units, too, it was "
         "above 0 in all. So the sizes were changed, for all arms and by recall alone, and 512 images judge.",
         "An average of the generator with a decay of 0.99, where the authors have 0.999 over more steps; on the ring "
-        "there is none. A normal law fitted to the rows was at an energy distance of 0.09, as near as the rows "
-        "themselves, and the GANs at 0.3 to 1: it can hardly be beaten by this distance on so small images, and a "
-        "claim whose method does not beat it is not supported.",
+        "there is none.",
+        "Seen in the run: no recall of 0 in any seed, and no rate or number of half of the seeds at an end of its "
+        "grid. But 2 to 6 % of real images lie near a made one, 71 % near training rows, and a normal law fitted to "
+        "the rows (energy distance 0.04, rows 0.03) is nearer than every GAN (0.07 to 0.13): what is compared are "
+        "GANs that still lack most digits, and a claim whose method does not beat the normal law is not supported.",
         DISTANCES + " A Fréchet distance in pixels, precision and recall are reported beside it.",
     ),
 )
