@@ -392,7 +392,13 @@ IMAGES = Experiment(
     accepts=("train", "validation", "test"),
     arms=(VGAN, GAN, NOISE, PENALTY, BOTH, GAUSSIAN, ROWS),
     scales={
-        "tiny": Scale(2, block=2, compilation="lightest", problem={"train": 16, "validation": 6, "test": 6}, **LEAST),
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"train": 16, "validation": 6, "test": 6},
+            **{name: value for name, value in LEAST.items() if name not in ("betas", "budgets")},
+        ),
         "desk": Scale(
             10,
             cost=250.0,
