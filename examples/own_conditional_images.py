@@ -76,7 +76,7 @@ def main(num_steps=2000):
         return gan.sample(key, fitted.state, 99, labels, truncation=threshold, statistics=fitted.statistics)
 
     def nearest(made):
-        apart = jnp.linalg.norm(made.reshape(99, 1, -1) - data.test.reshape(1, -1, 64), axis=-1)
+        apart = jnp.linalg.norm(made.reshape(99, 1, -1) - data.test.reshape(1, len(data.test), -1), axis=-1)
         return jnp.mean(jnp.min(apart, axis=1))
 
     measures = {"spread": lambda made: jnp.mean(jnp.std(made.reshape(33, 3, -1), axis=0)), "to a real one": nearest}

@@ -92,6 +92,18 @@ def test_a_skeleton_to_fill_in(laureate, mine):
     assert laureate("run", "toy/better", *SMOKE, "--problem", "my_toy.py:Mine").code == 0
 
 
+def test_a_first_try_is_at_a_scale_that_there_is(laureate, toy, mine):
+    assert "laureate run toy --scale smoke --problem my_toy.py:Mine" in laureate("run", "toy", "--problem", "new").out
+    assert "--scale smoke" in Path("my_toy.py").read_text()
+    Path("my_toy.py").unlink()
+    scales = toys.experiment().scales
+    toy.paper = toys.paper(toys.experiment(scales={"desk": scales["smoke"]}))
+    assert "laureate run toy --problem my_toy.py:Mine" in laureate("run", "toy", "--problem", "new").out
+    text = Path("my_toy.py").read_text()
+    assert "smoke" not in text
+    assert "traced once before anything starts" in " ".join(text.split())
+
+
 def test_show_says_who_takes_a_problem(laureate, toy):
     out = laureate("show", "toy").out
     assert "toy/toy takes any problem that offers\n    offset" in out

@@ -26,6 +26,10 @@ def world(**settings):
     return g.FiniteEnvironment(**usual | settings)
 
 
+def irl():
+    return g.AdversarialIRL(world(), g.ShapedDiscriminator(jnp.sum, jnp.sum))
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -68,6 +72,18 @@ def world(**settings):
         (
             lambda: g.AdversarialImitation(world(), jnp.sum).step(KEY, jnp.eye(2)[:1], None),
             "AdversarialImitation.demonstrated must be at least two; got 1",
+        ),
+        (
+            lambda: g.AdversarialImitation(world(), jnp.sum).step(KEY, jnp.full((3, 2), jnp.nan), None),
+            "AdversarialImitation.demonstrated must be finite; got 3 rows that are not, the first 0",
+        ),
+        (
+            lambda: irl().step(KEY, jnp.array([[0, 1], [2, 0]]), irl().init()),
+            r"must be pairs \[n, 2\] of a state below 2 and an action below 2; got \[\[2, 0\]\]",
+        ),
+        (
+            lambda: irl().step(KEY, jnp.array([0, 1]), irl().init()),
+            r"must be pairs \[n, 2\] of a state below 2 and an action below 2; got \[2\]",
         ),
         (
             lambda: g.Judge(jnp.sum).step(KEY, jnp.ones((3, 2)), jnp.ones((3, 4)), g.Judge(jnp.sum).init()),

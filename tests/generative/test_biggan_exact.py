@@ -1,5 +1,8 @@
 """BigGAN's parts against NumPy, closed forms, autodiff through the exact norm, and one another."""
 
+import inspect
+from dataclasses import fields
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -431,6 +434,15 @@ def test_the_discriminator_by_hand(built):
     expected = hidden @ np.asarray(head.weight)[:, 0] + np.sum(np.asarray(head.embedding)[Y] * hidden, axis=1)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert len(judge.blocks) == 3
+
+
+@pytest.mark.parametrize("number", [500, 5_000, 50_000])
+def test_presets_are_settings_of_the_maker_and_of_its_fit(number):
+    names = set(g.biggan_settings(number))
+    of_fit = set(inspect.signature(g.Adversarial.fit).parameters)
+    of_maker = set(inspect.signature(g.make_biggan).parameters) | {one.name for one in fields(g.Adversarial)}
+    assert names & of_fit == {"batch", "num_steps"}
+    assert names - of_fit <= of_maker
 
 
 def test_pooling_takes_means(built):

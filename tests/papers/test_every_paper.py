@@ -13,13 +13,14 @@ from laureate.lab.running.definitions import program
 from laureate.papers import all_papers, paper_ids
 
 PAPERS = {paper.id: paper for paper in all_papers()}
-# Seconds on two cores for a whole paper. DirectPred, Quant-Noise and cGML train networks on real images, for which
+# Seconds on two cores for a whole paper. DirectPred, Quant-Noise, cGML and VDB train networks on real images, for which
 # issues allow more; dynamics cycle-consistency and DreamerV2 compile many programs that are long.
 LIMITS = {"smoke": 30, "desk": 300}
 LONGER = {
     ("directpred", "desk"): 480,
     ("quant-noise", "desk"): 480,
     ("cgml", "desk"): 480,
+    ("vdb", "desk"): 480,
     ("dynamics-cycle", "desk"): 480,
     ("dreamer-v2", "desk"): 480,
 }

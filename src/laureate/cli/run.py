@@ -119,7 +119,7 @@ def _write_skeleton(selections, as_json: bool) -> None:
     from pathlib import Path
 
     from laureate.lab.errors import UserError
-    from laureate.lab.running.skeleton import skeleton
+    from laureate.lab.running.skeleton import first_scale, skeleton
     from laureate.lab.storing.files import written_whole
 
     if len({selection.paper.id for selection in selections}) > 1:
@@ -136,7 +136,8 @@ def _write_skeleton(selections, as_json: bool) -> None:
         emit({"file": str(path), "experiments": [f"{paper.id}/{experiment.name}" for experiment in taking]})
         return
     click.echo(f"{path}: fill it in, then")
-    click.echo(f"  laureate run {paper.id} --scale smoke --problem {path}:Mine")
+    words = "laureate run", paper.id, first_scale(taking), f"--problem {path}:Mine"
+    click.echo(f"  {' '.join(filter(None, words))}")
 
 
 def _print(summary, standings, page) -> None:

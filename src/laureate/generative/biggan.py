@@ -196,6 +196,12 @@ PRESETS: tuple[tuple[float, dict[str, Any]], ...] = (
 def biggan_settings(num_images: int) -> dict[str, Any]:
     """Where to begin for so many images: channels, batch, decay of the average, steps and learning rate.
 
+    ``batch`` and ``num_steps`` are for ``fit``, the others for ``make_biggan``::
+
+        settings = biggan_settings(len(images))
+        training = {name: settings.pop(name) for name in ("batch", "num_steps")}
+        make_biggan(key, images.shape[1:], 10, **settings).fit(key, (images, labels), **training)
+
     >>> biggan_settings(1797)["channels"], biggan_settings(60_000)["batch"]
     (16, 256)
     """

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from laureate._core import require
 from laureate.generative.conditional import Optimiser
+from laureate.generative.conditional import _check_finite as check_finite
 from laureate.generative.judge import Judge, JudgeState, adam
 from laureate.generative.losses import imitation_reward
 from laureate.generative.tabular import FiniteEnvironment, visits
@@ -67,9 +70,20 @@ def _rows(key: Array, law: Array, number: int) -> Array:
     return jnp.minimum(jnp.searchsorted(reached, drawn, side="right"), len(law) - 1)
 
 
-def _demonstrated(owner: str, demonstrated: Array) -> int:
-    """How many there are."""
+def _demonstrated(owner: str, demonstrated: Array, below: tuple[int, ...] = ()) -> int:
+    """How many there are; features must be finite, states and actions ``below`` the numbers of those there are."""
     require(owner, "demonstrated", "at least two", len(demonstrated), lambda n: n >= 2)
+    if isinstance(demonstrated, Tracer):
+        return len(demonstrated)
+    if below:
+        pairs = np.asarray(demonstrated)
+        rule = f"pairs [n, 2] of a state below {below[0]} and an action below {below[1]}"
+        require(owner, "demonstrated", rule, list(pairs.shape), lambda shape: shape[1:] == [2])
+        # jax would take the last state for one that is not there.
+        wrong = np.any((pairs < 0) | (pairs >= below), axis=1)
+        require(owner, "demonstrated", rule, pairs[wrong][:1].tolist(), lambda rows: not rows)
+    else:
+        check_finite(owner, "demonstrated", demonstrated)
     return len(demonstrated)
 
 
@@ -243,8 +257,8 @@ class AdversarialIRL(eqx.Module):
     ) -> tuple[ImitationState, ImitationInfo]:
         """One step of D on demonstrated states and actions and on the policy's own, then one of the policy."""
         rows_key, visit_key, judge_key = jax.random.split(key, 3)
-        number, world = _demonstrated("AdversarialIRL", demonstrated), self.environment
-        states, actions = state.log_policy.shape
+        world, (states, actions) = self.environment, self.environment.following.shape
+        number = _demonstrated("AdversarialIRL", demonstrated, (states, actions))
         policy = jnp.exp(state.log_policy)
         real = demonstrated[_rows(rows_key, jnp.full(number, 1 / number), self.batch)]
         flat = _rows(visit_key, (visits(world, policy)[:, None] * policy).reshape(-1), self.batch)

@@ -1,7 +1,5 @@
 """What generators are tried on: clusters on a ring in a plane of a larger space, and images, real or one's own."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -55,14 +53,18 @@ class DigitImages(eqx.Module):
 
     The first ``train`` rows, the next ``validation``, and the last ``test``, which other writers wrote.
 
+    train: rows to learn from.
+    validation: rows to choose settings by.
+    test: rows to be judged by, which nothing else sees.
+
     >>> images = DigitImages(train=50, validation=20, test=10)
     >>> images.train.shape, images.test.shape
     ((50, 8, 8), (10, 8, 8))
     """
 
-    train: Any
-    validation: Any
-    test: Any
+    train: Float[Array, "n *shape"]
+    validation: Float[Array, "m *shape"]
+    test: Float[Array, "k *shape"]
 
     def __init__(self, train: int = 1000, validation: int = 256, test: int = 256):
         images, _ = digits()

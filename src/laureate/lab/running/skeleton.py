@@ -13,14 +13,16 @@ from pathlib import Path
 from laureate.lab.claim import Experiment, Paper
 from laureate.lab.running.definitions import program
 
-__all__ = ["Wanted", "skeleton", "wanted"]
+__all__ = ["Wanted", "first_scale", "skeleton", "wanted"]
 
 WIDTH = 100
 ADVICE = (
-    "Fill in what says so; `--scale smoke` shows in seconds whether it works. Write it in jax.numpy: it is compiled, "
-    "and run for many seeds at once. What is said of each part is what the paper's own problem does there; yours must "
-    "only be called alike and give the same kind of thing."
+    "Fill in what says so; {quick} Write it in jax.numpy: it is compiled, and run for many seeds at once. What is said "
+    "of each part is what the paper's own problem does there; yours must only be called alike and give the same kind "
+    "of thing."
 )
+SHORT = "`--scale smoke` shows in seconds whether it works."
+TRACED = "it is traced once before anything starts, and what does not fit is told then."
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Wanted:
         """``sample(key, num_rows) → floats [n, K]: what the paper's own does``, on one line."""
         gives = f" → {self.gives}" if self.arguments is not None else f", {self.gives}"
         return self.signature + gives * bool(self.gives) + (f": {self.meaning}" if self.meaning else "")
+
+
+def first_scale(experiments: Iterable[Experiment]) -> str:
+    """The words for a first try: those of smoke where one of them has it, else none, which means desk."""
+    return "--scale smoke" if any("smoke" in experiment.scales for experiment in experiments) else ""
 
 
 def wanted(experiment: Experiment) -> list[Wanted]:
@@ -142,7 +149,9 @@ def skeleton(paper: Paper, experiments: Iterable[Experiment], file: str) -> str:
     for name, mine in zip(names, kinds.values(), strict=False):
         words = " ".join(f"{paper.id}/{claim}" for claim in _asked(paper, mine))
         lines += [f"    laureate run {words} --problem {file}:{name}"]
-    lines += ["", *textwrap.wrap(ADVICE, WIDTH), '"""', "", "import jax", "import jax.numpy as jnp"]
+    experiments = [experiment for mine in kinds.values() for experiment in mine]
+    quick = SHORT if first_scale(experiments) else TRACED
+    lines += ["", *textwrap.wrap(ADVICE.format(quick=quick), WIDTH), '"""', "", "import jax", "import jax.numpy as jnp"]
     for name, mine in zip(names, kinds.values(), strict=False):
         lines += ["", "", f"class {name}:", *_comment("For: " + "; ".join(e.title for e in mine), 4)]
         for want in wanted(mine[0]):

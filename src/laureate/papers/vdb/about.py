@@ -38,10 +38,10 @@ PAPER = Paper(
     ),
     meaning=(
         "The mechanism does what it says: dual ascent keeps the code at its budget from 0.1 to 10 nats, and the "
-        "minimax loss has a gradient left where a plain discriminator's is seven powers of ten shorter. Better "
-        "GANs or imitators were not shown at our sizes: on the ring differences are within the spread of ten "
-        "seeds, on digits no GAN had learnt enough, and in a maze GAIL and AIRL were not beaten, a tuned fixed β "
-        "and plain cloning were better."
+        "minimax loss has a gradient left where a plain discriminator's is seven powers of ten shorter. Better GANs "
+        "or imitators were not shown at our sizes: on the ring differences are within the spread of ten seeds; on "
+        "digits VGAN and a GAN did not surely differ, beside a gradient penalty the bottleneck made images worse; in "
+        "a maze GAIL and a tuned fixed β imitated better, and AIRL's rewards were not beaten."
     ),
     experiments=(GAP, SUPPORTS, IMAGES, IMITATION, TRANSFER),
 )

@@ -4,19 +4,21 @@ from typing import Any
 
 from laureate.lab.claim import Arm, Claim, Curve, Experiment, Guard, Role, Scale
 
-__all__ = ["ADAPTIVE", "FIXED", "GAP", "IMAGES", "LEAST_RATES", "NETWORKS", "PILOTS", "RATES", "SUPPORTS"]
+__all__ = ["ADAPTIVE", "BETAS", "FIXED", "GAP", "GRIDS_TOLD", "IMAGES", "LEAST_RATES", "PILOTS", "SUPPORTS"]
 
 TRIALS = "laureate.papers.vdb.trials"
 GAP_TRIALS = "laureate.papers.vdb.trials_gap"
 # Four-fold steps, so wide that the ends should serve nobody; every arm that learns tries all.
 RATES = (1.25e-4, 5e-4, 2e-3, 8e-3, 3.2e-2)
 LEAST_RATES = (1e-3, 1e-2, 1e-1)
+# Four values for every arm that has a number of its own. Small noises, weights and β do nothing: there a grid may end.
+BETAS = (1e-6, 1e-4, 1e-2, 1.0)
 GRIDS: dict[str, Any] = {
     "rates": RATES,
-    "sigmas": (0.05, 0.2, 0.8, 3.2),
-    "weights": (0.01, 0.1, 1.0, 10.0),
-    "betas": (1e-3, 1e-2, 0.1, 1.0, 10.0),
-    "budgets": (0.02, 0.1, 0.5, 2.5, 12.5),
+    "sigmas": (5e-4, 5e-3, 5e-2, 0.5),
+    "weights": (1e-3, 3e-2, 1.0, 30.0),
+    "betas": BETAS,
+    "budgets": (2e-4, 1e-2, 0.5, 25.0),
 }
 LEAST_GRIDS: dict[str, Any] = {
     "rates": LEAST_RATES,
@@ -41,14 +43,20 @@ NETWORKS = (
     "Perceptrons with two hidden layers of one width and leaky ReLU for every arm; the plain discriminator has the "
     "encoder's layers and one linear unit. Adam with b1 = 0.5 where the authors have RMSprop (images) and other rates; "
     "β's step is 1e-2 where theirs is 1e-5, for we take thousands of steps and they hundreds of thousands. Every arm "
-    "tries the same five learning rates, the same for both players, from the same weights and batches; the one whose "
-    "made rows have the lowest energy distance to fresh rows answers."
+    "tries the same learning rates (five on the ring, four of images), the same for both players, from the same "
+    "weights and batches; the one whose made rows have the lowest energy distance to fresh rows answers."
 )
 KNOBS = (
-    "Beside the rate, instance noise, both gradient penalties and the fixed β have a grid of their own number, chosen "
-    "by the same fresh rows: four or five times the budget of plain VGAN, whose I_c = 0.5 is not tuned. VGAN with a "
-    "penalty has the penalty's grid. One step of the discriminator a step of the generator for all, WGAN-GP too, which "
-    "is usually trained with five; no moving average of the generator."
+    "Beside the rate, instance noise, both gradient penalties and the fixed β have a grid of four values of their own "
+    "number, chosen by the same fresh rows: four times the budget of plain VGAN, whose I_c = 0.5 is not tuned. VGAN "
+    "with a penalty has the penalty's grid. One step of the discriminator a step of the generator for all, WGAN-GP "
+    "too, which is usually trained with five."
+)
+GRIDS_TOLD = (
+    "Grids were declared anew after results with narrower ones had been seen, in which several arms stood at an end of "
+    "theirs. Where to put them was found on two or three seeds from 1,000,000, which decide nothing, with grids of "
+    "several decades; of those only the values chosen, precision and recall were read. Values in the middle were given "
+    "up for wider ends, for all arms alike: steps are ten- to hundredfold, so the best of four is a rough best."
 )
 DISTANCES = (
     "The energy distance to rows that nobody learned from, where the paper has the FID on CIFAR-10; its logarithm "
@@ -215,16 +223,16 @@ SUPPORTS = Experiment(
         PENALTY,
         WASSERSTEIN,
         BOTH,
-        make_arm("fixed-beta", "VGAN, the best of five fixed β", "bottleneck", knob="betas", beta_rate=0.0),
+        make_arm("fixed-beta", "VGAN, the best of four fixed β", "bottleneck", knob="betas", beta_rate=0.0),
         make_arm("noise-alone", "VGAN, β = 0", "bottleneck", beta=0.0, beta_rate=0.0),
         make_arm("adaptive-budget", "VGAN, I_c follows the gradients", "bottleneck", adaptive=1),
-        make_arm("best-budget", "VGAN, the best of five I_c", "bottleneck", knob="budgets"),
+        make_arm("best-budget", "VGAN, the best of four I_c", "bottleneck", knob="budgets"),
         GAUSSIAN,
         ROWS,
     ),
     scales={
         "tiny": Scale(2, block=2, compilation="lightest", rows=8, fresh=6, tests=6, **LEAST),
-        "desk": Scale(10, cost=110.0, steps=1000, fresh=256, tests=512, **TASK, **GRIDS),
+        "desk": Scale(10, cost=105.0, steps=1000, fresh=256, tests=512, **TASK, **GRIDS),
     },
     claims=(
         _nearer(
@@ -272,7 +280,7 @@ SUPPORTS = Experiment(
             "adaptive-beta",
             "vgan",
             "fixed-beta",
-            "with β by dual ascent rows are nearer than with the best of five fixed β.",
+            "with β by dual ascent rows are nearer than with the best of four fixed β.",
             "section 5.1: adaptive β better than all fixed ones, there for imitation",
             "",
         ),
@@ -280,7 +288,7 @@ SUPPORTS = Experiment(
             "adaptive-beta-untuned",
             "vgan",
             "fixed-beta",
-            "with β by dual ascent, which is not tuned, the distance is at most 5 % above that of the best of five "
+            "with β by dual ascent, which is not tuned, the distance is at most 5 % above that of the best of four "
             "fixed β.",
             OURS,
             "",
@@ -300,7 +308,7 @@ SUPPORTS = Experiment(
             "adaptive-budget",
             "best-budget",
             "with a budget that follows the share of vanished gradients the distance is at most 5 % above that of the "
-            "best of five budgets.",
+            "best of four budgets.",
             "a reviewer's question",
             "",
             role="extension",
@@ -356,17 +364,21 @@ SUPPORTS = Experiment(
         NETWORKS,
         KNOBS,
         DISTANCES,
-        "Seen in the run: seven of ten seeds took the smallest noise of its grid, and half of the seeds an end of the "
-        "grids of weights and of budgets; the grids were left as declared, since no claim that they guard was near to "
-        "be decided. No gradient had vanished in any arm: the budget that follows vanished gradients only grew.",
+        GRIDS_TOLD
+        + " On the ring, of ten seeds seven had taken the smallest noise, 0.05, and half an end of the grids of "
+        "weights (0.01 to 10) and of budgets (0.02 to 12.5). No gradient had vanished in any arm: the budget that "
+        "follows vanished gradients only grew.",
+        "Seen in the run: five of ten seeds took the smallest weight of the penalty, 0.001, which is hardly one, and "
+        "six the largest fixed β, 1: the earlier grid, to 10, was wider there. The grids were left as declared: no "
+        "claim that they guard was near to be decided.",
         "The budget follows the share of made examples where the generator's gradient is shorter than 0.03, around a "
         "share of 5 %, between 0.01 and 10 nats; these numbers were chosen before anything was run.",
     ),
 )
 
-PIXELS: dict[str, Any] = {"width": 32, "codes": 8, "latents": 8, "decay": 0.0, "batch": 32}
-# Of the first grids, as on the ring, all ten seeds took the largest weight and six the smallest noise.
-WIDER_GRIDS = GRIDS | {"sigmas": (0.0125, 0.05, 0.2, 0.8), "weights": (0.1, 1.0, 10.0, 100.0, 1000.0)}
+PIXELS: dict[str, Any] = {"width": 64, "codes": 8, "latents": 8, "decay": 0.99, "batch": 32}
+PIXELS |= {"rates": (1e-4, 8e-4, 6.4e-3, 5.12e-2), "sigmas": (6e-4, 1.2e-2, 0.25, 5.0)}
+PIXELS |= {"weights": (0.1, 1.0, 10.0, 100.0)}
 IMAGE_CLAIMS = (
     "disjoint-supports-images",
     "disjoint-supports-images-noise",
@@ -380,14 +392,19 @@ IMAGES = Experiment(
     accepts=("train", "validation", "test"),
     arms=(VGAN, GAN, NOISE, PENALTY, BOTH, GAUSSIAN, ROWS),
     scales={
-        "tiny": Scale(2, block=2, compilation="lightest", problem={"train": 16, "validation": 6, "test": 6}, **LEAST),
+        "tiny": Scale(
+            2,
+            block=2,
+            compilation="lightest",
+            problem={"train": 16, "validation": 6, "test": 6},
+            **{name: value for name, value in LEAST.items() if name not in ("betas", "budgets")},
+        ),
         "desk": Scale(
             10,
-            cost=60.0,
-            problem={"train": 1000, "validation": 256, "test": 256},
-            steps=600,
+            cost=250.0,
+            problem={"train": 1000, "validation": 256, "test": 512},
+            steps=2000,
             **PIXELS,
-            **WIDER_GRIDS,
         ),
     },
     claims=(
@@ -412,7 +429,7 @@ IMAGES = Experiment(
             "vgan-penalty",
             "penalty",
             "images of VGAN with a gradient penalty are nearer than those of a GAN with the penalty alone, each with "
-            "the best of five weights.",
+            "the best of four weights.",
             CIFAR,
             "FID 18.1 against 22.6",
         ),
@@ -440,15 +457,19 @@ IMAGES = Experiment(
         "and draws.",
         NETWORKS,
         KNOBS,
-        "The grids of noises and weights were first those of the ring. Distances of GAN, instance noise, VGAN and the "
-        "penalty had been seen when the grids were widened for all arms that use them, because the penalty's weight "
-        "stood at its upper edge in every seed and the noise at its lower one in six of ten.",
-        "Seen in the run: after 600 updates no arm is near real images. A normal law fitted to the rows is at an "
-        "energy distance of 0.09, as near as the rows themselves, the GANs are at 0.3 to 1. So this compares the "
-        "beginnings of training, and a normal law cannot be beaten by this distance on so small images. A guard was "
-        "added after these results, by a hostile reader: where the recall of an arm is 0, that is where no real image "
-        "lies near a made one, nothing is decided. Two claims had been refuted before, with a recall of 0 in at least "
-        "nine of ten seeds of VGAN, with or without a penalty.",
+        GRIDS_TOLD + " Of images the grids had already been widened once after results.",
+        "Networks of 32 units, 600 updates and no moving average, with 256 images to judge by, were tried first and "
+        "seen: four arms had a recall of 0, no real image near a made one, in 4 to 10 of ten seeds. A guard, added by "
+        "a hostile reader after two claims had been refuted so, then decides nothing. That the judge can see is shown "
+        "by the training rows (recall 0.7) and by a normal law (0.8). On two other seeds 2,000 updates and an average "
+        "of the generator, which the authors have, left a recall of 0 in half of the runs; with 64 units, too, it was "
+        "above 0 in all. So the sizes were changed, for all arms and by recall alone, and 512 images judge.",
+        "An average of the generator with a decay of 0.99, where the authors have 0.999 over more steps; on the ring "
+        "there is none.",
+        "Seen in the run: no recall of 0 in any seed, and no rate or number of half of the seeds at an end of its "
+        "grid. But 2 to 6 % of real images lie near a made one, 71 % near training rows, and a normal law fitted to "
+        "the rows (energy distance 0.04, rows 0.03) is nearer than every GAN (0.07 to 0.13): what is compared are "
+        "GANs that still lack most digits, and a claim whose method does not beat the normal law is not supported.",
         DISTANCES + " A Fréchet distance in pixels, precision and recall are reported beside it.",
     ),
 )
