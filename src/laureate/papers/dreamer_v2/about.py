@@ -11,10 +11,10 @@ ROOM_FILM = Film(
     "One more episode in the room, and the same episode dreamt",
     recorder="laureate.papers.dreamer_v2.trials_films:at_work",
     experiment="room",
-    arms=("dreamer", "ppo", "random"),
+    arms=("dreamer", "ppo-encoded", "random"),
     said=(
-        "Blue is what happened; orange is what the model dreamt of the whole episode when it had seen the first "
-        "moment, with actions of its own. Trained as in the experiment, with the middle rate and entropy of the grids."
+        "Green is warm. Blue is what happened; orange is what the model dreamt of the whole episode when it had seen "
+        "the first moment, with actions of its own. Trained as in the experiment, with the middle rate and entropy of the grids."
     ),
     seconds=0.4,
 )
