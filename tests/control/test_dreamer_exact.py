@@ -681,7 +681,7 @@ def test_a_hearth_warms_who_stands_there_and_its_best_is_that_of_dynamic_program
     cells = np.stack(np.divmod(np.arange(side**2), side), axis=-1)
 
     def found(key):
-        hearth = Hearth(side, limit).drawn(key)
+        hearth = Hearth(side, limit, bright=2.5).drawn(key)
         at = lambda place, action: hearth.step(key, WalkState(place, jnp.asarray(limit - 1)), action)  # noqa: E731
         state, timestep = jax.vmap(lambda place: jax.vmap(lambda a: at(place, a))(jnp.arange(5)))(jnp.asarray(cells))
         starts = jax.vmap(hearth.reset)(jax.random.split(key, 900))[0].place
@@ -696,7 +696,7 @@ def test_a_hearth_warms_who_stands_there_and_its_best_is_that_of_dynamic_program
     assert steps[4, :4].tolist() == [1, 1, 1, 1]  # from the middle
     assert steps.sum() == 2 * 2 * side * (side - 1)  # and walls stop
     np.testing.assert_array_equal(timestep.reward, reached == int(warm))
-    np.testing.assert_array_equal(timestep.observation.argmax(-1), reached)
+    np.testing.assert_allclose(timestep.observation, 2.5 * np.eye(side**2)[reached])
     assert timestep.truncated.all()
     assert not bool(early)
     assert not timestep.terminated.any()

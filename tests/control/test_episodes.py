@@ -246,6 +246,8 @@ def test_a_room_in_pixels_is_the_room(walks):
         (lambda: Pendulum(limit=0), "Pendulum.limit must be >= 1"),
         (lambda: Pendulum(mass=0.0), "Pendulum.mass must be > 0"),
         (lambda: PixelRoom(Room(3), 0), "PixelRoom.cell must be >= 1"),
+        (lambda: Hearth(1), "Hearth.side must be >= 2; got 1"),
+        (lambda: Hearth(bright=0.0), "Hearth.bright must be > 0; got 0.0"),
     ],
 )
 def test_bad_worlds(call, said):

@@ -231,6 +231,10 @@ ROOM = Experiment(
         "actions are those of a PPO that does not learn.",
         EARLIER,
         ROOM_PILOTS,
+        "Seen afterwards: numbers of the pilots were best and told in the same runs; chosen in one run and measured in "
+        "another everybody earns less, and DreamerV2 by far (its seeds lie between 1.0 and 9.4, those of PPO with the "
+        "same encoder between 3.3 and 10.9). DreamerV2's best entropy of the pilots, 0.1, lies between two of the "
+        "grid, and there it had four gradient steps for 4 steps: with those it was not measured.",
     ),
     over="seeds",
 )

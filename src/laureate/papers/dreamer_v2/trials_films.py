@@ -20,7 +20,7 @@ __all__ = ["at_work"]
 def at_work(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[Scene, str]:
     """An episode in the room of the agent with the middle of the grids of rates and entropies: nothing is tuned.
 
-    Of one that dreams, its dream of the whole episode from the first observation on is the second line.
+    Of one that dreams, its dream of the whole episode from the first observation on is shown beside it.
     """
     world_key, run_key = jax.random.split(key)
     world = problem.drawn(world_key)
@@ -67,7 +67,7 @@ def dreamt(key: Array, training: c.DreamerTraining, state: Any, first: Array, ho
 
 
 def with_dream(drawing: Scene, world: Any, seen: np.ndarray) -> Scene:
-    """The drawing with the way that was dreamt."""
-    way = np.stack(np.divmod(seen.argmax(-1), world.side), axis=-1)[:, ::-1] + 0.62  # beside the true one
-    strokes = Stroke(way[None], 0.08, "lit"), Stroke(way[:, None], 0.26, "lit")
-    return drawing._replace(strokes=(*drawing.strokes, *strokes))
+    """The drawing with the cells that were dreamt, small, and the one of now. A dream may jump: no line joins them."""
+    cells = np.stack(np.divmod(seen.argmax(-1), world.side), axis=-1)[:, ::-1] + 0.72  # beside the true ones
+    ever = (Stroke(cell[None, None], 0.14, "lit") for cell in np.unique(cells, axis=0))
+    return drawing._replace(strokes=(*drawing.strokes, *ever, Stroke(cells[:, None], 0.3, "lit")))
