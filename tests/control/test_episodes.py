@@ -113,7 +113,7 @@ def test_bad_input():
 
 # --- drawings ---------------------------------------------------------------------------------------------------------
 
-WORLDS = [CHAIN, NoisyTV(3, pixels=5), Room(3), Hearth(3), PixelRoom(Room(3), 2), PointMass(5), Pendulum()]
+WORLDS = [CHAIN, NoisyTV(3, pixels=5), Room(3), PixelRoom(Room(3), 2), PointMass(5), Pendulum(), Hearth(3)]
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_every_world_is_drawn_within_its_sheet(walks):
 
 
 def test_drawings_show_where_things_are(walks):
-    names = "chain", "television", "room", "hearth", "pixels", "mass", "pendulum", "arm"
+    names = "chain", "television", "room", "pixels", "mass", "pendulum", "hearth", "arm"
     states = dict(zip(names, walks, strict=True))
     chain = scene(*states["chain"])
     np.testing.assert_allclose(chain.strokes[-1].points[:, 0, 0], np.asarray(states["chain"][1].place) + 0.5)

@@ -2,6 +2,7 @@
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -77,7 +78,8 @@ def test_ppo_sees_through_the_same_encoder_and_has_as_many_steps():
         ppo = trials.ppo_of(key, arms["ppo-encoded"], world, Settings(scale.settings), 1e-3, 0.01).learner.ppo
         return dreamer, ppo.network
 
-    dreamer, network = eqx.filter_jit(both)(jax.random.key(0))
+    made: Any = eqx.filter_jit(both)(jax.random.key(0))
+    dreamer, network = made
     same = jax.tree.map(np.array_equal, *(eqx.filter(one.encoder, eqx.is_array) for one in (dreamer.world, network)))
     assert len(jax.tree.leaves(same)) == 4  # two layers, weights and biases
     assert all(jax.tree.leaves(same))
