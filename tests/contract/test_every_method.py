@@ -51,7 +51,13 @@ REASONS = {
     },
     "control": {
         "bases of one's own bonuses and laws": {"AbstractBonus", "AbstractLaw", "AbstractPredictionBonus"},
-        "networks, laws, cells, inside rows: tests/control": {"ActorCritic", "Categorical", "Gaussian", "SimHash"},
+        "networks, laws, cells, inside rows: tests/control": {
+            "ActorCritic",
+            "Categorical",
+            "EncodedActorCritic",
+            "Gaussian",
+            "SimHash",
+        },
         "what is learned from, and how networks are made": {"Layers", "PPOBatch", "Rollout", "Transitions"},
         "rows in tests/contract/test_control_cycle.py": {
             "CycleGAN",

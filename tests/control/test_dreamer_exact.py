@@ -13,7 +13,7 @@ from laureate import control as c
 from laureate.loops import Box, Discrete
 from laureate.problems.environments import Chain
 from laureate.problems.score_tables import ScoreTables
-from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
+from laureate.problems.small_worlds import Crossroads, Hearth, Ledge, PointMass, Room, WalkState
 from laureate.testing import KeyRecorder
 
 QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}}
@@ -673,6 +673,39 @@ def test_worlds_do_what_they_say():
     ratio = np.asarray(table.scores)
     assert abs(np.log(np.median(ratio) / 2.15)) < 0.1
     assert abs(np.log(ratio.mean() / 11.33)) < 0.35
+
+
+def test_a_hearth_warms_who_stands_there_and_its_best_is_that_of_dynamic_programming():
+    """V_k(s) = max_a r(s') + V_{k−1}(s') over all cells and actions, by what ``step`` says of each."""
+    side, limit = 3, 5
+    cells = np.stack(np.divmod(np.arange(side**2), side), axis=-1)
+
+    def found(key):
+        hearth = Hearth(side, limit, bright=2.5).drawn(key)
+        at = lambda place, action: hearth.step(key, WalkState(place, jnp.asarray(limit - 1)), action)  # noqa: E731
+        state, timestep = jax.vmap(lambda place: jax.vmap(lambda a: at(place, a))(jnp.arange(5)))(jnp.asarray(cells))
+        starts = jax.vmap(hearth.reset)(jax.random.split(key, 900))[0].place
+        early = hearth.step(key, WalkState(jnp.asarray(cells[0]), jnp.asarray(limit - 2)), 4)[1].truncated
+        drawn = jax.vmap(lambda one: Hearth(side, limit).drawn(one).warm)(jax.random.split(key, 900))
+        return hearth.warm, hearth.best(), state, timestep, early, starts, drawn
+
+    warm, best, state, timestep, early, starts, drawn = quick(found)(jax.random.key(3))
+    reached = np.asarray(state.place) @ np.array([side, 1])
+    steps = np.abs(np.asarray(state.place) - cells[:, None]).sum(-1)
+    assert (steps[:, 4] == 0).all()
+    assert steps[4, :4].tolist() == [1, 1, 1, 1]  # from the middle
+    assert steps.sum() == 2 * 2 * side * (side - 1)  # and walls stop
+    np.testing.assert_array_equal(timestep.reward, reached == int(warm))
+    np.testing.assert_allclose(timestep.observation, 2.5 * np.eye(side**2)[reached])
+    assert timestep.truncated.all()
+    assert not bool(early)
+    assert not timestep.terminated.any()
+    value = np.zeros(side**2)
+    for _ in range(limit):
+        value = ((reached == int(warm)) + value[reached]).max(1)
+    assert float(best) == pytest.approx(value.mean(), rel=1e-6)
+    for place in (np.asarray(starts) @ np.array([side, 1]), np.asarray(drawn)):  # all cells as likely
+        np.testing.assert_allclose(np.bincount(place, minlength=side**2) / 900, 1 / 9, atol=4.5 * np.sqrt(8 / 81 / 900))
 
 
 def test_aggregates_are_means_medians_and_clipped_means():

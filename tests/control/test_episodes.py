@@ -13,7 +13,7 @@ from laureate.loops import frames_of, gif_of
 from laureate.problems.drawings import scene
 from laureate.problems.environments import Chain, NoisyTV
 from laureate.problems.seen_worlds import Pendulum, PendulumState, PixelRoom
-from laureate.problems.small_worlds import PointMass, Room
+from laureate.problems.small_worlds import Hearth, PointMass, Room
 from laureate.problems.two_bodies import TwoBodies
 from laureate.testing import check_random_function
 
@@ -113,7 +113,7 @@ def test_bad_input():
 
 # --- drawings ---------------------------------------------------------------------------------------------------------
 
-WORLDS = [CHAIN, NoisyTV(3, pixels=5), Room(3), PixelRoom(Room(3), 2), PointMass(5), Pendulum()]
+WORLDS = [CHAIN, NoisyTV(3, pixels=5), Room(3), PixelRoom(Room(3), 2), PointMass(5), Pendulum(), Hearth(3)]
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +153,15 @@ def test_every_world_is_drawn_within_its_sheet(walks):
 
 
 def test_drawings_show_where_things_are(walks):
-    states = dict(zip(("chain", "television", "room", "pixels", "mass", "pendulum", "arm"), walks, strict=True))
+    names = "chain", "television", "room", "pixels", "mass", "pendulum", "hearth", "arm"
+    states = dict(zip(names, walks, strict=True))
     chain = scene(*states["chain"])
     np.testing.assert_allclose(chain.strokes[-1].points[:, 0, 0], np.asarray(states["chain"][1].place) + 0.5)
     room = scene(*states["room"])
     np.testing.assert_allclose(room.strokes[-1].points[:, 0], np.asarray(states["room"][1].place)[:, ::-1] + 0.5)
     assert [s.points[0, 0].tolist() for s in room.strokes if s.look == "goal"] == [[2.5, 2.5]]
+    warm = scene(Hearth(3, warm=5), states["hearth"][1])
+    assert [s.points[0, 0].tolist() for s in warm.strokes if s.look == "goal"] == [[2.5, 1.5]]  # rows are downwards
     # The pendulum upright points upwards, and one that hangs downwards.
     up = scene(Pendulum(), PendulumState(np.array([0.0, np.pi]), np.zeros(2), np.arange(2))).strokes[-1].points
     np.testing.assert_allclose(up[:, 1] - up[:, 0], [[0, -1], [0, 1]], atol=1e-6)
@@ -243,6 +246,8 @@ def test_a_room_in_pixels_is_the_room(walks):
         (lambda: Pendulum(limit=0), "Pendulum.limit must be >= 1"),
         (lambda: Pendulum(mass=0.0), "Pendulum.mass must be > 0"),
         (lambda: PixelRoom(Room(3), 0), "PixelRoom.cell must be >= 1"),
+        (lambda: Hearth(1), "Hearth.side must be >= 2; got 1"),
+        (lambda: Hearth(bright=0.0), "Hearth.bright must be > 0; got 0.0"),
     ],
 )
 def test_bad_worlds(call, said):

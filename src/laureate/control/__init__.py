@@ -34,6 +34,7 @@ from laureate.control.cycle_gan import CycleGAN, CycleGANInfo, CycleGANState
 from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2, make_dreamer
 from laureate.control.dreaming import DreamerTraining, DreamerTrainingInfo, DreamerTrainingState
 from laureate.control.dynamics_cycle import DynamicsCycle, DynamicsCycleInfo, DynamicsCycleState, ForwardInfo
+from laureate.control.encoded import EncodedActorCritic, make_encoded_actor_critic
 from laureate.control.episodes import Episode, GymnasiumEpisode, player, record, record_gymnasium
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
 from laureate.control.imagination import Imagined, actor_loss, critic_loss, imagine, imagined_returns
@@ -117,6 +118,7 @@ __all__ = [
     "DynamicsCycle",
     "DynamicsCycleInfo",
     "DynamicsCycleState",
+    "EncodedActorCritic",
     "Episode",
     "ForwardInfo",
     "Gaussian",
@@ -178,6 +180,7 @@ __all__ = [
     "make_dreamer",
     "make_dynamics",
     "make_dynamics_cycle",
+    "make_encoded_actor_critic",
     "make_patch_encoder",
     "make_perceptrons",
     "make_pixels",

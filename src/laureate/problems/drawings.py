@@ -9,7 +9,7 @@ import numpy as np
 from laureate.loops import Scene, Stroke
 from laureate.problems.environments import Chain, NoisyTV
 from laureate.problems.seen_worlds import Pendulum, PixelRoom
-from laureate.problems.small_worlds import PointMass, Room
+from laureate.problems.small_worlds import Hearth, PointMass, Room
 from laureate.problems.two_bodies import TwoBodies
 
 __all__ = ["scene"]
@@ -80,6 +80,13 @@ def _room(environment: Room, states: Any) -> Scene:
     """The room from above."""
     goal = divmod(int(environment.goal), environment.side)
     return Scene(float(environment.side), float(environment.side), _grid(environment.side, states.place, (goal,)))
+
+
+@scene.register
+def _hearth(environment: Hearth, states: Any) -> Scene:
+    """The room from above, with its warm cell."""
+    warm = divmod(int(environment.warm), environment.side)
+    return Scene(float(environment.side), float(environment.side), _grid(environment.side, states.place, (warm,)))
 
 
 @scene.register

@@ -1,4 +1,4 @@
-"""Very small worlds for agents that learn a model: a crossroads, a ledge, a room with a goal, a mass on a line."""
+"""Very small worlds for agents that learn a model: a crossroads, a ledge, two rooms, a mass on a line."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from laureate._core import require
 from laureate.loops import Box, Discrete, Timestep
 
-__all__ = ["Crossroads", "Ledge", "PointMass", "PointMassState", "Room", "WalkState"]
+__all__ = ["Crossroads", "Hearth", "Ledge", "PointMass", "PointMassState", "Room", "WalkState"]
 
 MOVES = np.array([[0, 1], [0, -1], [1, 0], [-1, 0]], np.int32)
 
@@ -171,6 +171,75 @@ class Room(eqx.Module):
         there = place[0] * self.side + place[1] == self.goal
         reward = there.astype(jnp.float32) - 1.0 / self.limit
         return state, Timestep(self.observe(state), reward, there, (state.clock >= self.limit) & ~there)
+
+
+class Hearth(eqx.Module):
+    """A square room with a warm cell that is not seen: a reward of 1 for every step that ends on it.
+
+    One begins on any cell, all as likely, and may walk or stay; nothing ends an episode but its limit. The observation
+    is the cell, one-hot. Every step may be rewarded, so that who acts at random meets rewards from the beginning, and a
+    return lies between 0 and ``best``: how soon values are learned is asked, not who finds a goal at all.
+
+    side: cells a side, >= 2. limit: steps after which an episode is truncated, >= 1. warm: the cell; ``drawn`` gives
+    another. bright: what the observation has where one stands, > 0: what a model of it gains by a likelihood of
+    variance 1 grows with its square.
+
+    >>> hearth = Hearth(3, 8)
+    >>> state, seen = hearth.reset(jax.random.key(0))
+    >>> seen.shape, int(hearth.warm), round(float(hearth.best()), 3)  # in a corner: two steps away on average
+    ((9,), 8, 6.889)
+    """
+
+    side: int = eqx.field(static=True)
+    limit: int = eqx.field(static=True)
+    warm: Int[Array, ""]
+    bright: Float[Array, ""]
+
+    def __init__(self, side: int = 5, limit: int = 16, warm: int = -1, bright: float = 1.0):
+        require("Hearth", "side", ">= 2", side, lambda n: n >= 2)
+        require("Hearth", "limit", ">= 1", limit, lambda n: n >= 1)
+        require("Hearth", "bright", "> 0", bright, lambda b: b > 0)
+        self.side, self.limit, self.warm = side, limit, jnp.asarray(warm % side**2, jnp.int32)
+        self.bright = jnp.asarray(bright, jnp.float32)
+
+    @property
+    def observation_space(self) -> Box:
+        """One pixel a cell."""
+        return Box((self.side**2,), 0.0)
+
+    @property
+    def action_space(self) -> Discrete:
+        """Four moves, and to stay."""
+        return Discrete(len(MOVES) + 1)
+
+    def drawn(self, key: Array) -> "Hearth":
+        """The same with another cell that is warm, all as likely."""
+        warm = jax.random.randint(key, (), 0, self.side**2, jnp.int32)
+        return eqx.tree_at(lambda hearth: hearth.warm, self, warm)
+
+    def best(self) -> Float[Array, ""]:
+        """The mean return of who always takes a shortest way, and stays: limit − max(distance − 1, 0)."""
+        rows, columns = np.divmod(np.arange(self.side**2), self.side)
+        away = jnp.abs(rows - self.warm // self.side) + jnp.abs(columns - self.warm % self.side)
+        return jnp.mean(jnp.maximum(self.limit - jnp.maximum(away - 1, 0), 0).astype(jnp.float32))
+
+    def reset(self, key: Array) -> tuple[WalkState, Array]:
+        """Any cell."""
+        place = jax.random.randint(key, (2,), 0, self.side, jnp.int32)
+        state = WalkState(place, jnp.asarray(0, jnp.int32))
+        return state, self.observe(state)
+
+    def observe(self, state: WalkState) -> Float[Array, " cells"]:
+        """One-hot, times its brightness."""
+        return self.bright * jax.nn.one_hot(state.place[0] * self.side + state.place[1], self.side**2)
+
+    def step(self, key: Array, state: WalkState, action: Array) -> tuple[WalkState, Timestep]:
+        """One cell on, or none; walls stop."""
+        del key
+        moves = np.concatenate([MOVES, np.zeros((1, 2), np.int32)])
+        state = WalkState(jnp.clip(state.place + jnp.asarray(moves)[action], 0, self.side - 1), state.clock + 1)
+        reward = (state.place[0] * self.side + state.place[1] == self.warm).astype(jnp.float32)
+        return state, Timestep(self.observe(state), reward, jnp.asarray(False), state.clock >= self.limit)
 
 
 class PointMassState(NamedTuple):

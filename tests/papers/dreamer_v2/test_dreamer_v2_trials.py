@@ -2,7 +2,9 @@
 
 import runpy
 from pathlib import Path
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,12 +12,12 @@ import pytest
 from trial_runner import run
 
 from laureate import control as c
-from laureate.lab.claim import SCALES
+from laureate.lab.claim import SCALES, Settings
 from laureate.loops import Box
 from laureate.papers.dreamer_v2 import trials, trials_alone
 from laureate.papers.dreamer_v2.about import PAPER
 from laureate.problems.score_tables import ScoreTables
-from laureate.problems.small_worlds import Crossroads, Ledge, PointMass, Room
+from laureate.problems.small_worlds import Crossroads, Hearth, Ledge, PointMass
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_world.py"
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
@@ -66,6 +68,33 @@ def test_numbers_are_chosen_in_some_runs_and_measured_in_another():
     assert {name: float(value) for name, value in found.items()} == pytest.approx(wanted, rel=1e-5)
 
 
+def test_ppo_sees_through_the_same_encoder_and_has_as_many_steps():
+    """From one key the encoder of the world model and that of PPO are one, number for number."""
+    experiment, arms, scale = of("room")
+
+    def both(key):
+        world = Hearth(2, 3)
+        dreamer = trials.dreamer_of(key, world, Settings(scale.settings)).learner
+        ppo = trials.ppo_of(key, arms["ppo-encoded"], world, Settings(scale.settings), 1e-3, 0.01).learner.ppo
+        return dreamer, ppo.network
+
+    made: Any = eqx.filter_jit(both)(jax.random.key(0))
+    dreamer, network = made
+    same = jax.tree.map(np.array_equal, *(eqx.filter(one.encoder, eqx.is_array) for one in (dreamer.world, network)))
+    assert len(jax.tree.leaves(same)) == 4  # two layers, weights and biases
+    assert all(jax.tree.leaves(same))
+    first = dreamer.actor.layers[0].layers[0].weight
+    assert network.policy.layers[0].weight.shape == (first.shape[0], scale.settings["width"])
+    assert not np.array_equal(network.policy.layers[0].weight, network.heads[0].layers[0].weight)
+    for name, each in experiment.scales.items():
+        settings = Settings(each.settings)
+        steps = settings.rollout * (settings.updates + settings.warmup)
+        assert steps % settings.ppo_rollout == 0, name  # as many environment steps, to the last
+        if name == "desk":  # and as many gradient steps
+            rounds = steps // settings.ppo_rollout
+            assert settings.updates * settings.gradients == pytest.approx(2 * settings.epochs * rounds, rel=0.05)
+
+
 def test_true_values_are_of_this_discount_and_of_steps_within_episodes():
     place = np.array([[1, 0], [2, 3], [0, 1]])  # 3: fallen
     flags = np.array([[True, True], [False, False], [False, True]])
@@ -112,7 +141,7 @@ def test_aggregates_of_a_table():
     assert found["influence"][0] == pytest.approx(np.abs(without - scores.mean()).max() / scores.mean(), rel=1e-4)
 
 
-WORLDS = {"room": Room(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
+WORLDS = {"room": Hearth(2, 3), "mass": PointMass(3), "ends": Ledge(3), "crossroads": Crossroads(3)}
 TRIALS = {"room": trials.agents, "mass": trials.agents, "ends": trials.ends, "crossroads": trials_alone.crossroads}
 
 

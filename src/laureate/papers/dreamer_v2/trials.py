@@ -14,7 +14,7 @@ from laureate import control as c
 from laureate._core import Status
 from laureate.lab.claim import Settings
 
-PARTS = 10  # points of a learning curve
+PARTS = 6  # points of a learning curve, so few that episodes end in each
 
 __all__ = ["agents", "best_of", "candidates", "dreamer_of", "ends", "late_return", "true_values"]
 
@@ -140,10 +140,28 @@ def number_of(*networks: Any) -> Array:
     return jnp.asarray(float(sum(leaf.size for leaf in leaves)))
 
 
-def agents(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
-    """One agent: its rate and entropy chosen on the grid in one run, measured in another."""
-    world_key, run_key = jax.random.split(key)
-    world = problem.drawn(world_key) if hasattr(problem, "drawn") else problem
+def network_of(key: Array, arm: Settings, world: Any, num_outputs: int, scale: Settings) -> Any:
+    """The network of a PPO: with the encoder of the seed's world model, or perceptrons of its own."""
+    if arm.agent == "encoded":
+        # The same functions, the same sizes and, from the same key, the same first weights as DreamerV2's.
+        encoder, head_key = dreamer_of(key, world, scale).learner.world.encoder, jax.random.split(key, 3)[2]
+        seen = jnp.zeros(world.observation_space.shape)
+        return c.make_encoded_actor_critic(head_key, encoder, seen, num_outputs, width=scale.width)
+    sizes: dict[str, Any] = {"num_heads": 1, "width": arm.widths * scale.width, "depth": 2, "kind": "separate"}
+    return c.make_actor_critic(key, math.prod(world.observation_space.shape), num_outputs, **sizes)
+
+
+def ppo_of(key: Array, arm: Settings, world: Any, scale: Settings, rate: Any, entropy: Any) -> c.Training:
+    """PPO in an environment, without a bonus."""
+    law = Still(world.action_space) if arm.agent == "still" else c.law_of(world.action_space)
+    network = network_of(key, arm, world, law.size, scale)
+    policy = c.PPO(network, law, gamma=scale.gamma, entropy=entropy, learning_rate=rate * arm.speed, clip=0.2)
+    learner = c.BonusPPO(policy, num_epochs=scale.epochs, num_minibatches=2)
+    return c.Training(world, learner, scale.actors, scale.ppo_rollout, 0)
+
+
+def runs_of(arm: Settings, world: Any, scale: Settings) -> Any:
+    """``run(key, rate, entropy)``: a whole run of an arm, with as many environment steps for all."""
     total = scale.actors * scale.rollout * (scale.updates + scale.warmup)
 
     def dreamer(key: Array, rate: Array, entropy: Array) -> dict[str, Array]:
@@ -156,20 +174,20 @@ def agents(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
 
     def ppo(key: Array, rate: Array, entropy: Array) -> dict[str, Array]:
         make_key, key = jax.random.split(key)
-        inputs = math.prod(world.observation_space.shape)
-        law = Still(world.action_space) if arm.agent == "still" else c.law_of(world.action_space)
-        sizes: dict[str, Any] = {"num_heads": 1, "width": arm.widths * scale.width, "depth": 2, "kind": "separate"}
-        network = c.make_actor_critic(make_key, inputs, law.size, **sizes)
-        policy = c.PPO(network, law, gamma=scale.gamma, entropy=entropy, learning_rate=rate * arm.speed, clip=0.2)
-        learner = c.BonusPPO(policy, num_epochs=scale.epochs, num_minibatches=2)
-        training = c.Training(world, learner, scale.actors, scale.ppo_rollout, 0)
+        training = ppo_of(make_key, arm, world, scale, rate, entropy)
         steps = scale.rollout * (scale.updates + scale.warmup)  # those before learning are Dreamer's too
         step = (1.0 + jnp.arange(PARTS)) / PARTS * total
         found = run_of(key, training, steps // scale.ppo_rollout)
-        return found | {"step": step, "parameters": number_of(network)}
+        return found | {"step": step, "parameters": number_of(training.learner.ppo.network)}
 
-    grid = candidates(scale.rates, scale.entropies)
-    return best_of(run_key, grid, dreamer if arm.agent == "dreamer" else ppo)
+    return dreamer if arm.agent == "dreamer" else ppo
+
+
+def agents(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:
+    """One agent: its rate and entropy chosen on the grid in one run, measured in another."""
+    world_key, run_key = jax.random.split(key)
+    world = problem.drawn(world_key) if hasattr(problem, "drawn") else problem
+    return best_of(run_key, candidates(scale.rates, scale.entropies), runs_of(arm, world, scale))
 
 
 def ends(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str, Array]:

@@ -1,6 +1,5 @@
 """Agents that were trained as in the experiments, each in one more episode, and what those that dream expect of it."""
 
-import math
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from jaxtyping import Array
 from laureate import control as c
 from laureate.lab.claim import Settings
 from laureate.loops import Scene, Stroke
-from laureate.papers.dreamer_v2.trials import candidates, dreamer_of
+from laureate.papers.dreamer_v2.trials import candidates, dreamer_of, ppo_of
 from laureate.problems.drawings import scene
 
 __all__ = ["at_work"]
@@ -21,7 +20,7 @@ __all__ = ["at_work"]
 def at_work(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[Scene, str]:
     """An episode in the room of the agent with the middle of the grids of rates and entropies: nothing is tuned.
 
-    Of one that dreams, its dream of the whole episode from the first observation on is the second line.
+    Of one that dreams, its dream of the whole episode from the first observation on is shown beside it.
     """
     world_key, run_key = jax.random.split(key)
     world = problem.drawn(world_key)
@@ -32,24 +31,17 @@ def at_work(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[S
         training: Any = dreamer_of(make_key, world, scale, mix=arm.mix, entropy=entropy, actor_rate=rate)
         updates = scale.updates
     else:
-        law = c.law_of(world.action_space)
-        inputs = math.prod(world.observation_space.shape)
-        sizes: dict[str, Any] = {"num_heads": 1, "width": arm.widths * scale.width, "depth": 2, "kind": "separate"}
-        network = c.make_actor_critic(make_key, inputs, law.size, **sizes)
-        policy = c.PPO(network, law, gamma=scale.gamma, entropy=entropy, learning_rate=rate * arm.speed, clip=0.2)
-        learner = c.BonusPPO(policy, num_epochs=scale.epochs, num_minibatches=2)
-        training = c.Training(world, learner, scale.actors, scale.ppo_rollout, 0)
+        training = ppo_of(make_key, arm, world, scale, rate, entropy)
         updates = scale.rollout * (scale.updates + scale.warmup) // scale.ppo_rollout
     state = training.run(run_key, updates).state
     policy, memory = c.player(training, state)
     recorded = eqx.filter_jit(lambda key: c.record(key, world, policy, world.limit, memory))
     episode = recorded(jax.random.fold_in(run_key, 1))
-    drawing, length = scene(world, episode.state), int(episode.length)
+    drawing = scene(world, episode.state)
     if dreams:
         seen = dreamt(jax.random.fold_in(run_key, 2), training, state, episode.observation[0], world.limit)
         drawing = with_dream(drawing, world, seen)
-    there = bool(episode.terminated)
-    return drawing, f"at the goal after {length} steps" if there else f"not at the goal after {length} steps"
+    return drawing, f"on the warm cell after {int(episode.reward.sum())} of {int(episode.length)} steps"
 
 
 def dreamt(key: Array, training: c.DreamerTraining, state: Any, first: Array, horizon: int) -> np.ndarray:
@@ -75,7 +67,7 @@ def dreamt(key: Array, training: c.DreamerTraining, state: Any, first: Array, ho
 
 
 def with_dream(drawing: Scene, world: Any, seen: np.ndarray) -> Scene:
-    """The drawing with the way that was dreamt."""
-    way = np.stack(np.divmod(seen.argmax(-1), world.side), axis=-1)[:, ::-1] + 0.62  # beside the true one
-    strokes = Stroke(way[None], 0.08, "lit"), Stroke(way[:, None], 0.26, "lit")
-    return drawing._replace(strokes=(*drawing.strokes, *strokes))
+    """The drawing with the cells that were dreamt, small, and the one of now. A dream may jump: no line joins them."""
+    cells = np.stack(np.divmod(seen.argmax(-1), world.side), axis=-1)[:, ::-1] + 0.72  # beside the true ones
+    ever = (Stroke(cell[None, None], 0.14, "lit") for cell in np.unique(cells, axis=0))
+    return drawing._replace(strokes=(*drawing.strokes, *ever, Stroke(cells[:, None], 0.3, "lit")))
