@@ -311,6 +311,17 @@ def test_salsa_grows_the_rank_it_needs():
     assert np.all(np.asarray(ranks) >= 2)
 
 
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_salsa_in_much_noise_ends_with_the_rank_and_its_scout(noise):
+    """s_min follows the relative decrease: a fit that has stalled asks for no more slots, in each of which is noise."""
+    draw = np.random.default_rng(0)
+    x = draw.uniform(-1.0, 1.0, size=(400, 4))
+    y = np.prod(1 + 0.3 * x, axis=1) + noise * draw.normal(size=400)
+    _, info = fitted(jax.random.key(1), x, y, Polynomials(-1.0, 1.0, 2), 4, SALSA())
+    assert info.status == Status.OK
+    assert np.all(np.asarray(info.ranks) <= 2)  # there is room for 3, 4 and 3
+
+
 @pytest.mark.slow
 def test_salsa_keeps_unneeded_slots_out():
     """Rank one and noise of a thousandth, in which each slot more would find something to learn."""
