@@ -12,7 +12,7 @@ GAP_TRIALS = "laureate.papers.vdb.trials_gap"
 RATES = (1.25e-4, 5e-4, 2e-3, 8e-3, 3.2e-2)
 LEAST_RATES = (1e-3, 1e-2, 1e-1)
 # Four values for every arm that has a number of its own. The smallest do next to nothing, so that a grid may end there;
-# the best of four is then the best of about two that matter (told in KNOBS).
+# the best of four is then the best of about two that matter (told in COARSE).
 BETAS = (1e-6, 1e-4, 1e-2, 1.0)
 GRIDS: dict[str, Any] = {
     "rates": RATES,

@@ -122,7 +122,7 @@ IMITATION = Experiment(
         "Rows of the paper that are missing here: GAIL with noise in the code (0.67 rad on the backflip), Merel et al. "
         "(1.33) and a reward made by hand (0.26).",
         "Seen in the run: behavioural cloning, the paper's worst baseline (3.01 rad on the backflip), was "
-        "nearer than VAIL in nine of ten seeds (total variation 0.11 to 0.22): it sees actions, and of some forty "
+        "nearer than VAIL in nine of ten seeds (total variation 0.11 against 0.22): it sees actions, and of some forty "
         "states one demonstration shows most. No claim was declared on it.",
     ),
 )
