@@ -4,6 +4,8 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +65,24 @@ def test_every_arm_has_what_it_says():
     assert (made["penalty"].at, made["wgan-penalty"].at) == ("real", "interpolated")
 
 
+def test_every_imitator_has_what_it_says():
+    made = {
+        name: trials_imitation.regulariser_of(arm("imitation", name), lambda x: (x, x), 0.7)
+        for name in ("vail", "gail", "gail-noise", "vail-fixed")
+    }
+    assert (made["vail-fixed"].beta, made["vail-fixed"].beta_rate) == (0.7, 0.0)
+    assert (made["vail"].beta, made["vail"].information, made["vail"].beta_rate) == (0.1, 0.5, 1e-2)
+    assert made["gail-noise"].sigma == 0.7
+    assert made["gail"] is None
+
+
+def test_the_generators_average_decays_as_the_scale_says():
+    """Traced, not run."""
+    seen, scale = [], tiny("images", decay=0.99)
+    jax.eval_shape(lambda: seen.append(trials.make(KEY, arm("images", "gan"), (2, 2), scale, 1e-3, 0.0).decay))
+    assert seen == [0.99]
+
+
 @pytest.mark.slow
 def test_the_best_of_the_grid_answers():
     """Rates so large that training is lost are never chosen; the number that answers is among those of the grid."""
@@ -82,30 +102,86 @@ def test_numbers_are_chosen_by_fresh_rows_and_never_by_those_that_count(monkeypa
     assert set(seen) == {5}
 
 
-def test_a_second_demonstration_is_held_out():
-    """The first stays in the start, the second at the goal: how likely it is says which one was looked at."""
-    start, goal = 22, 2
+def test_one_image_made_again_and_again_is_precise_and_recalls_little(monkeypatch):
+    real = np.random.default_rng(0).normal(size=(12, 4))
+    made = real[:1] + 1e-3 * np.random.default_rng(1).normal(size=(12, 4))
+    monkeypatch.setattr(trials, "answered", lambda key, arm, rows, scale: (jnp.asarray(made), {}))
+    problem = SimpleNamespace(train=None, validation=None, test=jnp.asarray(real))
+    told = jax.jit(lambda: trials.real_images(KEY, arm("images", "gan"), problem, tiny("images")))()
+    assert float(told["precision"]) == 1.0
+    assert float(told["recall"]) <= 1 / 12 + 1e-6
 
-    class Planted:
-        learned_in = Mazes(5).learned_in
 
-        def __init__(self):
-            self.asked = []
+START, GOAL = 22, 2  # of Mazes(5)
 
-        def demonstration(self, key, environment, policy, discount, length):
-            self.asked.append(key)
-            return jnp.stack([jnp.full(length, start if len(self.asked) == 1 else goal), jnp.zeros(length, int)], 1)
+
+class Planted:
+    """The first demonstration stays in the start, the second at the goal."""
+
+    def __init__(self, maze):
+        self.learned_in, self.tried_in, self.asked = maze.learned_in, maze.tried_in, []
+
+    def demonstration(self, key, environment, policy, discount, length):
+        self.asked.append(key)
+        return jnp.stack([jnp.full(length, START if len(self.asked) == 1 else GOAL), jnp.zeros(length, int)], 1)
+
+
+class Table(NamedTuple):
+    log_policy: jax.Array
+
+
+class Still:
+    """An imitator that learns nothing: its policy is a table, the same whatever was demonstrated."""
+
+    logits = np.random.default_rng(0).normal(size=(25, 5)).astype("float32")
+    table = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+
+    def __init__(self, *parts, **settings):
+        pass
+
+    def init(self):
+        return Table(jnp.asarray(self.table))
+
+    def step(self, key, demonstrated, state):
+        return state, SimpleNamespace(nats=jnp.zeros(()), accuracy=jnp.zeros(()))
+
+    def reward(self, state):
+        return jnp.zeros(25)
+
+
+def test_imitators_are_chosen_by_the_second_demonstration(monkeypatch):
+    maze, scores = Mazes(5), []
+    monkeypatch.setattr(trials_imitation.g, "AdversarialImitation", Still)
+    monkeypatch.setattr(trials_imitation.g, "AdversarialIRL", Still)
+    monkeypatch.setattr(trials_imitation, "chosen", lambda found: scores.append(found) or jnp.argmin(found))
 
     def both():
-        planted = Planted()
+        trials_imitation.imitation(KEY, arm("imitation", "gail"), Planted(maze), tiny("imitation"))
+        trials_imitation.transfer(KEY, arm("transfer", "airl"), Planted(maze), tiny("transfer"))
+        world = trials_imitation.environment_of(maze.learned_in)
+        return scores, trials_imitation.g.visits(world, jnp.exp(Still.table))
+
+    (imitating, transferring), law = jax.jit(both)()
+    np.testing.assert_allclose(imitating, -np.log(law[GOAL] + 1e-6), rtol=1e-4)
+    np.testing.assert_allclose(transferring, -Still.table[GOAL, 0], rtol=1e-4)
+    assert abs(np.log(law[GOAL] / law[START])) > 0.1
+    assert abs(Still.table[GOAL, 0] - Still.table[START, 0]) > 0.1
+
+
+def test_a_second_demonstration_is_held_out():
+    """How likely it is says which one was looked at."""
+    maze = Mazes(5)
+
+    def both():
+        planted = Planted(maze)
         found = trials_imitation.imitation(KEY, arm("imitation", "random"), planted, tiny("imitation"))
         world = trials_imitation.environment_of(planted.learned_in)
         assert len(planted.asked) == 2
         return found["likelihood"], trials_imitation.g.visits(world, jnp.full((25, 5), 0.2)), jnp.stack(planted.asked)
 
     likelihood, law, keys = jax.jit(both)()
-    assert float(likelihood) == pytest.approx(float(np.log(law[goal] + 1e-6)), rel=1e-4)
-    assert float(law[goal]) < 0.5 * float(law[start])
+    assert float(likelihood) == pytest.approx(float(np.log(law[GOAL] + 1e-6)), rel=1e-4)
+    assert float(law[GOAL]) < 0.5 * float(law[START])
     assert not np.array_equal(*jax.random.key_data(keys))
 
 
@@ -138,6 +214,7 @@ def test_images_to_be_judged_by_were_not_learned_from():
     rows = [{row.tobytes() for row in np.asarray(part)} for part in (images.train, images.validation, images.test)]
     assert not rows[0] & rows[1]
     assert not rows[0] & rows[2]
+    assert not rows[1] & rows[2]
     with pytest.raises(ValueError, match=r"DigitImages.train must be such that"):
         DigitImages(train=2000)
 
