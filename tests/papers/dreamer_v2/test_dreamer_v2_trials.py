@@ -20,6 +20,7 @@ from laureate.problems.score_tables import ScoreTables
 from laureate.problems.small_worlds import Crossroads, Hearth, Ledge, PointMass
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_world.py"
+KEY = jax.random.key(0)
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 
 
@@ -93,6 +94,46 @@ def test_ppo_sees_through_the_same_encoder_and_has_as_many_steps():
         if name == "desk":  # and as many gradient steps
             rounds = steps // settings.ppo_rollout
             assert settings.updates * settings.gradients == pytest.approx(2 * settings.epochs * rounds, rel=0.05)
+
+
+def test_arms_have_the_steps_and_numbers_that_are_declared(monkeypatch):
+    """Read off the learners that are made at desk, before they run."""
+    experiment, arms, _ = of("room")
+    scale = Settings(experiment.scales["desk"].settings)
+    made = {}
+
+    def spy(name):
+        return lambda key, training, updates: made.update({name: (training, updates)}) or {}
+
+    for name in ("dreamer", "ppo-encoded", "random"):
+        monkeypatch.setattr(trials, "run_of", spy(name))
+        jax.eval_shape(lambda key, arm=arms[name]: trials.runs_of(arm, Hearth(5, 16), scale)(key, 0.01, 0.05), KEY)
+    (dreamer, updates), (ppo, rounds) = made["dreamer"], made["ppo-encoded"]
+    steps = dreamer.num_environments * dreamer.num_steps * (updates + dreamer.num_warmup)
+    assert ppo.num_environments * ppo.num_steps * rounds == steps == 640
+    learner = ppo.learner
+    assert updates * dreamer.num_gradients == 432
+    assert rounds * learner.num_epochs * learner.num_minibatches == 440
+    for name, rate in (("ppo-encoded", 0.01), ("random", 1e-11)):
+        found = jax.jit(
+            lambda arm=arms[name]: [
+                getattr(trials.ppo_of(KEY, arm, Hearth(2, 3), scale, 0.01, 0.05).learner.ppo, number)
+                for number in ("learning_rate", "entropy", "gamma", "clip")
+            ]
+        )()
+        for number, expected in zip(found, (rate, 0.05, 0.95, 0.2), strict=True):
+            np.testing.assert_allclose(number, expected, rtol=1e-6)
+
+
+def test_every_seed_has_a_warm_cell_of_its_own_and_its_arms_share_it(monkeypatch):
+    monkeypatch.setattr(trials, "runs_of", lambda arm, world, scale: world.warm)
+    monkeypatch.setattr(trials, "best_of", lambda key, grid, warm: {"warm": warm})
+    _, arms, scale = of("room")
+    settings = Settings(scale.settings)
+    both = lambda key: [trials.agents(key, arms[name], Hearth(5, 16), settings)["warm"] for name in ("dreamer", "ppo")]  # noqa: E731
+    cells = [np.asarray(warm) for warm in jax.jit(jax.vmap(both))(jax.random.split(KEY, 20))]
+    np.testing.assert_array_equal(*cells)
+    assert len(set(cells[0].tolist())) > 5
 
 
 def test_true_values_are_of_this_discount_and_of_steps_within_episodes():
