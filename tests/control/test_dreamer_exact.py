@@ -210,22 +210,23 @@ def test_the_loss_is_its_parts(model):
         np.arange(4)[:, None] * np.ones((1, 2)) == 0,
     )
     numbers = {"gamma": 0.9, "beta": 0.3, "alpha": 0.6, "free": 0.0, "discount_weight": 2.0}
+    shades = 80 * batch.observation
 
     def found(model):
         loss, (info, states) = c.world_model_loss(jax.random.key(1), model, batch, **numbers)
         posterior, prior = model.observe(jax.random.key(1), batch)
         rows = lambda net: jax.vmap(jax.vmap(net))(posterior.features)  # noqa: E731
-        # The same numbers as images: then integers are shades of 256.
-        seeing = (lambda image: model.encoder(image.reshape(4)), lambda x: model.decoder(x).reshape(1, 2, 2))
+        # The same numbers as images of 80 times as much: then integers are shades of 256.
+        seeing = (lambda image: model.encoder(image.reshape(4) / 80), lambda x: model.decoder(x).reshape(1, 2, 2))
         eyes = eqx.tree_at(lambda one: (one.encoder, one.decoder), model, seeing)
-        shown = batch._replace(observation=batch.observation.reshape(4, 2, 1, 2, 2))
+        shown = batch._replace(observation=shades.reshape(4, 2, 1, 2, 2))
         _, (seen, _) = c.world_model_loss(jax.random.key(1), eyes, shown, **numbers)
         told = rows(model.decoder), rows(model.reward), rows(model.discount), seen.observation
         return loss, info, states, prior.stats, *told
 
     loss, info, states, prior, made, reward, logit, of_images = quick(found)(model)
     observation = 0.5 * np.sum((made - batch.observation) ** 2, -1).mean()
-    np.testing.assert_allclose(of_images, 0.5 * np.sum((made - (batch.observation / 255 - 0.5)) ** 2, -1).mean(), 1e-4)
+    np.testing.assert_allclose(of_images, 0.5 * np.sum((made - (shades / 255 - 0.5)) ** 2, -1).mean(), 1e-4)
     rewards = 0.5 * np.mean((reward[..., 0] - batch.reward) ** 2)
     goes_on, p = 0.9 * (1 - batch.terminal), 1 / (1 + np.exp(-np.asarray(logit[..., 0])))
     discount = -np.mean(goes_on * np.log(p) + (1 - goes_on) * np.log(1 - p))
@@ -357,6 +358,21 @@ def test_returns_and_weights_of_a_dream_are_those_of_a_loop(dream):
     np.testing.assert_allclose(spread, np.mean(log[1]), rtol=1e-4)
     np.testing.assert_allclose(values, value, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(wrong, np.mean(weight[:-1] * 0.5 * (2 * s[:-1] - wanted) ** 2), rtol=1e-4)
+
+
+def test_only_the_critic_learns_from_its_loss():
+    rng = np.random.default_rng(5)
+    rollout = c.Imagined(*(rng.normal(size=(4, 2, *rest)).astype(np.float32) for rest in ((1,), (1,), (), (), ())))
+    target = rng.normal(size=(3, 2)).astype(np.float32)
+
+    def loss(slope, features, target):
+        return c.critic_loss(rollout._replace(features=features), lambda s: slope * s, target)
+
+    slopes = quick(jax.grad(loss, (0, 1, 2)))(np.float32(2.0), rollout.features, target)
+    seen = rollout.features[:-1, :, 0]
+    np.testing.assert_allclose(slopes[0], np.mean(rollout.weight[:-1] * (2 * seen - target) * seen), rtol=1e-4)
+    assert not np.any(slopes[1])
+    assert not np.any(slopes[2])
 
 
 def test_the_gradient_of_the_dynamics_is_a_finite_difference_of_the_dream(dream):

@@ -430,8 +430,9 @@ def test_linear_alignments_find_what_they_promise():
 
 def test_kernel_regression_chooses_by_leaving_out():
     x, y = table(12, 3, seed=50), table(12, 2, seed=51)
-    penalties = (1e-3, 0.1, 3.0)
-    found = quick(lambda: c.kernel_regression(jnp.asarray(x), jnp.asarray(y), penalties))()
+    penalties = (0.0, 1e-3, 0.1, 3.0)
+    fit = quick(lambda x: c.kernel_regression(x, jnp.asarray(y), penalties))
+    found = fit(x)
     square = ((x[:, None] - x[None]) ** 2).sum(-1)
     width = np.sqrt(np.median(square[np.triu_indices(12, 1)]))
     kernel, centred, scores = np.exp(-square / (2 * width**2)), y - y.mean(0), []
@@ -446,6 +447,9 @@ def test_kernel_regression_chooses_by_leaving_out():
     assert float(found.penalty) == pytest.approx(penalties[int(np.argmin(scores))])
     np.testing.assert_allclose(found.weights, weights, rtol=1e-2, atol=1e-4)
     np.testing.assert_allclose(found(jnp.asarray(x[0])), kernel[0] @ weights + y.mean(0), rtol=1e-2)
+    twice = fit(np.concatenate([x[:1], x[:-1]]))  # without a penalty singular: passed over
+    assert float(twice.penalty) > 0
+    assert np.isfinite(twice.weights).all()
 
 
 def test_the_distance_of_steps_is_the_energy_distance():

@@ -16,6 +16,7 @@ from laureate.generative.biggan import adam
 from laureate.generative.biggan_parts import halved
 from laureate.generative.stateful import joined_statistics
 from laureate.layers import BatchNorm, RunningStatistics, SpectralNorm
+from laureate.testing import KeyRecorder
 
 RNG = np.random.default_rng(5)
 KEY = jax.random.key(3)
@@ -94,6 +95,25 @@ def test_iterations_are_as_many_as_said(divided):
 def test_the_gradient_is_that_through_the_exact_norm(divided):
     for mine, theirs in zip(*divided["slopes"], strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-5)
+
+
+class Weighted(eqx.Module):
+    """A weight to divide, and statistics to carry."""
+
+    w: jax.Array
+
+    def init(self):
+        return (RunningStatistics.empty((2,)),)
+
+
+def test_what_is_kept_and_told_has_no_gradient():
+    def total(both):
+        network, state = both
+        return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(network.refresh(state)) if eqx.is_inexact_array(leaf))
+
+    network = g.SpectrallyNormalised(g.WholeBatch(Weighted(jnp.asarray(W0))))  # pyright: ignore[reportArgumentType]
+    slopes = eqx.filter_jit(eqx.filter_grad(total))((network, network.init()))
+    assert not any(np.any(leaf) for leaf in leaves(slopes))
 
 
 def test_a_kernel_as_a_matrix_is_not_the_norm_of_its_convolution():
@@ -577,6 +597,40 @@ def test_standing_statistics_are_those_of_all_latents_and_say_how_they_were_made
     np.testing.assert_allclose(played["sample"], expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_fit_is_its_steps_and_samples_with_its_statistics_or_others():
+    """In parts it is the same; no key is used twice, by the steps and by the statistics after them."""
+    model, told = playing(), TOLD[:4]
+    with KeyRecorder() as recorder:
+        fitted = model.fit(KEY, (DATA, TOLD), num_steps=3, batch=4)
+        assert not recorder.reused()
+
+    @jax.jit
+    def by_parts(statistics):
+        x, labels, infos = jnp.asarray(DATA), jnp.asarray(TOLD), []
+        state = model.init()
+        for number in (2, 1):
+            state, info = model.train(KEY, (x, labels), state, num_steps=number, batch=4)
+            infos.append(info)
+        other = model.standing(KEY, state, labels, num_batches=2, batch=3)
+        draw = lambda of: model.sample(KEY, state, 4, labels[:4], truncation=0.3, statistics=of)  # noqa: E731
+        return (
+            (state, jax.tree.map(lambda *parts: jnp.concatenate(parts), *infos)),
+            other,
+            draw(statistics),
+            draw(other),
+        )
+
+    whole, other, by_own, by_other = by_parts(fitted.statistics)
+    for mine, theirs in zip(leaves((fitted.state, fitted.history)), leaves(whole), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    standing = fitted.statistics
+    assert (float(standing.truncation), int(standing.num_batches), int(standing.batch)) == (np.inf, 16, 4)
+    np.testing.assert_allclose(fitted.sample(KEY, 4, told, truncation=0.3), by_own, rtol=1e-5, atol=1e-6)
+    drawn = fitted.sample(KEY, 4, told, truncation=0.3, statistics=other)
+    np.testing.assert_allclose(drawn, by_other, rtol=1e-5, atol=1e-6)
+    assert np.abs(by_own - by_other).max() > 1e-3
+
+
 def test_hinge_leaves_a_sure_discriminator_alone():
     judge = g.Judge(g.SpectrallyNormalised(Column(jnp.asarray(WEIGHT))), "hinge", optimiser=optax.sgd)
     unit = WEIGHT[:, 0] / np.linalg.norm(WEIGHT)
@@ -605,7 +659,16 @@ def test_parts_of_a_batch_are_the_batch_where_nothing_couples_it():
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
 
 
-# --- metrics ----------------------------------------------------------------------------------------------------------
+# --- data and metrics -------------------------------------------------------------------------------------------------
+
+
+def test_images_and_labels_stay_what_they_are():
+    images = np.linspace(-1, 1, 2 * 8 * 8).reshape(2, 8, 8, 1)
+    (alone,), (both, labels) = g.images_and_labels(images), g.images_and_labels(images, [1, 0])
+    for found in (alone, both):
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, images.astype(np.float32))
+    assert (labels.dtype, labels.tolist()) == (np.int32, [1, 0])
 
 
 def test_the_share_of_copies():

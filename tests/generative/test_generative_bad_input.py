@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from laureate import generative as g
+from laureate.generative.conditional import check_pairs
 
 KEY = jax.random.key(0)
 X = np.linspace(0, 1, 40, dtype=np.float32)[:, None]
@@ -104,9 +105,27 @@ def test_a_decoder_that_ignores_the_latent_is_refused():
         loud.fit(KEY, X, Y)
 
 
-def test_answers_far_from_one_are_warned_of():
-    from laureate.generative.conditional import check_pairs
+def test_a_decoder_that_hardly_hears_the_latent_is_refused_with_its_share():
+    """1 + z / 1000 of z uniform within ±1: two answers differ by two thirds of a thousandth, whatever the rows."""
+    faint = g.LatentFlowRegressor(
+        lambda x: x, lambda h, z: 1 + 1e-3 * z + 0 * h, lambda h, z: z, lambda h, z: jnp.ones(()), latent=g.Box(1, 1.0)
+    )
+    with pytest.raises(ValueError, match=r"at least 0.001 of its size between two latents; got 0\.000[5-8]"):
+        faint.fit(KEY, X, Y, num_steps=1)
 
+
+def test_rows_are_equal_where_all_their_numbers_are_and_finite_in_their_own_precision():
+    number = np.arange(1.0, 5.0)[:, None] / 4
+    check_pairs("Regression", number, np.concatenate([number, np.ones((4, 1))], axis=1))
+    equal = np.tile([[1.0, 0.5]], (4, 1))
+    check_pairs("Regression", number, equal, varied=False)
+    with pytest.raises(ValueError, match="y must differ between rows; got 4 equal ones"):
+        check_pairs("Regression", number, equal)
+    with jax.enable_x64(True):
+        assert check_pairs("Regression", 1e300 * number, number)[0].dtype == np.float64
+
+
+def test_answers_far_from_one_are_warned_of():
     with pytest.warns(g.ScaleWarning, match=r"Regression.y should be near 1; its mean size is 512"):
         check_pairs("Regression", X, 1000 * Y + np.sign(Y) * 12)
 

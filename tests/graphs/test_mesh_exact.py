@@ -12,6 +12,7 @@ import pytest
 from laureate import graphs as g
 from laureate.graphs.mesh_graph_net import Perceptron
 from laureate.layers import batch_graphs, pad_graph
+from laureate.testing import KeyRecorder
 
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
 CELLS = [[0, 1, 2], [2, 1, 3], [2, 3, 4]]
@@ -144,11 +145,14 @@ def test_the_network_is_the_papers_equations_whatever_stands_beside(plain, conta
 
 def test_every_step_has_weights_of_its_own_and_the_decoder_no_norm():
     sizes = {"latent": 4, "num_steps": 2, "hidden_layers": 1}
-    made = eqx.filter_jit(lambda key: g.MeshGraphNet(key, 1, 1, 1, **sizes))(jax.random.key(0))
+    with KeyRecorder() as recorder:
+        made = eqx.filter_jit(lambda key: g.MeshGraphNet(key, 1, 1, 1, **sizes))(jax.random.key(0))
+        assert not recorder.reused()
     first, second = np.asarray(made.blocks.mesh.weights[0])
     assert np.abs(first - second).max() > 0.1
     for leaf in jax.tree.leaves(eqx.filter(made, eqx.is_inexact_array)):  # weights are truncated at two deviations
         assert np.abs(leaf).max() <= 2
+        assert leaf.dtype == np.float32
     assert float(np.abs(made.decoder.biases[0]).max()) == 0
     assert made.decoder.norm is None
     assert all(part.norm is not None for part in (made.node_encoder, made.edge_encoder, made.blocks.mesh))

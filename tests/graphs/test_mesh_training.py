@@ -1,5 +1,6 @@
 """Rollouts, training and bad input of mesh simulators; files and reference solvers."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from laureate._core import Status
 from laureate.layers import pad_graph
 from laureate.problems import meshes
 from laureate.problems.meshes_simulations import Springs, spring_frames, transport_frames
+from laureate.testing import KeyRecorder
 
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
 CELLS = np.array([[0, 1, 2], [2, 1, 3], [2, 3, 4]])
@@ -55,10 +57,12 @@ class Recorder(eqx.Module):
         return g.TrainerState((jnp.zeros((4, 2), jnp.uint32), jnp.zeros((), int)), None)
 
     def gather(self, key, graph, windows, state, nodes):
+        jax.random.bits(key)
         keys, number = state.simulator
         return g.TrainerState((keys.at[number].set(jax.random.key_data(key)), number + 1), None)
 
     def step(self, key, graph, windows, state, nodes):
+        jax.random.bits(key)
         return jnp.zeros(()), state, (jax.random.key_data(key), windows[:, 0, 0, 0], nodes.position[:, 0, 0])
 
 
@@ -67,7 +71,9 @@ def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
     places = (runs[:, 0, :, :1] + np.zeros((3, 5, 2))).astype("f4")
     nodes = g.MeshNodes(places, np.zeros((3, 5), "i4"), np.zeros((3, 5, 0), "f4"))
     given: Any = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
-    record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, runs.astype("f4"), **given)
+    with KeyRecorder() as recorder:  # windows are drawn by other keys than they are disturbed by
+        record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, runs.astype("f4"), **given)
+        assert not recorder.reused()
     (early, number), told = record
     keys = np.concatenate([early, told[0]])
     assert int(number) == 4
@@ -110,6 +116,8 @@ def rolled():
             "follow": g.rollout_with(lambda _, after: (after[None], fine), ones, 3, given),
             "shrink": g.rollout_with(lambda frames, _: (frames / 2, found(frames)), ones, 3),
             "nan": g.rollout_with(lambda frames, _: (frames * jnp.nan, fine), ones, 3),
+            "inf": g.rollout_with(lambda frames, _: (frames * jnp.inf, fine), ones, 3),
+            "told": g.rollout_with(lambda frames, _: (frames + 1, Told(frames[-1, 0, 0] >= 3)), ones, 5),
         }
 
     start = np.arange(5.0, dtype="f4")[None, :, None]
@@ -132,9 +140,13 @@ def test_what_diverges_is_told_and_the_last_good_state_kept(rolled):
     assert how.failed_at == 1
     np.testing.assert_array_equal(states[:, 0, 0], 1)  # what has failed does not come back
     assert found["shrink"][1].world_edges == 8  # the most in any step
-    states, how = found["nan"]
-    assert how.failed_at == 0
-    assert np.isfinite(states).all()
+    for name in ("nan", "inf"):
+        states, how = found[name]
+        assert how.failed_at == 0
+        assert np.isfinite(states).all()
+    states, how = found["told"]  # finite, but its step says that it failed
+    assert (how.failed_at, how.status) == (2, Status.DIVERGED)
+    np.testing.assert_array_equal(states[:, 0, 0], [2, 3, 3, 3, 3])
 
 
 def test_prescribed_states_reach_held_nodes_and_padding_changes_nothing():
@@ -174,9 +186,12 @@ def test_the_loss_is_over_free_nodes_and_normalised_targets():
         # With a rate of 0 the network is as it was, so that its gradient need not be compiled.
         now = eqx.tree_at(lambda s: s.network, state.simulator, begin.simulator.network)
         answer = jax.vmap(lambda frames: now.normalised(GRAPH, now.features(GRAPH, frames)))(windows[:, :1])
-        return loss, now.statistics.target.statistics.mean, answer
+        gathered = lambda windows: trainer.gather(jax.random.key(0), GRAPH, windows, begin).simulator.statistics  # noqa: E731
+        slope = jax.grad(lambda windows: jnp.sum(gathered(windows).target.statistics.mean))(windows)
+        return loss, now.statistics.target.statistics.mean, answer, slope
 
-    loss, mean, answer = map(np.asarray, stepped(windows))
+    loss, mean, answer, slope = map(np.asarray, stepped(windows))
+    assert not slope.any(), "statistics are numbers, and nobody learns through them"
     changes = (windows[:, 1] - windows[:, 0])[:, 1:]
     np.testing.assert_allclose(mean, changes.mean((0, 1)), rtol=1e-4, atol=1e-6)
     wanted = (changes - changes.mean()) / changes.std()
@@ -392,8 +407,11 @@ def test_noise_that_hides_the_target_and_units_that_differ_are_warned_of(monkeyp
     )
     with pytest.warns(UserWarning, match=r"noise of 5 is larger than the deviation"):
         fit(RUNS, g.TrainingNoise(5.0))
-    with pytest.warns(UserWarning, match="Are the units the same"):
+    with pytest.warns(UserWarning, match=r"differ in size by 1e\+08. Are the units the same"):
         fit(np.concatenate([RUNS, 1e8 * RUNS], -1), g.TrainingNoise())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(np.concatenate([RUNS, 1e5 * RUNS], -1), g.TrainingNoise())
 
 
 def test_a_mesh_file_is_read(tmp_path):

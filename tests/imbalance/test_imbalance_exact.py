@@ -198,6 +198,20 @@ def test_priors_for_each_row_broadcast():
         np.testing.assert_allclose(together[:2], alone, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [jnp.float16, jnp.bfloat16, jnp.float32, jnp.float64])
+def test_losses_are_of_the_type_of_their_logits(kind):
+    with jax.enable_x64(True):
+        logits, prior = (jax.ShapeDtypeStruct(shape, kind) for shape in ((6, 3), (3,)))
+        for name, one in LOSSES.items():
+            assert jax.eval_shape(lambda f, p, one=one: one(f, LABELS, p), logits, prior).dtype == kind, name
+
+
+def test_what_is_finite_in_double_precision_is_not_refused():
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(log_prior(np.array([1e300, 3e300])), np.log([0.25, 0.75]), rtol=1e-12)
+        np.testing.assert_allclose(adjust(np.zeros(2), np.array([-1e300, 0.0])), [1e300, 0])
+
+
 def test_counts_errors_and_priors():
     np.testing.assert_array_equal(class_counts(np.array([2, 0, 2]), 4), [1, 0, 2, 0])
     np.testing.assert_allclose(np.exp(log_prior(np.array([3, 0, 1]), smoothing=1.0)), [4 / 7, 1 / 7, 2 / 7], rtol=1e-6)
@@ -209,6 +223,7 @@ def test_counts_errors_and_priors():
     norms = np.linalg.norm(weights, axis=0)
     np.testing.assert_allclose(normalise_weights(weights), weights / norms, rtol=1e-5)
     np.testing.assert_allclose(normalise_weights(weights, tau=0.5), weights / np.sqrt(norms), rtol=1e-5)
+    np.testing.assert_array_equal(normalise_weights(weights.tolist()), normalise_weights(weights))
 
 
 def test_resampling_is_uniform_over_classes_and_within_them():

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier, StratifiedKFold, cross_val_predict
@@ -99,6 +100,38 @@ def test_tau_by_validation_is_that_of_rows_held_out(rows):
     np.testing.assert_array_equal(found.classes_, classes)
 
 
+@pytest.mark.parametrize(("counts", "expected"), [((30, 9), 5), ((30, 3), 3)])
+def test_there_are_five_folds_or_as_many_as_the_rarest_class_has_rows(counts, expected, monkeypatch):
+    asked = []
+
+    def folds(number, **more):
+        asked.append(number)
+        return StratifiedKFold(number, **more)
+
+    monkeypatch.setattr("laureate.imbalance.estimator.StratifiedKFold", folds)
+    monkeypatch.setattr("laureate.imbalance.estimator.tune_tau", lambda *_: (1.0, None, None))  # nothing is compiled
+    y = np.repeat([0, 1], counts)
+    LogitAdjusted(tau="cv").fit(y[:, None] + RNG.normal(size=(len(y), 1)), y)
+    assert asked == [expected]
+
+
+class Sure(ClassifierMixin, BaseEstimator):
+    """Gives the second class a probability that has no exponential of its inverse."""
+
+    def fit(self, X, y):  # noqa: N803
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):  # noqa: N803
+        return np.tile([1.0, 1e-310], (len(X), 1))
+
+
+def test_a_tiny_probability_is_no_overflow(rows):
+    x, y = rows
+    found = LogitAdjusted(Sure()).fit(x[y < 2], y[y < 2]).predict_log_proba(x[:1])
+    np.testing.assert_allclose(found[0], [0, np.log(1e-310) + np.log(200 / 40)], rtol=1e-6, atol=1e-12)
+
+
 def test_wrong_settings_of_the_wrapper(rows):
     x, y = rows
     for settings, said in (
@@ -106,6 +139,7 @@ def test_wrong_settings_of_the_wrapper(rows):
         ({"tau": "best"}, "tau must be >= 0 or 'cv'"),
         ({"prior": (0.5, 0.5)}, "prior must be a number > 0 a class, 3"),
         ({"prior": (0.5, 0.5, 0.0)}, "prior must be > 0 and finite"),
+        ({"prior": (0.5, 0.5, np.inf)}, "prior must be > 0 and finite"),
     ):
         with pytest.raises(ValueError, match=said):
             LogitAdjusted(**settings).fit(x, y)

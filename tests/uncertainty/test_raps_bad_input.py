@@ -68,6 +68,8 @@ def test_wrong_rows(rows, labels, message):
 def test_small_alpha_needs_more_rows_to_tune_on():
     with pytest.raises(ValueError, match="must have >= 100 rows to tune on"):
         RAPS(0.01).fit(KEY, Z, Y)
+    with pytest.raises(ValueError, match="must have >= 67 rows to tune on and others to calibrate; got 66 of 300"):
+        RAPS(0.015, tune_fraction=0.22).fit(KEY, Z, Y)
 
 
 def test_probabilities_are_looked_at():

@@ -377,6 +377,11 @@ def test_tuning_is_the_best_of_its_grid():
     for own in (lambda s, c: np.mean(s == 0), largest):
         found = tune_raps(p, y, u, 0.15, lams=lams, k_reg=4, criterion=own)
         assert tuple(map(float, found)) == brute_tuning(p, y, u, 0.15, (4,), lams, own)
+    tried = []
+    tune_raps(p, y, u, 0.15, lams=lams, k_reg="joint", criterion=lambda s, c: len(tried.append(s) or tried))
+    assert len(tried) == 4 * 3  # ranks 1, 2, 5 and the one needed; 10, 20 and 50 are beyond the nine classes
+    k, _ = tune_raps(p[:5], y[:5], u[:5], 0.15, lams=lams)  # of five rows none says which rank nine in ten need
+    assert (k, k.dtype.kind) == (9, "i")
     joint = tune_raps(p, y, u, 0.15, lams=lams, k_reg="joint")
     assert tuple(map(float, joint)) == brute_tuning(p, y, u, 0.15, (1, 2, 5, rank), lams, lambda s, c: s.mean())
 
@@ -470,6 +475,9 @@ def test_float32_float64_and_half_give_the_same_sets():
             method.fit(KEY, z[:300].astype(t), y[:300]).predict_set(KEY, z[300:].astype(t)) for t in (np.float32, float)
         )
         assert (single != double).any(axis=1).mean() <= 0.01
+    wide = z.astype(float)
+    tau = conformal_quantile(1 - softmax(wide)[np.arange(600), y], 0.1)
+    assert LAC(temperature=1.0).fit(None, wide, y).tau_ == pytest.approx(tau, rel=1e-13)
     half = z.astype(np.float16)
     coarse = APS(temperature=1.0).fit(KEY, half[:300], y[:300]).predict_set(KEY, half[300:])
     fine = (

@@ -1,0 +1,227 @@
+"""Trainings on the host and in one program are the same training; no simulator has to be installed.
+
+Of environments that are pure functions and of their like in NumPy, with learners that only count, all that is kept and
+told must agree, and be what an oracle in NumPy says.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from laureate import control as c
+from laureate import loops
+from laureate.control.bridge import Reached
+from laureate.testing import KeyRecorder
+
+QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
+NUM_STEPS, NUM_UPDATES = 7, 3
+SPACES = {"action_space": loops.Discrete(2), "observation_space": loops.Box((2,))}
+
+
+class Ladder(eqx.Module):
+    """A step climbs one rung or two, for the square of the rung; from the fourth on it is over, three steps are all."""
+
+    action_space: Any = SPACES["action_space"]
+    observation_space: Any = SPACES["observation_space"]
+
+    def reset(self, key):
+        jax.random.uniform(key)
+        return jnp.zeros(2), jnp.zeros(2)
+
+    def step(self, key, state, action):
+        jax.random.uniform(key)
+        state = state + jnp.stack([1.0 + action, 1.0])
+        over = state[0] >= 4
+        return state, loops.Timestep(state, state[0] ** 2, over, (state[1] >= 3) & ~over)
+
+
+class Ladders:
+    """Two of them as ``GymnasiumEnvironments`` would show them; all that it is seeded with is written down.
+
+    late: what has ended begins anew with its next step, which shows a reward and an end that do not count.
+    """
+
+    num_environments = 2
+
+    def __init__(self, late):
+        self.late, self.seeds = late, []
+        self.action_space, self.observation_space = SPACES.values()
+
+    def reset(self, seed=None):
+        self.seeds.append(seed)
+        self.state, self.over = np.zeros((2, 2), np.float32), np.zeros(2, bool)
+        return self.state.copy()
+
+    def step(self, action):
+        climbed = self.state + np.stack([1 + np.asarray(action), np.ones(2)], axis=1)
+        begun = self.over if self.late else np.zeros(2, bool)
+        following = np.where(begun[:, None], 0, climbed).astype(np.float32)
+        terminated = (following[:, 0] >= 4) | begun
+        self.over = (terminated | (following[:, 1] >= 3)) & ~begun
+        self.state = following if self.late else np.where(self.over[:, None], 0, following).astype(np.float32)
+        reward = np.where(begun, 99, following[:, 0] ** 2).astype(np.float32)
+        return Reached(self.state.copy(), following, reward, terminated, self.over & ~terminated)
+
+
+def climbed(late):
+    """Ends and returns of both rows at every step, and what is told of each update after a warm-up of one.
+
+    The first row takes single rungs until time is up, 1 + 4 + 9, the second two at once until it is over, 4 + 16.
+    """
+    time = np.arange(1, (1 + NUM_UPDATES) * NUM_STEPS + 1)
+    length, total = np.array([3, 2]), np.array([14, 20])
+    ends = time[:, None] % (length + late) == (length if late else 0)
+    parts = ends.reshape(1 + NUM_UPDATES, NUM_STEPS, 2)[1:]
+    episodes = parts.sum((1, 2))
+    return episodes, (parts * total).sum((1, 2)) / episodes
+
+
+# --- dreamers ---------------------------------------------------------------------------------------------------------
+
+
+class Memory(NamedTuple):
+    action: jax.Array
+
+
+class Told(NamedTuple):
+    loss: jax.Array
+    status: jax.Array
+
+
+class Sleeper(eqx.Module):
+    """Every row has an action of its own; counts its gradient steps, of which the first, third, fifth go wrong."""
+
+    law: c.OneHot = c.OneHot(1, 2)
+    world: Any = c.WorldModel(None, None, None, None, None)  # pyright: ignore[reportArgumentType]
+
+    def init(self):
+        return jnp.asarray(0)
+
+    def remember(self, number):
+        return Memory(jnp.zeros((number, 2)))
+
+    def act(self, key, observation, first, memory, state):
+        jax.random.uniform(key)
+        return Memory(jnp.eye(2)[: len(observation)])
+
+    def step(self, key, batch, state):
+        jax.random.uniform(key)
+        return state + 1, Told(state + 1.0, 1 - state % 2)
+
+
+REPLAY, SIZES = c.Replay(40, 4), {"num_steps": NUM_STEPS, "num_gradients": 2, "batch": 3}
+
+
+@pytest.fixture(scope="module")
+def dreamed():
+    """A run in one program, in which no key is used twice."""
+    training = c.DreamerTraining(Ladder(), Sleeper(), REPLAY, 2, **SIZES)  # pyright: ignore[reportArgumentType]
+
+    @eqx.filter_jit(**QUICK)
+    def run(key):
+        outcome = training.run(key, NUM_UPDATES)
+        return outcome.state, outcome.seen
+
+    with KeyRecorder() as recorder:
+        found = jax.block_until_ready(run(jax.random.key(0)))
+        assert not recorder.reused()
+    return found
+
+
+def test_a_dreamer_tells_its_episodes_its_last_gradient_and_its_worst(dreamed):
+    state, told = dreamed
+    episodes, mean = climbed(late=True)
+    np.testing.assert_array_equal(told.episodes, episodes)
+    np.testing.assert_allclose(told.episode_return, mean, rtol=1e-6)
+    np.testing.assert_array_equal(told.learner.loss, [2, 4, 6])
+    np.testing.assert_array_equal(told.learner.status, 0)
+    np.testing.assert_array_equal(told.status, 1)
+    np.testing.assert_array_equal(told.cost, 2 * NUM_STEPS)
+    assert (int(state.learner), int(state.replay.count)) == (6, 1 + 4 * NUM_STEPS)
+    time = np.arange(29)
+    rung = np.stack([time % 4, 2 * (time % 3)], axis=1)
+    rows = jax.tree.map(lambda leaf: np.asarray(leaf)[:29], state.replay.rows)
+    np.testing.assert_array_equal(rows.observation[..., 0], rung)
+    np.testing.assert_array_equal(rows.reward, rung**2)
+    np.testing.assert_array_equal(rows.terminal, rung >= 4)
+    np.testing.assert_array_equal(rows.first, rung == 0)
+    np.testing.assert_array_equal(rows.action, np.eye(2)[None] * (rung > 0)[..., None])
+
+
+def test_a_dreamer_on_the_host_lives_and_tells_the_same_and_goes_on(dreamed, tmp_path):
+    worlds, told = Ladders(late=True), []
+    training = c.GymnasiumDreamerTraining(worlds, Sleeper(), REPLAY, **SIZES)  # pyright: ignore[reportArgumentType]
+    state, infos = training.run(jax.random.key(0), NUM_UPDATES)
+    pairs = ((state.learner, dreamed[0].learner), (state.replay, dreamed[0].replay), (infos, dreamed[1]))
+    for one, other in zip(*(jax.tree.leaves(part) for part in zip(*pairs, strict=True)), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    file = tmp_path / "run.npz"
+    training.run(jax.random.key(0), 2, checkpoint=file)
+    resumed = training.run(jax.random.key(0), 3, checkpoint=file, progress=told.append)
+    assert worlds.seeds == [0, 0, 0, 2], "two updates were done when it went on"
+    assert told[-1].done == 3
+    np.testing.assert_array_equal(resumed[1].learner.loss, infos.learner.loss)
+    # Warm-up and three updates, a beginning, and another where it went on.
+    assert int(resumed[0].replay.count) == 2 + 4 * NUM_STEPS
+
+
+# --- policies ---------------------------------------------------------------------------------------------------------
+
+
+class Idle(eqx.Module):
+    """A learner that learns nothing; its state is the sum of all that it was shown, each array weighed differently."""
+
+    bonus: bool = True
+    num_minibatches: int = 1
+
+    def init(self, observation, num_environments):
+        return c.BonusPPOState(jnp.sum(observation) + 0.0 * num_environments, None, None)  # pyright: ignore[reportArgumentType]
+
+    def act(self, key, observation, state):
+        jax.random.uniform(key)
+        return jnp.arange(len(observation)), observation[:, 0]
+
+    def observe(self, rollout, state):
+        weighed = [(2**at) * jnp.sum(leaf * (1.0 + jnp.arange(len(leaf)).reshape(-1, *[1] * (leaf.ndim - 1))))
+                   for at, leaf in enumerate(rollout)]  # fmt: skip
+        return state._replace(ppo=state.ppo + sum(weighed))
+
+    def step(self, key, rollout, state):
+        jax.random.uniform(key)
+        told = jnp.mean(rollout.reward)
+        info = c.BonusPPOInfo(told, told, told, told, None, jnp.asarray(rollout.reward.size), jnp.asarray(0))  # pyright: ignore[reportArgumentType]
+        return self.observe(rollout, state), info
+
+
+def test_a_policy_on_the_host_sees_and_tells_the_same_and_goes_on(tmp_path):
+    worlds, told = Ladders(late=False), []
+    one = c.Training(Ladder(), Idle(), num_environments=2, num_steps=NUM_STEPS)  # pyright: ignore[reportArgumentType]
+    host = c.GymnasiumTraining(worlds, Idle(), NUM_STEPS)  # pyright: ignore[reportArgumentType]
+
+    @eqx.filter_jit(**QUICK)
+    def run(key):
+        outcome = one.run(key, NUM_UPDATES)
+        return outcome.state.learner, outcome.seen
+
+    with KeyRecorder() as recorder:
+        whole = jax.block_until_ready(run(jax.random.key(0)))
+        assert not recorder.reused()
+    found = host.run(jax.random.key(0), NUM_UPDATES)
+    for left, right in zip(jax.tree.leaves(whole), jax.tree.leaves(found), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-6)
+    episodes, mean = climbed(late=False)
+    np.testing.assert_array_equal(found[1].episodes, episodes)
+    np.testing.assert_allclose(found[1].episode_return, mean, rtol=1e-6)
+    np.testing.assert_array_equal(found[1].best, 16)
+    np.testing.assert_array_equal(found[1].cost, 2 * NUM_STEPS)
+    file = tmp_path / "run.npz"
+    host.run(jax.random.key(0), 2, checkpoint=file)
+    _, rows = host.run(jax.random.key(0), 3, checkpoint=file, progress=told.append)
+    assert worlds.seeds == [0, 0, 0, 2], "two updates were done when it went on"
+    assert told[-1].done == 3
+    np.testing.assert_array_equal(rows.learner.reward[:2], found[1].learner.reward[:2])
