@@ -2,16 +2,18 @@
 
 Listed in ``tests/thorough.txt`` are tests of more than so many CPU seconds, but none that a planted fault of
 ``tests/mutations`` names itself, for these are there to see that fault, and none of ``ALWAYS``; of every file the
-cheapest test stays. What tests share is counted with the first of them, so that the time saved is less than the sum:
-measure again.
+cheapest test stays. With ``--mutants`` (results of ``scripts/mutation.py --random ... --json``) those stay as well that
+caught a random mutant and take no more than ``KEEN`` seconds. What tests share is counted with the first of them, so
+that the time saved is less than the sum: measure again.
 
-    python scripts/thorough.py /tmp/seconds.json --above 0.8
+    python scripts/thorough.py /tmp/seconds.json --above 0.8 --mutants /tmp/mutants/*.json
 """
 
 import argparse
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 from mutation import ROOT, faults
@@ -19,10 +21,11 @@ from mutation import ROOT, faults
 LIST = ROOT / "tests" / "thorough.txt"
 # What a newcomer meets first, whatever it costs.
 ALWAYS = ("tests/test_startup.py", "tests/test_readme.py")
+KEEN = 3.0
 
 
-def chosen(seconds: dict[str, float], named: set[str], above: float) -> list[str]:
-    """The names of tests, in order.
+def chosen(seconds: dict[str, float], named: set[str], above: float, keen: Collection[str] = ()) -> list[str]:
+    """The names of tests, in order. ``named``: those of planted faults; ``keen``: those that caught random mutants.
 
     >>> took = {"tests/a.py::b": 2.0, "tests/a.py::c": 3.0, "tests/d.py::e": 9.0, "tests/a.py::f[1]": 9.0}
     >>> chosen(took, {"tests/a.py::f"}, 1.0)
@@ -40,6 +43,7 @@ def chosen(seconds: dict[str, float], named: set[str], above: float) -> list[str
         and not test.startswith(ALWAYS)
         and test not in cheapest
         and test.partition("[")[0] not in named
+        and not (test in keen and took <= KEEN)
     )
 
 
@@ -48,11 +52,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="what pytest --seconds wrote")
     parser.add_argument("--above", type=float, default=0.8, metavar="SECONDS", help="CPU seconds of a test")
+    parser.add_argument("--mutants", type=Path, nargs="*", default=(), help="results of random mutants")
     options = parser.parse_args()
     measured = json.loads(options.file.read_text(encoding="utf-8"))
     seconds = {test: found["seconds"] for test, found in measured.items()}
     named = {test.partition("[")[0] for row in faults([]) for test in row["tests"] if "::" in test}
-    tests = chosen(seconds, named, options.above)
+    results = [json.loads(file.read_text(encoding="utf-8")) for file in options.mutants]
+    tests = chosen(seconds, named, options.above, {one["by_test"] for found in results for one in found["mutants"]})
     LIST.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
     sum_of = lambda names: f"{sum(seconds[name] for name in names):.0f} s"  # noqa: E731
     print(f"{len(tests)} of {len(seconds)} tests, {sum_of(tests)} of {sum_of(seconds)}", file=sys.stderr)
