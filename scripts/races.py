@@ -75,7 +75,7 @@ def summary(race: dict[str, Any]) -> str:
     groups: dict[str, list[str]] = {}
     for row in race["rows"]:
         words = {"first": "", "the same in every seed": "the same"}
-        word = row["against"].partition(",")[0]
+        word: str = row["against"].partition(",")[0]
         groups.setdefault(words.get(word, word), []).append(row["entrant"])
     first = f"<b>{', '.join(groups.pop('', ['nobody']))}</b>"
     return "; ".join([first, *(f"{word}: {_some(names)}" for word, names in groups.items())])

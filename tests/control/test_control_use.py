@@ -1,6 +1,7 @@
 """Environments, whole runs, checkpoints, Gymnasium, and what is refused."""
 
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -336,7 +337,8 @@ def test_environments_that_cannot_be_bridged_say_what_to_do():
     dictionary = of(spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)}), spaces.Discrete(2))
     with pytest.raises(ValueError, match=r"part must be one of the arrays 'a'.*got ''.*FlattenObservation"):
         c.GymnasiumEnvironments(dictionary)
-    assert c.GymnasiumEnvironments(dictionary, part="a").observation_space.shape == (2,)
+    seen: Any = c.GymnasiumEnvironments(dictionary, part="a").observation_space
+    assert seen.shape == (2,)
     with pytest.raises(ValueError, match="part must be '' where observations are no dictionaries"):
         c.GymnasiumEnvironments(walker, part="a")
     with pytest.raises(TypeError, match=r"observation_space must be a Box; got Discrete.*FlattenObservation"):

@@ -43,7 +43,7 @@ def test_a_gif_is_read_back_bit_for_bit(shape, colours):
 def unpacked(data, size):
     """The pixels of one picture's codes, read as the standard says; the last code must be the end."""
     bits, at, wide = "".join(f"{byte:08b}"[::-1] for byte in data), 0, size + 1
-    table, before, pixels = {}, None, []
+    table, before, pixels, following = {}, None, [], 0
     while True:
         assert at + wide <= len(bits), "a code is cut off"
         code, at = int(bits[at : at + wide][::-1], 2), at + wide

@@ -1,5 +1,7 @@
 """Tuning is judged by other examples than scoring: those that score are made useless, and tuning does not notice."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,7 @@ class Marked(eqx.Module):
 
 def spoilt(kind):
     """The small problem of a kind with all that scores made NaN, by what its declaration says of its parts."""
-    made = problem(kind)
+    made: Any = problem(kind)
     if kind == "multitask":
         return Marked(made)
     if kind == "prediction-sets":
