@@ -76,11 +76,6 @@ class Holed(Fixed):
         return np.where(np.arange(x.size).reshape(x.shape) == 7, np.nan, super().sample(key, x))
 
 
-class Narrow(Fixed):
-    def sample(self, key, x):
-        return super().sample(key, x)[:, :3]
-
-
 class Seen(Fixed):
     """Remembers the rows that it was fitted to."""
 
@@ -178,7 +173,6 @@ BAD = [
     (lambda: KnockoffSelector(statistic=lambda k, x, o, y: x.T @ y).fit(X, Y), ValueError, "must be antisymmetric"),
     (lambda: KnockoffSelector(sampler="gan").fit(X, Y), ValueError, "sampler must be an object with fit"),
     (lambda: KnockoffSelector(Holed()).fit(X, Y), ValueError, r"finite knockoffs of X's shape \(300, 20\)"),
-    (lambda: KnockoffSelector(Narrow()).fit(X, Y), ValueError, r"finite knockoffs of X's shape \(300, 20\)"),
     (lambda: KnockoffSelector(offset=2).fit(X, Y), ValueError, "offset must be 0 or 1; got 2"),
     (lambda: KnockoffSelector(draws=0).fit(X, Y), ValueError, "draws must be >= 1; got 0"),
     (lambda: KnockoffSelector(discrete="yes").fit(X, Y), ValueError, "discrete must be None, 'auto' or columns"),
