@@ -6,7 +6,7 @@ cheapest test stays. With ``--mutants`` (results of ``scripts/mutation.py --rand
 caught a random mutant and take no more than ``KEEN`` seconds. What tests share is counted with the first of them, so
 that the time saved is less than the sum: measure again.
 
-    python scripts/thorough.py /tmp/seconds.json --above 0.8 --mutants /tmp/mutants/*.json
+    python scripts/thorough.py /tmp/seconds.json --above 0.55 --mutants /tmp/mutants/*.json
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main() -> None:
     """Write the list and say what it holds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="what pytest --seconds wrote")
-    parser.add_argument("--above", type=float, default=0.8, metavar="SECONDS", help="CPU seconds of a test")
+    parser.add_argument("--above", type=float, default=0.55, metavar="SECONDS", help="CPU seconds of a test")
     parser.add_argument("--mutants", type=Path, nargs="*", default=(), help="results of random mutants")
     options = parser.parse_args()
     measured = json.loads(options.file.read_text(encoding="utf-8"))
