@@ -40,8 +40,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 SLOW_EXAMPLES = frozenset((Path(__file__).parent / "slow_examples.txt").read_text(encoding="utf-8").split())
 
 
-# Tests of about half a second or more that no planted fault needs alone (scripts/thorough.py chooses them): a developer has
-# an answer in eight minutes, and nothing lands without them.
+# Tests of about half a second or more that no planted fault needs alone (scripts/thorough.py chooses them): a developer
+# has an answer in eight minutes, and nothing lands without them.
 THOROUGH = frozenset((Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines())
 
 SOURCES = Path(__file__).parents[1] / "src"
