@@ -137,8 +137,9 @@ def environment(root: Path, programs: Path) -> dict[str, str]:
 
 
 def options(marks: str) -> list[str]:
-    """Of pytest: quiet, one process, no cache."""
-    return ["-q", "-x", "-n", "0", "-m", marks, "-p", "no:cacheprovider", "--tb=no"]
+    """Of pytest: quiet, one process, no cache, no complaint about what is loaded already."""
+    loaded = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    return ["-q", "-x", "-n", "0", "-m", marks, "-p", "no:cacheprovider", "--tb=no", *loaded]
 
 
 def package_of(root: Path) -> str:

@@ -225,7 +225,7 @@ def run_tests(root: Path, folder: Path, tests: list[str], marks: str, limit: flo
     if killed:
         return "too slow", ""
     lines = said.read_text(encoding="utf-8").splitlines()
-    failed = [line.split()[1] for line in lines if line.startswith(("FAILED", "ERROR"))]
+    failed = [line.partition(" ")[2].partition(" - ")[0] for line in lines if line.startswith(("FAILED", "ERROR"))]
     outcome = {0: "SURVIVED", 1: "caught", 5: "UNTOUCHED"}.get(process.exitcode or 0, "does not import")
     return outcome, failed[0] if failed else ""
 
@@ -236,6 +236,8 @@ def _server(root: Path):
         context = multiprocessing.get_context("forkserver")
         if (root / "tests" / "conftest.py").exists():
             os.environ.update(environment(root, root / ".pytest_cache" / "programs"), MUTANTS_ROOT=str(root))
+            # The server does not get our sys.path before Python 3.13, and says nothing where it cannot load a module.
+            os.environ["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
             context.set_forkserver_preload(["mutants.loaded"])
             multiprocessing.forkserver.ensure_running()
     return context
