@@ -15,7 +15,7 @@ import optax  # noqa: E402, F401
 import scipy.stats  # noqa: E402, F401
 import sklearn.linear_model  # noqa: E402, F401
 
-# The copies have files of their own, one of them with a fault: of the package and the tests nothing may be loaded before.
+# The copies have files of their own, one with a fault: of package and tests nothing may be loaded before.
 del sys.path[:2]
 OURS = (ROOT / "src", ROOT / "tests")
 for name, module in list(sys.modules.items()):
