@@ -45,6 +45,7 @@ SLOW_EXAMPLES = frozenset((Path(__file__).parent / "slow_examples.txt").read_tex
 THOROUGH = frozenset((Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines())
 
 SOURCES = Path(__file__).parents[1] / "src"
+COLLECTED: pytest.StashKey[set[str]] = pytest.StashKey()
 
 
 class Examples:
@@ -105,9 +106,15 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
         elif item.nodeid in THOROUGH:
             item.add_marker(pytest.mark.thorough)
-    gone = THOROUGH - {item.nodeid for item in items}
-    if gone and config.pluginmanager.get_plugin("examples").whole:
-        raise pytest.UsageError(f"tests/thorough.txt names tests that do not exist: {', '.join(sorted(gone))}")
+    config.stash[COLLECTED] = {item.nodeid for item in items}
+
+
+@pytest.fixture
+def all_tests(request) -> set[str]:
+    """The names of all tests there are, whatever is selected."""
+    if not request.config.pluginmanager.get_plugin("examples").whole:
+        pytest.skip("only a run of everything knows all tests")
+    return request.config.stash[COLLECTED]
 
 
 def _without_constants() -> None:

@@ -240,7 +240,17 @@ def _server(root: Path):
             os.environ["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
             context.set_forkserver_preload(["mutants.loaded"])
             multiprocessing.forkserver.ensure_running()
+            probe = context.Process(target=_probe)
+            probe.start()
+            probe.join()
+            if probe.exitcode:
+                raise RuntimeError("mutants.loaded was not loaded by the server that forks; see mutants/loaded.py.")
     return context
+
+
+def _probe() -> None:
+    """Fails where the server has not loaded the libraries: everything would pass, and take thrice as long."""
+    sys.exit("mutants.loaded" not in sys.modules)
 
 
 def _pytest(folder: Path, arguments: list[str], said: Path, limit: float) -> None:

@@ -39,6 +39,7 @@ TIED, HELD = jnp.ones((2, 2)), np.ones((2, 2), np.float32)
         ),
         (lambda: quantize({"w": jnp.full((2, 2), jnp.nan)}, INT), "model must be finite; got NaN or infinity in w"),
         (lambda: refresh({"w": jnp.full((2, 2), jnp.inf)}, INT), "refresh.model must be finite; .* in w. Has training"),
+        (lambda: quantize({"w": jnp.full((2, 2), -3e38)}, INT), "model must be at most 1.7e.38 in size; got 3e.38 in"),
         (
             lambda: quantize(W, match({"v.*": INT})),
             "match a weight with every pattern; got 'v.*', .*There are: w",

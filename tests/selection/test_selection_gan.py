@@ -211,6 +211,15 @@ def test_one_update_reports_its_terms_moves_the_generator_and_uses_no_key_twice(
     )
 
 
+def test_the_validity_test_of_a_checkpoint_uses_no_key_twice():
+    """Noise, draw and judge have keys of their own. Both states meet the same draws: they differ by the generator."""
+    x = np.random.default_rng(1).normal(size=(24, 2)).astype(np.float32)
+    with KeyRecorder() as recorder:
+        found = fit(KEY, KnockoffGAN(num_steps=1, checkpoints=1, batch=8, inner_steps=1, validation=0.5), x)
+        assert all(used.endswith(", 2 times") for used in recorder.reused())  # never by two kinds of draws
+    assert found.history.accuracy.shape == (2,)
+
+
 @pytest.mark.slow
 def test_what_corrects_starts_as_second_order_knockoffs():
     """With a learning rate of next to nothing the corrected ones are Gaussian knockoffs."""

@@ -228,6 +228,22 @@ def test_a_gradient_that_is_not_finite_changes_nothing_though_the_loss_is_finite
     equal(new.optimiser, state.optimiser)
 
 
+def test_an_update_above_the_transition_block_that_is_not_finite_changes_nothing():
+    """Loss and gradient are finite, and so is the update of block T; the last block's alone is not."""
+
+    def update(slopes, state, params=None):
+        return (*slopes[:-1], jax.tree.map(lambda slope: slope / 0.0, slopes[-1])), state
+
+    broken = optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+    trainer = LocalizedTraining(Fixed(1), Frozen(), broken)
+    state = trainer.init(jax.random.key(0), network())
+    new, info = eqx.filter_jit(trainer.step)(state, *data())
+    assert np.isfinite(info.loss)
+    assert np.isfinite(info.update_norm)
+    assert int(info.status) == Status.DIVERGED
+    equal(new.blocks, state.blocks)
+
+
 def test_a_local_update_that_overflows_changes_nothing_though_the_loss_is_finite():
     small = lambda z: jnp.tanh(1e-30 * z)  # noqa: E731
     blocks = [Chain((Dense(jnp.ones((4, 4))), small)), Dense(jnp.ones((2, 4)))]

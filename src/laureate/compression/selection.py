@@ -16,6 +16,8 @@ __all__ = ["Chosen", "Leaf", "Rules", "choose", "match"]
 
 # Part of a path in lower case: what belongs to no layer's matrix stays as it is.
 BIAS_OR_NORM = re.compile(r"bias|norm")
+# Scales and centroids are stored in single precision, and a scale is a difference of two weights.
+LARGEST = float(np.finfo(np.float32).max) / 2
 
 
 class Rules(NamedTuple):
@@ -130,5 +132,13 @@ def _check(chosen: list[Leaf], owner: str) -> None:
     for path, value, quantizer, _ in chosen:
         if quantizer is not None:
             quantizer.check(path, value.shape)
-        if not isinstance(value, Tracer) and not np.isfinite(np.asarray(value, np.float64)).all():
+        if isinstance(value, Tracer):
+            continue
+        largest = np.abs(np.asarray(value, np.float64)).max()
+        if not np.isfinite(largest):
             raise ValueError(f"{owner}.model must be finite; got NaN or infinity in {path}. Has training diverged?")
+        if largest > LARGEST:
+            raise ValueError(
+                f"{owner}.model must be at most {LARGEST:.2g} in size; got {largest:.2g} in {path}. "
+                "Has training diverged?"
+            )

@@ -185,12 +185,12 @@ class KnockoffGAN(eqx.Module):
             row = (terms.asked, terms.critic, jnp.mean(terms.information), gap)
             return (players, (generator_state, rival_state)), row
 
-        def accuracy(generator):
-            half, state_key = len(held) // 2, jax.random.fold_in(test_key, 0)
-            z = jax.random.normal(state_key, held.shape)
-            draw = _Draw(held, held, self._noise(state_key, held.shape), z, held > 0, held > 0, held)
+        def accuracy(generator):  # by the same draws for all states, which then differ by the generator alone
+            half, (noise_key, normal_key, judge_key) = len(held) // 2, jax.random.split(test_key, 3)
+            z = jax.random.normal(normal_key, held.shape)
+            draw = _Draw(held, held, self._noise(noise_key, held.shape), z, held > 0, held > 0, held)
             knockoff = self._generate(generator, base, draw)
-            return discrimination(test_key, held[:half], knockoff[:half], held[half:], knockoff[half:])[0]
+            return discrimination(judge_key, held[:half], knockoff[:half], held[half:], knockoff[half:])[0]
 
         def part(carry, i):
             state, best, score = carry

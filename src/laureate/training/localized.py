@@ -215,7 +215,7 @@ class LocalizedTraining(eqx.Module):
         s = self.supervision(loss, state.average)
         below = tuple(self._moved(block, moves, s) for block, moves in zip(below, directions, strict=True))
         norm = _length(updates[first]).astype(state.norm_sum.dtype)  # pyright: ignore[reportIndexIssue]
-        fine = jnp.isfinite(loss) & jnp.isfinite(norm) & _finite(below, directions)
+        fine = jnp.isfinite(loss) & jnp.isfinite(norm) & _finite(updates) & _finite(_moved_by_rule(below, directions))
         new = state._replace(
             blocks=below + above,
             optimiser=optimiser,
@@ -328,12 +328,16 @@ def _length(tree: Any) -> Array:
     return jnp.sqrt(sum(squares, jnp.zeros(())))
 
 
-def _finite(blocks: Sequence[Any], directions: Sequence[dict[str, Array | None]]) -> Array:
-    """Whether the blocks that a rule moved are made of finite numbers."""
-    moved = [
+def _moved_by_rule(blocks: Sequence[Any], directions: Sequence[dict[str, Array | None]]) -> list[Any]:
+    """The blocks that a rule moved; what it left alone may hold anything, an infinite mask for one."""
+    return [
         block for block, moves in zip(blocks, directions, strict=True) if any(m is not None for m in moves.values())
     ]
-    arrays = jax.tree.leaves(eqx.filter(moved, eqx.is_inexact_array))
+
+
+def _finite(tree: Any) -> Array:
+    """Whether all its numbers are finite."""
+    arrays = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
     return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in arrays], bool))
 
 
