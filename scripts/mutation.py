@@ -131,6 +131,7 @@ def main() -> None:
     parser.add_argument("words", nargs="*", help="only faults whose id contains one of these")
     parser.add_argument("--claims", action="store_true", help="only the verdicts of the claims, without the tests")
     parser.add_argument("--short", action="store_true", help="only the tests of `make test`, no claims")
+    parser.add_argument("--marks", default="", help="only tests of these marks, as of pytest's -m, and no claims")
     parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
     parser.add_argument("--random", type=int, metavar="N", help="N mutants by chance instead of the tables")
     parser.add_argument("--area", help="of --random: a folder of src/laureate, also lab, catalogue and pages")
@@ -150,11 +151,11 @@ def main() -> None:
         print_random(options)
         return
     rows = [row for row in faults(options.words) if "claim" in row or not options.claims]
-    if options.short:
+    marks = QUICK if options.short else options.marks
+    if marks:
         rows = [{name: value for name, value in row.items() if name != "claim"} for row in rows]
     if not rows:
         sys.exit(f"No fault matches {' '.join(options.words)!r}.")
-    marks = QUICK if options.short else ""
     sound = Sound(marks, options.limit)
 
     def one(folder: Path, row: dict[str, Any]) -> dict[str, Any]:

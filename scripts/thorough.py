@@ -2,9 +2,9 @@
 
 Listed in ``tests/thorough.txt`` are tests of more than so many CPU seconds, but none that a planted fault of
 ``tests/mutations`` names itself, for these are there to see that fault, and none of ``ALWAYS``; of every file the
-cheapest test stays. With ``--mutants`` (results of ``scripts/mutation.py --random ... --json``) those stay as well that
-caught a random mutant and take no more than ``KEEN`` seconds. What tests share is counted with the first of them, so
-that the time saved is less than the sum: measure again.
+cheapest test stays. With ``--mutants`` (what ``scripts/mutation.py --json`` printed, with ``--short`` or ``--random``)
+those stay as well that noticed a planted fault or a random mutant and take no more than ``KEEN`` seconds. What tests
+share is counted with the first of them, so that the time saved is less than the sum: measure again.
 
     python scripts/thorough.py /tmp/seconds.json --above 0.55 --mutants /tmp/mutants/*.json
 """
@@ -52,13 +52,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="what pytest --seconds wrote")
     parser.add_argument("--above", type=float, default=0.55, metavar="SECONDS", help="CPU seconds of a test")
-    parser.add_argument("--mutants", type=Path, nargs="*", default=(), help="results of random mutants")
+    parser.add_argument("--mutants", type=Path, nargs="*", default=(), help="results of faults and mutants")
     options = parser.parse_args()
     measured = json.loads(options.file.read_text(encoding="utf-8"))
     seconds = {test: found["seconds"] for test, found in measured.items()}
     named = {test.partition("[")[0] for row in faults([]) for test in row["tests"] if "::" in test}
     results = [json.loads(file.read_text(encoding="utf-8")) for file in options.mutants]
-    tests = chosen(seconds, named, options.above, {one["by_test"] for found in results for one in found["mutants"]})
+    noticed = {one["by_test"] for found in results for one in (found if isinstance(found, list) else found["mutants"])}
+    tests = chosen(seconds, named, options.above, noticed)
     LIST.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
     sum_of = lambda names: f"{sum(seconds[name] for name in names):.0f} s"  # noqa: E731
     print(f"{len(tests)} of {len(seconds)} tests, {sum_of(tests)} of {sum_of(seconds)}", file=sys.stderr)
