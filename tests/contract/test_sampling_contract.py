@@ -113,11 +113,19 @@ def test_the_driver_changes_no_sample(name):
 
 
 def test_replicas_cache_what_their_positions_give():
+    """And every second step reports with which probability the two were exchanged, by what they then were."""
     kernel = ROWS["parallel-tempering"]
     step = eqx.filter_jit(kernel.step)
     state = eqx.filter_jit(kernel.init)(SPINS)
+    rates = []
     for index in range(20):
-        state, _ = step(jax.random.key(index), state)
+        state, info = step(jax.random.key(index), state)
+        cold, hot = np.asarray(state.replicas.logdensity)[:: -1 if info.swapped[0] else 1]
+        rates.append(float(np.exp(min(0.0, 0.5 * (hot - cold)))) if index % 2 == 0 else 0.0)
+        np.testing.assert_allclose(info.swap_rate, rates[-1:], rtol=1e-4)
+        assert not info.swapped[0] or rates[-1] > 0
+    assert 1.0 in rates
+    assert any(0 < rate < 1 for rate in rates)
     fresh = eqx.filter_jit(lambda position: jax.vmap(kernel.kernel.init)(position))(state.replicas.position)
     np.testing.assert_allclose(state.replicas.differences, fresh.differences, atol=1e-4)
     np.testing.assert_allclose(state.replicas.logdensity, fresh.logdensity, atol=1e-4)

@@ -64,9 +64,11 @@ def test_a_degenerate_spectrum_has_no_preferred_basis():
 
 
 def test_direct_copy_is_the_first_power():
-    f = jnp.asarray(from_spectrum(SPECTRUM), jnp.float32)
-    copy, power = rule_of(DirectCopy(5, eps=0.1), f), rule_of(DirectSet(5, power=1.0, eps=0.1), f)
-    np.testing.assert_allclose(copy, power, atol=5e-3)
+    """F/‖F‖₂ + ε, and without the scale F + ε‖F‖₂: only the second tells F from twice F."""
+    rules = jax.jit(lambda f: [DirectCopy(5, eps=0.1, scale=scale).rule(f)[0] for scale in ("max", "none")])
+    relative, absolute = rules(from_spectrum(SPECTRUM).astype(np.float32))
+    np.testing.assert_allclose(relative, from_spectrum(SPECTRUM / 4 + 0.1), atol=1e-5)
+    np.testing.assert_allclose(absolute, from_spectrum(SPECTRUM + 0.1 * 4), atol=1e-5)
 
 
 @pytest.mark.parametrize("d", [3, 64])
@@ -190,6 +192,28 @@ def test_a_step_is_the_gradient_of_the_loss_written_out(predictor):
     np.testing.assert_allclose(after.target.weight, 0.9 * target + 0.1 * expected, atol=1e-6)
     for old, new, grad in zip(*map(jax.tree.leaves, (state.predictor, after.predictor, slope[1])), strict=True):
         np.testing.assert_allclose(new, np.asarray(old) - 0.1 * np.asarray(grad), atol=1e-6)
+
+
+def test_two_layers_and_both_distances_by_hand():
+    """Written again in NumPy: a mean and a deviation over the batch for each unit; sums over D, means over examples."""
+    rng = np.random.default_rng(7)
+    z, target = rng.normal(size=(2, 6, 3)) + 1.0
+    state = {"first": rng.normal(size=(3, 5)), "scale": rng.uniform(0.5, 2.0, 5)}
+    state |= {"shift": rng.normal(size=5), "last": rng.normal(size=(5, 3))}
+
+    def run(state, z, target):
+        trainers = [Siamese(Identity(3), optax.sgd(0.1), loss=loss) for loss in ("l2", "cosine")]
+        return TwoLayer(3, hidden=5)(state, z), [trainer.distance(z, target) for trainer in trainers]
+
+    given = jax.tree.map(lambda leaf: leaf.astype(np.float32), (state, z, target))
+    found, distances = jax.jit(run)(*given)
+    hidden = z @ state["first"]
+    hidden = (hidden - hidden.mean(axis=0)) / np.sqrt(hidden.var(axis=0) + 1e-5)
+    expected = np.maximum(hidden * state["scale"] + state["shift"], 0) @ state["last"]
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    cosines = np.sum(z * target, axis=1) / np.linalg.norm(z, axis=1) / np.linalg.norm(target, axis=1)
+    by_hand = [np.sum((z - target) ** 2) / 12, np.mean(2 - 2 * cosines)]
+    np.testing.assert_allclose(distances, by_hand, rtol=1e-5)
 
 
 def test_the_loss_uses_the_predictor_of_the_step_before():

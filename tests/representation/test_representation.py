@@ -33,6 +33,7 @@ from laureate.representation import (
     linear_probe,
     two_views,
 )
+from laureate.representation.probes import FineTuning
 
 KEY = jax.random.key(0)
 
@@ -166,7 +167,10 @@ def blobs(seed, n=300):
 def test_the_linear_probe_is_logistic_regression():
     x, y = blobs(0)
     test_x, test_y = blobs(1)
-    x, test_x = 50 + 3 * x, 50 + 3 * test_x  # features come as they are: the probe standardises both by the known ones
+    # features come as they are, each of another size, a small one among those that tell the classes: the probe
+    # standardises both sets by the known ones
+    sizes = np.array([0.03, 3.0, 30.0, 0.3, 3.0, 100.0], np.float32)
+    x, test_x = 50 + sizes * x, 50 + sizes * test_x
     found = jax.jit(lambda: linear_probe(x, y, test_x, test_y, 3, decay=1e-2))()
     mean, std = np.asarray(x).mean(0), np.asarray(x).std(0)
     peer = LogisticRegression(C=1 / (1e-2 * len(x)), max_iter=1000).fit((np.asarray(x) - mean) / std, y)
@@ -185,6 +189,30 @@ def test_fine_tuning_learns_what_a_random_network_does_not_know():
     assert float(tune(300).value) > 0.85
 
 
+def test_one_step_of_fine_tuning_by_hand():
+    """SGD on the mean cross-entropy of the drawn examples, head and encoder, with the gradients written out."""
+    rng = np.random.default_rng(5)
+    x, labels = rng.normal(size=(9, 4)), rng.integers(0, 3, 9)
+    w, matrix, bias = rng.normal(size=(2, 4)), rng.normal(size=(2, 3)), rng.normal(size=3)
+    start = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (w, (matrix, bias)))
+    given = jnp.asarray(x, jnp.float32), jnp.asarray(labels)
+    tuning = FineTuning(KEY, *given, (None, (None, None)), apply, optax.sgd(0.5), 5)
+
+    @jax.jit
+    def run(start):
+        chosen = jax.random.randint(jax.random.fold_in(KEY, 3), (5,), 0, 9)
+        return tuning((start, tuning.optimiser.init(start)), jnp.asarray(3))[0][0], chosen
+
+    found, chosen = jax.tree.map(np.asarray, run(start))
+    x, labels = x[chosen], labels[chosen]
+    logits = x @ w.T @ matrix + bias
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    pull = (chances - np.eye(3)[labels]) / 5
+    slopes = matrix @ pull.T @ x, ((x @ w.T).T @ pull, pull.sum(axis=0))
+    expected = jax.tree.map(lambda leaf, slope: leaf - 0.5 * slope, (w, (matrix, bias)), slopes)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found, expected)
+
+
 @pytest.mark.slow
 def test_fine_tuning_trains_the_encoder_too():
     """The features are blind to the second entry, which alone tells the classes: a new last layer cannot help it."""
@@ -196,6 +224,22 @@ def test_fine_tuning_trains_the_encoder_too():
         KEY, blind, x[:200], y[:200], x[200:], y[200:], 2, optimiser=optax.adam(0.05), steps=100, batch=64
     )
     assert float(frozen.value) < 0.65 < 0.9 < float(tuned.value)
+
+
+def test_the_report_on_collapse_recomputed():
+    """Eigenvalues, the exponential of their shares' entropy, the spread; zeros have rank 1 and nothing left."""
+    z = np.random.default_rng(6).normal(size=(40, 3)) * [3.0, 1.0, 0.2] + 0.5
+    report = jax.jit(collapse_report)
+    found = report(z.astype(np.float32))
+    eigenvalues = np.linalg.eigvalsh(z.T @ z / 40)[::-1]
+    shares = eigenvalues / eigenvalues.sum()
+    directions = z / np.linalg.norm(z, axis=1, keepdims=True)
+    np.testing.assert_allclose(found.eigenvalues, eigenvalues, rtol=1e-4)
+    np.testing.assert_allclose(found.effective_rank, np.exp(-np.sum(shares * np.log(shares))), rtol=1e-5)
+    np.testing.assert_allclose(found.spread, np.sqrt(3) * directions.std(axis=0).mean(), rtol=1e-5)
+    assert not bool(found.collapsed)
+    nothing = report(np.zeros((40, 3), np.float32))
+    assert (float(nothing.effective_rank), float(nothing.spread), bool(nothing.collapsed)) == (1.0, 0.0, True)
 
 
 def test_the_interval_is_wilsons():

@@ -19,6 +19,7 @@ from laureate.representation import (
     collapse_report,
     fine_tune,
     knn_probe,
+    linear_probe,
 )
 
 KEY = jax.random.key(0)
@@ -55,6 +56,8 @@ def test_too_few_outputs_to_span_the_space():
         DirectPred(4, rho=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
     with pytest.raises(ValueError, match="eps must be > 0 then"):
         DirectPred(4, rho=0.0, eps=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
+    # two of each view are four, which may span four dimensions: a warning would be an error here
+    jax.eval_shape(DirectPred(4, rho=0.0, eps=0.0).update, DirectPred(4).init(KEY), Z[:2], Z[2:4])
 
 
 def test_outputs_that_are_not_finite_change_nothing_and_are_told():
@@ -125,14 +128,21 @@ def test_other_settings():
         LinearDynamics(jnp.eye(3), jnp.eye(2))
 
 
-@pytest.mark.parametrize("probe", ["linear", "knn"])
-def test_labels_from_one_to_k_are_refused(probe):
-    from laureate.representation import knn_probe, linear_probe
+PROBES = {
+    "linear": linear_probe,
+    "knn": lambda *given: knn_probe(*given, k=1),
+    "tuned": lambda *given: fine_tune(KEY, lambda x: x, *given, optimiser=optax.sgd(0.1), steps=1, batch=2),
+}
 
-    x, labels = jnp.eye(4), jnp.array([1, 2, 3, 4])
-    run = linear_probe if probe == "linear" else lambda *given: knn_probe(*given, k=1)
-    with pytest.raises(ValueError, match=r"labels must be integers in 0..3; got .* subtracting 1"):
-        run(x, labels, x, labels, 4)
+
+@pytest.mark.parametrize("wrong", ["train_labels", "test_labels"])
+@pytest.mark.parametrize("probe", PROBES)
+def test_labels_from_one_to_k_are_refused(probe, wrong):
+    """Wherever they are: those of the other examples are right."""
+    x, labels = np.eye(4), {"train_labels": np.arange(4), "test_labels": np.arange(4)}
+    labels[wrong] = np.arange(1, 5)
+    with pytest.raises(ValueError, match=rf"{wrong} must be integers in 0..3; got \(1, 4\).* subtracting 1"):
+        PROBES[probe](x, labels["train_labels"], x, labels["test_labels"], 4)
 
 
 def test_all_outputs_along_one_line_are_a_collapse():

@@ -192,9 +192,11 @@ def test_labels_are_told_as_they_are(labels):
 
 
 def test_labels_that_are_traced_are_told_by_nan():
-    probe = jax.jit(lambda labels: knn_probe(X[:4], labels, X[:4], labels, 4, k=1))
-    assert probe(jnp.arange(4)).value == 1
-    assert np.isnan(probe(jnp.arange(1, 5))).all()
+    probe = jax.jit(lambda labels, others: knn_probe(X[:4], labels, X[:4], others, 4, k=1))
+    right, wrong = np.arange(4), np.arange(1, 5)
+    assert probe(right, right).value == 1
+    for labels in ((wrong, right), (right, wrong), (wrong, wrong)):
+        assert np.isnan(probe(*labels)).all()
 
 
 # --- scikit-learn ----------------------------------------------------------------------------------------------------
@@ -214,6 +216,15 @@ def test_a_pipeline_on_learned_features():
     assert_allclose(again.predict_proba(rows), pipeline.predict_proba(rows))
     search = GridSearchCV(pipeline, {"classify__C": [0.1, 1.0]}, cv=2).fit(rows, labels)
     assert search.best_params_["classify__C"] in (0.1, 1.0)
+
+
+def test_features_of_doubles_are_doubles_where_jax_has_them():
+    """All sixteen digits, and sizes that single precision does not have, in fitting as in transforming."""
+    rows = np.array([[1 + 1e-12, -1e200], [np.pi, 1e-200]])
+    with jax.enable_x64(True):
+        found = EncoderFeatures(None, apply=lambda _, x: x, batch_size=2).fit(rows).transform(rows)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, rows)
 
 
 def test_examples_of_a_shape():

@@ -44,15 +44,17 @@ def test_energy_that_does_not_take_floats():
 @pytest.mark.parametrize(
     ("domain", "position", "words"),
     [
-        (Binary(), np.array([0, 2]), r"position must hold values of Binary\(\).*got \[2\]"),
+        (Binary(), np.array([0, 2]), r"position must hold values of Binary\(\).*got \[2\]\.$"),
+        (Binary(), np.array([1, -1]), r"got \[-1\]\. Spins of ±1 become such codes by \(s \+ 1\) // 2\.$"),
         (Categorical(3), np.array([0, 3]), r"values of Categorical\(num_categories=3\).*got \[3\]"),
+        (Categorical(3), np.array([0, -2]), r"values of Categorical\(num_categories=3\).*got \[-2\]"),
         (Categorical(3), np.eye(3), r"integer or boolean codes.*got float.*pass rows\.argmax\(-1\)"),
         (Ordinal(0, 4), np.array([-1]), r"got \[-1\]"),
         ({"a": Binary()}, {"b": np.zeros(2, bool)}, r"leaves of domain, \[\"\['a'\]\"\]; got \[\"\['b'\]\"\]"),
         ({"a": 3}, {"a": np.zeros(2, bool)}, "leaves Binary, Categorical or Ordinal; got 3"),
         (Binary(), np.zeros(0, bool), "at least one site"),
     ],
-    ids=["two", "code", "one-hot", "ordinal", "tree", "leaf", "empty"],
+    ids=["two", "spins", "code", "below", "one-hot", "ordinal", "tree", "leaf", "empty"],
 )
 def test_position_outside_its_domain(domain, position, words):
     with pytest.raises(ValueError, match=words):

@@ -153,6 +153,19 @@ def test_a_path_is_walked_back_in_reversed_order():
     assert float(log_ratio) == pytest.approx(bias[0] + bias[1] + reverse - forward, abs=1e-5)
 
 
+def test_langevin_moves_every_kind_of_site_by_its_own_distances():
+    """softmax of 0 for staying and βd̃/2 − |x' − x|²/(2α) for each move, those that are not available left out."""
+    domain = {"a": Binary(), "b": Categorical(3), "c": Ordinal(0, 4, window=2)}
+    start = {"a": np.zeros(2, bool), "b": np.zeros(1, np.int32), "c": np.zeros(1, np.int32)}
+    kernel = DiscreteLangevin(lambda x: jnp.sum(x["a"]), domain, step_size=0.4, inverse_temperature=0.7)
+    d = np.array([1.0, -2.0, -np.inf, 0.5, -1.5, -np.inf, -np.inf, 2.0, 0.3], np.float32)
+    found = jax.jit(lambda d: kernel.log_probabilities(kernel.layout(start), d))(d)
+    for part, moves, squares in zip(found, np.split(d, [2, 5]), ([1.0], [2.0] * 3, [4.0, 1.0, 1.0, 4.0]), strict=True):
+        logits = 0.7 * moves.reshape(len(part), -1) / 2 - np.array(squares) / 0.8
+        weights = np.exp(np.pad(logits, ((0, 0), (1, 0))))
+        np.testing.assert_allclose(np.exp(part), weights / weights.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
 def test_langevin_flips_a_bit_with_the_papers_probability_and_doubles_the_distance_of_categories():
     """σ(d̃/2 - 1/(2α)) for a bit; categories lie |e_j - e_i|² = 2 apart, so 1/α."""
     bias = np.array([1.0, -0.5, 2.0])

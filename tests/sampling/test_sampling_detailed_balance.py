@@ -19,8 +19,10 @@ from laureate.sampling import (
     Ordinal,
     PathAuxiliary,
 )
+from laureate.sampling._blocks import draw_block
 from laureate.sampling.balancing import BALANCING, log_balanced
 from laureate.sampling.enumeration import (
+    _blocks,
     all_positions,
     detailed_balance_error,
     exact_distribution,
@@ -176,6 +178,45 @@ def test_detailed_balance_with_masks_and_masked_sites_never_change(name):
     changed = positions[:, None, 1] != positions[None, :, 1]
     assert matrix[changed].max() < 1e-15
     assert matrix[inside][:, ~inside].max() < 1e-15
+
+
+def test_enumerated_blocks_are_those_that_are_drawn():
+    """Of sites that may not move no block is made, in the enumeration as in the draw; the others are alike."""
+    kernel = BlockGibbs(rugged, Binary(), block_size=2, site_mask=np.array([True, False, True, True]))
+    layout, uniforms = kernel.layout(np.zeros(4, bool)), np.random.default_rng(5).random((3000, 4))
+
+    @jax.jit
+    def run(uniforms):
+        drawn = jax.vmap(lambda u: draw_block(u, layout.free_sites(kernel.site_mask), 2))(uniforms)
+        return *_blocks(layout, kernel, 2), jnp.sort(drawn, axis=1)
+
+    blocks, weights, drawn = map(np.asarray, run(uniforms))
+    shares = np.array([np.mean(np.all(drawn == block, axis=1)) for block in blocks])
+    np.testing.assert_allclose(weights, [0, 1 / 3, 1 / 3, 0, 0, 1 / 3], atol=1e-12)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[weights == 0].sum() == 0
+    assert np.abs(shares - weights).max() < 5 * np.sqrt(2 / 9 / 3000)
+
+
+def test_a_gibbs_step_draws_from_the_conditional():
+    """One of two sites, and there one of three values: half of each conditional, by hand."""
+    table, draws = np.random.default_rng(6).normal(size=(3, 3)), 4000
+    kernel = Gibbs(lambda rows: rows[0] @ table @ rows[1], Categorical(3), inverse_temperature=0.7)
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def ends(keys):
+        state = kernel.init(jnp.array([0, 2]))
+        return jax.vmap(lambda key: kernel.step(key, state)[0].position)(keys)
+
+    found = np.asarray(ends(jax.random.split(jax.random.key(0), draws)))
+    expected = np.zeros((3, 3))
+    for site, line in ((np.s_[:, 2], table[:, 2]), (np.s_[0, :], table[0])):
+        expected[site] += draws / 2 * np.exp(0.7 * line) / np.exp(0.7 * line).sum()
+    observed = np.bincount(3 * found[:, 0] + found[:, 1], minlength=9).reshape(3, 3)
+    assert observed[expected == 0].sum() == 0
+    # Five cells: chi-square with four degrees of freedom; 6 standard deviations above its mean.
+    cells = expected > 0
+    assert ((observed - expected)[cells] ** 2 / expected[cells]).sum() < 4 + 6 * np.sqrt(8)
 
 
 def test_systematic_scan_leaves_the_target_invariant():

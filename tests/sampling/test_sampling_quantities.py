@@ -271,13 +271,14 @@ def test_contrastive_divergence_finds_the_maximum_likelihood_and_resumes_from_it
     @jax.jit
     def train(state, first):
         def one(state, step):
-            state, _ = trainer.update(jax.random.fold_in(jax.random.key(0), step), state, data)
-            return state, state.energy.biases
+            state, info = trainer.update(jax.random.fold_in(jax.random.key(0), step), state, data)
+            return state, (state.energy.biases, info.cost)
 
         return jax.lax.scan(one, state, first + jnp.arange(150))
 
     halfway, _ = train(state, 0)
-    final, biases = train(halfway, 150)
+    final, (biases, cost) = train(halfway, 150)
+    assert (np.asarray(cost) == 500 * 6).all()  # of all chains together
     again, _ = train(jax.tree.map(lambda leaf: jnp.array(leaf), halfway), 150)
     np.testing.assert_array_equal(final.buffer, again.buffer)
     stale, _ = train(halfway._replace(buffer=state.buffer), 150)

@@ -1,6 +1,7 @@
 """What demanding users met: warnings that cry wolf, states of another temperature, data outside the domain."""
 
 import warnings
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +21,7 @@ from laureate.sampling import (
     Ordinal,
     PathAuxiliary,
     PersistentContrastiveDivergence,
+    driver,
     run,
 )
 from laureate.sampling._layout import Layout
@@ -75,6 +77,77 @@ def test_the_other_position_obeys_domain_and_masks():
         assert np.all((np.asarray(other[leaf]) == np.asarray(start[leaf])) | sites[leaf])
         assert len(np.unique(np.asarray(other[leaf]))) >= 2
     assert all(other[leaf].dtype == start[leaf].dtype for leaf in "abc")
+
+
+def test_chains_that_start_flat_are_looked_at_elsewhere():
+    """As one chain is, by the program that has begun them all."""
+    start = np.zeros((2, 3), int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state = driver._start(GibbsWithGradients(lambda x: -jnp.sum(x**4), Ordinal(-3, 3)), start)
+    assert not np.asarray(state.differences)[np.isfinite(state.differences)].any()
+    with pytest.warns(UserWarning, match="gradient is zero"):
+        driver._start(GibbsWithGradients(lambda x: jnp.sum(jnp.floor(x * 0.7)), Ordinal(-3, 3)), start)
+
+
+# --- numbers beyond the last, and masks ------------------------------------------------------------------------------
+
+
+def test_moves_beyond_the_last_have_no_site_and_one_wrong_code_is_enough():
+    """Sets of moves are padded by moves beyond the last, whose site is written nowhere. Codes inside jit are told."""
+    domain = {"a": Binary(), "b": Categorical(3)}
+    start = {"a": np.array([1, 0]), "b": np.array([0, 2])}
+    layout, allowed = Layout(domain, start), {"a": None, "b": np.array([[1, 1, 1], [1, 0, 1]], bool)}
+    # two chains a row: as they should be; then a code too large, one too small, one that the mask forbids
+    rows = {leaf: np.tile(codes, (5, 2, 1)) for leaf, codes in start.items()}
+    rows["a"][1, 0, 1], rows["a"][2, 1, 0], rows["b"][3, 1, 0], rows["b"][4, 0, 1] = 2, -1, 3, 1
+
+    @jax.jit
+    def run(moves, rows):
+        sites, codes = layout.locate(jax.tree.map(jnp.asarray, start), moves)
+        written = layout.write(jax.tree.map(jnp.asarray, start), sites[-9:], codes[-9:])
+        return sites, written, jax.vmap(lambda row: layout.check_all("data", row, allowed))(rows)
+
+    sites, written, sound = run(np.arange(8 + 9), rows)
+    np.testing.assert_array_equal(sites, [0, 1, 2, 2, 2, 3, 3, 3, *[4] * 9])
+    jax.tree.map(np.testing.assert_array_equal, written, start)
+    np.testing.assert_array_equal(sound, [True, False, False, False, False])
+
+
+# --- a kernel of one's own, over a mesh ------------------------------------------------------------------------------
+
+
+class Summing(eqx.Module):
+    """All random bits of a chain, added up: a state of a single leaf."""
+
+    class State(NamedTuple):
+        position: jax.Array
+
+    class Info(NamedTuple):
+        acceptance_rate: jax.Array
+        cost: jax.Array
+        status: jax.Array
+
+    def init(self, position):
+        return self.State(jnp.asarray(position))
+
+    def step(self, key, state):
+        info = self.Info(jnp.ones(()), jnp.int32(2), jnp.int32(int(Status.OK)))
+        return self.State(state.position + jax.random.bits(key)), info
+
+
+def test_a_mesh_takes_any_state_and_tells_its_progress():
+    told, key, mesh = [], jax.random.key(5), jax.make_mesh((1,), ("chains",))
+    more = {"first_step": 3, "thin": 2, "chunk": 4, "mesh": mesh, "progress": told.append}
+    found = run(key, Summing(), state=Summing.State(jnp.arange(3, dtype=jnp.uint32)), num_steps=6, **more)
+    own = jax.vmap(lambda chain: jax.vmap(lambda step: jax.random.fold_in(jax.random.fold_in(key, chain), step + 3))
+                   (jnp.arange(6)))  # fmt: skip
+    bits = np.asarray(jax.jit(lambda: jax.vmap(jax.vmap(jax.random.bits))(own(jnp.arange(3))))())
+    sums = np.arange(3, dtype=np.uint32)[:, None] + np.cumsum(bits, axis=1, dtype=np.uint32)
+    np.testing.assert_array_equal(found.samples, sums[:, 1::2])
+    np.testing.assert_array_equal(found.state.position, sums[:, -1])
+    np.testing.assert_array_equal(found.cost, [12, 12, 12])
+    assert [(one.done, one.total) for one in told] == [(4, 6), (6, 6)]
 
 
 # --- local energies --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import optax
 import pytest
 from scipy.stats import norm
 
+from laureate._core import Status
 from laureate.sampling import (
     BOUNDED,
     MOMENTS,
@@ -24,8 +25,8 @@ from laureate.sampling import (
     stein_test,
     svgd,
 )
-from laureate.sampling.stein_bootstrap import bootstrap_weights, flip_from_chains
-from laureate.sampling.stein_discrepancy import median_distance
+from laureate.sampling.stein_bootstrap import _stein_features, bootstrap_weights, flip_from_chains
+from laureate.sampling.stein_discrepancy import floored, median_distance
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(7, 3)).astype(np.float32)
@@ -205,6 +206,26 @@ def test_bandwidths():
     assert few == pytest.approx(all_pairs, rel=0.03)
 
 
+def test_the_median_is_of_all_pairs_or_of_about_four_thousand_and_has_no_gradient():
+    """Draws that repeat after half of them, of which 300 have more pairs than are looked at; more draws than pairs."""
+    rng = np.random.default_rng(11)
+    half, long = rng.normal(size=(150, 2)).astype(np.float32), rng.normal(size=(5000, 1)).astype(np.float32)
+
+    def run(x, twice, long):
+        medians = median_distance(x), median_distance(x[:4]), median_distance(twice), median_distance(long)
+        return medians, jax.grad(median_distance)(x), jax.grad(floored)(jnp.float32(1.3)), floored(jnp.float32(0.0))
+
+    medians, slope, of_given, least = jax.tree.map(np.asarray, jax.jit(run)(X, np.tile(half, (2, 1)), long))
+    pairs = [np.sort([np.linalg.norm(a - b) for a, b in itertools.combinations(x, 2)]) for x in (X, X[:4], half)]
+    # The smallest that half of the pairs do not exceed: of 21 the eleventh, of six the third.
+    np.testing.assert_allclose(medians[:2], [pairs[0][10], pairs[1][2]], rtol=1e-5)
+    assert medians[2] == pytest.approx(np.median(pairs[2]), rel=0.15)  # one lag in 13 has distances of zero
+    assert medians[3] == pytest.approx(np.sqrt(2) * norm.ppf(0.75), rel=0.1)
+    assert not slope.any()
+    assert of_given == 0
+    assert 0 < least**4 < 1e-30
+
+
 def test_what_changes_nothing_and_what_scales():
     turn = np.linalg.qr(RNG.normal(size=(3, 3)))[0].astype(np.float32)
 
@@ -310,13 +331,20 @@ def test_turned_slices_are_a_rotation_and_another_each_key():
 
     def run(x):
         lines = [sampler._slices(jax.random.key(k), jnp.eye(0), x) for k in range(2)]
-        return lines, [sampler.step(jax.random.key(k), sampler.init(x))[0].position for k in range(2)]
+        return lines, [sampler.step(jax.random.key(k), sampler.init(x)) for k in range(2)]
 
-    lines, positions = jax.tree.map(np.asarray, jax.jit(run)(X))
+    run = jax.jit(run)
+    lines, steps = jax.tree.map(np.asarray, run(X))
+    positions = [state.position for state, _ in steps]
+    for state, info in steps:  # the optimiser's rate is 0.1
+        assert info.force == pytest.approx(np.mean(np.linalg.norm((state.position - X) / 0.1, axis=1)), rel=1e-4)
+        assert (info.alignment, info.cost, info.status) == (pytest.approx(1.0), 7, 0)
     np.testing.assert_array_equal(lines[0].r, lines[0].g)
     np.testing.assert_allclose(lines[0].r @ lines[0].r.T, np.eye(3), atol=1e-5)
     assert np.abs(lines[0].r - lines[1].r).max() > 0.1
     assert np.abs(positions[0] - positions[1]).max() > 1e-4
+    broken = np.where(np.arange(21).reshape(7, 3) == 10, np.float32(np.nan), X)
+    assert [int(info.status) for _, info in run(broken)[1]] == [Status.DIVERGED] * 2
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------
@@ -401,6 +429,15 @@ def test_signs_last_as_long_as_the_chain_asks_for():
     independent, slow = both(noise.astype(np.float32), np.stack([noise[:, 0], walk[:, 0]], axis=1).astype(np.float32))
     assert float(independent) == pytest.approx(1 / 4, abs=0.03)
     assert float(slow) == pytest.approx(1 / (1 + 3 * 19), rel=0.5)  # correlation time (1 + .9)/(1 − .9)
+
+
+def test_the_functions_means_do_not_depend_on_units():
+    """Draws in other units about another zero, and scores in theirs: the coordinates are standardised."""
+    units = np.float32([0.1, 3.0, 20.0])
+    features = jax.jit(lambda x, s: _stein_features(x, s, BOUNDED))
+    plain = np.asarray(features(X, S))
+    np.testing.assert_allclose(features(X * units + 5 * units, S / units), plain, atol=1e-4)
+    np.testing.assert_allclose(plain.std(axis=0), 1, rtol=1e-5)
 
 
 def test_p_values_are_those_of_a_second_writing():

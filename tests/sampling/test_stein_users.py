@@ -8,6 +8,7 @@ import optax
 import pytest
 from blackjax.util import run_inference_algorithm
 
+from laureate._core import Status
 from laureate.sampling import (
     Slices,
     SteinVariational,
@@ -20,6 +21,7 @@ from laureate.sampling import (
     stein_test,
     svgd,
 )
+from laureate.sampling.stein_bootstrap import _check_bootstrap, _judged
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3)).astype(np.float32)
@@ -111,6 +113,22 @@ def test_what_is_not_finite_is_no_rejection():
     found, status = run(-X)
     assert all(0 < one.p_value <= 1 and one.status == 0 for one in found)
     assert status == 0
+
+
+def test_one_draw_of_the_null_that_is_not_finite_is_enough():
+    """Equal counts as at least as large: of three draws two, and the statistic itself."""
+    null = np.tile(np.float32([0.1, 0.5, 0.9]), (4, 1))
+    null[1, 0], null[2, 2] = np.nan, np.inf
+    found = jax.jit(jax.vmap(_judged))(np.float32([0.5, 0.5, 0.5, -np.inf]), null)
+    np.testing.assert_allclose(found.p_value, [3 / 4, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(found.status, [Status.OK, *[Status.DIVERGED] * 3])
+
+
+def test_a_chain_far_from_zero_is_seen_to_be_one():
+    """Doubles whose differences single precision would lose, all of them."""
+    chain = 2.0**30 + np.repeat(np.random.default_rng(1).normal(size=(8, 2)), 4, axis=0)
+    with pytest.warns(UserWarning, match=r"look like a chain: neighbours correlate by 0\.[67]"):
+        _check_bootstrap("stein_test", chain, "multinomial", None, 19)
 
 
 def test_several_chains_count_as_their_draws():
