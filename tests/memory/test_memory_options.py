@@ -44,7 +44,7 @@ def test_an_update_by_hand(monkeypatch):
     weights, visible, hidden = rng.normal(size=(4, 2)), rng.normal(size=4), rng.normal(size=2)
     data, chains = (rng.choice([-1.0, 1.0], (rows, 4)) for rows in (3, 2))
     trainer = memory.ContrastiveDivergence(optax.sgd(0.5))
-    machine = BoltzmannMachine(*(jnp.asarray(x, jnp.float32) for x in (weights, visible, hidden)), 0.7)
+    machine = BoltzmannMachine(*(jnp.asarray(x, jnp.float32) for x in (weights, visible, hidden)), beta=0.7)
     start = trainer.init(machine, jnp.asarray(chains, jnp.float32))
     state, info = jax.jit(trainer.update)(jax.random.key(0), start, data)
 
@@ -84,7 +84,7 @@ def test_all_configurations_count():
     """The constant and the likelihood of a machine with fields against NumPy's sums."""
     rng = np.random.default_rng(1)
     parts = [0.5 * rng.normal(size=shape) for shape in ((5, 2), 5, 2)]
-    machine = BoltzmannMachine(*(jnp.asarray(part, jnp.float32) for part in parts), 1.3)
+    machine = BoltzmannMachine(*(jnp.asarray(part, jnp.float32) for part in parts), beta=1.3)
     data = rng.choice([-1.0, 1.0], (3, 5))
     every = jax.jit(
         lambda data: (memory.all_spins(5), memory.log_partition(machine), memory.log_likelihood(machine, data))
