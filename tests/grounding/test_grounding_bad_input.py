@@ -23,6 +23,12 @@ def examples(images=IMAGE, phrases=SAID, masks=MASK, **settings):
     return lambda: g.make_examples(images, phrases, masks, WORDS, **settings)
 
 
+def one_pixel(value):
+    image = IMAGE.copy()
+    image[0, 1, 2, 0] = value
+    return image
+
+
 REFUSED = {
     "channels first": (
         examples(IMAGE.transpose(0, 3, 1, 2)),
@@ -34,6 +40,8 @@ REFUSED = {
     ),
     "range": (examples(IMAGE * 255), r"floats in \[0, 1\]; got 'float64 from 127.5 to 127.5'. Divide bytes by 255"),
     "below 0": (examples(IMAGE - 1), r"got 'float64 from -0.5 to -0.5'. Bring them into \[0, 1\]"),
+    "one pixel below 0": (examples(one_pixel(-0.5)), r"got 'float64 from -0.5 to 0.5'. Bring them into \[0, 1\]"),
+    "one pixel above 1": (examples(one_pixel(1.5)), r"got 'float64 from 0.5 to 1.5'. Divide bytes by 255"),
     "not finite": (examples(IMAGE * np.nan), r"make_examples.images must be finite"),
     "grey": (examples(IMAGE[..., :1]), r"A grey image: repeat it 3 times"),
     "grey without an axis": (examples([IMAGE[0, :, :, 0]]), r"A grey image"),
@@ -73,6 +81,10 @@ REFUSED = {
     "memory": (
         lambda: g.LanguageFilter(KEY, 1032, 64, kernel_size=3),
         r"megabytes must be >= 2376.7, its weights; got 1024.0. Use fewer channels",
+    ),
+    "little memory": (
+        lambda: g.LanguageFilter(KEY, 64, 31, megabytes=0.4),
+        r"megabytes must be >= 0.5, its weights; got 0.4",
     ),
     "kernels": (
         lambda: g.filter_each(jnp.ones((2, 3, 3, 1)), jnp.ones((1, 3, 3, 1, 1))),

@@ -8,6 +8,7 @@ import pytest
 import scipy.signal
 
 from laureate import grounding as g
+from networks import drawn
 
 RNG = np.random.default_rng(0)
 MAPS, TEXT = RNG.normal(size=(3, 5, 6, 4)).astype(np.float32), RNG.normal(size=(3, 7)).astype(np.float32)
@@ -83,6 +84,31 @@ def test_film_and_concatenation_are_what_they_say():
     gamma = (inner @ np.asarray(hidden.layers[1][0]) + np.asarray(hidden.layers[1][1]))[:, :4]
     still = call(hidden, np.zeros_like(MAPS), TEXT)
     np.testing.assert_allclose(call(hidden, MAPS, TEXT) - still, (1 + gamma[:, None, None]) * MAPS, atol=1e-5)
+
+
+def test_hidden_units_scales_and_shifts_by_hand():
+    film = drawn(lambda key: g.FiLM(key, 4, 7, hidden=5))
+    beside = drawn(lambda key: g.Concatenation(key, 4, 7))
+    scaled, mixed = eqx.filter_jit(lambda: (film(MAPS, TEXT), beside(MAPS, TEXT)))()
+    (first, shift), (second, last) = jax.tree.map(np.asarray, film.layers)
+    gamma, beta = np.split(np.maximum(TEXT @ first + shift, 0) @ second + last, 2, axis=1)
+    np.testing.assert_allclose(scaled, (1 + gamma[:, None, None]) * MAPS + beta[:, None, None], atol=1e-5)
+    ((weight, bias),) = jax.tree.map(np.asarray, beside.layers)
+    wanted = MAPS @ np.asarray(beside.mix) + (TEXT @ weight + bias)[:, None, None]
+    np.testing.assert_allclose(mixed, wanted, atol=1e-5)
+
+
+def test_initial_weights_fill_their_range_and_none_is_drawn_twice():
+    """Uniform in ±1/√size: the mean within four standard errors, both ends nearly reached, no number twice."""
+    words = np.zeros((6, 3), np.float32)
+    encoder = eqx.filter_jit(lambda: g.PhraseEncoder(KEY, 6, 5, words))()
+    dense = [(np.concatenate([one.weight.ravel(), one.bias]), 7) for one in FILTER.values()]
+    for weights, size in (*dense, (np.asarray(encoder.weight).ravel(), 5)):
+        bound = 1 / np.sqrt(size)
+        assert len(np.unique(weights)) == weights.size
+        assert abs(weights.mean()) < 4 * bound / np.sqrt(3 * weights.size)
+        assert 0.9 * bound < weights.max() <= bound
+        assert -bound <= weights.min() < -0.9 * bound
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -110,3 +110,10 @@ def test_vocabulary():
     assert lengths == [3]
     with pytest.warns(UserWarning, match="2 words are not known and become <unk>: cat, green"):
         assert vocabulary.encode(["the green cat"]).words.tolist() == [[6, 1, 1, 0]]
+
+
+def test_a_vocabulary_has_room_for_its_longest_phrase_and_one_word_more():
+    for phrases in (["red", "the red square"], ["the red square", "red"]):
+        vocabulary = g.Vocabulary.of(phrases)
+        assert vocabulary.longest == 4
+        assert vocabulary.encode(phrases).lengths.tolist() == [len(phrase.split()) for phrase in phrases]

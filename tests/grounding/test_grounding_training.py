@@ -76,6 +76,16 @@ def test_kernels_in_half_precision_are_normalised():
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0]], atol=1e-3)
 
 
+def test_kernels_of_bfloat16_are_rounded_once():
+    """As NumPy's in double precision, rounded; outside jit, where XLA does not join what is rounded in between."""
+    kernels = jnp.asarray(np.random.default_rng(1).normal(size=(5, 7)), jnp.bfloat16)
+    exact = np.asarray(kernels, np.float64)
+    wanted = (exact / np.linalg.norm(exact, axis=1, keepdims=True)).astype(jnp.bfloat16)
+    found = g.normalise_kernels(kernels)
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(np.asarray(found, np.float64), wanted.astype(np.float64))
+
+
 def test_padding_is_at_the_right_and_below_and_is_marked():
     images = [np.full((2, 3, 1), 0.5), np.full((3, 2, 1), 0.25)]
     masks = [np.ones((2, 3)), np.ones((3, 2))]

@@ -8,6 +8,7 @@ import pytest
 
 from laureate import grounding as g
 from laureate.layers import convolve
+from networks import drawn
 
 RNG = np.random.default_rng(0)
 MAPS, TEXT = RNG.normal(size=(2, 8, 9, 3)).astype(np.float32), RNG.normal(size=(2, 6)).astype(np.float32)
@@ -107,6 +108,19 @@ def test_the_control_without_language_has_the_same_convolutions():
         jax.tree.map(np.testing.assert_array_equal, one, two)
     branch = unet("bottom-up").visual
     assert [c.kernel.shape for c in branch] == [(3, 3, 3, 4), (3, 3, 4, 4)]
+
+
+@pytest.mark.parametrize("conditioning", ["both", "bottom-up"])
+def test_maps_and_logits_have_the_sizes_that_are_written(conditioning):
+    """Of odd sizes and widths of their own; nothing is computed for it."""
+    settings = {"depth": 2, "width": 5, "kernel_size": 3, "conditioning": conditioning}
+    network = drawn(lambda key: g.LanguageUNet(key, 3, 6, **settings))
+    shape = lambda *sizes, kind=jnp.float32: jax.ShapeDtypeStruct(sizes, kind)  # noqa: E731
+    assert jax.eval_shape(network, shape(2, 9, 12, 3), shape(2, 6)).shape == (2, 9, 12, 5)
+    whole = drawn(lambda key: g.Segmenter(key, 7, inputs=1, text_size=4, stem_width=3, **settings))
+    said = shape(2, 4, kind=jnp.int32), shape(2, kind=jnp.int32)
+    found = jax.eval_shape(whole, shape(2, 17, 14, 1), *said)
+    assert [logits.shape for logits in found] == [(2, 5, 4), (2, 9, 7), (2, 17, 14)]
 
 
 @pytest.mark.slow

@@ -158,6 +158,33 @@ def test_rank_agreement_is_scipys():
         assert np.isnan(i.rank_agreement([1.0, np.nan, 2.0], [1.0, 2.0, 3.0], kind))
 
 
+@pytest.mark.parametrize("kind", ["spearman", "kendall"])
+def test_rank_agreement_takes_its_two_lists_alike(kind):
+    """Doubles that single precision holds for equal are in order, and what is not finite has no rank in either list."""
+    close = 1 + 1e-12 * np.array([2.0, 0.0, 3.0, 1.0])
+    assert i.rank_agreement(close, [2, 0, 3, 1], kind) == i.rank_agreement([2, 0, 3, 1], close, kind) == 1.0
+    for wrong in ([1.0, np.nan, 2.0], [1.0, 3.0, np.inf]):
+        assert np.isnan(i.rank_agreement(wrong, [1.0, 2.0, 3.0], kind))
+        assert np.isnan(i.rank_agreement([1.0, 2.0, 3.0], wrong, kind))
+
+
+def test_half_precision_comes_back_as_single_and_double_as_double():
+    """All that is summed; nothing is computed for it."""
+    labels = np.tile([0, 1], 3)
+    probe = i.GaussianProbe(np.zeros((2, 3)), np.ones((2, 3)), np.array([0.5, 0.5]))
+
+    def summed(x):
+        explained, told = i.explained_variance(x, labels, 2), i.score_probe(probe, x, labels).f1
+        return i.mean_difference(x, labels), i.output_norm(x).scores, i.fit_probe(x, labels), explained, told
+
+    for given, wanted in (("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32")):
+        found = jax.eval_shape(summed, jax.ShapeDtypeStruct((6, 3), given))
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(found)} == {wanted}, given
+    with jax.enable_x64(True):
+        found = jax.eval_shape(summed, jax.ShapeDtypeStruct((6, 3), "float64"))
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(found)} == {"float64"}
+
+
 def test_half_precision_is_summed_in_single():
     """3000 ones are more than half precision counts, and a direction's squared length more than it can hold."""
     rng = np.random.default_rng(0)

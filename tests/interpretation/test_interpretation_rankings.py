@@ -111,6 +111,29 @@ def test_invariances(plain):
     assert np.abs(np.asarray(after[1]["max"] - plain[1]["max"])).max() > 0.05
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_that_activations_are_given_in_changes_nothing(plain, unit):
+    """Variances of 1e-24 are no rounding, and rounding of 1e24 is no variance."""
+    scaled = changed(*(unit * x for x in MODELS))
+    for name in ("max", "min", "regression"):
+        np.testing.assert_allclose(scaled[0][name], plain[0][name], atol=1e-8, err_msg=name)
+    np.testing.assert_allclose(scaled[0]["std"], unit * np.asarray(plain[0]["std"]), rtol=1e-8)
+    np.testing.assert_allclose(scaled[2].correlations, plain[2].correlations, atol=1e-8)
+    assert (int(scaled[2].num_kept), scaled[2].components.tolist()) == (6, [6, 6])
+    found, wanted = (np.abs(np.asarray(one.directions)) for one in (scaled[2], plain[2]))
+    np.testing.assert_allclose(unit * found, wanted, atol=1e-7)
+
+
+def test_a_state_keeps_its_types_in_double_precision():
+    """As a loop of jax asks for; nothing is computed for it."""
+    stats = i.RunningMoments((6, 6, 6))
+    with jax.enable_x64(True):
+        start = jax.eval_shape(stats.init)
+        after, info = jax.eval_shape(stats.update, start, MODELS, np.ones(N, bool))
+        assert (after, jax.eval_shape(stats.merge, start, after)) == (start, start)
+        assert info.cost.dtype == start.count.dtype
+
+
 def test_partners_are_whom_they_agree_with():
     noise = RNG.normal(size=(N, 4))
     first = np.stack([noise[:, 0], SHARED[:, 0], SHARED[:, 1]], axis=1)

@@ -1,5 +1,7 @@
 """Nulls and intervals: their level, what chance gives, and the jackknife against its definition."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,6 +60,32 @@ def test_other_models_are_exchanged_and_not_with_one_order(null):
     assert sum(np.abs(value).max() > 1e-3 for value in seen) == 3  # the three permutations; the observed one is 0
 
 
+def test_the_null_is_made_of_all_orders_of_blocks_and_its_report_of_the_null():
+    """Three blocks of two other models have 36 pairs of orders: each occurs, nothing else does, and NumPy counts p."""
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(7, units)) for units in (2, 3, 2)]  # the last token fills no block
+
+    def ranking(moments, model):
+        return i.ranked(moments.covariance(model, 0).sum(1) + 3 * moments.covariance(model, 2).sum(1))
+
+    null = jax.jit(
+        lambda key: i.permutation_null(key, values, 1, num_permutations=300, block=2, ranking=ranking, level=0.8)
+    )
+    found = jax.device_get(null(jax.random.key(0)))
+    first, mine, last = (x[:6] - x[:6].mean(0) for x in values)
+    orders = [np.ravel([(2 * b, 2 * b + 1) for b in blocks]) for blocks in itertools.permutations(range(3))]
+    score = lambda one, two: mine.T @ (first[one].sum(1) + 3 * last[two].sum(1)) / 6  # noqa: E731
+    possible = np.array([score(one, two) for one in orders for two in orders])
+    np.testing.assert_allclose(found.observed, possible[0], atol=1e-5)
+    distance = np.abs(found.null[:, None] - possible).max(2)
+    assert distance.min(1).max() < 1e-5
+    assert set(distance.argmin(1)) == set(range(36))  # one is missing in 1 of 130 keys
+    np.testing.assert_allclose(found.p, (1 + (found.null >= found.observed).sum(0)) / 301, rtol=1e-6)
+    largest = found.null.max(1)[:, None]
+    np.testing.assert_allclose(found.adjusted, (1 + (largest >= found.observed).sum(0)) / 301, rtol=1e-6)
+    np.testing.assert_allclose(found.high, np.quantile(found.null, 0.8, axis=0), atol=1e-5)
+
+
 def test_what_is_not_a_number_is_never_beyond_chance():
     x = jax.random.normal(jax.random.key(1), (50, 2))
     found = i.permutation_null(jax.random.key(2), [x.at[3, 0].set(jnp.nan), x], 0, num_permutations=9)
@@ -107,3 +135,14 @@ def test_intervals_are_the_jackknife():
     np.testing.assert_allclose(found.corrected, 6 * score(parts) - 5 * without.mean(0), atol=1e-4)
     np.testing.assert_allclose(found.high - found.low, 2 * 2.5706 * error, rtol=1e-3)  # Student's t, 5 degrees
     assert int(found.order[0]) == 1
+
+
+def test_a_score_that_all_groups_agree_on_has_no_error_to_the_last_bit():
+    """Seven times a number of single precision is exact in double precision, and so are its sums and means."""
+    agreed = np.array([0.1, 0.3, 0.7, 1 / 3, 1e5 / 7], np.float32)
+    stats = i.RunningMoments((5, 1))
+    found = i.score_interval(stats, [stats.init()] * 7, 0, ranking=lambda moments, model: i.ranked(agreed))
+    for name in ("scores", "corrected", "low", "high"):
+        np.testing.assert_array_equal(getattr(found, name), agreed.astype(np.float64), err_msg=name)
+    np.testing.assert_array_equal(found.error, 0)
+    assert found.order.tolist() == [4, 2, 3, 1, 0]

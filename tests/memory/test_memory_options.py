@@ -1,5 +1,8 @@
 """Settings take effect: Gibbs steps, temperatures, fields, tolerances and factors."""
 
+import itertools
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +37,94 @@ def test_chains_are_moved_as_often_as_asked(monkeypatch, steps):
     np.testing.assert_array_equal(state.chains, chains * (-1) ** steps)
 
 
+def test_an_update_by_hand(monkeypatch):
+    """With chains that are turned and not drawn the gradient is NumPy's: -β ∇F of the data less that of the chains."""
+    monkeypatch.setattr("laureate.memory.contrastive.LayerGibbs", Turning)
+    rng = np.random.default_rng(0)
+    weights, visible, hidden = rng.normal(size=(4, 2)), rng.normal(size=4), rng.normal(size=2)
+    data, chains = (rng.choice([-1.0, 1.0], (rows, 4)) for rows in (3, 2))
+    trainer = memory.ContrastiveDivergence(optax.sgd(0.5))
+    machine = BoltzmannMachine(*(jnp.asarray(x, jnp.float32) for x in (weights, visible, hidden)), beta=0.7)
+    start = trainer.init(machine, jnp.asarray(chains, jnp.float32))
+    state, info = jax.jit(trainer.update)(jax.random.key(0), start, data)
+
+    def means(spins):
+        """Of F and of its slopes with respect to W, b and c."""
+        mean = spins @ weights + hidden
+        energy = -0.5 * (mean**2).sum(1) - spins @ visible
+        return energy.mean(), -spins.T @ mean / len(spins), -spins.mean(0), -mean.mean(0)
+
+    gap, *slopes = (0.7 * (one - two) for one, two in zip(means(data), means(-chains), strict=True))
+    assert float(info.gap) == pytest.approx(gap, rel=1e-4)
+    assert float(info.gradient_norm) == pytest.approx(np.sqrt(sum((slope**2).sum() for slope in slopes)), rel=1e-4)
+    assert (int(info.cost), int(info.status)) == (4, 0)
+    found = state.machine.weights, state.machine.visible_bias, state.machine.hidden_bias
+    for after, before, slope in zip(found, (weights, visible, hidden), slopes, strict=True):
+        np.testing.assert_allclose(after, before - 0.5 * slope, atol=1e-5)
+    np.testing.assert_array_equal(state.chains, -chains)
+
+
+def test_every_update_has_rows_and_a_key_of_its_own():
+    class Spy:
+        def update(self, key, state, rows):
+            return state, (jax.random.key_data(key), rows, jax.random.randint(key, (4,), 0, 8))
+
+    data = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    machine = BoltzmannMachine(jnp.zeros((3, 1)), jnp.zeros(3), jnp.zeros(1))
+    state = memory.ContrastiveDivergence(optax.sgd(0.1)).init(machine)
+    run = jax.jit(lambda key, data: memory.train(key, Spy(), state, data, 20, 4)[1])
+    keys, batches, others = map(np.asarray, run(jax.random.key(0), data))
+    chosen = ((batches + 1) / 2) @ [4, 2, 1]  # the number of each row
+    assert len({tuple(key) for key in keys.tolist()}) == len({tuple(rows) for rows in chosen.tolist()}) == 20
+    assert set(chosen.ravel()) == set(range(8))
+    assert (chosen != others).any(1).all()  # the rows are not drawn with the key that moves the chains
+
+
+def test_all_configurations_count():
+    """The constant and the likelihood of a machine with fields against NumPy's sums."""
+    rng = np.random.default_rng(1)
+    parts = [0.5 * rng.normal(size=shape) for shape in ((5, 2), 5, 2)]
+    machine = BoltzmannMachine(*(jnp.asarray(part, jnp.float32) for part in parts), beta=1.3)
+    data = rng.choice([-1.0, 1.0], (3, 5))
+    every = jax.jit(
+        lambda data: (memory.all_spins(5), memory.log_partition(machine), memory.log_likelihood(machine, data))
+    )
+    spins, constant, likelihood = every(jnp.asarray(data, jnp.float32))
+    weights, visible, hidden = parts
+    log_weight = lambda s: 1.3 * (0.5 * ((s @ weights + hidden) ** 2).sum(1) + s @ visible)  # noqa: E731
+    wanted = sorted(itertools.product([-1.0, 1.0], repeat=5))
+    assert sorted(map(tuple, spins.tolist())) == wanted
+    exact = np.logaddexp.reduce(log_weight(np.array(wanted)))
+    assert float(constant) == pytest.approx(exact, rel=1e-5)
+    assert float(likelihood) == pytest.approx(log_weight(data).mean() - exact, rel=1e-4)
+
+
+def test_configurations_are_visited_4096_at_a_time():
+    """Neither one by one nor all at once, for which a large machine has no memory."""
+    machine = BoltzmannMachine(jnp.zeros((13, 1)), jnp.zeros(13), jnp.zeros(1))
+    loops = re.findall(r"length=(\d+)", str(jax.make_jaxpr(lambda: memory.log_partition(machine))()))
+    assert loops == ["2"]
+
+
+def test_annealing_is_exact_without_couplings_and_right_on_average_with_few_temperatures():
+    visible, hidden = np.array([0.3, -0.6, 0.4, 0.5]), np.array([0.9, -0.5])
+    weights = 0.5 * np.array([[0.7, 0.1], [-0.6, 0.3], [0.5, 0.4], [0.2, -0.6]])
+    as_single = lambda x: jnp.asarray(x, jnp.float32)  # noqa: E731
+    machine = lambda weights: BoltzmannMachine(*map(as_single, (weights, visible, hidden, 1.3)))  # noqa: E731
+    run = jax.jit(lambda machine: memory.annealed_log_partition(jax.random.key(0), machine, 1000, 6))
+    apart, found = run(machine(0 * weights)), run(machine(weights))
+    free = np.log(2 * np.cosh(1.3 * visible)).sum() + 0.5 * 1.3 * hidden @ hidden
+    assert float(apart.log_partition) == pytest.approx(free, rel=1e-5)
+    assert (float(apart.standard_error), float(apart.effective), int(apart.status)) == (0.0, 1000.0, 0)
+    spins = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
+    exact = np.logaddexp.reduce(1.3 * (0.5 * ((spins @ weights + hidden) ** 2).sum(1) + spins @ visible))
+    assert abs(float(found.log_partition) - exact) < 4 * float(found.standard_error)
+    # (Σw)²/Σw² = n/(1 + cv²), and the error is cv/√n: one follows from the other.
+    assert float(found.effective) == pytest.approx(1000 / (1 + 999 * float(found.standard_error) ** 2), rel=1e-3)
+    assert 0 < float(found.standard_error) < 0.03
+    assert int(found.cost) == 2 * 1000 * 5
+
+
 @pytest.mark.slow  # test_annealing_agrees_with_enumeration_also_with_fields
 def test_annealing_is_right_on_average_with_three_temperatures():
     """Few temperatures and many chains: E[w] = Z/Z₀ holds only if a chain moves at the temperature it has reached."""
@@ -66,6 +157,29 @@ def test_binary_is_the_share_of_entries_within_a_tenth():
     np.testing.assert_allclose(info.binary, (distance < 0.1).mean(1), atol=1e-6)
     assert 0 < float(info.binary.mean()) < 0.3
     np.testing.assert_allclose(info.residual, (distance**2).mean(1), rtol=1e-5)
+
+
+def test_a_search_has_converged_where_all_patterns_are_binary_and_not_where_some_are():
+    machine = BoltzmannMachine(jnp.ones((1, 1)), jnp.zeros(1), jnp.zeros(1))
+    search = jax.jit(lambda rate: memory.reverse_patterns(jax.random.key(0), machine, 40, 200.0, rate, 100)[1])
+    some, every = search(0.0), search(0.05)
+    assert 0 < int(some.binary.sum()) < 40
+    assert int(some.status) == 2
+    assert float(every.binary.min()) == 1
+    assert (int(every.status), int(every.cost)) == (0, 100)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_features_are_of_rows_above_the_mean_of_their_columns(kind):
+    rows = np.random.default_rng(2).gamma(2.0, size=(30, 6)).astype(kind)
+    labels = np.arange(30) % 2
+    features = memory.HopfieldFeatures().fit(rows, labels)
+    np.testing.assert_allclose(features.threshold_, rows.mean(0), rtol=1e-6)
+    spins = np.where(rows > rows.mean(0), 1.0, -1.0)
+    np.testing.assert_array_equal(features.patterns_, memory.class_patterns(spins, labels))
+    found = features.transform(rows)
+    np.testing.assert_allclose(found, spins @ features.weights_, rtol=1e-5)
+    assert found.dtype == features.weights_.dtype == kind
 
 
 def test_features_have_the_factor_asked_for():
