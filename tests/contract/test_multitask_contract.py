@@ -1,5 +1,7 @@
 """A row for every aggregator of ``laureate.multitask``; ``laureate.testing`` has the check."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -41,6 +43,21 @@ SIBLINGS = ("imtl_l", "inverse_loss", "mgda", "pcgrad", "uncertainty", "unit_sum
 def test_contract(name):
     checked = check_aggregator(ROWS[name], PARAMS, GRADS, LOSSES, name=name)
     assert "vmap and scan are loops" in checked
+
+
+def test_states_are_in_single_precision_though_the_gradients_are_in_half():
+    """Traced, not run: updates have the type of the gradients, states keep theirs."""
+    given = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, "bfloat16"), (PARAMS, GRADS, LOSSES))
+
+    def step(params, grads, losses, tx):
+        start = tx.init(params)
+        updates, state = tx.update(grads, start, params, losses=losses)
+        return start, state, updates
+
+    for name, tx in ROWS.items():
+        *states, updates = jax.eval_shape(partial(step, tx=tx), *given)
+        assert {str(leaf.dtype) for leaf in jax.tree.leaves(states)} <= {"float32", "int32", "uint32"}, name
+        assert {str(leaf.dtype) for leaf in jax.tree.leaves(updates)} == {"bfloat16"}, name
 
 
 def test_every_transformation_has_a_row():

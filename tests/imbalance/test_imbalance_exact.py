@@ -28,6 +28,7 @@ PRIOR = np.array([0.7, 0.2, 0.1])
 LOGITS = np.array([1.0, 0.0, -1.0])
 RNG = np.random.default_rng(0)
 BATCH, LABELS = RNG.normal(size=(6, 3)), np.array([0, 1, 2, 2, 1, 0], np.int32)
+WEIGHT, MARGIN = np.array([0.5, 2.0, 3.0]), np.random.default_rng(1).normal(size=(3, 3))  # its diagonal is no margin
 
 
 def log_softmax(f):
@@ -48,6 +49,7 @@ def values():
         found = {f"{name} {tau}": total(name, tau) for name in LOSSES for tau in (0.0, 0.5, 1.0, 2.0)}
         found["margin"] = total("label-margin", 0.5, margin=2.0)
         found["gamma"] = total("vector-scaling", 1.5, gamma=0.7)
+        found["pairs"] = pairwise_margin_cross_entropy(logits, LABELS, WEIGHT, MARGIN)
         return found
 
     with jax.enable_x64(True):
@@ -102,6 +104,12 @@ def test_rivals_away_from_their_defaults(values):
     np.testing.assert_allclose(values["margin"][0], -log_softmax(shifted)[rows, LABELS], rtol=1e-12)
     scaled = BATCH * (PRIOR / 0.7) ** 0.7 + 1.5 * np.log(PRIOR)
     np.testing.assert_allclose(values["gamma"][0], -log_softmax(scaled)[rows, LABELS], rtol=1e-12)
+
+
+def test_a_weight_a_class_and_a_margin_a_pair(values):
+    apart = np.exp(MARGIN[LABELS] + BATCH - BATCH[np.arange(6), LABELS][:, None])
+    apart[np.arange(6), LABELS] = 0
+    np.testing.assert_allclose(values["pairs"], WEIGHT[LABELS] * np.log1p(apart.sum(1)), rtol=1e-12)
 
 
 def test_without_strength_or_with_equal_classes_it_is_optax_to_the_bit():

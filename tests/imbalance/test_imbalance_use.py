@@ -126,6 +126,30 @@ class Sure(ClassifierMixin, BaseEstimator):
         return np.tile([1.0, 1e-310], (len(X), 1))
 
 
+class Votes(ClassifierMixin, BaseEstimator):
+    """Gives probabilities as a small forest does; row i of a table of whole numbers is the i-th."""
+
+    table = np.array([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.2, 0.0, 0.8]])
+
+    def fit(self, X, y):  # noqa: N803
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):  # noqa: N803
+        return self.table[np.asarray(X)[:, 0].astype(int)]
+
+
+def test_a_class_without_a_vote_has_half_of_the_smallest_adjusted_probability():
+    x, y = np.array([[0.0], [0.0], [1.0], [2.0]]), np.array([0, 0, 1, 2])
+    model = LogitAdjusted(Votes()).fit(x, y)
+    adjusted = Votes.table / [0.5, 0.25, 0.25]
+    assert model.floor_ == pytest.approx(0.2, rel=1e-12)  # half of 0.2/0.5
+    with pytest.warns(UserWarning, match="6 of 12 probabilities are 0"):
+        found = model.predict_proba(x)
+    expected = np.where(Votes.table > 0, adjusted, 0.2)[x[:, 0].astype(int)]
+    np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=1e-12)
+
+
 def test_a_tiny_probability_is_no_overflow(rows):
     x, y = rows
     found = LogitAdjusted(Sure()).fit(x[y < 2], y[y < 2]).predict_log_proba(x[:1])

@@ -65,6 +65,7 @@ def solved():
             "zero": gram_of([1.0, 0.0, 2.0], FLIP),
             "all-zero": np.zeros((2, 2)),
             "collinear": gram_of([1.0, 2.0], np.ones((2, 2))),
+            "collinear-but-for-rounding": gram_of([1.0, 2.0], np.eye(2) + (1 - 1e-15) * (1 - np.eye(2))),
             "opposed": gram_of([1.0, 2.0], np.array([[1.0, -1.0], [-1.0, 1.0]])),
             "nan": np.array([[1.0, np.nan], [np.nan, 1.0]]),
         }
@@ -117,7 +118,7 @@ def test_zero_collinear_opposed_and_broken_gradients(solved):
     np.testing.assert_allclose(found["zero"][0][0], np.insert(2 * alone / (alone @ [1, 2]), 1, 0), atol=1e-9)
     for weights, info in found["all-zero"]:
         assert (weights.tolist(), info.status, info.projection) == ([0, 0], Status.OK, 0)
-    for weights, info in found["collinear"]:
+    for weights, info in (*found["collinear"], *found["collinear-but-for-rounding"]):
         assert weights[0] * 1 == pytest.approx(weights[1] * 2)
         assert np.isinf(info.condition)
         assert info.status == Status.OK
@@ -364,6 +365,12 @@ def test_geometry_reports_what_is_there(moved):
     assert (fair.cost, fair.status) == (3, Status.OK)
 
 
+def test_the_shortest_combination_of_unit_gradients(moved):
+    g = rows_of(GRADS)
+    n = np.linalg.norm(g, axis=1, keepdims=True)
+    expect(moved, "mgda-unit", shortest(g @ g.T / (n * n.T)) / n[:, 0], 1)
+
+
 def test_half_precision_is_computed_in_single_precision():
     rows = jnp.asarray(RNG.normal(size=(3, 40)), jnp.bfloat16)
 
@@ -409,6 +416,30 @@ def test_training_is_the_loop_a_user_would_write():
     plain = optax.GradientTransformation(lambda params: (), summed)
     params, _ = jax.jit(lambda key: train(key, Lines(), plain, start, 1))(jax.random.key(1))
     np.testing.assert_allclose(params, 1 - 0.2 * (1 - batches[0]).sum(0), rtol=1e-5)
+
+
+def test_every_step_of_training_has_a_batch_of_its_own():
+    """Losses x b_t, whose gradients are b_t: with their sum as update x is the sum of all that was drawn before."""
+
+    class Draws:
+        def batch(self, key):
+            return jax.random.normal(key, (2, 1))
+
+        def losses(self, params, batch):
+            return batch[:, 0] * params[0]
+
+    # A transformation of Optax's plain form, which is not handed the losses.
+    summed: Any = lambda grads, state, params=None: (jnp.sum(grads, 0), state)  # noqa: E731
+    plain = optax.GradientTransformation(lambda params: (), summed)
+
+    def both(key):
+        drawn = jax.vmap(lambda step: Draws().batch(jax.random.fold_in(key, step)))(jnp.arange(3))
+        return drawn, train(key, Draws(), plain, jnp.zeros(1), 3)
+
+    drawn, (params, history) = quick(both, jax.random.key(1))
+    before = np.concatenate([[0], drawn.sum((1, 2)).cumsum()])
+    np.testing.assert_allclose(params, before[-1:], rtol=1e-5)
+    np.testing.assert_allclose(history.losses, drawn[:, :, 0] * before[:-1, None], rtol=1e-5)
 
 
 # --- what cannot be ---------------------------------------------------------------------------------------------------

@@ -125,6 +125,8 @@ def test_the_encoder_is_gradient_descent_until_it_is_trained():
     drifted = perturb(jax.random.key(4), D, 0.02)
     assert coherence_loss(drifted, encoder(drifted)) < coherence_loss(drifted, UnrolledCoherence(D)(drifted))
     assert losses.shape == (60,)
+    # A mean over drifts: before the first step about that of any one dictionary, here within a tenth.
+    np.testing.assert_allclose(losses[0], coherence_loss(D, UnrolledCoherence(D)(D)), rtol=0.1)
 
 
 def test_training_over_dictionaries_that_drift():
@@ -196,6 +198,23 @@ def test_the_wrapper_scales_signals_and_takes_numbers_of_any_kind():
     codes = np.asarray(eqx.filter_jit(lambda solver, b: solver(b))(coder.solver_, np.float32(signals / size)))
     assert np.any(codes != 0)
     np.testing.assert_allclose(found, codes * size / 3, rtol=1e-5, atol=1e-6)
+    for same in (signals.tolist(), signals.astype(np.float16), signals.astype(int)):
+        np.testing.assert_array_equal(coder.transform(same), found)
+    np.testing.assert_allclose(huge.transform(signals * 2.0**80) / 2.0**80, found, rtol=1e-6)
+
+
+def test_sizes_units_and_kinds_of_numbers_are_the_wrappers_own(monkeypatch):
+    """The same with a network that multiplies by its dictionary, so that nothing is trained or compiled."""
+    monkeypatch.setattr("laureate.recovery.estimator.ALISTA", lambda unit, weight, layers, support: np.asarray(unit))
+    monkeypatch.setattr("laureate.recovery.estimator._trained", lambda key, solver, *settings: solver)
+    monkeypatch.setattr("laureate.recovery.estimator._codes", lambda unit, signals: np.asarray(signals) @ unit)
+    signals = np.random.default_rng(0).integers(-4, 5, size=(6, 10)).astype(float)
+    make = lambda: SparseCoder(3 * np.asarray(D).T, random_state=0)  # noqa: E731
+    coder, huge = make().fit(signals), make().fit(signals * 2.0**80)
+    size = np.sqrt(np.mean(np.sum(signals**2, axis=1)) / (0.1 * 20))
+    assert coder.size_ == pytest.approx(size, rel=1e-12)
+    found = coder.transform(signals)
+    np.testing.assert_allclose(found, signals @ np.asarray(D) / 3, rtol=1e-4, atol=1e-5)
     for same in (signals.tolist(), signals.astype(np.float16), signals.astype(int)):
         np.testing.assert_array_equal(coder.transform(same), found)
     np.testing.assert_allclose(huge.transform(signals * 2.0**80) / 2.0**80, found, rtol=1e-6)

@@ -91,6 +91,22 @@ def test_welch_bound_and_the_ladder_of_coherences():
     assert float(coherence_loss(matrix, frobenius)) < float(coherence_loss(matrix, minimax))
 
 
+def test_the_minimax_weight_is_the_best_of_all_directions():
+    """In the plane w_m is any direction over its product with d_m: the least of its largest product with the others."""
+    matrix = random_dictionary(2, 4)
+    weight = np.asarray(analytic_weight(jnp.asarray(matrix), "minimax"))
+    assert weight.dtype == np.float64
+    np.testing.assert_allclose(np.sum(weight * matrix, axis=0), 1, rtol=1e-12)
+    angles = np.linspace(0, np.pi, 20001)
+    products = matrix.T @ np.stack([np.cos(angles), np.sin(angles)])
+    for m in range(4):
+        others = np.abs(np.delete(products, m, axis=0)).max(0)
+        least = (others / np.maximum(np.abs(products[m]), 1e-9)).min()
+        found = np.abs(np.delete(weight[:, m] @ matrix, m)).max()
+        assert found <= least + 1e-12
+        assert found == pytest.approx(least, rel=1e-3)
+
+
 def test_projected_gradients_reach_the_closed_form():
     """For columns of any length."""
     matrix = jnp.asarray(random_dictionary(20, 40) * np.linspace(0.7, 1.3, 40))
@@ -107,10 +123,11 @@ def test_a_ridge_keeps_the_constraint_and_tends_to_the_dictionary():
 
 
 def test_the_edge_of_what_counts_as_singular():
-    """DDᵀ with a condition number a little below 1e12 is solved with, and a little above refused; D alone has 1e6."""
+    """DDᵀ with a condition number a little below 1e12 is solved with, and a little above refused; D alone has 1e6, of
+    which single precision would know three digits."""
     for seed in range(4):
         u, _, vt = np.linalg.svd(random_dictionary(3, 5, seed), full_matrices=False)
-        below, above = ((u * [1, 1e-3, 1e-6 / np.sqrt(share)]) @ vt for share in (0.98, 1.02))
+        below, above = ((u * [1, 1e-3, 1e-6 / np.sqrt(share)]) @ vt for share in (0.9999, 1.0001))
         assert np.isfinite(analytic_weight(jnp.asarray(below))).all()
         with pytest.raises(np.linalg.LinAlgError, match="rank 2 < 3"):
             analytic_weight(jnp.asarray(above))

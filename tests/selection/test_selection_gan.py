@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from laureate.selection import GaussianKnockoffs, KnockoffGAN, RefinedKnockoffs, critic_loss, information, swap_loss
-from laureate.selection.gan import _Base, _correlations, _layers, _network
+from laureate.selection.gan import FittedKnockoffGAN, _Base, _correlations, _layers, _network
 from laureate.selection.gaussian import SecondOrderKnockoffs
 from laureate.selection.losses import hints, moment_gap
 from laureate.testing import KeyRecorder
@@ -218,6 +218,35 @@ def test_the_validity_test_of_a_checkpoint_uses_no_key_twice():
         found = fit(KEY, KnockoffGAN(num_steps=1, checkpoints=1, batch=8, inner_steps=1, validation=0.5), x)
         assert all(used.endswith(", 2 times") for used in recorder.reused())  # never by two kinds of draws
     assert found.history.accuracy.shape == (2,)
+
+
+def test_noise_is_of_the_kind_asked_for_and_no_key_is_used_twice():
+    noise = functools.partial(jax.jit, **options)(lambda key, kind: KnockoffGAN(uniform=kind)._noise(key, (400, 2)))
+    with KeyRecorder() as recorder:
+        uniform = np.asarray(noise(KEY, 1.0))
+        assert recorder.reused() == []
+        assert len(recorder.uses) == 3  # the split, uniform and normal
+    normal = np.asarray(noise(KEY, 0.0))
+    assert 0 <= uniform.min() < 0.01
+    assert 0.99 < uniform.max() <= 1
+    assert abs(normal.mean()) < 4 / np.sqrt(800)
+    assert normal.std() == pytest.approx(1, abs=4 / np.sqrt(1600))
+
+
+def test_without_a_correction_it_draws_the_gaussian_knockoffs_of_its_third_key():
+    sigma = np.array([[1.0, 0.6, 0.2], [0.6, 1.0, 0.5], [0.2, 0.5, 1.0]])
+    x, mean, scale = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32), np.ones(3), np.arange(1.0, 4.0)
+
+    @functools.partial(jax.jit, **options)
+    def both(key):
+        law = GaussianKnockoffs(jnp.array([0.1, -0.2, 0.3]), jnp.asarray(sigma), "equi")
+        nothing = jax.tree.map(jnp.zeros_like, KnockoffGAN()._init(key, 3).generator)
+        place = map(jnp.asarray, (mean, scale, 1.0, 0.0))
+        found = FittedKnockoffGAN(nothing, _Base.of(law), *place, None).sample(key, mean + scale * x)  # pyright: ignore
+        return found, law.sample(jax.random.split(key, 3)[2], x)
+
+    found, wanted = both(KEY)
+    np.testing.assert_allclose(found, mean + scale * np.asarray(wanted), atol=1e-4)
 
 
 @pytest.mark.slow

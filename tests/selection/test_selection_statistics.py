@@ -81,6 +81,16 @@ def test_the_lasso_is_scikit_learns():
     np.testing.assert_allclose(np.concatenate([found[:, 0], found[:, 1]]), reference.coef_, atol=1e-3)
 
 
+def test_the_lasso_goes_on_while_one_of_a_pair_moves():
+    """Variables that are much alike need many sweeps; knockoffs that nothing depends on stay at 0 from the first."""
+    alike, wanted = 0.1 * np.eye(6) + 0.9, np.array([0.1, 0.5, 0.2, 0.9, 0.3, 0.4])
+    gram, correlation = np.zeros((6, 2, 6, 2), np.float32), np.zeros((6, 2), np.float32)
+    gram[:, 0, :, 0], gram[:, 1, :, 1] = alike, np.eye(6)
+    correlation[:, 0] = alike @ wanted + 0.1  # where all coefficients are positive R β = c - λ
+    found = np.asarray(jax.jit(lasso)(gram, correlation, jnp.asarray(0.1)))
+    np.testing.assert_allclose(found, np.stack([wanted, 0 * wanted], 1), atol=2e-3)
+
+
 def test_ridge_is_scikit_learns():
     from sklearn.linear_model import Ridge
 
