@@ -243,7 +243,8 @@ class Counter(eqx.Module):
         return state
 
     def step(self, key, rollout, state):
-        told = c.BonusPPOInfo(*[state.ppo] * 4, None, jnp.asarray(rollout.reward.size), jnp.asarray(0))  # pyright: ignore[reportArgumentType]
+        done, cost = state.ppo, jnp.asarray(rollout.reward.size)
+        told = c.BonusPPOInfo(done, done, done, done, None, cost, jnp.asarray(0))  # pyright: ignore[reportArgumentType]
         return state._replace(ppo=state.ppo + 1), told
 
 
