@@ -12,6 +12,7 @@ import pytest
 from laureate import control as c
 from laureate import loops
 from laureate.problems.environments import Chain, NoisyTV
+from laureate.testing import KeyRecorder
 
 QUICK = {"xla_backend_optimization_level": 0}
 SIZE = 4
@@ -235,6 +236,14 @@ def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
     assert (int(info.episodes), float(info.episode_return), float(info.best)) == (6, 6.0, 3.0)
     np.testing.assert_array_equal(after.environments, 0)
     np.testing.assert_array_equal(after.returns, 0)
+
+
+def test_a_beginning_and_its_warm_up_use_no_key_twice():
+    training = c.Training(Clock(), Idle(), num_environments=2, num_steps=1)
+    with KeyRecorder() as recorder:
+        jax.block_until_ready(quick(training.init)(jax.random.key(0)))
+        assert not recorder.reused()
+    assert len(recorder.uses) > 3, "of the whole, of beginnings, of the warm-up, of its steps"
 
 
 @pytest.mark.parametrize("training", [CLOCK, pytest.param(TRAINING, marks=pytest.mark.slow)], ids=["clock", "chain"])

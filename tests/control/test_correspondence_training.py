@@ -78,6 +78,26 @@ def test_a_gan_is_run_alike_and_its_domains_are_looked_at():
         c.CorrespondenceTraining(GAN, X, X)
 
 
+class Counting(eqx.Module):
+    """A method that learns nothing: its state is the number of its steps, which is all that it tells."""
+
+    def init(self, x, y):
+        return jnp.zeros((), int)
+
+    def train(self, key, x, y, state, *, num_steps, batch):
+        jax.random.uniform(key)
+        return state + num_steps, (state + jnp.arange(num_steps), jnp.full(num_steps, batch))
+
+
+def test_a_run_is_kept_and_tells_how_far_it_is(tmp_path):
+    training, key, told = c.CorrespondenceTraining(Counting(), X, Y, batch=4), jax.random.key(1), []  # pyright: ignore[reportArgumentType]
+    outcome = training.run(key, 3, checkpoint=tmp_path / "run.npz", progress=told.append)
+    assert (tmp_path / "run.npz").exists()
+    assert (told[-1].done, told[-1].total) == (3, 3)
+    assert int(outcome.state) == 3
+    np.testing.assert_array_equal(outcome.seen, [[0, 1, 2], [4, 4, 4]])
+
+
 @pytest.mark.parametrize(
     ("method", "more", "said"),
     [

@@ -731,18 +731,20 @@ def test_aggregates_are_means_medians_and_clipped_means():
         np.full(4, 3.0, np.float32),
     )
     names = ("gamer-median", "gamer-mean", "record-mean", "clipped-record-mean")
+    seeds = np.stack([scores, [9.0, 5.0, 3.0, 1.0], [2.0, 7.0, 2.0, 4.0]])  # a row each
     both = quick(
         lambda: [
-            (c.aggregate_scores(scores, nothing, gamer, how), c.top_influence(scores, nothing, gamer, how))
+            (c.aggregate_scores(seeds, nothing, gamer, how), c.top_influence(scores, nothing, gamer, how))
             for how in names
         ]
     )()
-    normal = np.array([1.0, 0.0, 5.5, 0.5])
+    normal = (seeds - 1) / 2
     clipped = np.minimum(normal, 1)
-    for (value, influence), x, mean in zip(
+    for (value, influence), table, mean in zip(
         both, (normal, normal, normal, clipped), (np.median, *[np.mean] * 3), strict=True
     ):
-        assert float(value) == pytest.approx(mean(x), rel=1e-5)
+        np.testing.assert_allclose(value, [mean(x) for x in table], rtol=1e-5)
+        x = table[0]
         wanted = max(abs(mean(np.delete(x, i)) - mean(x)) for i in range(4)) / mean(x)
         assert float(influence) == pytest.approx(wanted, rel=1e-4)
 

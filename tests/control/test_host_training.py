@@ -225,3 +225,37 @@ def test_a_policy_on_the_host_sees_and_tells_the_same_and_goes_on(tmp_path):
     assert worlds.seeds == [0, 0, 0, 2], "two updates were done when it went on"
     assert told[-1].done == 3
     np.testing.assert_array_equal(rows.learner.reward[:2], found[1].learner.reward[:2])
+
+
+class Counter(eqx.Module):
+    """A learner without a bonus that does the first action; its state is the number of its updates."""
+
+    bonus: Any = None
+    num_minibatches: int = 1
+
+    def init(self, observation, num_environments):
+        return c.BonusPPOState(jnp.zeros(()), None, None)  # pyright: ignore[reportArgumentType]
+
+    def act(self, key, observation, state):
+        return jnp.zeros(len(observation), int), observation[:, 0]
+
+    def observe(self, rollout, state):
+        return state
+
+    def step(self, key, rollout, state):
+        done, cost = state.ppo, jnp.asarray(rollout.reward.size)
+        told = c.BonusPPOInfo(done, done, done, done, None, cost, jnp.asarray(0))  # pyright: ignore[reportArgumentType]
+        return state._replace(ppo=state.ppo + 1), told
+
+
+def test_a_run_on_the_host_is_kept_and_goes_on_where_it_was(tmp_path):
+    worlds, told = Ladders(late=False), []
+    training = c.GymnasiumTraining(worlds, Counter(), 3, num_warmup=0)  # pyright: ignore[reportArgumentType]
+    for number, file in ((2, tmp_path / "run.npz"), (4, tmp_path / "run.npz"), (1, None)):
+        state, rows = training.run(jax.random.key(0), number, seed=5, checkpoint=file, progress=told.append)
+        assert int(state.ppo) == number
+        np.testing.assert_array_equal(rows.learner.reward, np.arange(number))
+        np.testing.assert_array_equal(rows.episodes, 2)
+        np.testing.assert_array_equal(rows.episode_return, 1 + 4 + 9)
+        assert told[-1].done == number
+    assert worlds.seeds == [5, 5, 7, 5], "two updates were done when it went on, and none without a file"

@@ -32,6 +32,7 @@ from laureate.problems.proteins import synthetic_chains
 RNG = np.random.default_rng(1)
 KEY = jax.random.key(0)
 CHAIN = synthetic_chains(1, 9)[0]
+LIGHT = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 MIRROR = np.diag([1.0, -1.0, 1.0])
 FEW: dict[str, Any] = {"num_layers": 1, "num_message": 1, "num_feedforward": 1}  # less to compile
 
@@ -217,6 +218,59 @@ def test_samples_have_the_probability_that_the_model_gives_them():
     assert (greedy[0] == greedy[1]).all()  # at no temperature chance has no say
     with pytest.raises(ValueError, match=r"DesignModel.num_incoming must be >= 4, the largest in-degree; got 2"):
         model.sample(KEY, graph, num_incoming=2)
+
+
+class Sums(eqx.Module):
+    """A layer of a decoder that is quick to compile: messages and nodes are sums, each part weighed differently."""
+
+    weight: jax.Array
+
+    @property
+    def conv(self):
+        return self
+
+    def of_edges(self, senders, edges, receivers):
+        scalars = jnp.tanh(self.weight * senders[0] + edges[0] @ jnp.ones((edges[0].shape[-1], 1)) - 3 * receivers[0])
+        return scalars, senders[1] + 2 * edges[1] - self.weight * receivers[1]
+
+    def updated(self, nodes, arrived):
+        return nodes[0] + 0.5 * arrived[0], nodes[1] - arrived[1]
+
+
+class Bare(DesignModel):
+    """The encoder shows nodes and edges as they are."""
+
+    def encode(self, graph, key=None):
+        return graph
+
+
+def test_a_sample_is_told_with_its_probability_by_hand():
+    """Edges from before and from behind, up to three to a node and none to another, in no order; padding beside."""
+    ends = [(3, 1), (0, 1), (4, 3), (2, 1), (1, 0), (0, 3), (1, 4), (3, 4)]
+    (scalars, vectors), (links, turns) = draw(5, 2, 1), draw(8, 1, 1)
+    read, weight = RNG.normal(size=(5, 20)).astype(np.float32), 0.7
+    readout = lambda s, v: (jnp.concatenate([s, v[0]]) @ read, v)  # noqa: E731
+    sizes: dict[str, Any] = {"num_layers": 1, "node_dims": (2, 1), "edge_dims": (1, 1)}
+    model = drawn(lambda: Bare(KEY, **sizes))  # pyright: ignore[reportCallIssue]
+    model = eqx.tree_at(lambda one: (one.decoder, one.readout), model, ((Sums(jnp.float32(weight)),), readout))
+
+    @eqx.filter_jit(compiler_options=LIGHT)  # pyright: ignore[reportCallIssue]
+    def sample(model, key):
+        graph = pad_graph(make_graph((scalars, vectors), (links, turns), *np.array(ends).T), 6, 10)
+        return model.sample(key, graph, 2, 1.0, num_incoming=3)
+
+    samples, told = map(np.asarray, sample(model, KEY))
+    assert (samples[0] != samples[1]).any()
+    for residues, found in zip(samples, told, strict=True):
+        arrived = np.zeros_like(scalars), np.zeros_like(vectors)
+        for (j, i), link, turn in zip(ends, links, turns, strict=True):
+            known = np.asarray(model.embedding)[residues[j]].sum() * (j < i)  # of what comes later nothing is said
+            share = sum(to == i for _, to in ends)
+            arrived[0][i] += np.tanh(weight * scalars[j] + link.sum() + known - 3 * scalars[i]) / share
+            arrived[1][i] += (vectors[j] + 2 * turn - weight * vectors[i]) / share
+        logits = np.concatenate([scalars + 0.5 * arrived[0], (vectors - arrived[1])[:, 0]], 1) @ read
+        chosen = logits[np.arange(5), residues[:5]] - np.log(np.exp(logits).sum(1))
+        np.testing.assert_allclose(found[:5], chosen, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -4,8 +4,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from laureate.graphs import GVPConvLayer, GVPNetwork, QualityModel, make_graph, quality_loss
+from laureate.graphs import DesignModel, GVPConvLayer, GVPNetwork, QualityModel, make_graph, quality_loss
 from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
@@ -31,6 +32,44 @@ def test_dropout_draws_anew_in_every_layer_and_place():
         dropped, whole = found(jax.random.key(1))
         assert not recorder.reused()
     assert all(np.any(np.abs(one - two) > 1e-3) for one, two in zip(dropped, whole, strict=True))
+
+
+class Passed:
+    """A layer that changes nothing and writes down its name, its key, and whether it was given sources."""
+
+    def __init__(self, name, book):
+        self.name, self.book = name, book
+
+    def __call__(self, graph, key, sources=None, use=None):
+        self.book.append((self.name, key, sources is not None and use is not None))
+        return graph
+
+
+@pytest.mark.parametrize("model", ["network", "design"])
+def test_every_layer_is_passed_once_with_or_without_keys(model):
+    """Of shapes alone: nothing is compiled."""
+    book, sizes = [], {"node_dims": (4, 2), "edge_dims": (2, 1), "num_layers": 3}
+    residues = np.zeros(4, int)
+
+    def called(key):
+        if model == "network":
+            made = GVPNetwork(KEY, (2, 1), (2, 1), (3, 1), **sizes)
+            layers = tuple(Passed(f"layer {at}", book) for at in range(3))
+            return eqx.tree_at(lambda one: one.layers, made, layers)(GRAPH, key)
+        made = DesignModel(KEY, (2, 1), (2, 1), **sizes)
+        layers = [tuple(Passed(f"{part} {at}", book) for at in range(3)) for part in ("encoder", "decoder")]
+        return eqx.tree_at(lambda one: (one.encoder, one.decoder), made, layers)(GRAPH, residues, key)
+
+    wanted = {"network": ["layer"], "design": ["encoder", "decoder"]}[model]
+    names = [f"{part} {at}" for part in wanted for at in range(3)]
+    eqx.filter_eval_shape(called, None)
+    assert [row[0] for row in book] == names
+    assert all(key is None for _, key, _ in book)
+    assert [sources for *_, sources in book] == [name.startswith("decoder") for name in names]
+    book.clear()
+    eqx.filter_eval_shape(called, jax.random.key(1))
+    assert [row[0] for row in book] == names
+    assert all(key is not None for _, key, _ in book)
 
 
 def test_counts_and_words_reach_the_layers():

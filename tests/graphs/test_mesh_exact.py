@@ -76,6 +76,15 @@ def test_more_world_edges_than_fit_are_told(contact):
     assert (int(info.status), int(info.world_edges)) == (1, 20 - GRAPH.num_edges)
 
 
+def test_one_number_that_is_not_finite_is_told_though_held_nodes_keep_theirs(contact):
+    for wrong in (np.nan, np.inf):
+        lost = FRAMES.copy()
+        lost[1, 4, 1] = wrong
+        (_, new), info, _ = contact(GRAPH, lost)
+        assert np.isfinite(new[0]).all()
+        assert int(info.status) == 1
+
+
 # --- the network ------------------------------------------------------------------------------------------------------
 
 
