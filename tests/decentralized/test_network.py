@@ -24,6 +24,28 @@ def test_without_chance_it_is_a_sum():
     assert_allclose(network.all_reduces(KEY, 1, 5000, 1), [0.01], rtol=1e-5)
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_rounds_follow_the_recursion_where_degrees_differ(overlap):
+    """t_i ← max over j in {i} and neighbours of t_j + c + d_j + ℓ_ij, node by node; with overlap c and d_j at once.
+
+    In a star only the hub's own sending holds it up: that of the leaves is over long before.
+    """
+    c, latency, message, topology = 0.01, 0.002, 0.005, star(5)
+    t, wanted = np.zeros(5), []
+    for _ in range(3):
+        around = [{i, *(int(j) for j in topology.senders[:, i])} for i in range(5)]
+        sending = message * np.asarray(topology.degrees)
+        if overlap:
+            arrival = lambda i, j, t=t, d=sending: t[j] + (max(c, d[j]) if i == j else d[j] + latency)  # noqa: E731
+        else:
+            arrival = lambda i, j, t=t, d=sending: t[j] + c + d[j] + latency * (i != j)  # noqa: E731
+        t = np.array([max(arrival(i, j) for j in around[i]) for i in range(5)])
+        wanted.append(t.max())
+    network = Network(compute=c, latency=latency, bandwidth=1e6, overlap=overlap)
+    assert_allclose(jax.jit(lambda key: network.rounds(key, topology, 5000, 3))(KEY), wanted, rtol=1e-5)
+    assert wanted[-1] == pytest.approx(0.062 if overlap else 0.092)  # the hub sends 4 x 5 ms before it goes on
+
+
 def test_stragglers_hold_up_neighbours_and_no_one_else():
     p, n, rounds = 0.2, 6, 4000
     network = Network(compute=1.0, latency=0.0, bandwidth=1e30, straggle=p, slowdown=3.0)

@@ -1,5 +1,9 @@
 """A checkpoint: typed keys, small floats and structure come back; another's file is refused by the field's name."""
 
+import datetime
+import functools
+from pathlib import PurePosixPath
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -107,6 +111,44 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert describe(long) != describe(long.at[50].set(1.0))
     assert describe(jax.random.key(0)) != describe(jax.random.key(0, impl="rbg"))
     assert "0x" not in str(describe({"f": decay, "jitted": jax.jit(decay(1.0)), "method": [].append, "o": object()}))
+
+
+class Slotted:
+    __slots__ = ("rate",)
+
+    def __init__(self, rate):
+        self.rate = rate
+
+
+def with_rate(rate):
+    def step(state, *, rate=rate):
+        return rate * state
+
+    return step
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: functools.partial(jnp.clip, max=n),
+        lambda n: functools.partial(jnp.clip, n),
+        lambda n: functools.partial(jnp.sin if n == 1 else jnp.cos),
+        lambda n: {"a", n},
+        lambda n: frozenset({(n, "b")}),
+        range,
+        lambda n: PurePosixPath(f"data/{n}"),
+        lambda n: datetime.date(2026, 1, n),
+        Slotted,
+        with_rate,
+        lambda n: (np.sin, np.cos)[n - 1],
+    ],
+    ids=["keyword", "place", "function", "set", "frozenset", "range", "path", "date", "slots", "keyword-only", "ufunc"],
+)
+def test_what_keeps_its_settings_elsewhere_than_in_fields_is_told_apart(make):
+    """Else a checkpoint of other settings is taken up without a word."""
+    assert describe(make(1)) == describe(make(1))
+    assert describe(make(1)) != describe(make(2))
+    assert "0x" not in str(describe(make(1)))
 
 
 def test_what_refers_to_itself_ends():

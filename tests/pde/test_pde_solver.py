@@ -300,6 +300,7 @@ def test_monte_carlo_forms():
     compiled = eqx.filter_jit(lambda key, pde: MonteCarlo(10, 2).run(key, pde))
     refused = compiled(jax.random.key(0), pde)
     assert jnp.isnan(refused.v0)
+    assert jnp.isnan(refused.standard_error)
     assert refused.status == Status.DIVERGED
     assert compiled(jax.random.key(0), pdes.CIRBond(2)).status == Status.OK
 

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from laureate.recovery import (
@@ -13,9 +14,12 @@ from laureate.recovery import (
     ConvDictionary,
     ConvLISTA,
     ConvWeight,
+    add_noise,
     analytic_conv_weight,
     circular_conv_weight,
+    fit,
     learn_filters,
+    training,
 )
 
 
@@ -143,3 +147,21 @@ def test_learned_filters_explain_the_images_better_than_random_ones():
     assert objective(learned) < 0.9 * objective(early)
     assert objective(learned) < 0.9 * objective(filters(2, seed=9))
     np.testing.assert_allclose(np.sum(learned**2, axis=(1, 2)), 1, rtol=1e-9)
+
+
+def test_noise_of_training_is_that_of_the_whole_image(monkeypatch):
+    """Its deviation is the image's, not each row's: a row without a signal gets as much as the others."""
+    seen = []
+
+    def noisy(key, b, snr, signal_axes=1):
+        seen.append((b.shape, signal_axes))
+        return add_noise(key, b, snr, signal_axes)
+
+    monkeypatch.setattr(training, "add_noise", noisy)
+    solver, codes = ConvALISTA(filters(), (6, 5), layers=1), np.zeros((4, 8, 7, 3))
+    fit(jax.random.key(0), solver, codes, optimiser=optax.sgd(0.0), steps=1, batch=2, snr=10.0)
+    assert seen == [((2, 6, 5), 2)]
+    image = np.zeros((1, 40, 50))
+    image[0, :20] = np.random.default_rng(0).normal(size=(20, 50))
+    noise = np.asarray(add_noise(jax.random.key(0), image, 10.0, 2)) - image
+    np.testing.assert_allclose(noise[0, 20:].std(), image.std() * 10**-0.5, rtol=4 / np.sqrt(2 * 1000))

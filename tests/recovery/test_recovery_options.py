@@ -20,6 +20,7 @@ from laureate.recovery import (
     fit_encoder,
     robust,
 )
+from laureate.testing import KeyRecorder
 
 call = eqx.filter_jit(lambda solver, b: solver(b))  # outside it every call compiles its loop
 KEY = jax.random.key(0)
@@ -150,6 +151,13 @@ def test_the_encoder_sees_drifts_of_all_sizes(monkeypatch):
     encoder = UnrolledCoherence(jnp.eye(2), steps=1, step_size=1e-9)
     _, losses = fit_encoder(KEY, encoder, jnp.eye(2), 1.0, optimiser=optax.sgd(0.0), steps=1, batch=4000)
     np.testing.assert_allclose(losses[0], 1 / 3 + np.pi / 8 - 1 / 4, rtol=0.1)
+
+
+def test_an_encoder_uses_no_key_twice():
+    """Nor that of a step for the look at the largest drift before them all."""
+    with KeyRecorder() as recorder:
+        fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.sgd(0.01), steps=2, batch=2)
+        assert recorder.reused() == []
 
 
 def test_the_encoders_weight_is_feasible():

@@ -78,12 +78,12 @@ class Network(eqx.Module):
             computing = self._computing(slow, topology.size)
             attempts = self._retries(lost, foreign.shape)
             links = jnp.where(foreign, self.latency + attempts * self.timeout, 0.0)  # ℓ_ij
-            sent = jnp.where(foreign, sending[senders], 0.0) + links
+            sent = sending[senders] + links  # d_j + ℓ_ij, also a node's own
             if self.overlap:
                 arrival = ready[senders] + jnp.maximum(jnp.where(foreign, 0.0, computing[senders]), sent)
             else:
                 arrival = ready[senders] + computing[senders] + sent
-            ready = jnp.maximum(arrival.max(0), ready + computing)
+            ready = arrival.max(0)
             return ready, ready.max()
 
         return jax.lax.scan(step, jnp.zeros(topology.size), jnp.arange(num_rounds))[1]

@@ -1,7 +1,9 @@
 """What settings a run was made with, as text: one line a field, so that a difference can be named."""
 
 import dataclasses
+import functools
 import hashlib
+import re
 import types
 from typing import Any
 
@@ -11,14 +13,16 @@ import numpy as np
 
 __all__ = ["describe"]
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in a repr that differs between processes
 SHORT = 16  # arrays of so many numbers are written out; of longer ones their digest
 
 
 def describe(value: Any, name: str = "") -> dict[str, str]:
     """Every field of a nested value as ``{path: text}``, the same in every process.
 
-    Modules and other objects by their fields, functions by name, code and what they close over, arrays by dtype, shape
-    and content, typed keys by their generator too.
+    Modules and other objects by their fields, functions by name, code, defaults and what they close over, partial ones
+    by their function and arguments, arrays by dtype, shape and content, typed keys by their generator too; what has no
+    fields (ranges, paths, dates) by its ``repr``.
 
     >>> describe({"rate": 0.1, "sizes": (2, 3)}, "net")
     {'net.rate': '0.1', 'net.sizes[0]': '2', 'net.sizes[1]': '3'}
@@ -61,12 +65,31 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]]]:
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         inner = [(f".{name}", cell.cell_contents) for name, cell in cells]
         inner += [(f".default{i}", default) for i, default in enumerate(value.__defaults__ or ())]
+        inner += [(f".{name}=", default) for name, default in sorted((value.__kwdefaults__ or {}).items())]
         return f"{value.__module__}.{value.__qualname__} {_code(value.__code__)}", inner
+    if isinstance(value, functools.partial):
+        arguments = [(".func", value.func), (".args", value.args), (".keywords", value.keywords)]
+        return type(value).__qualname__, arguments
+    if isinstance(value, set | frozenset):
+        members = sorted(str(describe(member)) for member in value)
+        return f"{type(value).__qualname__} {members}", []
     if hasattr(value, "__wrapped__"):
         return type(value).__qualname__, [("", value.__wrapped__)]
-    if vars_ := getattr(value, "__dict__", None):
-        return f"{type(value).__module__}.{type(value).__qualname__}", [(f".{k}", v) for k, v in vars_.items()]
-    return f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}", []
+    kind = f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    fields = getattr(value, "__dict__", None)
+    if not fields and not ADDRESS.search(repr(value)):
+        return f"{kind} {value!r}", []
+    return kind, [(f".{name}", inner) for name, inner in (fields or _slots(value)).items()]
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    """Fields that are kept in no ``__dict__``."""
+    names = [name for kind in type(value).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
+    return {name: getattr(value, name) for name in names if not name.startswith("__") and hasattr(value, name)}
+
+
+def _names(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _code(code: types.CodeType) -> str:

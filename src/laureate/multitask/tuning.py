@@ -43,7 +43,7 @@ def tune(
 
     ::
 
-        rate = argmax over rates of min_t or mean_t score_t(validation)
+        rate = argmax over rates of min_t or mean_t score_t(validation), −∞ where it is not finite
 
     tasks: a problem, `Tasks`. optimiser: from a rate to a transformation that begins with an aggregator.
     params: where all start. rates: to be tried. num_steps: of each.
@@ -69,7 +69,8 @@ def tune(
         parts = [tasks.scores(found, part) for part in ("validation", "test")]
         # argmax of NaN is the first class: scores alone do not show a network that diverged
         sound = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(found)]))
-        return *(jnp.where(sound & jnp.isfinite(part), part, FAILED) for part in parts), history.watched
+        validation, test = (jnp.where(sound & jnp.isfinite(part), part, -jnp.inf) for part in parts)
+        return validation, jnp.where(test > -jnp.inf, test, FAILED), history.watched
 
     tried = jnp.asarray(rates)
     validation, test, watched = jax.vmap(run)(tried)

@@ -36,8 +36,7 @@ def picture(told: Mapping[str, Any], against: str) -> str:
     ]
     values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
     log = min(values) > 0 and (told["metric"]["log"] or max(values) / min(values) > WIDE)
-    axis = f"{told['unit']} (compile time apart)" if against == "seconds" else told["unit"]
-    x_label = "seconds, compiling apart" if against == "seconds" else axis
+    x_label = "seconds, compiling apart" if against == "seconds" else told["unit"]
     ends = "; ".join(f"{one.label} ends at {number(one.middle[-1])}" for one in drawn)
     words = f"{told['metric']['name']} against {x_label}. {ends}."
     return curve_chart(drawn, x_label, told["metric"]["name"], words, log_x=_apart(drawn), log_y=log)

@@ -113,7 +113,7 @@ class MonteCarlo(eqx.Module):
             weights = jnp.exp(least - g)
             mean = jnp.mean(weights)
             value, error = least - jnp.log(mean), jnp.std(weights, ddof=1) / mean / np.sqrt(self.num_paths)
-        value = jnp.where(fits, value, jnp.nan)
+        value, error = jnp.where(fits, value, jnp.nan), jnp.where(fits, error, jnp.nan)
         status = jnp.where(jnp.isfinite(value), Status.OK, Status.DIVERGED)
         return MonteCarloResult(value, error, jnp.asarray(self.num_paths), status)
 

@@ -72,7 +72,8 @@ def fit_encoder(
 
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     """
-    diagonal = jnp.min(jnp.sum(analytic_weight(D) * perturb(key, D, sigma), axis=0))
+    drifted = perturb(jax.random.fold_in(key, steps), D, sigma)  # the steps have 0, 1, ..., steps - 1
+    diagonal = jnp.min(jnp.sum(analytic_weight(D) * drifted, axis=0))
     if not isinstance(diagonal, Tracer) and float(diagonal) < 0.5:
         warnings.warn(
             f"sigma = {float(sigma):.3g} turns D so far that w_mᵀ d̃_m falls to {float(diagonal):.2f}: an encoder that "

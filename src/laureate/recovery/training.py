@@ -108,7 +108,7 @@ def fit(
             made = redraw(redraw_key, made)
         signals, targets = draw(draw_key, made)
         if not isinstance(prior, tuple):
-            signals = add_noise(noise_key, signals, snr)
+            signals = add_noise(noise_key, signals, snr, signals.ndim - 1)  # all axes but the batch's
         estimate = made(signals) if mode == "end_to_end" else made.trace(signals)[last]
         return loss(made, estimate, targets)
 

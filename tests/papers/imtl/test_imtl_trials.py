@@ -130,6 +130,7 @@ def test_the_rate_is_chosen_on_the_validation_part(tried):
     class Apart(Two):
         def scores(self, params, part):
             scores = -jnp.abs(params["x"] - (0.1 if part == "validation" else 1.0)) * jnp.array([1.0, 0.5])
+            scores = jnp.where(part == "validation", scores - 7.0, scores)  # below the -1 that is told of failures
             return jnp.nan_to_num(scores, nan=5.0)  # as accuracies by argmax are finite for a network that is not
 
     def chosen(word):
