@@ -126,6 +126,13 @@ def by_hand(loss, latents, rows, labels, w, b, a, c, rate, ratio, parts):
     return w, b, a - rate * by_x.T @ z / len(z), c - rate * by_x.mean(0), lengths, margin
 
 
+class Heard(InstanceNoise):
+    """No noise; its state is what it was last told of the generator's slopes."""
+
+    def respond(self, state, slopes):
+        return slopes
+
+
 @pytest.fixture(scope="module")
 def stepped():
     """All losses with two discriminator steps, two parts, a ratio, an average and labels; one program."""
@@ -143,6 +150,7 @@ def stepped():
             GENERATOR,
             Told(HEAD),
             name,
+            Heard(0.0) if name == "lsgan" else None,
             num_latents=3,
             learning_rate=0.1,
             ratio=3.0,
@@ -175,6 +183,45 @@ def test_a_step_is_that_by_hand(stepped, name):
     np.testing.assert_allclose(info.margin, margin, rtol=1e-4, atol=1e-5)
     assert int(info.cost) == 2 * 2 * 2 + 2 * 2
     assert int(state.step) == 1
+
+
+def test_regularisers_are_told_the_slope_at_every_made_example(stepped):
+    """One number each in the order of the batch, in however many parts it was made; of least squares they differ."""
+    results, latents, rows, labels = stepped
+    hand = by_hand("lsgan", latents, rows, labels, W, B, np.asarray(GENERATOR.a), np.asarray(GENERATOR.c), 0.1, 3.0, 2)
+    (slopes,) = results["lsgan"][0].judge.regularisers
+    assert np.ptp(hand[4]) > 0.01
+    np.testing.assert_allclose(slopes, hand[4], rtol=1e-4)
+    assert slopes.shape == (4,)
+
+
+class Watched(Adversarial):
+    """Tells its key and its rows instead of learning."""
+
+    def step(self, key, x, state):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return state._replace(step=state.step + 1), (jax.random.key_data(key), *x)
+
+
+def test_every_step_of_training_has_the_key_and_the_rows_of_its_number():
+    """Rows with replacement, as many as all steps of the discriminator take, of all arrays the same."""
+    model = Watched(GENERATOR, HEAD, num_latents=3, num_discriminator_steps=2)
+    x, labels = np.arange(10.0).reshape(5, 2), np.arange(5)
+
+    def of_number(n):
+        rows_key, step_key = jax.random.split(jax.random.fold_in(KEY, n))
+        return jax.random.key_data(step_key), jax.random.uniform(rows_key, (8,))
+
+    def run(x, labels):
+        start = model.init()._replace(step=jnp.asarray(7))
+        state, told = model.train(KEY, (x, labels), start, num_steps=3, batch=4)
+        return state.step, told, jax.vmap(of_number)(7 + jnp.arange(3))
+
+    step, (keys, rows, told), (wanted, drawn) = jax.tree.map(np.asarray, jax.jit(run)(x, labels))
+    places = (drawn * 5).astype(int)
+    assert step == 10
+    np.testing.assert_array_equal(keys, wanted)
+    np.testing.assert_array_equal(told, places)
+    np.testing.assert_array_equal(rows, x[places])
 
 
 # --- the discriminator and its monitors -------------------------------------------------------------------------------

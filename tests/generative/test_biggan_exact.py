@@ -631,6 +631,33 @@ def test_a_fit_is_its_steps_and_samples_with_its_statistics_or_others():
     assert np.abs(by_own - by_other).max() > 1e-3
 
 
+def test_a_fit_hands_its_statistics_and_thresholds_to_what_is_compiled(monkeypatch):
+    """The statistics come from a key that no step had; sampling uses them unless others are given."""
+    given = {}
+
+    def watch(name, answer):
+        monkeypatch.setattr(f"laureate.generative.trainer.{name}", lambda *all: (given.update({name: all}), answer)[1])
+
+    def standing(threshold):
+        return g.StandingStatistics((), (), jnp.asarray(threshold, jnp.float32), jnp.asarray(1), jnp.asarray(2))
+
+    model, own, other = playing(), standing(np.inf), standing(0.3)
+    infos = type("Infos", (), {"status": np.zeros(3, int), "regularisers": ()})
+    watch("_trained", (model.init(), infos))
+    watch("_standing", own)
+    watch("_sampled", "made")
+    fitted = model.fit(KEY, (DATA, TOLD), num_steps=3, batch=4)
+    numbers = [jax.random.key_data(key).tolist() for key in (KEY, *(jax.random.fold_in(KEY, n) for n in range(3)))]
+    assert jax.random.key_data(given["_standing"][1]).tolist() not in numbers
+    for asked, used in ((None, own), (other, other)):
+        assert fitted.sample(KEY, 4, TOLD[:4], truncation=0.3, statistics=asked) == "made"
+        *_, threshold, statistics = given["_sampled"]
+        assert statistics is used
+        assert (threshold.dtype, threshold.item()) == (np.float32, np.float32(0.3))
+    fitted.sample(KEY, 4, TOLD[:4])
+    assert given["_sampled"][-2] is None
+
+
 def test_hinge_leaves_a_sure_discriminator_alone():
     judge = g.Judge(g.SpectrallyNormalised(Column(jnp.asarray(WEIGHT))), "hinge", optimiser=optax.sgd)
     unit = WEIGHT[:, 0] / np.linalg.norm(WEIGHT)

@@ -9,6 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from laureate import generative as g
+from laureate._core import Status
+from laureate.generative.conditional import status_of
 
 RNG = np.random.default_rng(2)
 KEY = jax.random.key(0)
@@ -107,6 +109,21 @@ def found():
         }
 
     return jax.tree.map(np.asarray, computed())
+
+
+def test_costs_are_means_over_all_numbers_of_an_answer():
+    """Not sums: a rate that suits an answer of one number suits an image."""
+    one, two = np.random.default_rng(3).normal(size=(2, 2, 3)).astype(np.float32)
+    absolute, squared = jax.jit(lambda a, b: (g.absolute_error(a, b), g.squared_error(a, b)))(one, two)
+    np.testing.assert_allclose(absolute, np.abs(one - two).mean(), rtol=1e-6)
+    np.testing.assert_allclose(squared, ((one - two) ** 2).mean(), rtol=1e-6)
+
+
+def test_one_number_that_is_not_finite_is_a_divergence():
+    values = np.array([[1.0, -2.0], [1.0, np.nan], [np.inf, 1.0], [np.nan, -np.inf]], np.float32)
+    found = jax.jit(jax.vmap(status_of))(values)
+    assert found.dtype == np.int32
+    assert found.tolist() == [Status.OK] + 3 * [Status.DIVERGED]
 
 
 @pytest.mark.slow

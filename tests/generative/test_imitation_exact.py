@@ -47,6 +47,7 @@ def solved():
     """All that is solved of the little world; one program."""
     shape = jnp.asarray([0.5, -1.0, 2.0, 0.3])
     shaped = jnp.asarray(REWARD) + GAMMA * shape[WORLD.following] - shape[:, None]
+    halved = FiniteEnvironment(WORLD.following, WORLD.start, WORLD.features, discount=0.5)
 
     def every():
         soft = WORLD.solve(jnp.asarray(REWARD), temperature=1.0)
@@ -60,12 +61,13 @@ def solved():
             "cold": WORLD.solve(jnp.asarray(REWARD), temperature=0.2),
             "best": WORLD.solve(jnp.asarray(REWARD)),
             "best_shaped": WORLD.solve(shaped),
+            "half": [halved.solve(jnp.asarray(unit * REWARD)) for unit in (np.float32(1), np.float32(2) ** 103)],
             "stays": improved(WORLD, log_soft, jnp.asarray(REWARD), 1.0, 1.0),
             "own_logarithm": improved(WORLD, log_soft, log_soft, 1.0, 0.7),
             "moved": improved(WORLD, jnp.log(jnp.asarray(POLICY)), jnp.asarray(REWARD), 0.5, 0.25),
         }
 
-    return {name: np.asarray(value) for name, value in jax.jit(every)().items()}
+    return jax.tree.map(np.asarray, jax.jit(every)())
 
 
 def test_values_and_visits_are_sums_over_time(solved):
@@ -112,6 +114,13 @@ def test_the_best_policy_by_enumeration(solved):
 def test_shaping_leaves_policies_as_they_are(solved):
     np.testing.assert_allclose(solved["soft_shaped"], solved["soft"], rtol=1e-3)
     np.testing.assert_array_equal(solved["best_shaped"], solved["best"])
+
+
+def test_the_best_policy_is_that_of_any_unit_of_the_reward(solved):
+    """Also of one in which a soft maximum, however cold, leaves single precision; powers of two round nothing."""
+    one, large = solved["half"]
+    np.testing.assert_array_equal(one.sum(1), np.ones(4))
+    np.testing.assert_array_equal(large, one)
 
 
 def test_a_step_of_the_policy_by_hand(solved):

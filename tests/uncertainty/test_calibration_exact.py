@@ -295,6 +295,14 @@ def test_isotonic_is_scikit_learns():
     assert int(rounds) >= 2
 
 
+def test_isotonic_outside_jit_is_scikit_learns_to_double_precision():
+    found = Isotonic().fit(P, Y, W)
+    order = np.argsort(P)
+    np.testing.assert_array_equal(found.scores, P[order])
+    peer = IsotonicRegression().fit(P, Y, sample_weight=W).predict(P[order])
+    np.testing.assert_allclose(found.values, peer, rtol=1e-13, atol=1e-15)
+
+
 @WEIGHTS
 def test_platt_is_scikit_learns_sigmoid():
     np.testing.assert_allclose(fitted(Platt()).transform(NEW[1:-1]), scikit("sigmoid", logit), atol=2e-4)
