@@ -101,6 +101,7 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert describe(optax.adam(0.1)) != describe(optax.adam(0.2))
     assert describe(decay(0.5)) != describe(decay(0.6))
     assert describe(lambda x: x + 1) != describe(lambda x: x + 2)
+    assert describe(lambda x, rate=1: x) != describe(lambda x, rate=2: x)
     assert describe(Net(jnp.eye(2), jnp.tanh, 2)) != describe(Net(jnp.eye(2), jnp.tanh, 3))
     assert describe(Net(jnp.eye(2), jnp.tanh, 2)) != describe(Net(jnp.eye(2), jnp.sin, 2))
     long = jnp.zeros(100)
