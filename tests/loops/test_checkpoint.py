@@ -1,5 +1,7 @@
 """A checkpoint: typed keys, small floats and structure come back; another's file is refused by the field's name."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -108,6 +110,26 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert describe(long) != describe(long.at[50].set(1.0))
     assert describe(jax.random.key(0)) != describe(jax.random.key(0, impl="rbg"))
     assert "0x" not in str(describe({"f": decay, "jitted": jax.jit(decay(1.0)), "method": [].append, "o": object()}))
+
+
+def step(x, t, rate):
+    return rate * x, None
+
+
+@pytest.mark.xfail(strict=True, reason="describe looks into no partial and at no default of a keyword alone")
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda rate: functools.partial(step, rate=rate),
+        lambda rate: jax.tree_util.Partial(step, rate=jnp.asarray(rate)),
+        lambda rate: lambda x, t, *, rate=rate: (rate * x, None),
+    ],
+    ids=["partial", "jax's partial", "keyword"],
+)
+def test_numbers_bound_to_a_function_are_settings(made):
+    """A file made at one rate must not be gone on with at another. To mend it moves the cells of all who run loops."""
+    assert describe(made(0.5)) == describe(made(0.5))
+    assert describe(made(0.5)) != describe(made(0.6))
 
 
 def test_what_refers_to_itself_ends():

@@ -48,7 +48,7 @@ def test_leave_one_out_by_hand():
             totals = [sum(success[t, j] for j in others) for t in range(7)]
             wanted.append(success[totals.index(max(totals)), image])
         assert r.leave_one_out(success, counted).tolist() == wanted
-    assert r.leave_one_out(success).tolist() == r.leave_one_out(success, np.ones(11, bool)).tolist()
+        assert r.leave_one_out(success).tolist() == r.leave_one_out(success, np.ones(11, bool)).tolist()
 
 
 def report(success, counted=None):
