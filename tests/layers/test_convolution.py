@@ -50,6 +50,17 @@ def test_gradients_are_those_of_xlas_convolution(monkeypatch, block, side, input
         np.testing.assert_allclose(found, right, atol=1e-4)
 
 
+@pytest.mark.parametrize("outputs", [2, 8])  # few: images and slopes are copied; many: images alone
+def test_a_block_has_as_many_images_as_fit(monkeypatch, outputs):
+    """Blocks change the time and no number, so how many there are is read from the program."""
+    copied = 5 * 4 * min(3 * (2 + outputs), 3 * 3 * 2)  # floats for an image of 5 × 4 with two channels
+    monkeypatch.setattr(convolution, "BLOCK", 5 * copied + 1)
+    shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((12, 5, 4, 2), (3, 3, 2, outputs), (12, 5, 4, outputs))]
+    program = jax.make_jaxpr(lambda x, k, slope: jax.vjp(convolve, x, k)[1](slope))(*shapes)
+    loops = [equation.params["length"] for equation in program.eqns if equation.primitive.name == "scan"]
+    assert loops == [3]  # five would fit, and four is the largest number below that divides twelve
+
+
 def test_gradients_by_finite_differences():
     images, kernel = drawn(2, 4, 4, 2), drawn(3, 3, 2, 2, seed=1)
     toward = drawn(2, 4, 4, 2, seed=2), drawn(3, 3, 2, 2, seed=3)
@@ -148,10 +159,9 @@ def test_weights_start_with_hes_variance():
 def test_wrong_settings_raise():
     with pytest.raises(ValueError, match=r"GroupNorm\.groups must be a divisor of 6; got 4"):
         GroupNorm(6)
-    with pytest.raises(ValueError, match=r"ResNet\.channels"):
-        ResNet(KEY, channels=())
-    with pytest.raises(ValueError, match=r"ResNet\.channels"):
-        ResNet(KEY, channels=(6,))
+    for channels in ((), (6,), (8, 6), (4, 0), (-4, 8)):
+        with pytest.raises(ValueError, match=r"ResNet\.channels must be one or more multiples of 4"):
+            ResNet(KEY, channels=channels)
     with pytest.raises(ValueError, match=r"ResNet\.blocks"):
         ResNet(KEY, blocks=-1)
     assert isinstance(ResidualBlock(iter([drawn(3, 3, 4, 4)] * 2), 4).layers[0], Convolution)

@@ -1,5 +1,6 @@
 """Padded graphs: sums against NumPy's, padding and batching change nothing, numbering does not matter."""
 
+import dataclasses
 import logging
 
 import jax
@@ -17,6 +18,11 @@ def drawn(num_nodes=5, num_edges=9, seed=0) -> Graph:
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, num_nodes, (2, num_edges))
     return make_graph({"x": rng.normal(size=(num_nodes, 3))}, rng.normal(size=num_edges), *ends)
+
+
+def without_an_edge(graph: Graph) -> Graph:
+    """One that does not count, between nodes that do."""
+    return dataclasses.replace(graph, edge_mask=np.arange(graph.num_edges) != 1)
 
 
 @jax.jit
@@ -73,6 +79,28 @@ def test_a_batch_is_its_graphs_side_by_side():
     assert totals.shape == (3, 3)
 
 
+def test_messages_may_be_numbers_vectors_or_tables():
+    """Of three graphs, one of them without edges; a node or a graph that nothing leads to divides by one."""
+    graph = batch_graphs([drawn(5, 9, 1), drawn(4, 0, 2), drawn(3, 4, 3)])
+    shapes = ((), (3,), (2, 3))
+
+    @jax.jit
+    def every(graph, by_edge, by_node):
+        of_edges = [(graph.to_receivers(m), graph.mean_to_receivers(m)) for m in by_edge]
+        return of_edges, [(graph.of_graphs(v), graph.mean_of_graphs(v)) for v in by_node]
+
+    by_edge, by_node = ([RNG.normal(size=(n, *shape)) for shape in shapes] for n in (13, 12))
+    found = every(graph, *jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (by_edge, by_node)))
+    places = (np.asarray(graph.receivers), 12), (np.repeat(np.arange(3), (5, 4, 3)), 3)
+    for results, values, (place, number) in zip(found, (by_edge, by_node), places, strict=True):
+        for (total, mean), value in zip(results, values, strict=True):
+            expected = np.zeros((number, *value.shape[1:]))
+            np.add.at(expected, place, value)
+            count = np.maximum(np.bincount(place, minlength=number), 1).reshape(-1, *(1,) * (value.ndim - 1))
+            assert_allclose(total, expected, atol=1e-5)
+            assert_allclose(mean, expected / count, atol=1e-5)
+
+
 def test_the_order_of_nodes_and_edges_does_not_matter():
     graph = drawn()
     nodes, edges = RNG.permutation(5), RNG.permutation(9)
@@ -98,9 +126,10 @@ def test_the_gradient_by_finite_differences():
         assert_allclose(np.vdot(both(x)[1], toward), expected, rtol=1e-6)
 
 
-def test_half_precision_is_summed_in_float32():
-    ones = jnp.ones(4096, jnp.float16)
-    assert float(segment_sum(ones, jnp.zeros(4096, jnp.int32), 1)[0]) == 4096.0  # adding one by one stops at 2,048
+@pytest.mark.parametrize("half", [jnp.float16, jnp.bfloat16])
+def test_half_precision_is_summed_in_float32(half):
+    found = segment_sum(jnp.ones(4096, half), jnp.zeros(4096, jnp.int32), 1)
+    assert (float(found[0]), found.dtype) == (4096.0, half)  # adding one by one stops at 2,048, or at 256
 
 
 def test_a_bucket_has_room_and_few_programs_do_each_of_which_is_told(caplog, monkeypatch):
@@ -161,6 +190,7 @@ def test_a_bucket_has_room_and_few_programs_do_each_of_which_is_told(caplog, mon
         (lambda: pad_to_bucket(drawn(), 1.0), r"pad_to_bucket\.growth must be > 1; got 1\.0"),
         (lambda: batch_graphs([]), r"batch_graphs\.graphs must be one or more; got 0"),
         (lambda: batch_graphs([pad_to_bucket(drawn())]), r"batch_graphs\.graphs must be without padding"),
+        (lambda: batch_graphs([drawn(), without_an_edge(drawn())]), r"must be without padding; got \[False, True\]"),
     ],
 )
 def test_wrong_graphs_are_refused(make, message):

@@ -1,5 +1,8 @@
 """Running statistics and batch normalisation against NumPy on all rows at once, in float64."""
 
+import itertools
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,6 +66,23 @@ def test_float64_keeps_its_digits_and_float16_is_summed_in_float32():
     assert_allclose(RunningStatistics.of(half).mean, 100.0)
 
 
+@pytest.mark.parametrize("half", [jnp.float16, jnp.bfloat16])
+def test_either_half_precision_is_summed_in_float32(half):
+    """One would not do: summed in what it has in common with bfloat16, float16 is right and bfloat16 is lost."""
+    rows, mask = RNG.integers(0, 256, (300, 2)), RNG.random(300) < 0.5  # whole numbers that both types hold
+
+    @jax.jit
+    def every(rows):
+        by_mask, begun = RunningStatistics.of(rows, jnp.asarray(mask)), RunningStatistics.empty((2,), half)
+        return RunningStatistics.of(rows), by_mask, begun.update(rows), BatchNorm(2)(rows)[1]
+
+    expected = [rows, rows[mask], rows, rows]
+    for found, seen in zip(every(jnp.asarray(rows, half)), expected, strict=True):
+        assert {found.mean.dtype, found.squares.dtype} == {np.dtype(np.float32)}
+        assert_allclose(found.mean, seen.mean(0), rtol=1e-5)
+        assert_allclose(found.variance(), seen.var(0), rtol=1e-5)
+
+
 def test_the_count_stops_at_its_largest_number():
     most = np.iinfo(np.int32).max
     full = RunningStatistics(jnp.asarray(most - 1, jnp.int32), jnp.zeros(1), jnp.ones(1))
@@ -111,7 +131,9 @@ def test_an_exponential_average_begins_with_the_first_batch():
     first, second = (RunningStatistics.of(jnp.asarray(RNG.normal(size=(9, 2)), jnp.float32)) for _ in range(2))
     running = RunningStatistics.empty((2,)).average(first, 0.9)
     assert_allclose(running.mean, first.mean)
+    assert int(running.count) == 9
     running = running.average(second, 0.9)
+    assert int(running.count) == 18
     assert_allclose(running.mean, 0.9 * first.mean + 0.1 * second.mean, rtol=1e-5)
     assert_allclose(running.variance(), 0.9 * first.variance() + 0.1 * second.variance(), rtol=1e-5)
 
@@ -123,6 +145,33 @@ def test_conditional_scale_and_shift_are_a_row_an_example():
     plain, _ = norm(x)
     expected = plain * scale[:, None, None, :] + shift[:, None, None, :]
     assert_allclose(norm(x, scale=scale, shift=shift)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_scales_and_shifts_of_its_own_and_handed_in_are_all_applied(affine):
+    """Every pair of options, for rows and for images; its own begin as ones and zeros, which none at all look like."""
+    norm, (own, by_row) = BatchNorm(3, affine=affine), (RNG.normal(size=(2, 3)), RNG.normal(size=(2, 4, 3)))
+    assert [leaf is not None for leaf in (norm.scale, norm.shift)] == [affine] * 2
+    if affine:
+        assert_array_equal(norm.scale, np.ones(3))
+        assert_array_equal(norm.shift, np.zeros(3))
+        norm = eqx.tree_at(lambda n: (n.scale, n.shift), norm, tuple(jnp.asarray(own, jnp.float32)))
+    images = {shape: RNG.normal(size=shape) for shape in ((4, 3), (4, 2, 3, 3))}
+    options = list(itertools.product((True, False), repeat=2))
+
+    @eqx.filter_jit
+    def every(norm, x, scale, shift):
+        return [norm(x, scale=scale if a else None, shift=shift if b else None)[0] for a, b in options]
+
+    for shape, x in images.items():
+        row = (4, *(1,) * (len(shape) - 2), 3)
+        found = every(norm, *(jnp.asarray(value, jnp.float32) for value in (x, *by_row)))
+        axes = tuple(range(len(shape) - 1))
+        plain = reference(x, x.mean(axes), x.var(axes)) * (own[0] if affine else 1)
+        for result, (a, b) in zip(found, options, strict=True):
+            expected = plain * (by_row[0].reshape(row) if a else 1)
+            expected = expected + (own[1] if affine else 0) + (by_row[1].reshape(row) if b else 0)
+            assert_allclose(result, expected, atol=1e-5)
 
 
 def test_the_gradient_of_batch_normalisation_by_finite_differences():

@@ -105,6 +105,7 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert describe(optax.adam(0.1)) != describe(optax.adam(0.2))
     assert describe(decay(0.5)) != describe(decay(0.6))
     assert describe(lambda x: x + 1) != describe(lambda x: x + 2)
+    assert describe(lambda x, rate=1: x) != describe(lambda x, rate=2: x)
     assert describe(Net(jnp.eye(2), jnp.tanh, 2)) != describe(Net(jnp.eye(2), jnp.tanh, 3))
     assert describe(Net(jnp.eye(2), jnp.tanh, 2)) != describe(Net(jnp.eye(2), jnp.sin, 2))
     long = jnp.zeros(100)
@@ -132,6 +133,7 @@ def with_rate(rate):
     [
         lambda n: functools.partial(jnp.clip, max=n),
         lambda n: functools.partial(jnp.clip, n),
+        lambda n: jax.tree_util.Partial(jnp.clip, max=jnp.asarray(n)),
         lambda n: functools.partial(jnp.sin if n == 1 else jnp.cos),
         lambda n: {"a", n},
         lambda n: frozenset({(n, "b")}),
@@ -142,7 +144,20 @@ def with_rate(rate):
         with_rate,
         lambda n: (np.sin, np.cos)[n - 1],
     ],
-    ids=["keyword", "place", "function", "set", "frozenset", "range", "path", "date", "slots", "keyword-only", "ufunc"],
+    ids=[
+        "keyword",
+        "place",
+        "jax",
+        "function",
+        "set",
+        "frozenset",
+        "range",
+        "path",
+        "date",
+        "slots",
+        "keyword-only",
+        "ufunc",
+    ],
 )
 def test_what_keeps_its_settings_elsewhere_than_in_fields_is_told_apart(make):
     """Else a checkpoint of other settings is taken up without a word."""

@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import time
+import types
 
 import equinox as eqx
 import jax
@@ -14,6 +15,7 @@ from numpy.testing import assert_array_equal
 
 from laureate import loops
 from laureate._core import Status
+from laureate.loops import driver
 
 TRACES = []
 
@@ -120,16 +122,51 @@ def test_large_results_are_kept_in_what_a_short_run_needs(monkeypatch, whole):
     same(loops.run(WALK, start(), 24, every=2, record=norm), whole)
 
 
+def test_a_short_run_has_room_of_its_own_only_where_a_long_ones_is_large(monkeypatch):
+    """By bytes, to the last: 1,000 rows of two int16 and a float32 are 8,000."""
+    advance, rooms = driver._advance, []
+    monkeypatch.setattr(driver, "_advance", lambda *given: (rooms.append(given[5]), advance(*given))[1])
+    step = lambda x, t: (x, (x, jnp.zeros(2, jnp.int16)))  # noqa: E731
+    for most, room in ((8000, 1000), (7999, 4)):
+        monkeypatch.setattr(driver, "SMALL", most)
+        loops.run(step, jnp.zeros(()), 3)
+        assert rooms[-1] == room
+
+
+def test_the_index_is_of_one_type_however_steps_are_repeated():
+    """In double precision too, where whole numbers are of 64 bits: what is drawn by the index is then the same."""
+    with jax.enable_x64(True):
+        for count in (None, 2):
+            repeated = lambda count=count: loops.repeat(lambda x, t: (x, t), jnp.zeros(()), 3, 2, every=2, count=count)  # noqa: E731
+            seen = jax.eval_shape(repeated)[1][0]
+            assert (seen.dtype, seen.shape) == (np.int32, (2, 2))
+
+
+def test_a_first_step_that_is_traced_and_nobody_to_tell_within_jit():
+    add = lambda x, t: (x + t, t)  # noqa: E731
+    outcome = jax.jit(lambda first: loops.run(add, jnp.asarray(1), 3, first=first))(5)
+    assert (int(outcome.state), outcome.seen.tolist()) == (19, [5, 6, 7])
+    told = []
+    with pytest.raises(jax.errors.TracerArrayConversionError):  # and not in silence
+        jax.jit(lambda x: loops.run(add, x, 3, progress=told.append).state)(1)
+    assert told == []
+
+
 def test_no_steps_give_the_start_and_no_rows():
     outcome = loops.run(WALK, start(), 0, record=norm)
     same(outcome.state, start())
     assert outcome.seen.shape == outcome.recorded.shape == (0,)
+    tables = loops.run(lambda x, t: (x, x[0]), jnp.zeros((2, 3)), 0, every=2, record=lambda x: x)
+    assert (tables.seen.shape, tables.recorded.shape) == ((0, 3), (0, 2, 3))
 
 
 def test_divergence_is_a_value():
     outcome = loops.run(lambda x, t: (x * 1e30, None), jnp.asarray(1.0), 3)
     assert int(outcome.status) == Status.DIVERGED
     assert int(loops.run(lambda n, t: (n + 1, None), jnp.asarray(1), 3).status) == Status.OK
+    for bad in (np.nan, np.inf):  # one number of one leaf
+        state = {"a": jnp.zeros(2), "b": jnp.asarray([1.0, bad]), "n": jnp.arange(2), "name": "walk"}
+        assert int(driver.status_of(state)) == Status.DIVERGED
 
 
 def test_progress_is_told_and_may_be_in_given_chunks(whole):
@@ -141,6 +178,54 @@ def test_progress_is_told_and_may_be_in_given_chunks(whole):
     told.clear()
     loops.run(WALK, start(), 24, every=2, record=norm, chunk=10, progress=told.append)
     assert [p.done for p in told] == [10, 20, 24]
+
+
+def by_our_clock(monkeypatch, first_call):
+    """A host's side whose calls last what we say: a program to compile, then 0.3, 5.5 and 0.01 seconds a block."""
+    now, calls = [100.0], []
+    monkeypatch.setattr(driver, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def advance(state, done, count):
+        assert 0 <= done < 100
+        now[0] += (0.3 if done < 14 else 5.5 if done < 20 else 0.01) * count + (0 if calls else first_call)
+        calls.append((done, count))
+        return state + count, np.arange(done, done + 8, dtype=np.int32)  # rows behind the first `count` are nobody's
+
+    return advance, calls, now
+
+
+class Noted(loops.Checkpoint):
+    """Remembers when it was written."""
+
+    def save(self, done, state, rows):
+        self.times = [*getattr(self, "times", []), done]
+        super().save(done, state, rows)
+
+
+def test_chunks_last_about_a_second_files_come_every_ten_and_what_remains_is_foretold(monkeypatch, tmp_path):
+    """Chunks double below a second and halve above it, down to one block; what remains is told by the pace so far."""
+    advance, calls, now = by_our_clock(monkeypatch, first_call=2.0)
+    told, file = [], Noted(tmp_path / "a.npz", None)
+    more = {"steps": 5, "shapes": lambda: jax.ShapeDtypeStruct((8,), np.int32), "checkpoint": file}
+    spent = lambda p: told.append((p, now[0] - 100))  # noqa: E731
+    state, rows = loops.chunks(advance, jnp.asarray(0), 50, 8, progress=spent, **more)
+    counts = [1, 1, 2, 4, 2, 4, 2, 1, 1, 1, 1, 1, 2, 4, 8, 8, 7]
+    assert calls == list(zip(np.cumsum([0, *counts[:-1]]).tolist(), counts, strict=True))
+    assert_array_equal(rows, np.arange(50))
+    assert int(state) == 50
+    assert file.times == [16, 18, 20, 50]
+    for (progress, seconds), done in zip(told, np.cumsum(counts), strict=True):
+        expected = (5 * done, 250, seconds, seconds / done * (50 - done))
+        np.testing.assert_allclose(progress, expected, rtol=1e-9)
+    # Gone on with, it foretells by what this call has done, and may not be asked for less.
+    told.clear()
+    now[0] = 100.0
+    state, rows = loops.chunks(advance, jnp.asarray(0), 60, 8, progress=spent, **more)
+    assert_array_equal(rows, np.arange(60))
+    assert [tuple(p)[:2] for p, _ in told] == [(255, 300), (260, 300), (270, 300), (290, 300), (300, 300)]
+    np.testing.assert_allclose(told[0][0][2:], (0.01, 0.09), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"Checkpoint\.done must be <= 295 steps; got 300"):
+        loops.chunks(advance, jnp.asarray(0), 59, 8, **more)
 
 
 class StopError(Exception):

@@ -1,5 +1,7 @@
 """Attacks against literal loops and finite differences of what they say they make large."""
 
+from collections import Counter
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -210,6 +212,15 @@ def test_sgm_has_the_same_logits_and_less_of_the_branches():
         np.testing.assert_allclose(jacobian.reshape(CLASSES, -1).T, wanted, atol=1e-10)
 
 
+def test_what_flows_back_through_branches_is_multiplied_and_nothing_else_is():
+    """For every share of the gradient: a branch three times as steep as the skip."""
+    network = lambda x, branch: x + branch(3 * x)  # noqa: E731
+    gammas = np.array([0.0, 0.3, 1.0])
+    value, slope = jax.jit(jax.vmap(lambda g: jax.value_and_grad(r.SGM(network, g))(2.0)))(gammas)
+    np.testing.assert_array_equal(value, 8.0)
+    np.testing.assert_allclose(slope, 1 + 3 * gammas, rtol=1e-12)
+
+
 # --- the walk ---------------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +337,53 @@ def test_draws_with_replacement_have_as_many_distinct_players_as_they_should():
     assert drawn.mean(0).max() < 0.2
     assert attack.num_passes == 8003
     assert r.InteractionReduced(pgd(), players).size == 32
+
+
+def test_every_set_is_drawn_as_often_as_it_should_however_few_there_are():
+    """Two sets of two of four players a draw, by all sets that there are; each of the two as if it were alone."""
+    made = lambda again: r.InteractionReduced(pgd(), PLAYERS, num_subsets=2, subset_size=2, replacement=again)  # noqa: E731
+    draw = jax.jit(jax.vmap(lambda key: (made(True).subsets(key), made(False).subsets(key))))
+    sizes = ((np.arange(16)[:, None] >> np.arange(4)) & 1).sum(1)
+    laws = np.where(sizes == 1, 1 / 16, np.where(sizes == 2, 2 / 16, 0)), np.where(sizes == 2, 1 / 6, 0)
+    for found, law in zip(draw(jax.random.split(KEY, 3000)), laws, strict=True):
+        assert found.shape == (3000, 2, 4)
+        codes = (np.asarray(found) @ 2 ** np.arange(4)).astype(int)
+        both = np.bincount(codes[:, 0] * 16 + codes[:, 1], minlength=256).reshape(16, 16) / 3000
+        expected = np.outer(law, law)
+        # Five standard errors of a share; what cannot be has none.
+        assert np.all(np.abs(both - expected) <= 5 * np.sqrt(expected * (1 - expected) / 3000))
+
+
+class Thrown(r.AbstractAttack):
+    """An attack of one's own, whose gradient is a throw: it shows which key it was given."""
+
+    plain: r.PGD
+
+    @property
+    def walk(self):
+        return self.plain
+
+    @property
+    def num_passes(self):
+        return 1
+
+    def gradient(self, key, logits, images, delta, labels):
+        return jnp.zeros(len(images)), jnp.broadcast_to(jax.random.normal(key, images.shape[1:]), images.shape)
+
+
+def test_start_steps_and_views_have_keys_of_their_own(monkeypatch):
+    """Without a network and with draws that are none: only keys are made. In L2 a start is a direction and a length.
+
+    As jax is set for users, where ``split(key)[i]`` is ``fold_in(key, i)``: what was split must not be folded as well.
+    """
+    for name in ("normal", "uniform"):
+        monkeypatch.setattr(jax.random, name, lambda key, shape, dtype=float: jnp.ones(shape, dtype))
+    attack = r.DI(Thrown(r.PGD(lambda images: images, r.L2(0.8), num_steps=2, random_start=True)))
+    with jax.threefry_partitionable(True), KeyRecorder() as recorder:
+        eqx.filter_jit(attack.run)(KEY, jnp.asarray(IMAGES), jnp.asarray(LABELS))
+        assert recorder.reused() == []
+    drawn = sum(recorder.uses.values(), start=Counter())
+    assert drawn == {"normal": 1 + 2, "uniform": 1 + 2, "split": 2 + 2}
 
 
 @pytest.mark.slow

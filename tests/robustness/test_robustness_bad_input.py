@@ -90,6 +90,10 @@ REFUSED = {
         lambda: r.check_network(lambda x: logits(x) * np.nan, IMAGES, LABELS),
         r"logits must be finite",
     ),
+    "one logit not finite": (
+        lambda: r.check_network(lambda x: logits(x).at[1, 2].set(jnp.inf), jnp.asarray(IMAGES), LABELS),
+        r"logits must be finite",
+    ),
     "no networks": (lambda: r.transfer(IMAGES, [], IMAGES, LABELS), r"transfer.networks must be one or more"),
     "too few labels to transfer": (
         lambda: r.transfer(IMAGES, [logits], IMAGES, LABELS[:1]),

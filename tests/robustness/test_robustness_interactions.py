@@ -209,6 +209,37 @@ def test_estimates_by_subsets_are_unbiased_where_they_promise_it():
         assert int(found.cost[0]) == 42
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_where_all_pairs_are_alike_every_exact_way_gives_their_interaction(n):
+    """Two games at once, w for each pair within a set, with the fewest players that there can be."""
+    w = np.array([1.5, -0.5])
+
+    def game(masks):
+        size = masks.sum(1)
+        return (size * (size - 1) / 2)[:, None] * w + (masks @ jnp.arange(1.0, n + 1) + 7)[:, None]
+
+    @jax.jit
+    def every():
+        table = r.tabulate(game, n)
+        return r.exact_interactions(table, n), r.mean_interaction(table, n), r.interaction_sums(game, n)
+
+    exact, mean, sums = every()
+    np.testing.assert_allclose(exact, (1 - np.eye(n))[..., None] * w, atol=1e-12)
+    np.testing.assert_allclose(mean, w, atol=1e-12)
+    np.testing.assert_allclose(sums, [(n - 1) * w] * n, atol=1e-12)
+
+
+def test_two_samples_are_unbiased_for_every_game():
+    """Rewards of one set alone are a basis of all games, here 64 at once; few samples must not prefer any player."""
+    basis = np.eye(2**N)
+    exact = by_merging(basis)[~np.eye(N, dtype=bool)].mean(0)
+    game = table_game(basis)
+    both = lambda key: (r.estimate_interaction(key, game, N, num_samples=2), r.estimate_by_subsets(key, game, N, 1, 2))  # noqa: E731
+    for found in jax.jit(jax.vmap(both))(jax.random.split(jax.random.key(3), 3000)):
+        mean, spread = np.asarray(found.mean).mean(0), np.asarray(found.mean).std(0)
+        assert np.all(np.abs(mean - exact) <= 5 * spread / math.sqrt(3000) + 1e-12)
+
+
 @pytest.mark.slow  # estimates and their errors are checked above
 def test_the_error_falls_with_the_root_of_the_samples():
     game = table_game(TABLE[:, 0])
@@ -266,6 +297,25 @@ def test_the_game_keeps_the_perturbation_on_the_set_alone_and_the_rival_fixed():
         for m, mask in enumerate(masks):
             z = (images[b] + delta[b] * mask[:, None]).ravel() @ np.asarray(weights)  # the first axis are the players
             np.testing.assert_allclose(found[m, b], z[rival] - z[label], atol=1e-12)
+
+
+@pytest.mark.parametrize("targeted", [False, True])
+def test_rewards_are_margins_over_the_rival_of_the_whole_perturbation(targeted):
+    """Every set of four players for three images at once, by a network that is not linear; nobody else's class."""
+    weights, labels = RNG.normal(size=(8, 5)), np.array([4, 0, 2])
+    images, delta, unit = RNG.uniform(size=(3, 4, 2)), RNG.normal(size=(3, 4, 2)), np.array([[0, 1], [2, 3]] * 2)
+    masks = ((np.arange(16)[:, None] >> np.arange(4)) & 1).astype(float)
+    sines = lambda x: np.sin(x.reshape(-1, 8) @ weights)  # noqa: E731
+
+    @jax.jit
+    def rewards(images, delta, labels, masks):
+        logits = lambda x: jnp.sin(x.reshape(-1, 8) @ weights)  # noqa: E731
+        return r.perturbation_game(logits, images, delta, labels, r.players_from(unit), targeted)(masks)
+
+    seen = sines(images + delta * masks[:, unit][:, None]).reshape(16, 3, 5)
+    rival = np.where(np.arange(5) == labels[:, None], -np.inf, seen[-1]).argmax(1)
+    wanted = seen[:, np.arange(3), rival] - seen[:, np.arange(3), labels]
+    np.testing.assert_allclose(rewards(images, delta, labels, masks), -wanted if targeted else wanted, atol=1e-12)
 
 
 def test_against_shapiq():
