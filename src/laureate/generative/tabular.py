@@ -74,7 +74,9 @@ class FiniteEnvironment(eqx.Module):
         values, _ = jax.lax.scan(back, start, length=num_steps)
         _, action_values = back(values, None)
         best = jnp.max(action_values, axis=1, keepdims=True)
-        ties = (action_values >= best - 1e-6).astype(reward.dtype)
+        # What is compiled twice may be rounded twice: what ties may differ by is relative to the largest.
+        rounding = 1e-6 * jnp.maximum(1, jnp.max(jnp.abs(action_values)))
+        ties = (action_values >= best - rounding).astype(reward.dtype)
         greedy = ties / jnp.sum(ties, axis=1, keepdims=True)
         return jnp.where(temperature > 0, jax.nn.softmax(action_values / soft, axis=1), greedy)
 
