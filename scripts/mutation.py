@@ -6,10 +6,10 @@ with 0. ``--table FILE...`` prints the rows of ``docs/mutants.md`` from results 
 
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
 one must then fail are the table's, or the row's own. Where a row names a ``claim``, its verdict at smoke must also turn
-away from ``supported``, which it must be without the fault. Where it says why it is ``slow``, only slow tests can notice
-it, and ``--short`` leaves it out. A fault is planted in a copy of the repository, so the
-working tree is never touched. Exit code 1 where a fault goes unnoticed, where its text is no longer found, or where its
-tests fail without it: such a table proves nothing.
+away from ``supported``, which it must be without the fault. A row that says why it is ``slow`` is for slow tests alone,
+and ``--short`` leaves it out. A fault is planted in a copy of the repository, so the working tree is never touched.
+Exit code 1 where a fault goes unnoticed, where its text is no longer found, or where its tests fail without it: such a
+table proves nothing.
 """
 
 import argparse
