@@ -11,6 +11,7 @@ import scipy.optimize
 
 from laureate.generative import (
     LOSSES,
+    AdaptiveBudget,
     Adversarial,
     BottleneckState,
     GradientPenalty,
@@ -284,6 +285,16 @@ def test_instance_noise_is_a_bottleneck_with_a_fixed_deviation(told):
     assert float(InstanceNoise(0.3, horizon=4.0).level(jnp.asarray(9))) == 0.0
 
 
+def test_real_and_made_examples_have_noise_of_their_own(told):
+    keys = [jax.random.fold_in(key, 0) for key in jax.random.split(KEY, 3)[:2]]
+    on_real, on_made = (
+        (rows + 0.3 * np.asarray(jax.random.normal(key, rows.shape))) @ W + B
+        for key, rows in zip(keys, (REAL, MADE), strict=True)
+    )
+    np.testing.assert_allclose(told["noise"][1].loss, softplus(-on_real).mean() + softplus(on_made).mean(), rtol=1e-5)
+    np.testing.assert_allclose(told["noise"][1].margin, on_real.mean() - on_made.mean(), rtol=1e-5)
+
+
 def test_every_regulariser_has_noise_of_its_own():
     judge = Judge(HEAD, regulariser=(InstanceNoise(0.3), InstanceNoise(0.4)))
     state = judge.init()
@@ -392,6 +403,17 @@ def test_dual_ascent_stands_at_the_budget_or_at_zero():
     assert isinstance(twice, BottleneckState)
 
 
+def test_an_adaptive_budget_shrinks_with_the_share_of_vanished_gradients():
+    """0, 1 and 3 of four vanished where 1 is accepted; and no further than its bounds."""
+    vanished = np.array([0.0, 0.25, 0.75])
+    slopes = np.array([[0.2, 0.3, 0.4, 0.5], [0.2, 0.05, 0.4, 0.5], [0.01, 0.0, 0.09, 0.5]], np.float32)
+    free, bound = (AdaptiveBudget(0.8, 0.25, 0.1, *between) for between in ((0.01, 10.0), (0.45, 0.55)))
+    adapted = lambda budget, slopes: jax.vmap(budget.adapt, (None, 0))(jnp.full((), 0.5), slopes)  # noqa: E731
+    found, kept = jax.jit(lambda slopes: (adapted(free, slopes), adapted(bound, slopes)))(slopes)
+    np.testing.assert_allclose(found, 0.5 * np.exp(-0.8 * (vanished - 0.25)), rtol=1e-5)
+    np.testing.assert_allclose(kept, [0.55, 0.5, 0.45], rtol=1e-5)
+
+
 def test_what_each_learner_sees():
     encoder = lambda x: (x, jnp.full_like(x, -50.0))  # noqa: E731  (kept at −6)
     x = jnp.asarray(REAL)
@@ -418,10 +440,12 @@ def test_sites_are_summed_or_averaged():
 
 
 def test_an_encoder_begins_with_little_to_say():
-    encoder = make_encoder(KEY, (2, 16), 8)
-    made = VariationalBottleneck(encoder)
-    x = jnp.asarray(REAL)
-    assert float(jnp.mean(made.see(None, encoder, x, made.init(), learner="generator")[1])) < 0.1
+    def nats(x):
+        encoder = make_encoder(KEY, (2, 16), 8)
+        made = VariationalBottleneck(encoder)
+        return made.see(None, encoder, x, made.init(), learner="generator")[1]
+
+    assert np.mean(jax.jit(nats)(REAL)) < 0.1
 
 
 def test_frechet_distance_of_two_normal_laws():

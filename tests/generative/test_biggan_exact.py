@@ -730,7 +730,11 @@ def iterated(w):
 
 
 def test_a_step_divides_by_vectors_that_were_moved_once():
-    a, w, x = np.array([[1.0, 0.6], [-0.3, 0.9]], np.float32), normal(2, 2), normal(6, 2)
+    a, w, x = (
+        np.array([[1.0, 0.6], [-0.3, 0.9]], np.float32),
+        np.array([[0.4, -1.1], [0.9, 0.7]], np.float32),
+        normal(6, 2),
+    )
     networks = (g.SpectrallyNormalised(Product(jnp.asarray(part), part is w)) for part in (a, w))
     model = g.Adversarial(*networks, "wasserstein", num_latents=2, learning_rate=0.1, ratio=1e-8, optimiser=optax.sgd)  # pyright: ignore[reportCallIssue]
     other = normal(2, 2)
@@ -743,6 +747,8 @@ def test_a_step_divides_by_vectors_that_were_moved_once():
     z = np.asarray(jax.random.normal(jax.random.split(KEY, 3)[0], (2, 6, 2)))
     (u, v, sigma), (_, right, length) = iterated(a), iterated(w)
     assert sigma < 0.999 * np.linalg.norm(a, 2)  # once is not enough to converge, and tells it
+    first = np.random.default_rng(0).normal(size=2)
+    assert np.linalg.norm(w @ first) / np.linalg.norm(first) < 0.95 * length  # and changes what G learns from
     slope = w.sum(1) / length  # ∂D/∂x
     margin = np.mean(x @ slope) - np.mean(z[0] @ a @ slope) / sigma
     np.testing.assert_allclose(info.margin, margin, rtol=1e-4, atol=1e-6)

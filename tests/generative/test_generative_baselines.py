@@ -126,7 +126,6 @@ def test_one_number_that_is_not_finite_is_a_divergence():
     assert found.tolist() == [Status.OK] + 3 * [Status.DIVERGED]
 
 
-@pytest.mark.slow
 def test_a_regression_by_squares_learns_the_average_of_two_answers(found):
     state, info = found["regression"]
     np.testing.assert_allclose(info.loss, (0.04 + 3.24) / 2, rtol=1e-5)

@@ -261,6 +261,35 @@ class Shift(eqx.Module):
         return x + self.shift
 
 
+class Watched(Regression):
+    """Tells its key and its pairs instead of learning."""
+
+    def step(self, key, x, y, state):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return state._replace(step=state.step + 1), (jax.random.key_data(key), x, y)
+
+
+def test_every_step_of_training_has_the_key_and_the_pairs_of_its_number():
+    """Rows with replacement, and of each row both the input and its answer."""
+    model, key = Watched(Shift(jnp.zeros(1))), jax.random.key(6)
+    x, y = np.arange(5.0)[:, None], 10 + np.arange(5.0)[:, None]
+
+    def of_number(n):
+        rows_key, step_key = jax.random.split(jax.random.fold_in(key, n))
+        return jax.random.key_data(step_key), jax.random.uniform(rows_key, (4,))
+
+    def run(x, y):
+        start = model.init()._replace(step=jnp.asarray(7))
+        state, told = model.train(key, x, y, start, num_steps=3, batch=4)
+        return state.step, told, jax.vmap(of_number)(7 + jnp.arange(3))
+
+    step, (keys, inputs, answers), (wanted, drawn) = jax.tree.map(np.asarray, jax.jit(run)(x, y))
+    places = (drawn * 5).astype(int)
+    assert step == 10
+    np.testing.assert_array_equal(keys, wanted)
+    np.testing.assert_array_equal(inputs, x[places])
+    np.testing.assert_array_equal(answers, y[places])
+
+
 @pytest.mark.parametrize("kind", ["regression", pytest.param("latent-flow", marks=pytest.mark.slow)])
 def test_training_in_parts_is_training(kind, request):
     model = Regression(Shift(jnp.zeros(1))) if kind == "regression" else request.getfixturevalue("fitted").model

@@ -136,6 +136,8 @@ def test_hits_and_shares_of_planted_answers(monkeypatch):
     assert float(found["more_than_iterated"]) == pytest.approx(0.75 - float(found["iterated_hit"]))
     assert float(found["more_than_raw"]) == pytest.approx(0.75 - float(found["raw_hit"]))
     assert float(found["raw_hit"]) < float(found["iterated_hit"])
+    # The picture is of the last input, 1, whose right answers are 4 and -4.
+    np.testing.assert_allclose(found["sorted_answers"], [-4, 4, 4, 4.3], rtol=1e-5)
     skewed = tried(trials.modes, "cgml-90", problem, scale)
     assert float(skewed["share_error"]) == pytest.approx(0.15)
 
@@ -252,6 +254,63 @@ def test_completions_by_hand(monkeypatch):
     assert float(found["gain_of_flow"]) == pytest.approx(score(2 * errors) - score(errors), rel=1e-3)
 
 
+class Echo(eqx.Module):
+    """A problem whose answers are the numbers of the key that they are drawn with."""
+
+    def pairs(self, key, number):
+        return jnp.zeros((number, 1)), jnp.zeros((number, 1))
+
+    def tests(self, number):
+        return jnp.zeros((number, 1))
+
+    def draw(self, key, x, number):
+        return jnp.broadcast_to(jax.random.key_data(key)[-1].astype(float), (number, 1))
+
+
+def test_the_true_law_is_compared_with_other_draws_than_its_own(monkeypatch):
+    """The distance is the share of equal answers here: of four inputs, none by chance."""
+    monkeypatch.setattr(trials.g, "energy_distance", lambda made, true: jnp.mean(made == true))
+    told, samples = jax.jit(lambda: trials.answered(KEY, arm("truth"), Echo(), Settings(dict(SCALE), tests=4))[::3])()
+    assert len(np.unique(samples)) == 4
+    assert float(told["energy_distance"]) == 0
+    assert told["distance_curve"].tolist() == [0.0, 0.0]
+
+
+class Walker(eqx.Module):
+    """A model whose answer goes on by its rate with every step of training."""
+
+    learning_rate: jax.Array
+    asked: list = eqx.field(static=True)
+
+    def init(self):
+        return g.ConditionalState(jnp.zeros((), jnp.int32), jnp.zeros(1), None)
+
+    def train(self, key, x, y, state, *, num_steps, batch):
+        self.asked.append((num_steps, batch))
+        after = state._replace(parameters=state.parameters + num_steps * self.learning_rate)
+        return after, g.ConditionalInfo(jnp.zeros(num_steps), jnp.full(num_steps, 2), jnp.zeros(num_steps))
+
+    def sample(self, key, state, x, number):
+        return jnp.broadcast_to(state.parameters, (number, len(x), 1))
+
+
+def test_the_rate_whose_last_answers_are_nearest_to_fresh_pairs_is_chosen(monkeypatch):
+    """1 is right. After four steps the third rate is nearest, after all eight the second; the last is the farthest."""
+    asked, rates = [], (0.02, 0.12, 0.2, 0.5)
+    monkeypatch.setattr(trials, "make", lambda key, arm, data, scale, rate: Walker(rate, asked))
+    signs, ones = jnp.asarray(np.array([[1.0], [-1.0]] * 8)), jnp.asarray(np.ones((4, 1)))
+    data, scale = trials.Data(signs, signs, ones, ones), Settings(dict(SCALE), rates=rates)
+    long = arm("diffusion-long")
+    _, *found = jax.jit(lambda: trials.trained(KEY, long, data, scale)._replace(model=None))()
+    answers, _, rate, score, passes = jax.tree.map(np.asarray, found)
+    assert float(rate) == pytest.approx(0.12)
+    np.testing.assert_allclose(answers, [[0.48], [0.96]], rtol=1e-5)
+    assert float(score) == pytest.approx(0.04, rel=1e-3)  # the unit of y is 1 but for a millionth
+    # Twice as many updates on four times as large batches, which count four times.
+    assert set(asked) == {(4, 4 * SCALE.batch)}
+    assert passes.tolist() == [4 * 2 * 4.0, 4 * 2 * 8.0]
+
+
 @pytest.mark.slow
 def test_the_best_rate_by_fresh_pairs_answers():
     """The chosen rate has the lowest score of all, each trained alone; y goes back to its own unit."""
@@ -295,8 +354,8 @@ def test_what_arms_learn_from_and_are_chosen_by(monkeypatch):
         with pytest.raises(StopIteration):
             trials.modes(KEY, arm(name), TwoCurves(), scale)
     for data, share in zip(seen, (0.5, 0.9), strict=True):
-        assert float(jnp.mean(data.y[:, 0] > 0)) == pytest.approx(share, abs=5 * (0.25 / 2000) ** 0.5)
-        assert not set(np.asarray(data.x[:, 0]).tolist()) & set(np.asarray(data.validation_x[:, 0]).tolist())
+        assert np.mean(np.asarray(data.y)[:, 0] > 0) == pytest.approx(share, abs=5 * (0.25 / 2000) ** 0.5)
+        assert not set(np.asarray(data.x)[:, 0].tolist()) & set(np.asarray(data.validation_x)[:, 0].tolist())
     problem = DigitHalves(train=6, validation=3, test=5)
     with pytest.raises(StopIteration):
         trials.completion(KEY, arm("cgml"), problem, COMPLETION.scales["tiny"].settings)
@@ -325,6 +384,11 @@ def test_arms_are_the_models_their_labels_say():
     # 1 / ‖z‖ leaves a direction alone.
     circle, x, z = trials.make(KEY, CGAN_CIRCLE.settings, data, SCALE, jnp.asarray(0.1)), jnp.ones(1), jnp.ones(2)
     np.testing.assert_allclose(circle.generator(x, 3 * z), circle.generator.network(x, z / 2**0.5), rtol=1e-5)
+
+
+def test_latents_on_the_circle_have_length_one():
+    shown = trials.OnCircle(lambda x, z: x * z)(2.0, np.array([-3.0, 4.0], np.float32))
+    np.testing.assert_allclose(shown, [-1.2, 1.6], rtol=1e-6)
 
 
 def test_long_arms_have_as_many_passes_as_cgml():
@@ -376,6 +440,19 @@ def test_answers_of_who_learns_nothing():
     for row in range(6):
         nearest = np.argsort(np.abs(np.asarray(data.x[:, 0] - data.x[row, 0])))[:16]
         assert {tuple(one) for one in nearby[:, row].round(5).tolist()} == {rows[i] for i in nearest}
+
+
+def test_neighbours_answer_as_the_nearest_inputs_do():
+    """Inputs 0 to 19, each its own answer: of 1 and of 18 the nearest sixteen are the first and the last."""
+    rows = np.arange(20.0, dtype=np.float32)[:, None]
+    asked = jnp.asarray(rows[[1, 18]])
+
+    def answers(rows):
+        return trials.untrained(KEY, arm("neighbours"), trials.Data(rows, rows, rows, rows), asked, 300)
+
+    drawn = np.asarray(jax.jit(answers)(rows))
+    # One of sixteen is missed by 300 draws with a chance of 1e-7.
+    assert [np.unique(drawn[:, row]).tolist() for row in range(2)] == [[*range(16)], [*range(4, 20)]]
 
 
 @pytest.mark.slow

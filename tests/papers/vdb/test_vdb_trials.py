@@ -83,6 +83,48 @@ def test_the_generators_average_decays_as_the_scale_says():
     assert seen == [0.99]
 
 
+class Told(NamedTuple):
+    """What is read of a training's infos."""
+
+    slope: jax.Array
+    flat: jax.Array
+    saturated: jax.Array
+    nats: jax.Array
+    margin: jax.Array
+    cost: jax.Array
+
+
+class Sum:
+    """A GAN that makes its number plus its rate, whatever it is trained on; its slope is what it makes."""
+
+    def __init__(self, key, arm, shape, scale, rate, knob):
+        self.made = knob + rate
+
+    def init(self):
+        return None
+
+    def train(self, key, rows, state, *, num_steps, batch):
+        told = jnp.broadcast_to(self.made, (num_steps,))
+        return SimpleNamespace(average=self.made), Told(*[told] * 5, cost=jnp.full(num_steps, 3))
+
+    def make(self, average, z):
+        return jnp.broadcast_to(average, (len(z), 1))
+
+
+def test_of_the_grid_the_pair_nearest_to_fresh_rows_answers(monkeypatch):
+    """0.75 is right: 0.5 and 0.24 are the best of two numbers and three rates, 0.5 and 1.1 the worst."""
+    monkeypatch.setattr(trials, "make", Sum)
+    monkeypatch.setattr(trials.g, "energy_distance", lambda made, real: jnp.mean(jnp.abs(made - real)))
+    rows = trials.Rows(*(jnp.asarray(np.full((2, 1), value)) for value in (0.0, 0.75, 1.6)))
+    scale = tiny("supports", rates=(0.1, 0.24, 1.1), sigmas=(0.0, 0.5))
+    made, told = jax.jit(lambda: trials.trained(KEY, arm("supports", "noise"), rows, scale))()
+    np.testing.assert_allclose(made, [[0.74], [0.74]], rtol=1e-5)
+    chosen = [float(told[name]) for name in ("chosen_knob", "chosen_rate", "slope", "margin")]
+    assert chosen == pytest.approx([0.5, 0.24, 0.74, 0.74])
+    np.testing.assert_allclose(told["distance_by_rate"], np.log10([0.15, 0.01, 0.35]), rtol=1e-4)
+    assert int(told["passes"]) == 3 * scale.steps
+
+
 @pytest.mark.slow
 def test_the_best_of_the_grid_answers():
     """Rates so large that training is lost are never chosen; the number that answers is among those of the grid."""
