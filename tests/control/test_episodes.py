@@ -227,7 +227,8 @@ def test_a_pendulum_is_gymnasiums(swings):
 
 def test_a_room_in_pixels_is_the_room(walks):
     room, states = walks[3]
-    pictures = np.asarray(quick(jax.vmap(lambda state: room.observe(state)))(states))
+    observe = quick(jax.vmap(lambda state: room.observe(state)))
+    pictures = np.asarray(observe(states))
     assert pictures.dtype == np.uint8
     cells = pictures.reshape(len(pictures), 3, 2, 3, 2, 3)
     assert (cells == cells[:, :, :1, :, :1]).all(), "a cell has one colour"
@@ -236,6 +237,9 @@ def test_a_room_in_pixels_is_the_room(walks):
     green = (cells[:, :, 0, :, 0] == (46, 139, 87)).all(-1)
     np.testing.assert_array_equal(green[:, 2, 2], ~blue[:, 2, 2])
     assert green.sum() == green[:, 2, 2].sum()
+    there = np.asarray(observe(states._replace(place=jnp.full_like(states.place, 2))))  # the goal is not in front of it
+    assert (there[:, 4:, 4:] == (23, 86, 154)).all()
+    assert not (there == (46, 139, 87)).all(-1).any()
     hidden = PixelRoom(Room(3), 2, goal_seen=False)
     assert not (np.asarray(hidden.observe(jax.tree.map(lambda leaf: leaf[0], states))) == (46, 139, 87)).all(-1).any()
 
