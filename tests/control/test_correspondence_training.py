@@ -93,7 +93,8 @@ class Turned(c.DynamicsCycle):
     """Learns nothing, and tells in which phase it was asked to: 1 for states, 2 for actions."""
 
     def train(self, key, x, y, state, *, num_steps, batch=32, phase="states", pairs=None):
-        return state._replace(step=state.step + num_steps), jnp.full(num_steps, {"states": 1, "actions": 2}[phase])  # pyright: ignore[reportReturnType]
+        told = jnp.full(num_steps, {"states": 1, "actions": 2}[phase])
+        return state._replace(step=state.step + num_steps), c.DynamicsCycleInfo(*[told] * 11)
 
 
 def test_a_turn_has_as_many_steps_as_it_says():
@@ -102,8 +103,8 @@ def test_a_turn_has_as_many_steps_as_it_says():
     step = eqx.filter_jit(lambda state: training.step(jax.random.key(0), state), compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
     state, told = training.init(), []
     for _ in range(7):
-        state, phase = step(state)
-        told.append(int(phase))
+        state, info = step(state)
+        told.append(int(info.loss))
     assert told == [1, 1, 2, 2, 1, 1, 2]
 
 

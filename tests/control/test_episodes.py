@@ -64,6 +64,7 @@ def test_an_episode_is_written_down_until_it_ends(episodes):
     own, same, back, twice = episodes
     np.testing.assert_array_equal(own.state.place, [0, 1, 2, 3, 3, 3, 3, 3, 3])
     np.testing.assert_array_equal(own.observation.argmax(-1), own.state.place)
+    np.testing.assert_array_equal(own.state.clock, own.state.place)  # it stands still at its end, as the place does
     np.testing.assert_array_equal(own.reward, [0, 0, 1, 0, 0, 0, 0, 0])
     assert (int(own.length), bool(own.terminated), bool(own.truncated)) == (3, True, False)
     for one, other in zip(jax.tree.leaves(own), jax.tree.leaves(same), strict=True):

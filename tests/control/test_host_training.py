@@ -298,10 +298,11 @@ class Vector:
     def __init__(self, mode, modes, space):
         self.same, self.metadata = mode == modes.SAME_STEP, {"autoreset_mode": mode}
         self.single_observation_space, self.single_action_space = space(1, (1,)), space(9, (1,))
+        self.count: Any = np.zeros(3)
 
     def reset(self, *, seed=None, options=None):
         mask = np.ones(3, bool) if options is None else options["reset_mask"]
-        self.count = np.where(mask, 0, self.count) if options else np.zeros(3)
+        self.count = np.where(mask, 0, self.count)
         return self.count[:, None].astype(np.float32), {}
 
     def step(self, action):
