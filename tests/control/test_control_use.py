@@ -194,7 +194,7 @@ class Clock(eqx.Module):
 
 
 class Idle(eqx.Module):
-    """A learner that learns nothing; its state is the sum of all it was shown to observe."""
+    """A learner that learns nothing; its state is the sum of all it was shown, what was reached a hundredfold."""
 
     bonus: bool = True
     num_minibatches: int = 1
@@ -207,7 +207,7 @@ class Idle(eqx.Module):
         return observation[:, 0], observation[:, 0]
 
     def observe(self, rollout, state):
-        return state._replace(ppo=state.ppo + jnp.sum(rollout.observation))
+        return state._replace(ppo=state.ppo + jnp.sum(rollout.observation) + 100 * jnp.sum(rollout.following))
 
     def step(self, key, rollout, state):
         del key
@@ -228,8 +228,9 @@ def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
         return state, after, info
 
     state, after, info = run(CLOCK, jax.random.key(0))
-    # The first rollout of the warm-up shows 0 1 2 0 1 2 0, the second goes on with 1 2 0 1 2 0 1.
-    assert float(state.learner.ppo) == 2 * (6 + 7)
+    # The first rollout of the warm-up shows 0 1 2 0 1 2 0, the second goes on with 1 2 0 1 2 0 1. What was reached is
+    # one more of each, at an end too, and not the 0 that the next episode begins with.
+    assert float(state.learner.ppo) == 2 * (6 + 7) + 100 * 2 * (6 + 7 + 14)
     np.testing.assert_array_equal(state.environments, 2)
     np.testing.assert_array_equal(state.returns, 1 + 2)
     # Then 2 0 1 2 0 1 2: three episodes end, with all their rewards, also those of the rollouts before.

@@ -89,6 +89,32 @@ class Counting(eqx.Module):
         return state + num_steps, (state + jnp.arange(num_steps), jnp.full(num_steps, batch))
 
 
+class Turned(c.DynamicsCycle):
+    """Learns nothing, and tells in which phase it was asked to: 1 for states, 2 for actions."""
+
+    def train(self, key, x, y, state, *, num_steps, batch=32, phase="states", pairs=None):
+        told = jnp.full(num_steps, {"states": 1, "actions": 2}[phase])
+        return state._replace(step=state.step + num_steps), c.DynamicsCycleInfo(*[told] * 11)
+
+
+def test_a_turn_has_as_many_steps_as_it_says():
+    method = Turned(line(2, 2), line(2, 4), None, action_map=line(2, 4), action_back=line(2, 4))
+    training = c.CorrespondenceTraining(method, X, Y, batch=4, turn=2)
+    step = eqx.filter_jit(lambda state: training.step(jax.random.key(0), state), compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
+    state, told = training.init(), []
+    for _ in range(7):
+        state, info = step(state)
+        told.append(int(info.loss))
+    assert told == [1, 1, 2, 2, 1, 1, 2]
+
+
+def test_the_domains_of_a_run_are_looked_at():
+    with pytest.raises(ValueError, match=r"x.observation must be finite; got '1 that are not'"):
+        c.CorrespondenceTraining(GAN, X._replace(observation=X.observation.at[0, 0].set(jnp.nan)), Y)
+    with pytest.raises(ValueError, match=r"y must be of one length"):
+        c.CorrespondenceTraining(GAN, X, Y._replace(action=Y.action[1:]))
+
+
 def test_a_run_is_kept_and_tells_how_far_it_is(tmp_path):
     training, key, told = c.CorrespondenceTraining(Counting(), X, Y, batch=4), jax.random.key(1), []  # pyright: ignore[reportArgumentType]
     outcome = training.run(key, 3, checkpoint=tmp_path / "run.npz", progress=told.append)

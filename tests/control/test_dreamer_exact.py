@@ -131,6 +131,7 @@ def test_balance_scales_both_gradients_and_free_nats_hold_for_the_mean(law):
     np.testing.assert_allclose([value, *each], [np.mean(kl), *kl], rtol=1e-5)
     below = compiled(q, p, jnp.asarray(0.5 * float(np.mean(kl))))  # the mean is above it, some rows are not
     np.testing.assert_allclose(below[0][1], slopes[1], atol=1e-6)
+    np.testing.assert_allclose(below[2], np.mean(kl), rtol=1e-5)  # the first row's 0 is not lifted to it
     above = compiled(q, p, jnp.asarray(2 * float(np.mean(kl))))
     assert not np.any(above[0][0])
     assert not np.any(above[0][1])

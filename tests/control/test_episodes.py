@@ -64,6 +64,7 @@ def test_an_episode_is_written_down_until_it_ends(episodes):
     own, same, back, twice = episodes
     np.testing.assert_array_equal(own.state.place, [0, 1, 2, 3, 3, 3, 3, 3, 3])
     np.testing.assert_array_equal(own.observation.argmax(-1), own.state.place)
+    np.testing.assert_array_equal(own.state.clock, own.state.place)  # it stands still at its end, as the place does
     np.testing.assert_array_equal(own.reward, [0, 0, 1, 0, 0, 0, 0, 0])
     assert (int(own.length), bool(own.terminated), bool(own.truncated)) == (3, True, False)
     for one, other in zip(jax.tree.leaves(own), jax.tree.leaves(same), strict=True):
@@ -227,7 +228,8 @@ def test_a_pendulum_is_gymnasiums(swings):
 
 def test_a_room_in_pixels_is_the_room(walks):
     room, states = walks[3]
-    pictures = np.asarray(quick(jax.vmap(lambda state: room.observe(state)))(states))
+    observe = quick(jax.vmap(lambda state: room.observe(state)))
+    pictures = np.asarray(observe(states))
     assert pictures.dtype == np.uint8
     cells = pictures.reshape(len(pictures), 3, 2, 3, 2, 3)
     assert (cells == cells[:, :, :1, :, :1]).all(), "a cell has one colour"
@@ -236,6 +238,9 @@ def test_a_room_in_pixels_is_the_room(walks):
     green = (cells[:, :, 0, :, 0] == (46, 139, 87)).all(-1)
     np.testing.assert_array_equal(green[:, 2, 2], ~blue[:, 2, 2])
     assert green.sum() == green[:, 2, 2].sum()
+    there = np.asarray(observe(states._replace(place=jnp.full_like(states.place, 2))))  # the goal is not in front of it
+    assert (there[:, 4:, 4:] == (23, 86, 154)).all()
+    assert not (there == (46, 139, 87)).all(-1).any()
     hidden = PixelRoom(Room(3), 2, goal_seen=False)
     assert not (np.asarray(hidden.observe(jax.tree.map(lambda leaf: leaf[0], states))) == (46, 139, 87)).all(-1).any()
 

@@ -4,6 +4,9 @@ Of environments that are pure functions and of their like in NumPy, with learner
 told must agree, and be what an oracle in NumPy says.
 """
 
+import enum
+import sys
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -152,6 +155,26 @@ def test_a_dreamer_tells_its_episodes_its_last_gradient_and_its_worst(dreamed):
     np.testing.assert_array_equal(rows.action, np.eye(2)[None] * (rung > 0)[..., None])
 
 
+def test_an_episode_that_a_dreamer_plays_begins_once():
+    """Its policy is handed what was remembered, and told of a beginning with the first observation alone."""
+
+    class Listener(Sleeper):
+        def act(self, key, observation, first, memory, state):
+            return Memory(jnp.stack([memory.action[:, 0] + first, memory.action[:, 1] + 1], axis=1))
+
+    training = c.DreamerTraining(Ladder(), Listener(), REPLAY, 2, **SIZES)  # pyright: ignore[reportArgumentType]
+    state = c.DreamerTrainingState(jnp.asarray(0), *[None] * 6)  # pyright: ignore[reportArgumentType]
+    policy, memory = c.player(training, state)
+
+    @eqx.filter_jit(**QUICK)
+    def played(memory):
+        for _ in range(3):
+            _, memory = policy(jax.random.key(0), jnp.zeros(2), memory)
+        return memory[0].action
+
+    np.testing.assert_array_equal(played(memory), [[1, 3]])
+
+
 def test_a_dreamer_on_the_host_lives_and_tells_the_same_and_goes_on(dreamed, tmp_path):
     worlds, told = Ladders(late=True), []
     training = c.GymnasiumDreamerTraining(worlds, Sleeper(), REPLAY, **SIZES)  # pyright: ignore[reportArgumentType]
@@ -246,6 +269,68 @@ class Counter(eqx.Module):
         done, cost = state.ppo, jnp.asarray(rollout.reward.size)
         told = c.BonusPPOInfo(done, done, done, done, None, cost, jnp.asarray(0))  # pyright: ignore[reportArgumentType]
         return state._replace(ppo=state.ppo + 1), told
+
+
+class Watcher(Counter):
+    """With a bonus that is shown what was reached; its state is the sum of that."""
+
+    bonus: Any = True
+
+    def observe(self, rollout, state):
+        return state._replace(ppo=state.ppo + jnp.sum(rollout.following))
+
+
+def test_a_warm_up_on_the_host_is_observed():
+    """Two rollouts of three steps, in which both rows climb the rungs 1, 2 and 3; rung and time are shown."""
+    training = c.GymnasiumTraining(Ladders(late=False), Watcher(), 3, num_warmup=2)  # pyright: ignore[reportArgumentType]
+    assert float(training.init(jax.random.key(0)).ppo) == 2 * 2 * 2 * (1 + 2 + 3)
+
+
+class Vector:
+    """A vector environment as Gymnasium has them, of three rows that count their steps and end after 2, 3 and 9.
+
+    With ``SAME_STEP`` what has ended shows its beginning at once and what was reached aside, with ``DISABLED`` it waits
+    to be reset by a mask; no step is made without a reset.
+    """
+
+    num_envs = 3
+
+    def __init__(self, mode, modes, space):
+        self.same, self.metadata = mode == modes.SAME_STEP, {"autoreset_mode": mode}
+        self.single_observation_space, self.single_action_space = space(1, (1,)), space(9, (1,))
+        self.count: Any = np.zeros(3)
+
+    def reset(self, *, seed=None, options=None):
+        mask = np.ones(3, bool) if options is None else options["reset_mask"]
+        self.count = np.where(mask, 0, self.count)
+        return self.count[:, None].astype(np.float32), {}
+
+    def step(self, action):
+        assert action.max() <= 9
+        self.count = self.count + 1
+        reached, terminated = self.count[:, None].astype(np.float32), self.count == [2, 3, 9]
+        told = {}
+        if self.same and terminated.any():
+            told = {"final_obs": [row if over else None for row, over in zip(reached, terminated, strict=True)]}
+            self.count = np.where(terminated, 0, self.count)
+        return self.count[:, None].astype(np.float32), np.ones(3), terminated, np.zeros(3, bool), told
+
+
+@pytest.mark.parametrize("mode", ["DISABLED", "SAME_STEP"])
+def test_the_bridge_shows_what_was_reached_and_acts_in_what_has_begun(mode, monkeypatch):
+    """With a stand-in for Gymnasium; tests/control/test_control_use.py has the true one, where it is installed."""
+    modes = enum.Enum("AutoresetMode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
+    box = type("Box", (), {"__init__": lambda self, high, shape: vars(self).update(low=0, high=high, shape=shape)})
+    box.dtype = np.dtype(np.float32)  # pyright: ignore[reportAttributeAccessIssue]
+    spaces = SimpleNamespace(Box=box, Dict=type("Dict", (), {}), Discrete=type("Discrete", (), {}))
+    stand_in = SimpleNamespace(spaces=spaces, vector=SimpleNamespace(AutoresetMode=modes, VectorEnv=Vector))
+    monkeypatch.setitem(sys.modules, "gymnasium", stand_in)
+    environments = c.GymnasiumEnvironments(Vector(modes[mode], modes, box))
+    np.testing.assert_array_equal(environments.reset(0), 0)
+    rows = [environments.step(np.full((3, 1), 99.0)) for _ in range(6)]
+    reached, onward = ([row[at][:, 0].tolist() for row in rows] for at in (1, 0))
+    assert reached == [[1, 1, 1], [2, 2, 2], [1, 3, 3], [2, 1, 4], [1, 2, 5], [2, 3, 6]]
+    assert onward == [[1, 1, 1], [0, 2, 2], [1, 0, 3], [0, 1, 4], [1, 2, 5], [0, 0, 6]]
 
 
 def test_a_run_on_the_host_is_kept_and_goes_on_where_it_was(tmp_path):

@@ -119,6 +119,13 @@ def test_both_signs_share_their_randomness_with_every_kind_of_key(kind, make):
     assert_array_equal(info.difference, jnp.zeros(ES["num_pairs"]))
 
 
+def test_keys_of_every_generator_become_those_of_threefry():
+    """Those of "rbg" give equal keys different numbers under ``vmap``: the two signs would not share them."""
+    kinds = "threefry2x32", "rbg", "unsafe_rbg"
+    found = [jax.eval_shape(as_key, jax.random.key(0, impl=kind)).dtype for kind in kinds]
+    assert [str(dtype) for dtype in found] == ["key<fry>"] * 3
+
+
 def test_every_word_of_a_longer_key_counts():
     """Five keys of four words that differ in one of them each are five keys of threefry's."""
     words = np.eye(5, 4, dtype=np.uint32)

@@ -88,6 +88,29 @@ def test_both_signs_share_keys_and_data_and_no_two_pairs_do():
     assert_array_equal(states[1].episode.inner["data"][:, 0, :8], np.concatenate(batches[:2]).T)
 
 
+class Given(eqx.Module):
+    """The loss is what the step was given, whatever θ is."""
+
+    def init(self, key, theta):
+        return jnp.zeros(())
+
+    def step(self, key, theta, state, batch):
+        return state, batch + 0.0 * theta
+
+
+def test_data_of_a_pair_are_the_same_for_both_signs():
+    estimator = PersistentES(Given(), num_pairs=3, truncation=2, horizon=2, sigma=0.1, batches_per_pair=True)
+    batches = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]], np.float32)
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def step(key):
+        return estimator.step(key, 0.7, estimator.init(key, 0.7), batches)[2]
+
+    info = step(jax.random.key(0))
+    assert_array_equal(info.difference, 0)
+    assert float(info.loss) == batches.mean()
+
+
 def test_shared_batches_reach_everybody_in_order():
     common = {"num_pairs": 2, "truncation": 3, "horizon": 6, "sigma": 0.1}
     states, _ = run(PersistentES(Diary(), **common), 2, batches=np.arange(6.0).reshape(2, 3))

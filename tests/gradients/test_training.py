@@ -2,6 +2,7 @@
 
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -117,6 +118,31 @@ def test_batches_come_by_the_absolute_update():
     assert_allclose(history.loss, [0.0, 0.01, 0.04, 0.09], atol=1e-6)  # θ = 0: L = goal²
     _, history = train(jax.random.key(0), estimator, optax.sgd(0.0), theta, 2, start=history.last, batches=goals)
     assert_allclose(history.loss, [0.16, 0.25], atol=1e-6)
+
+
+class Echo(eqx.Module):
+    """An estimator whose loss is a number drawn from the key of its update."""
+
+    def init(self, key, theta):
+        return jnp.zeros(())
+
+    def step(self, key, theta, state, batches):
+        none = jnp.asarray(0)
+        info = SimpleNamespace(
+            loss=jax.random.uniform(key), status=none, num_nonfinite=none, num_unequal=None, cost=none
+        )
+        return theta, state, info
+
+
+def test_no_two_updates_have_the_same_key():
+    """Also beyond the twenty after which it records."""
+
+    @jax.jit
+    def losses(key):
+        more = {"record": lambda theta: theta, "every": 20}
+        return train(key, Echo(), optax.sgd(0.0), jnp.asarray(0.5), 40, **more)[1].loss
+
+    assert len(np.unique(losses(jax.random.key(0)))) == 40
 
 
 def test_it_warns_once_where_the_two_signs_end_apart():

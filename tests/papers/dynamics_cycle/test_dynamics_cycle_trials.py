@@ -195,8 +195,30 @@ def test_a_forward_model_is_off_by_a_share_of_the_mean_change(data):
     assert float(gain) > 0
 
 
-def test_turns_are_those_of_the_arm_and_one_body_has_one_unit(monkeypatch):
-    """Traced alone: what ``train`` is asked for."""
+def fitted_at_once(monkeypatch):
+    """A forward model is the first one that there is, twice as good as no change."""
+    told = c.ForwardInfo(jnp.asarray(1.0), jnp.asarray(2.0), jnp.asarray(0), jnp.asarray(0))
+    monkeypatch.setattr(c.DynamicsCycle, "fit_forward", lambda self, *given, **more: (self, told))
+
+
+def test_a_wrong_forward_model_knows_the_mean_change(data, monkeypatch):
+    """As the test above, of networks that are not there."""
+
+    def made(key, x, y, **more):
+        return c.DynamicsCycle(lambda x: x, lambda y, u: y, None, y_units=c.Units.of(y.observation))
+
+    monkeypatch.setattr(c, "make_dynamics_cycle", made)
+    fitted_at_once(monkeypatch)
+    arm = Settings(dynamics=1.0, adversarial=0.0, ahead=0.0, wrong=0.3)
+    scale = Settings(width=2, forward_steps=1)
+    size = quick(lambda data: trials.method_of(jax.random.key(0), arm, data, scale)[0].forward.size)(data)  # pyright: ignore[reportFunctionMemberAccess]
+    change = np.asarray(data.y.following - data.y.observation) / np.asarray(data.y.observation).std(0)
+    assert float(size) == pytest.approx(0.3 * np.abs(change).mean(), rel=1e-4)
+
+
+@pytest.fixture
+def phases(monkeypatch):
+    """Traced alone: what ``train`` is asked for, and whether both bodies have one unit."""
     seen = []
 
     def train(self, key, x, y, state, *, num_steps, batch, phase):
@@ -214,6 +236,21 @@ def test_turns_are_those_of_the_arm_and_one_body_has_one_unit(monkeypatch):
         jax.eval_shape(lambda key: trial(key, Settings(weights, **arm), pair, scale), jax.random.key(0))
         return list(dict.fromkeys(seen))
 
+    return phases
+
+
+def test_joint_turns_are_of_both_and_one_body_has_one_unit(phases, data, monkeypatch):
+    """As the test below, of data at hand, without fits and without control."""
+    fitted_at_once(monkeypatch)
+    monkeypatch.setattr(trials_bodies, "data_of", lambda *given: data)
+    monkeypatch.setattr(trials_bodies, "recovered", lambda *given: {})
+    monkeypatch.setattr(trials_bodies, "control", lambda *given: (jnp.asarray(-1.0), jnp.asarray(-1.0)))
+    assert phases(trials_bodies.bodies, TwoBodies(turn=1.0), method="joint") == [("both", False)]
+    heavy = TwoBodies("same", mass=2.0)
+    assert phases(trials_bodies.physics, heavy, method="cycle", forward="fitted") == [("actions", True)]
+
+
+def test_turns_are_those_of_the_arm_and_one_body_has_one_unit(phases):
     turned = TwoBodies(turn=1.0)
     assert phases(trials_bodies.bodies, turned, method="turns") == [("states", False), ("actions", False)]
     assert phases(trials_bodies.bodies, turned, method="joint") == [("both", False)]

@@ -137,6 +137,31 @@ def test_rates_are_chosen_without_a_look_at_the_test_rows(measured):
     assert found["bound"] < -5 * np.log(2)  # worse than a coin for each pixel: these are the test rows
 
 
+def test_of_a_bound_at_hand_rates_are_chosen_by_rows_held_out(monkeypatch):
+    """As the test above: three steps up of one number, the bound of a white pixel and minus that of a black one."""
+    monkeypatch.setattr(trials, "initial", lambda *given: jnp.zeros(()))
+    monkeypatch.setattr(trials, "surrogate", lambda key, arm, tau, params, x, choices: -params)
+    monkeypatch.setattr(trials, "enumerated_bound", lambda params, x, choices: params * jnp.mean(2 * x - 1, axis=1))
+    rows = SimpleNamespace(spins=jnp.ones((21, 5)), test_spins=-jnp.ones((4, 5)))
+    learning = {"variables": 1, "options": 2, "batch": 1, "steps": 3, "worst": 100.0}
+    learning |= {"rates": (0.001, 0.01, 0.1), "temperatures": (0.03, 0.1, 0.5, 1.0)}
+    arm = Settings(estimator="st-gumbel", samples=1)
+    found = jax.jit(lambda key: trials.vae(key, arm, rows, Settings(learning)))(jax.random.key(0))
+    np.testing.assert_allclose([found[name] for name in ("rate", "rate_coldest", "rate_warm")], 0.1)
+    np.testing.assert_allclose(found["bounds"], -0.3, rtol=1e-4)  # Adam's steps are as long as the rate, but for its ε
+
+
+def test_the_gain_is_the_other_variance_over_ours(monkeypatch):
+    monkeypatch.setattr(trials, "network", lambda *given: (None, None))
+    monkeypatch.setattr(trials, "gumbel_rao", lambda key, logits, tau, samples: tau / samples)
+    monkeypatch.setattr(trials, "st_gumbel_softmax", lambda key, logits, tau: tau**2)
+    told = lambda key, f, logits, estimator, repeats: (None, SimpleNamespace(variance=estimator(key, logits)))  # noqa: E731
+    monkeypatch.setattr(trials, "estimate", told)
+    scale = Settings(options=3, spread=0.5, repeats=2, samples=30, temperatures=(0.1, 1.0))
+    found = jax.jit(lambda key: trials.temperature(key, None, None, scale))(jax.random.key(0))
+    np.testing.assert_allclose(found["log_ratio"], np.log([0.1 * 30, 30]), rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_the_example_runs(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
