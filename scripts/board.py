@@ -49,20 +49,20 @@ def board(page: str, results: list["ClaimResult"]) -> str:
     last = (
         f"Measured on: {'; '.join(machines)}. The effect of a comparison is positive where it speaks for the method; "
         "that of a bound is the measured value, that of an equivalence the difference. Beside it stand the means of "
-        f"the arms that it compares.\n\n{seen()}"
+        f"the arms that it compares.\n\n{seen({result.paper for result in decided})}"
     )
     return "\n\n".join([*(sections[paper] for paper in sorted(sections)), last])
 
 
-def seen() -> str:
-    """How many claims were declared, and how many changed in what decides them, after a result, as the ledgers say."""
+def seen(papers: set[str]) -> str:
+    """How many claims of these papers were declared, and how many changed in what decides them, after a result."""
     from laureate.lab import ledger
-    from laureate.papers import all_papers
+    from laureate.papers import paper
 
     late = changed = claims = 0
-    for paper in all_papers():
-        lines = ledger.history(paper.id)
-        for first, *others in (lines[claim.name] for claim in paper.claims if claim.kind != "question"):
+    for one in map(paper, papers):
+        lines = ledger.history(one.id)
+        for first, *others in (lines[claim.name] for claim in one.claims if claim.kind != "question"):
             steps = zip((first, *others), others, strict=False)
             claims, late = claims + 1, late + (first.results == "after")
             changed += any(after.results == "after" and after.digest != before.digest for before, after in steps)

@@ -10,10 +10,10 @@ import argparse
 import contextlib
 import json
 import re
-import sqlite3
 from pathlib import Path
 from typing import Any
 
+from laureate.lab.storing.store import Store
 from laureate.pages.race import NOTEBOOK, picture
 from laureate.pages.wording import duration, number
 
@@ -27,12 +27,10 @@ MOST = 4  # names in a summary
 
 def races(home: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     """By problem: the day and the object of the newest race that ended; none of an older form, to be raced again."""
-    uri = f"{(home / 'store.sqlite').absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True)) as store:
-        rows = store.execute(
-            "SELECT started, data FROM artefacts JOIN runs ON runs.id = run WHERE name = 'race.json' ORDER BY run"
-        ).fetchall()
-    told = [(started[:10], json.loads(data)) for started, data in rows if b'"against"' in data]
+    with contextlib.closing(Store(home / "store.sqlite")) as store:
+        runs = reversed(store.runs(store.last_run() or 0))
+        rows = [(run["started"][:10], store.artefact(run["id"], "race.json")) for run in runs]
+    told = [(day, json.loads(data)) for day, data in rows if data and b'"against"' in data]
     examples = {path.name for path in (ROOT / "examples" / "races").glob("*.py")}
     return {one["problem"]: (day, one) for day, one in told if one["problem"].partition(":")[0] in examples}
 
@@ -109,7 +107,10 @@ def main() -> None:
     """As the words say."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("home", type=Path, help="the folder of a store.sqlite")
-    found = races(parser.parse_args().home)
+    home = parser.parse_args().home
+    if not (home / "store.sqlite").is_file():
+        parser.error(f"{home} holds no store.sqlite")
+    found = races(home)
     page = ROOT / "docs" / "races.md"
     before, _, rest = page.read_text("utf-8").partition(BEGIN)
     known, _, after = rest.partition(END)

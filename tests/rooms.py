@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import laureate
+from laureate.cli.new import ROOMS
 
 PACKAGE = Path(laureate.__file__).parent
 SHARED = {"layers", "loops"}  # what areas and problems may share
-ROOMS = {"problems", "papers", "lab", "catalogue", "pages", "cli", "racing", "testing"} | SHARED
 AREAS = sorted({path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - ROOMS)

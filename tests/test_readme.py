@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from skeletons import marked
+
 from laureate.cli import COMMANDS
 from laureate.papers import paper_ids
 
@@ -13,7 +15,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 def test_it_is_short_and_names_every_paper_and_command():
     assert len(README.splitlines()) <= 150
-    assert all(f"| `{paper_id}` |" in README for paper_id in paper_ids())
+    assert all(f"| `{paper_id}` |" in README for paper_id in paper_ids() if not marked(paper_id))
     assert all(name in README for name in COMMANDS)
     for word in ("**Time**", "**Disk**", "**Systems**", "**GPU**", "**Privacy**", "**Where results lie**"):
         assert word in README

@@ -9,17 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from laureate.catalogue.entry import entries
+from skeletons import folder_of, free_id
 
 ROOT = Path(__file__).parents[2]
-# A paper of the catalogue that nobody has begun, with a dash in its id.
-FREE = next(
-    entry.id
-    for entry in reversed(entries())
-    if "-" in entry.id and not (ROOT / "src" / "laureate" / "papers" / entry.id.replace("-", "_")).exists()
-)
-FOLDER = FREE.replace("-", "_")
+FREE = free_id()
+FOLDER = folder_of(FREE)
 
 
 def python(sources: Path, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -31,14 +25,22 @@ def python(sources: Path, folder: Path, *words: str, **more: str) -> subprocess.
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A copy of what a checkout has, without the other papers and drafts, whose tests would run with it."""
+    """A copy of what the tests below need of a checkout, where nobody has asked a question yet."""
     root = tmp_path_factory.mktemp("checkout")
-    shutil.copy(ROOT / "pyproject.toml", root)
-    others = [path.parent.name for path in (ROOT / "src/laureate/papers").glob("*/__init__.py")]
-    ignored = shutil.ignore_patterns(*others)  # bytecode is copied too: four processes would compile all sources
-    shutil.copytree(ROOT / "src", root / "src", ignore=ignored)
-    shutil.copytree(ROOT / "tests" / "papers", root / "tests" / "papers", ignore=ignored)
+    for name in ("src", "tests", "scripts"):  # with bytecode: four processes would compile all sources
+        shutil.copytree(ROOT / name, root / name)
+    (root / "docs").mkdir()
+    for name in ("pyproject.toml", "README.md", "docs/board.md"):
+        shutil.copy(ROOT / name, root / name)
+    (root / "tests" / "catalogue" / "queries.jsonl").write_text("")
     return root
+
+
+# The tests that go through papers or areas, and those among them that are no test of one alone.
+ABOUT_PAPERS = [f"tests/papers/{name}" for name in ("test_nothing_missing.py", "test_every_paper.py", FOLDER)]
+ABOUT_PAPERS += ["tests/papers/test_every_trial.py", "tests/lab/test_ledger.py", "tests/test_readme.py"]
+ABOUT_PAPERS += ["tests/race/test_disciplines.py", "tests/contract/test_every_method.py", "tests/test_form.py"]
+ABOUT_ALL = ("brand_new", "load_without_jax", "names_every_paper", "is_what_ships", "a_race_or_a_reason")
 
 
 def new(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -52,8 +54,8 @@ def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(che
         assert f"src/laureate/papers/{FOLDER}/{name}.py" in made.stdout
     assert "src/laureate/brand_new/__init__.py" in made.stdout
     tested = python(
-        checkout / "src", checkout, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "tests/papers",
-        LAUREATE_HOME=str(tmp_path),
+        checkout / "src", checkout, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *ABOUT_PAPERS,
+        "-k", f"{FREE} or {FOLDER} or {' or '.join(ABOUT_ALL)}", LAUREATE_HOME=str(tmp_path), PAPER=FREE,
     )  # fmt: skip
     failed = re.findall(r"^FAILED (\S+)", tested.stdout, re.MULTILINE)
     assert failed == [f"tests/papers/test_nothing_missing.py::test_nothing_is_left_to_write[{FREE}]"], tested.stdout
@@ -72,6 +74,10 @@ def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(che
         "full",
         "peer",
         "questions",
+        "README.md: its row",
+        "docs/board.md",
+        "a discipline of brand_new",
+        "brand_new/__init__.py",
     ):
         assert re.search(word, tested.stdout), word
     assert re.search(r"[1-9]\d* passed", tested.stdout)
@@ -109,7 +115,8 @@ def test_what_cannot_be_made_is_said(checkout):
 
 
 def test_an_installed_laureate_has_no_place_for_it(checkout, tmp_path):
-    shutil.copytree(checkout / "src" / "laureate", tmp_path / "site-packages" / "laureate")
+    installed = tmp_path / "site-packages" / "laureate"
+    shutil.copytree(checkout / "src" / "laureate", installed, ignore=shutil.ignore_patterns("papers"))
     done = python(tmp_path / "site-packages", tmp_path, "-m", "laureate", "new", FREE, "--area", "sampling")
     assert done.returncode == 2
     assert "source checkout" in done.stderr

@@ -1,5 +1,8 @@
 import json
+import shutil
 import sqlite3
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,22 @@ from laureate.lab.storing.store import Store
 @pytest.fixture
 def cell():
     return plan(toys.selections(toys.paper()), "smoke")[0]
+
+
+def test_a_store_of_version_0_1_is_read_and_its_cells_count_where_the_fingerprint_matches(cell, tmp_path):
+    """What ``laureate run pes/unbiased --scale smoke`` of commit 6cabc4c left, at schema 2."""
+    path = tmp_path / "store.sqlite"
+    shutil.copy(Path(__file__).parent / "data" / "store_0_1.sqlite", path)
+    store = Store(path)
+    kept = store.run_cells(1)
+    assert [row["arm"] for row in kept] == ["truncated-es", "pes"]
+    for row in kept:
+        assert store.finished_cell(replace(cell, fingerprint=row["fingerprint"], start=0)) == row["id"]
+        bias = store.observations(row["id"])["squared_bias"]
+        assert bias.shape == (10,)
+        assert np.isfinite(bias).all()
+    assert store.finished_cell(cell) is None
+    store.close()
 
 
 def start(store: Store) -> int:

@@ -1,46 +1,47 @@
 """What is still to be written of a paper: one failure that lists it all.
 
-``laureate new`` fills a paper's files with placeholders behind ``TO WRITE``; a finished paper has none, and people can
-find it by asking.
+``laureate new`` fills a paper's files with placeholders behind ``TO WRITE``; a finished paper has none, stands where
+people look for it, and can be found by asking.
 """
 
 import json
-from pathlib import Path
 
 import pytest
+from skeletons import PACKAGE, TESTS, folder_of, marked
 
-import laureate
-from laureate.papers import paper_ids
-
-TESTS = Path(__file__).parents[1]
-PAPERS = Path(laureate.__file__).parent / "papers"
-MARK = "TO WRITE"
+from laureate.cli.new import MARK
+from laureate.papers import paper, paper_ids
+from laureate.racing.disciplines import WITHOUT_RACE, disciplines
 
 
-def left_to_write(paper: str) -> list[str]:
-    folder = paper.replace("-", "_")
-    places = [*sorted((PAPERS / folder).glob("*.*")), *sorted((TESTS / "papers" / folder).glob("*.py"))]
-    found = [
-        f"{path.parent.name}/{path.name}:{number}: {line.strip()}"
-        for path in places
-        if path.suffix in (".py", ".jsonl")
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if MARK in line
-    ]
-    found += [name for name in ("about.py", "speed.py") if not (PAPERS / folder / name).is_file()]
+def left_to_write(paper_id: str) -> list[str]:
+    folder, area = folder_of(paper_id), paper(paper_id).area
+    found = marked(paper_id)
+    found += [name for name in ("about.py", "speed.py") if not (PACKAGE / "papers" / folder / name).is_file()]
     if not list((TESTS / "papers" / folder).glob("test_*.py")):
         found.append(f"tests/papers/{folder}: tests of its trials")
-    return found + missing_questions(paper)
+    if MARK in (PACKAGE / area / "__init__.py").read_text("utf-8"):
+        found.append(f"{area}/__init__.py: what the area is for")
+    if area not in {one.area for one in disciplines()} | WITHOUT_RACE.keys():
+        found.append(f"racing/disciplines: a discipline of {area}, or why there is none, in WITHOUT_RACE")
+    return found + missing_rows(paper_id)
 
 
-def missing_questions(paper: str) -> list[str]:
-    queries = TESTS / "catalogue" / "queries.jsonl"
-    lines = queries.read_text("utf-8").splitlines() if queries.is_file() else []
-    asked = any(paper in json.loads(line)["right"] for line in lines)
-    return [] if asked else ["catalogue/queries.jsonl: questions of people whom it helps"]
+def missing_rows(paper_id: str) -> list[str]:
+    """Where a finished paper stands beside the others."""
+    root = TESTS.parent
+    found = []
+    if f"| `{paper_id}` |" not in (root / "README.md").read_text("utf-8"):
+        found.append("README.md: its row in the table of papers")
+    if f"(<code>{paper_id}</code>)" not in (root / "docs" / "board.md").read_text("utf-8"):
+        found.append("docs/board.md: its verdicts, which scripts/board.py writes")
+    queries = (TESTS / "catalogue" / "queries.jsonl").read_text("utf-8").splitlines()
+    if not any(paper_id in json.loads(line)["right"] for line in queries):
+        found.append("catalogue/queries.jsonl: questions of people whom it helps")
+    return found
 
 
-@pytest.mark.parametrize("paper", paper_ids())
-def test_nothing_is_left_to_write(paper):
-    missing = left_to_write(paper)
-    assert not missing, f"{paper} is not finished. Still to be written:\n" + "\n".join(missing)
+@pytest.mark.parametrize("paper_id", paper_ids())
+def test_nothing_is_left_to_write(paper_id):
+    missing = left_to_write(paper_id)
+    assert not missing, f"{paper_id} is not finished. Still to be written:\n" + "\n".join(missing)

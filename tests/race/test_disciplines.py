@@ -3,14 +3,13 @@
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 
 import jax
 import pytest
+from skeletons import unfinished_areas
 from small_problems import BUDGETS, QUICK, problem
 
-import laureate
 from laureate import active, gradients, imbalance, multitask
 from laureate.lab.errors import UserError
 from laureate.lab.running.references import load
@@ -19,6 +18,7 @@ from laureate.racing.api import race
 from laureate.racing.code import area_names, script, uses
 from laureate.racing.disciplines import WITHOUT_RACE, disciplines
 from laureate.racing.kinds import detect
+from rooms import AREAS
 
 ALL = {one.name: one for one in disciplines()}
 # What a class must have, any of these, to be something that one runs rather than a part, a state or a problem.
@@ -73,10 +73,10 @@ def test_no_function_of_an_area_is_missing_from_its_discipline(name):
 
 
 def test_every_area_has_a_race_or_a_reason():
-    house = {"catalogue", "cli", "lab", "layers", "loops", "pages", "papers", "problems", "racing", "testing"}
-    areas = {module.name for module in pkgutil.iter_modules(laureate.__path__) if module.ispkg} - house
+    """But for those that are begun, of which ``tests/papers/test_nothing_missing.py`` tells."""
     raced = {one.area for one in ALL.values()}
-    assert areas == raced | WITHOUT_RACE.keys()
+    assert raced | WITHOUT_RACE.keys() <= set(AREAS)
+    assert not set(AREAS) - unfinished_areas() - raced - WITHOUT_RACE.keys()
     assert not raced & WITHOUT_RACE.keys()
     named = {area: re.findall("`([^`]*)`", why) for area, why in WITHOUT_RACE.items()}
     for area, names in named.items():

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # Whatever stands behind this mark is a placeholder; tests/papers/test_nothing_missing.py finds them all.
 MARK = "TO WRITE"
-NOT_AREAS = {"catalogue", "cli", "lab", "layers", "loops", "pages", "papers", "problems", "racing", "testing"}
+# The folders of the package that are no area of methods.
+ROOMS = {"catalogue", "cli", "lab", "layers", "loops", "pages", "papers", "problems", "racing", "testing"}
 
 PAPER_INIT = '''"""«title»: what the paper says, the trials that re-measure it, and speed beside peers."""
 '''
@@ -212,7 +213,7 @@ def _checkout() -> Path:
     if sources.name != "src" or not (root / "pyproject.toml").is_file() or not (root / "tests" / "papers").is_dir():
         raise UserError(
             f"`laureate new` writes into a source checkout; this Laureate is installed in {sources}.",
-            "Clone the repository, `make setup`, and run it there.",
+            "Clone the repository, `make test`, which sets up .venv, and run it there.",
         )
     return root
 
@@ -231,7 +232,7 @@ def _entry(paper_id: str) -> "Entry":
 
 
 def _area(area: str) -> str:
-    if not (area.isidentifier() and area.isascii() and area.islower()) or area.startswith("_") or area in NOT_AREAS:
+    if not (area.isidentifier() and area.isascii() and area.islower()) or area.startswith("_") or area in ROOMS:
         raise UserError(
             f"--area must be a name for a package, in lower case, that is no room of another kind; got {area!r}.",
             "For example: --area sampling",

@@ -18,10 +18,7 @@ DEFAULT_PROBLEM = "default"
 
 @dataclass(frozen=True)
 class Cell:
-    """A unit of work: all that a worker on another machine needs, in plain values.
-
-    predecessor: the fingerprint under which an earlier Laureate kept the same numbers, if one did.
-    """
+    """A unit of work: all that a worker on another machine needs, in plain values."""
 
     paper: str
     experiment: str
@@ -40,7 +37,6 @@ class Cell:
     x64: bool
     compilation: Compilation
     fingerprint: str
-    predecessor: str = ""
 
     @property
     def key(self) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 import laureate
 from laureate.lab.running.definitions import program
 
-__all__ = ["SETTINGS", "fingerprint", "installed_versions", "used_versions", "versions"]
+__all__ = ["SETTINGS", "fingerprint", "used_versions", "versions"]
 
 # Raise it when the worker changes how a trial is called or compiled (keys, precision, batching): old cells no longer
 # count then.
@@ -44,11 +44,11 @@ def fingerprint(configuration: Mapping[str, Any], references: tuple[str, ...]) -
 @cache
 def versions() -> dict[str, str]:
     """Versions that a reader of a result wants to know."""
-    return {"laureate": laureate.__version__} | installed_versions(LIBRARIES)
+    return {"laureate": laureate.__version__} | _installed_versions(LIBRARIES)
 
 
 @cache
-def installed_versions(distributions: tuple[str, ...]) -> dict[str, str]:
+def _installed_versions(distributions: tuple[str, ...]) -> dict[str, str]:
     """The version of Python, without its last part, and of those of the distributions that are installed."""
     python = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     return python | {name: version for name in distributions if (version := _version(name))}
@@ -61,7 +61,7 @@ def used_versions(libraries: frozenset[str]) -> dict[str, str]:
     for root in libraries - sys.stdlib_module_names - TYPES:
         name = DISTRIBUTIONS.get(root, root)
         names |= {name} if _version(name) else _distributions().get(root, set())
-    return installed_versions(tuple(sorted(names)))
+    return _installed_versions(tuple(sorted(names)))
 
 
 @cache

@@ -13,7 +13,6 @@ from laureate.lab.cell import DEFAULT_PROBLEM, Cell
 from laureate.lab.claim import Claim, Experiment, Paper, Scale
 from laureate.lab.errors import UserError
 from laureate.lab.running.fingerprint import fingerprint
-from laureate.lab.running.predecessors import predecessor
 
 __all__ = ["Selection", "plan", "scale_of", "select", "unknown"]
 
@@ -121,7 +120,6 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, problem
         "x64": experiment.x64,
         "compilation": scale.compilation or ("thorough" if scale_name == "full" else "light"),
     }
-    references = (experiment.trial, reference)
     return Cell(
         paper=selection.paper.id,
         experiment=experiment.name,
@@ -139,6 +137,5 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, problem
         over_seeds=experiment.over_seeds,
         x64=experiment.x64,
         compilation=configuration["compilation"],
-        fingerprint=fingerprint(configuration, references),
-        predecessor=predecessor(configuration, references),
+        fingerprint=fingerprint(configuration, (experiment.trial, reference)),
     )

@@ -223,10 +223,7 @@ class Store:
     def finished_cell(self, cell: Cell) -> int | None:
         """The id of the last finished computation of that cell, if there is one."""
         question = "SELECT max(id) FROM cells WHERE fingerprint = ? AND start = ? AND status = 'done'"
-        found = self._value(question, cell.key)
-        if found is None and cell.predecessor:
-            return self._value(question, (cell.predecessor, cell.start))
-        return found
+        return self._value(question, cell.key)
 
     def observations(self, cell_id: int) -> dict[str, np.ndarray]:
         """All metrics of a cell, each with a leading axis of seeds."""
