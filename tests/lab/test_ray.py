@@ -175,14 +175,17 @@ def test_a_node_reads_a_users_files_as_they_came(monkeypatch, tmp_path):
     cell, *_ = plan(toys.selections(toys.paper()), "smoke", problem=f"{own / 'mine.py'}:Hill")
     monkeypatch.setattr(tempfile, "tempdir", str(node))
     monkeypatch.setattr(ray_executor, "_prepare_once", lambda folder: None)
-    monkeypatch.setattr(ray_executor, "compute", lambda cell: cell)
-    there = ray_executor._compute(cell, ray_executor._files_of(cell), None)
+    computed = []
+    monkeypatch.setattr(ray_executor, "compute", computed.append)
+    for shipped in (ray_executor._files_of(cell), ()):
+        ray_executor._compute(cell, shipped, None)
+    there, same = computed
     for before, after in ((cell.trial, there.trial), (cell.problem_reference, there.problem_reference)):
         assert os.path.basename(after) == os.path.basename(before)
         assert after.startswith(f"{node}{os.sep}")
     came = Path(there.problem_reference).parent
     assert {path.name: path.read_text() for path in came.iterdir()} == files
-    assert ray_executor._compute(cell, (), None) is cell
+    assert same is cell  # a local cluster ships nothing
 
 
 @pytest.fixture
