@@ -22,6 +22,7 @@ from laureate.architecture import (
     without_edges,
     without_operations,
 )
+from laureate.architecture.loop import _projections
 from laureate.architecture.weights import check_alpha
 from laureate.testing import KeyRecorder
 
@@ -205,6 +206,23 @@ def test_cell_types_are_decided_side_by_side():
     assert tuned == [2, 4, 5]
     seen = {tuple(select(jax.random.key(k), rule).state.order.tolist()) for k in range(20)}
     assert len(seen) > 3  # the order within a type is drawn
+
+
+def test_edges_and_crowded_nodes_of_both_cell_types_take_turns_and_a_turn_is_tuned_once():
+    """Two cells with three edges into their first node and four into their second: one and two too many."""
+    cells = ("normal",) * 7 + ("reduce",) * 7
+    space = Space([NAMES[:2]] * 14, nodes=(0, 0, 0, 1, 1, 1, 1) * 2, cells=cells)
+    rule = RandomSelection(space)
+    orders, drops = jax.jit(jax.vmap(lambda key: rule.init(key)[3:5]))(jax.random.split(KEY, 20))
+    assert (np.asarray(cells)[np.asarray(orders)] == ["normal", "reduce"] * 7).all()
+    assert len(set(map(tuple, np.asarray(orders).tolist()))) > 3  # the order within a type is drawn
+    assert (np.sort(orders, axis=1) == np.arange(14)).all()
+    nodes = {tuple(dict.fromkeys(order)) for order in np.asarray(drops).tolist()}
+    assert nodes == {(normal, reduce, 1 - normal, 5 - reduce) for normal in (0, 1) for reduce in (2, 3)}
+    # After every second edge; then after the drops of the first node of both cells, and of the second of both.
+    pairs = set(range(1, 14, 2))
+    assert _projections(space, np.array([0, 2, 1, 1, 3, 3])) == pairs | {15, 19}
+    assert _projections(space, np.array([1, 1, 2, 0, 3, 3])) == pairs | {16, 19}
 
 
 @pytest.mark.slow

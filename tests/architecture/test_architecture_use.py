@@ -58,6 +58,18 @@ def test_ties_are_told_and_broken_by_the_rule():
     assert 8 < found.count(0) < 32
 
 
+def test_chance_takes_each_of_two_that_tie_equally_often_and_never_the_third():
+    """40 of the test above, and 4,000 as one program: within four standard errors."""
+    rules = [PerturbationSelection(Space([NAMES]), order="fixed", ties=ties) for ties in ("random", "first")]
+    scores = np.array([0.5, 0.7, 0.5])
+    decide = lambda key: [rule.decide(key, rule.init(key), scores)[0].choice[0] for rule in rules]  # noqa: E731
+    chance, first = map(np.asarray, jax.jit(jax.vmap(decide))(jax.random.split(KEY, 4000)))
+    counts = np.bincount(chance, minlength=3)
+    assert counts[1] == 0
+    assert abs(counts[0] - 2000) < 4 * np.sqrt(4000 / 4)
+    assert not first.any()
+
+
 def test_ties_may_be_broken_by_the_loss():
     losses = np.array([1.0, 5.0, 3.0])
     both = lambda weights: (0.5, float(losses @ (1 - weights[0])))  # noqa: E731
@@ -381,6 +393,40 @@ def test_a_step_is_alpha_on_validation_then_weights_on_training(trained):
     assert int(info.status) == 0
     assert not np.asarray(for_alpha)[1].any()
     assert np.asarray(for_alpha)[[0, 2]].any()
+
+
+def test_a_step_of_darts_by_hand():
+    """Two edges that skip or scale, the second of them decided, under a squared loss: NumPy knows both gradients."""
+
+    class Scaling:
+        ops = (("skip", "scale"),) * 2
+
+        def apply(self, params, state, weights, x, *, key, train):
+            return jnp.sum(weights[:, 0] + weights[:, 1] * params) * x, state
+
+    draw = np.random.default_rng(0)
+    batch, other = ((draw.normal(size=9), draw.normal(size=9)) for _ in range(2))
+    decaying = optax.chain(optax.add_decayed_weights(0.1), optax.sgd(0.5))
+    measure = lambda output, targets: ((output - targets) ** 2, output)  # noqa: E731
+    training = SupernetTraining(Scaling(), optax.sgd(0.2), alpha_optimiser=decaying, measure=measure)
+    alpha, scale = np.array([[0.3, -0.4], [2.0, 1.0]]), 2.0
+    begin = training.init(jnp.asarray(scale), None, jnp.asarray(alpha))
+    step = jax.jit(lambda state: training.darts_step(KEY, state, batch, other, jnp.array([-1, 1])))
+    state, info = step(begin)
+
+    def by_hand(alpha, batch):
+        """The share of "scale" on the first edge, the loss, and its slope in the factor of x."""
+        share, (x, y) = 1 / (1 + np.exp(alpha[0, 0] - alpha[0, 1])), batch
+        factor = 1 - share + share * scale + scale
+        return share, np.mean((factor * x - y) ** 2), 2 * np.mean(x * (factor * x - y))
+
+    share, _, slope = by_hand(alpha, other)
+    gradient = slope * (scale - 1) * share * (1 - share) * np.array([-1, 1])
+    moved = np.stack([alpha[0] - 0.5 * (gradient + 0.1 * alpha[0]), alpha[1]])  # no decay of what is decided
+    np.testing.assert_allclose(state.alpha, moved, rtol=1e-5)
+    share, loss, slope = by_hand(moved, batch)
+    assert float(state.params) == pytest.approx(scale - 0.2 * slope * (share + 1), rel=1e-5)
+    assert float(info.loss) == pytest.approx(loss, rel=1e-5)
 
 
 @pytest.mark.slow

@@ -48,6 +48,20 @@ def test_the_gradient_of_a_centroid_is_the_sum_over_its_blocks():
         assert float(info.loss) == pytest.approx(float(loss(dequantize(frozen))), rel=1e-5)
 
 
+def test_the_mean_gradient_of_a_centroid_is_divided_by_the_number_of_its_blocks():
+    """Under a linear loss the gradient of a weight is its slope, wherever the centroids are."""
+    slopes = RNG.normal(size=(8, 8))
+    method = IterativeQuantization(STAGES, optax.sgd(1.0), "mean")
+    begun = method.advance(jax.random.key(0), method.init(MODEL))
+    after = eqx.filter_jit(lambda state: method.step(state, lambda model: jnp.sum(slopes * model["a"]))[0])(begun)
+    before, moved = (np.asarray(state.model["a"].parameters.centroids) for state in (begun, after))
+    codes = np.asarray(begun.model["a"].data)
+    assert len(set(np.bincount(codes, minlength=3).tolist())) > 1
+    for number in range(3):
+        own = slopes.reshape(-1, 4)[codes == number]
+        np.testing.assert_allclose(before[number] - moved[number], own.mean(0), atol=1e-5)
+
+
 def test_stages_freeze_one_after_the_other_and_fine_tuning_helps():
     method = IterativeQuantization(STAGES, optax.adamw(0.03))  # which reads the parameters
     state = method.init(MODEL)

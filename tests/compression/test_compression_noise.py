@@ -233,6 +233,14 @@ def test_codes_of_a_codebook_are_those_of_the_last_refresh():
     np.testing.assert_array_equal(seen, quant_noise(moved, spec, 1.0, KEY, state=state)["w"])
 
 
+def test_the_share_and_who_is_chosen_have_keys_of_their_own():
+    weights = {"w": MODEL["first"]["weight"]}
+    with KeyRecorder() as recorder:
+        jax.jit(lambda key: quant_noise_outside_jit(weights, INT3, 0.5, key, proxy="zero"))(jax.random.key(11))
+        assert not recorder.reused()
+    assert sorted(name for uses in recorder.uses.values() for name in uses) == ["bits", "split", "uniform"]
+
+
 def test_keys_are_used_once_and_numbers_compile_nothing():
     with KeyRecorder() as recorder:
         jax.block_until_ready(

@@ -1,17 +1,25 @@
 """Cells on a Ray cluster: the same numbers as in process, and a node that is lost costs nothing but time."""
 
 import importlib.util
+import os
 import socket
+import tempfile
 import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import toys
+from laureate.lab.cell import Outcome
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError
 from laureate.lab.records import run_observations
+from laureate.lab.running import ray_executor
 from laureate.lab.running.executors import make_executor
+from laureate.lab.running.plan import plan
 from laureate.lab.running.run import run_claims
 
 needs_ray = pytest.mark.skipif(
@@ -104,6 +112,80 @@ def test_without_ray(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(UserError, match=r"Ray is not installed. pip install 'laureate\[ray\]'"):
         make_executor(None, tmp_path, "ray")
+
+
+class RayError(Exception):
+    """In the place of Ray's own, of which all its others are."""
+
+
+class Lossy:
+    """In Ray's place: computes at once, and loses the cells of each arm as many times as said."""
+
+    others = ("RayTaskError", "TaskCancelledError", "RuntimeEnvSetupError")
+    exceptions = SimpleNamespace(RayError=RayError, **{name: type(name, (RayError,), {}) for name in others})
+
+    def __init__(self, losses):
+        self.losses, self.begun = losses, Counter()
+
+    def init(self, *given, **more):
+        pass
+
+    def remote(self, **options):
+        return lambda function: SimpleNamespace(remote=self.begin)
+
+    def begin(self, cell, files, cache):
+        self.begun[cell.arm, cell.start] += 1
+        return cell.arm, cell.start, self.begun[cell.arm, cell.start]
+
+    def wait(self, references, timeout):
+        return references[:1], references[1:]
+
+    def get(self, reference):
+        if reference[2] <= self.losses[reference[0]]:
+            raise RayError("its node is gone")
+        return Outcome(seconds=float(reference[2]))
+
+
+def test_a_cell_starts_anew_until_its_third_loss(monkeypatch, tmp_path):
+    for name, value in ray_executor.QUIET.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    lossy = Lossy({"ours": 0, "theirs": 2, "third": 3})
+    monkeypatch.setattr(ray_executor, "_import_ray", lambda: lossy)
+    cluster = ray_executor.RayCluster("ray", 2, tmp_path)
+    found = [
+        (cell.arm, out.seconds, out.error)
+        for cell, out in cluster.outcomes(plan(toys.selections(toys.paper()), "smoke"))
+    ]
+    told = "Its worker or node was lost 3 times."
+    assert sorted(found) == [("ours", 1.0, "")] * 2 + [("theirs", 3.0, "")] * 2 + [("third", 0.0, told)] * 2
+    assert sorted(lossy.begun.values()) == [1, 1, 3, 3, 3, 3]
+
+
+def test_a_node_reads_a_users_files_as_they_came(monkeypatch, tmp_path):
+    own, node = tmp_path / "own", tmp_path / "node"
+    for folder in (own, node):
+        folder.mkdir()
+    files = {
+        "beside.py": "OFFSET = 3.0\n",
+        "mine.py": "from beside import OFFSET\n\nclass Hill:\n    offset = OFFSET\n",
+    }
+    for name, text in files.items():
+        (own / name).write_text(text)
+    cell, *_ = plan(toys.selections(toys.paper()), "smoke", problem=f"{own / 'mine.py'}:Hill")
+    monkeypatch.setattr(tempfile, "tempdir", str(node))
+    monkeypatch.setattr(ray_executor, "_prepare_once", lambda folder: None)
+    computed = []
+    monkeypatch.setattr(ray_executor, "compute", computed.append)
+    for shipped in (ray_executor._files_of(cell), ()):
+        ray_executor._compute(cell, shipped, None)
+    there, same = computed
+    for before, after in ((cell.trial, there.trial), (cell.problem_reference, there.problem_reference)):
+        assert os.path.basename(after) == os.path.basename(before)
+        assert after.startswith(f"{node}{os.sep}")
+    came = Path(there.problem_reference).parent
+    assert {path.name: path.read_text() for path in came.iterdir()} == files
+    assert same is cell  # a local cluster ships nothing
 
 
 @pytest.fixture

@@ -136,18 +136,54 @@ class Summing(eqx.Module):
         return self.State(state.position + jax.random.bits(key)), info
 
 
-def test_a_mesh_takes_any_state_and_tells_its_progress():
+@pytest.fixture(scope="module")
+def sums():
+    """Positions of four such chains that begin at their number, after each of the steps 3 to 8 of key 5."""
+    own = lambda chain, step: jax.random.fold_in(jax.random.fold_in(jax.random.key(5), chain), step)  # noqa: E731
+    bits = jax.jit(jax.vmap(jax.vmap(lambda chain, step: jax.random.bits(own(chain, step)), (None, 0)), (0, None)))
+    drawn = np.asarray(bits(np.arange(4), np.arange(3, 9)))
+    return np.arange(4, dtype=np.uint32)[:, None] + np.cumsum(drawn, axis=1, dtype=np.uint32)
+
+
+def test_a_mesh_takes_any_state_and_tells_its_progress(sums):
     told, key, mesh = [], jax.random.key(5), jax.make_mesh((1,), ("chains",))
     more = {"first_step": 3, "thin": 2, "chunk": 4, "mesh": mesh, "progress": told.append}
     found = run(key, Summing(), state=Summing.State(jnp.arange(3, dtype=jnp.uint32)), num_steps=6, **more)
-    own = jax.vmap(lambda chain: jax.vmap(lambda step: jax.random.fold_in(jax.random.fold_in(key, chain), step + 3))
-                   (jnp.arange(6)))  # fmt: skip
-    bits = np.asarray(jax.jit(lambda: jax.vmap(jax.vmap(jax.random.bits))(own(jnp.arange(3))))())
-    sums = np.arange(3, dtype=np.uint32)[:, None] + np.cumsum(bits, axis=1, dtype=np.uint32)
-    np.testing.assert_array_equal(found.samples, sums[:, 1::2])
-    np.testing.assert_array_equal(found.state.position, sums[:, -1])
+    np.testing.assert_array_equal(found.samples, sums[:3, 1::2])
+    np.testing.assert_array_equal(found.state.position, sums[:3, -1])
     np.testing.assert_array_equal(found.cost, [12, 12, 12])
     assert [(one.done, one.total) for one in told] == [(4, 6), (6, 6)]
+
+
+def test_each_of_two_devices_knows_the_chains_of_both(sums, monkeypatch):
+    """Devices there are none: ``vmap`` over the devices' parts has the same axis and gathers over it."""
+    copies = []
+
+    def over_parts(on_device, mesh, in_specs, out_specs, check_vma):
+        def split(known, state):
+            parts = jax.tree.map(lambda leaf: leaf.reshape(mesh.size, -1, *leaf.shape[1:]), state)
+            one = jax.vmap(on_device, in_axes=(None, 0), axis_name=mesh.axis_names[0])
+            state, seen, kept = one(known, parts)
+            return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), state), seen, kept
+
+        return split
+
+    def advance(*given, real=driver._advance_over):
+        state, everywhere = real(*given)
+        copies.append(jax.tree.map(np.asarray, everywhere))
+        return state, jax.tree.map(lambda leaf: leaf[0], everywhere)
+
+    monkeypatch.setattr(jax, "shard_map", over_parts)
+    monkeypatch.setattr(driver, "_advance_over", advance)
+    monkeypatch.setattr(driver, "_place", lambda state, mesh: state)
+    mesh = jax.sharding.AbstractMesh((2,), ("chains",))
+    start = Summing.State(jnp.arange(4, dtype=jnp.uint32))
+    found = run(jax.random.key(5), Summing(), state=start, num_steps=6, first_step=3, thin=2, chunk=6, mesh=mesh)
+    np.testing.assert_array_equal(found.samples, sums[:, 1::2])
+    np.testing.assert_array_equal(found.state.position, sums[:, -1])
+    np.testing.assert_array_equal(found.cost, [12] * 4)
+    for leaf in jax.tree.leaves(copies):
+        np.testing.assert_array_equal(leaf[0], leaf[1])
 
 
 # --- local energies --------------------------------------------------------------------------------------------------

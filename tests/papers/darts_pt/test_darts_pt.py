@@ -91,6 +91,13 @@ def arm_of(name):
     return SELECTION.arm(name).settings
 
 
+def test_weights_learn_from_the_first_half_of_the_images_and_alpha_from_the_second(small):
+    (inputs, labels), (others, other_labels), problem = small.data, small.validation, small.problem
+    np.testing.assert_array_equal(np.concatenate([inputs, others]), problem.inputs)
+    np.testing.assert_array_equal(np.concatenate([labels, other_labels]), problem.labels)
+    assert len(labels) == len(other_labels) == 20
+
+
 def test_supernets_are_shared_and_halves_do_not_mix(small):
     key = jax.random.key(0)
     states = small.supernets(key, "bilevel")
@@ -153,6 +160,29 @@ def test_a_search_tunes_and_scores_as_its_arm_says(small, monkeypatch):
     assert [call[-1]["data"] is small.all for call in calls] == [True] * 3
     assert [call[3] for call in calls] == pytest.approx([0.1, 0.03, 0.01])
     assert [call[2] for call in calls] == [5, 3, 2]
+
+
+def test_of_three_rates_of_alpha_the_best_on_validation_images_is_taken(small, monkeypatch):
+    """Supernets that are known by their factor."""
+    accuracies = {0.25: 0.5, 1.0: 0.8, 4.0: 0.6}
+
+    def accuracy(state, weights, data, *, train):
+        assert data is small.validation
+        assert train
+        return accuracies[state.factor]
+
+    train = lambda key, alpha, factor: [None, Settings(alpha=np.zeros((1, 4)), factor=factor)]  # noqa: E731
+    monkeypatch.setattr(small, "supernets", train)
+    monkeypatch.setattr(small, "accuracy", accuracy)
+    monkeypatch.setattr(trials, "weights_of", lambda space, alpha: alpha)
+    monkeypatch.setattr(trials, "searched", lambda key, arm, found, state: state.factor)
+    monkeypatch.setattr(trials, "_worth", lambda found, chosen: {"accuracy": 10 * chosen})
+    scale, arm = Settings(dict(small.scale) | {"factors": tuple(accuracies)}), dict(arm_of("magnitude"))
+    for asked, taken in ((0.0, 1.0), (4.0, 4.0)):
+        found = trials.rates(jax.random.key(0), Settings(arm | {"factor": asked}), small.problem, scale)
+        told = {name: float(value) for name, value in found.items()}
+        wanted = {"accuracy": 10 * taken, "supernet_accuracy": accuracies[taken], "factor": taken}
+        assert told == pytest.approx(wanted)
 
 
 @pytest.mark.slow

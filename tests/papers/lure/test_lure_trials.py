@@ -58,6 +58,17 @@ def test_evaluation_reports_bias_error_and_coverage_of_the_arm(evaluated):
     np.testing.assert_array_equal(lure["labels"][0], [2, 4, 6])
 
 
+def test_the_variance_at_half_of_the_pool_is_that_of_half_as_many_labels(monkeypatch):
+    """Estimates that are written down: of eight points, those from two, four and six labels."""
+    values = np.array([[0.0, 6.0, 0.0], [2.0, 4.0, 3.0], [3.0, 4.0, 8.0]])
+    found = [Settings(value=one) for one in values]
+    monkeypatch.setattr(trials, "_repeated", lambda *given: (found, LOSSES))
+    told = trials.share(jax.random.key(0), Settings(), None, Settings(labels=(2, 4, 6)))
+    variances = (values / LOSSES.mean()).var(1, ddof=1)
+    np.testing.assert_allclose(told["log_variance"], np.log(variances), rtol=1e-5)
+    assert float(told["log_variance_half"]) == pytest.approx(np.log(variances[1]), rel=1e-5)
+
+
 def test_half_of_the_pool_is_half_of_it():
     scale = {"labels": (2, 4, 6), "runs": 4, "floor": 0.0}
     found = run(trials.share, {"estimator": 0.0, "power": 0.5}, Pool(LOSSES, LOSSES), scale, seeds=1)

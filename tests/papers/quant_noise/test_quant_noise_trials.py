@@ -59,6 +59,11 @@ def test_the_rate_is_chosen_by_the_quantised_network_on_the_validation_rows():
     assert float(found["rate"]) == 1.0
     assert float(found["accuracy"]) == 75.0
     assert float(found["float_accuracy"]) == 0.0
+    # Validation rows that like another network than the test rows do.
+    parts[1] = part([0, 1, 1, 2])
+    found = trials.chosen(trained, quantized, parts, Settings(rates=(0.0, 1.0, 2.0)))
+    assert float(found["rate"]) == 1.0
+    assert float(found["accuracy"]) == 0.0
 
 
 def test_a_step_of_training_is_a_step_of_the_optimiser_on_the_noisy_loss():
