@@ -116,4 +116,5 @@ def test_a_score_is_of_the_residues_of_its_own_graph():
     table, hidden, bias, last = map(np.asarray, (model.embedding, model.hidden, model.hidden_bias, model.last))
     for score, own in zip(found, (residues[:4], residues[4:8]), strict=False):
         mean = np.maximum(np.concatenate([nodes[0], table[own]], 1), 0).mean(0)
-        np.testing.assert_allclose(score, 0.5 + np.maximum(hidden @ mean + bias, 0) @ last, atol=2e-6)  # of terms near 1
+        wanted = 0.5 + np.maximum(hidden @ mean + bias, 0) @ last
+        np.testing.assert_allclose(score, wanted, atol=2e-6)  # of terms near 1
