@@ -181,9 +181,8 @@ def test_rankings_of_halves_are_by_other_models(monkeypatch):
     ranks = Settings(scores=jnp.zeros(2))
     monkeypatch.setattr(trials, "_moments", lambda *_: Settings(subset=lambda models: asked.append(models)))
     monkeypatch.setattr(trials.i, "max_corr", lambda *_: ranks)
-    found = jax.eval_shape(
-        lambda states: trials._by_halves.__wrapped__(states, None, "max-corr", (1, 2)), np.zeros((5, 1))
-    )
+    traced: Any = trials._by_halves
+    found = jax.eval_shape(lambda states: traced.__wrapped__(states, None, "max-corr", (1, 2)), np.zeros((5, 1)))
     assert found.shape == (2, 5, 2, 2)
     assert asked == [(0, 1), (0, 3), (0, 1, 2), (0, 3, 4)]
 

@@ -152,7 +152,7 @@ def test_pairs_are_of_training_digits():
         def _pairs(self, left, right):
             return left, right
 
-    problem = Numbers(batch_size=3000)
+    problem = Numbers(batch_size=3000)  # pyright: ignore[reportCallIssue]
     left, right = map(np.asarray, jax.jit(lambda key: problem.batch(key))(jax.random.key(1)))
     for rows in (left, right):
         assert (np.unique(rows)[[0, -1]] == [0, 999]).all()
