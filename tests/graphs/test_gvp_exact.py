@@ -252,7 +252,7 @@ def test_a_sample_is_told_with_its_probability_by_hand():
     readout = lambda s, v: (jnp.concatenate([s, v[0]]) @ read, v)  # noqa: E731
     sizes: dict[str, Any] = {"num_layers": 1, "node_dims": (2, 1), "edge_dims": (1, 1)}
     model = drawn(lambda: Bare(KEY, **sizes))  # pyright: ignore[reportCallIssue]
-    model = eqx.tree_at(lambda one: (one.decoder, one.readout), model, ((Sums(jnp.float32(weight)),), readout))
+    model = eqx.tree_at(lambda one: (one.decoder, one.readout), model, ((Sums(jnp.float32(weight)),) * 2, readout))
 
     @eqx.filter_jit(compiler_options=LIGHT)  # pyright: ignore[reportCallIssue]
     def sample(model, key):
@@ -262,13 +262,17 @@ def test_a_sample_is_told_with_its_probability_by_hand():
     samples, told = map(np.asarray, sample(model, KEY))
     assert (samples[0] != samples[1]).any()
     for residues, found in zip(samples, told, strict=True):
-        arrived = np.zeros_like(scalars), np.zeros_like(vectors)
-        for (j, i), link, turn in zip(ends, links, turns, strict=True):
-            known = np.asarray(model.embedding)[residues[j]].sum() * (j < i)  # of what comes later nothing is said
-            share = sum(to == i for _, to in ends)
-            arrived[0][i] += np.tanh(weight * scalars[j] + link.sum() + known - 3 * scalars[i]) / share
-            arrived[1][i] += (vectors[j] + 2 * turn - weight * vectors[i]) / share
-        logits = np.concatenate([scalars + 0.5 * arrived[0], (vectors - arrived[1])[:, 0]], 1) @ read
+        now = scalars, vectors
+        for _ in range(2):
+            arrived = np.zeros_like(scalars), np.zeros_like(vectors)
+            for (j, i), link, turn in zip(ends, links, turns, strict=True):
+                s, v = now if j < i else (scalars, vectors)  # of what comes later nothing is said
+                known = np.asarray(model.embedding)[residues[j]].sum() * (j < i)
+                share = sum(to == i for _, to in ends)
+                arrived[0][i] += np.tanh(weight * s[j] + link.sum() + known - 3 * s[i]) / share
+                arrived[1][i] += (v[j] + 2 * turn - weight * v[i]) / share
+            now = now[0] + 0.5 * arrived[0], now[1] - arrived[1]
+        logits = np.concatenate([now[0], now[1][:, 0]], 1) @ read
         chosen = logits[np.arange(5), residues[:5]] - np.log(np.exp(logits).sum(1))
         np.testing.assert_allclose(found[:5], chosen, rtol=1e-4, atol=1e-5)
 

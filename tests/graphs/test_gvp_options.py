@@ -5,8 +5,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from meshes_drawn import drawn
 
-from laureate.graphs import DesignModel, GVPConvLayer, GVPNetwork, QualityModel, make_graph, quality_loss
+from laureate.graphs import (
+    DesignModel,
+    GVPConvLayer,
+    GVPNetwork,
+    QualityModel,
+    batch_graphs,
+    make_graph,
+    pad_graph,
+    quality_loss,
+)
 from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
@@ -92,3 +102,19 @@ def test_counts_and_words_reach_the_layers():
 def test_the_loss_is_linear_beyond_its_delta():
     found = jax.jit(lambda predicted: quality_loss(predicted, jnp.zeros((1, 2)), delta=0.5))(np.float32([[2.0, 0.25]]))
     np.testing.assert_allclose(found, 0.5 * 1.75 + 0.25**2 / 2 + 0.5 * 1.5, rtol=1e-6)
+
+
+def test_a_score_is_of_the_residues_of_its_own_graph():
+    """A network that shows its scalars; two graphs and padding, whose residues count nothing."""
+    nodes, edges = draw(4, 2, 1), draw(3, 2, 1)
+    graphs = [make_graph(nodes, edges, [1, 2, 0], [0, 0, 1]), make_graph(nodes, edges, [1, 2, 0], [0, 0, 1])]
+    graph = pad_graph(batch_graphs(graphs), 10, 8)
+    residues = np.array([3, 0, 19, 3, 3, 5, 19, 3, 8, 8])
+    model = drawn(lambda: QualityModel(KEY, (2, 1), (2, 1), node_dims=(22, 1), num_layers=0))
+    model = eqx.tree_at(lambda one: one.network, model, lambda graph, _: graph.nodes)
+    found = eqx.filter_jit(lambda model: model(graph, residues))(model)
+    table, hidden, bias, last = map(np.asarray, (model.embedding, model.hidden, model.hidden_bias, model.last))
+    for score, own in zip(found, (residues[:4], residues[4:8]), strict=False):
+        mean = np.maximum(np.concatenate([nodes[0], table[own]], 1), 0).mean(0)
+        wanted = 0.5 + np.maximum(hidden @ mean + bias, 0) @ last
+        np.testing.assert_allclose(score, wanted, atol=2e-6)  # of terms near 1

@@ -70,6 +70,17 @@ def test_dropout_is_for_training_alone_and_keeps_the_mean_of_the_text():
     assert np.all(np.abs(np.asarray(every).mean(0) - film(MAPS, TEXT)) < 5 * spread + 1e-5)
 
 
+def test_dropout_divides_what_it_keeps():
+    """A shift that is the text itself: each number of it is 0 or larger by 1/(1 − share)."""
+    film = drawn(lambda key: g.FiLM(key, 7, 7, dropout=0.75))
+    ((weight, bias),) = film.layers
+    film = eqx.tree_at(lambda f: f.layers, film, (((np.eye(7, 14, 7, "f4")), 0 * np.asarray(bias)),))
+    assert weight.shape == (7, 14)
+    shown = np.asarray(call(film, np.zeros((3, 1, 1, 7), np.float32), TEXT, KEY))[:, 0, 0]
+    assert 0 < np.mean(shown == 0) < 1
+    np.testing.assert_allclose(shown, np.where(shown == 0, 0, 4 * TEXT), rtol=1e-6)
+
+
 def test_film_and_concatenation_are_what_they_say():
     film = g.FiLM(jax.random.key(2), 4, 7)
     gamma, beta = np.split(TEXT @ np.asarray(film.layers[0][0]) + np.asarray(film.layers[0][1]), 2, axis=1)

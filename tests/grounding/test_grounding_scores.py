@@ -42,6 +42,22 @@ def test_padding_changes_nothing():
         np.testing.assert_array_equal(one, two)
 
 
+def test_padding_is_in_no_loss_and_no_mask():
+    """The columns behind the third are padding with wrong answers: as if they were not there, in NumPy."""
+    rng = np.random.default_rng(1)
+    masks, logits = rng.random((2, 4, 5)) < 0.5, rng.normal(size=(2, 4, 5)).astype(np.float32)
+    valid = np.zeros((2, 4, 5), bool)
+    valid[..., :3] = True
+    masks[..., 3:], logits[..., 3:] = [True, False], [-7.0, 7.0]
+    chance = 1 / (1 + np.exp(-logits))
+    found = jax.jit(lambda z, p: (g.multiscale_loss([z], masks, valid), *g.overlaps(p, masks, valid, (0.5,))))
+    loss, both, either = found(logits, chance)
+    mask, p = masks[..., :3], chance[..., :3]
+    assert float(loss) == pytest.approx(-np.log(np.where(mask, p, 1 - p)).mean(), rel=1e-5)
+    np.testing.assert_array_equal(both[:, 0], (mask & (p > 0.5)).sum((1, 2)))
+    np.testing.assert_array_equal(either[:, 0], (mask | (p > 0.5)).sum((1, 2)))
+
+
 def test_nearest_is_pytorchs():
     line = np.arange(5).reshape(1, 1, 5)
     assert g.resize_nearest(line, (1, 3)).ravel().tolist() == [0, 1, 3]

@@ -29,9 +29,14 @@ EXAMPLES = g.make_examples(
 
 def test_training_is_adam_with_a_cosine_and_a_key_a_step():
     network, info = g.fit(KEY, Plain(jnp.asarray(0.3)), EXAMPLES, 4, batch=3, learning_rate=0.2)
-    rows_key, steps_key = jax.random.split(KEY)
-    rows = np.asarray(jax.random.randint(rows_key, (4, 3), 0, 5))
-    noises = np.asarray(jax.vmap(lambda i: jax.random.normal(jax.random.fold_in(steps_key, i)))(jnp.arange(4)))
+
+    @jax.jit
+    def drawn():
+        rows_key, steps_key = jax.random.split(KEY)
+        noises = jax.vmap(lambda i: jax.random.normal(jax.random.fold_in(steps_key, i)))(jnp.arange(4))
+        return jax.random.randint(rows_key, (4, 3), 0, 5), noises
+
+    rows, noises = map(np.asarray, drawn())
     assert len(set(map(tuple, rows))) == len(set(noises.tolist())) == 4
     weight, first, second = 0.3, 0.0, 0.0
     for step in range(4):

@@ -39,6 +39,27 @@ def test_bottom_up_alone_has_skips_that_know_nothing_of_the_phrase():
     assert min(rising) > 0
 
 
+def reached(program, number):
+    """Which outputs of a traced program the input of this number can change, an operation being all or nothing."""
+    told = {program.jaxpr.invars[number]}
+    for equation in program.jaxpr.eqns:
+        if any(not hasattr(value, "val") and value in told for value in equation.invars):  # no literals
+            told.update(equation.outvars)
+    return [value in told for value in program.jaxpr.outvars]
+
+
+@pytest.mark.parametrize(
+    ("conditioning", "knowing"),
+    [("bottom-up", [0, 0, 1, 1, 1, 1]), ("top-down", [0, 0, 0, 1, 1, 1]), ("none", [0] * 6), ("both", [1] * 6)],
+)
+def test_the_phrase_reaches_the_maps_that_it_may_reach(conditioning, knowing):
+    """Of the traced program: three skips, the deepest last, and three maps that rise; nothing is computed for it."""
+    network = drawn(lambda key: g.LanguageUNet(key, 3, 6, depth=3, width=4, kernel_size=3, conditioning=conditioning))
+    program = jax.make_jaxpr(network.maps)(MAPS, TEXT)
+    assert reached(program, 1) == [bool(one) for one in knowing]
+    assert all(reached(program, 0))
+
+
 @pytest.mark.slow
 def test_top_down_alone_has_skips_that_know_nothing_of_the_phrase():
     skips, rising = slopes(unet("top-down"))

@@ -256,6 +256,17 @@ def test_tau_is_tuned_by_the_balanced_error_with_its_standard_error():
     assert float(same) == 1.0  # all alike: the one that theory gives
 
 
+def test_of_equally_good_tau_the_one_nearest_to_one_is_taken():
+    """The first row is right up to τ = 1.58, the second from 0.3 on and the third from 2.1 on; the error by hand."""
+    logits, labels = np.log([[0.9, 0.1], [0.6, 0.4], [0.95, 0.05]]).astype(np.float32), np.array([0, 1, 1])
+    prior, grid = np.log([0.8, 0.2]), np.array([2.0, 0.0, 0.25, 1.5, 0.5, 1.25])
+    best, errors, spread = jax.jit(lambda logits: tune_tau(logits, labels, prior, grid))(logits)
+    np.testing.assert_allclose(errors, [0.75, 0.5, 0.5, 0.25, 0.25, 0.25], atol=1e-6)
+    half = np.sqrt(0.5 * 0.5 / 2) / 2  # one of two rows is wrong; where all or none is there is no spread
+    np.testing.assert_allclose(spread, [half, 0, 0, half, half, half], atol=1e-6)
+    assert float(best) == 1.25
+
+
 def test_a_certain_example_has_a_gradient():
     sure = np.array([60.0, 0.0, 0.0], np.float32)
     for one in (focal_cross_entropy, vector_scaling_cross_entropy):

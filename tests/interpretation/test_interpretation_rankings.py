@@ -31,8 +31,14 @@ def scores(activations):
     """All of the first model's scores; for three models, and for the first two alone."""
     moments = moments_of(activations)
     rules = {"max": i.max_corr, "min": i.min_corr, "regression": i.linear_regression, "std": i.standard_deviation}
+    more = {
+        "ridge": i.linear_regression(moments.subset((0, 1)), 0, ridge=0.5).scores,
+        "worst": i.linear_regression(moments, 0, aggregate="min").scores,
+        "best": i.linear_regression(moments, 0, aggregate="max"),
+        "partners": [rule(moments, model)[2:] for rule in (i.max_corr, i.min_corr) for model in (0, 2)],
+    }
     return (
-        {name: rule(moments, 0).scores for name, rule in rules.items()},
+        {name: rule(moments, 0).scores for name, rule in rules.items()} | more,
         {name: rule(moments.subset((0, 1)), 0).scores for name, rule in rules.items()},
         i.svcca(moments, 0, 1, variance=1.0),
     )
@@ -87,6 +93,30 @@ def test_rankings_are_their_definitions(plain):
         explained.append(1 - left.var(0) / MODELS[0].var(0))
     np.testing.assert_allclose(all_three["regression"], np.mean(explained, axis=0), atol=1e-9)
     np.testing.assert_allclose(first_two["regression"], explained[0], atol=1e-9)
+
+
+def test_partners_aggregates_and_ridges_are_their_definitions(plain):
+    """In NumPy: who agrees most with each unit of the first and of the last model; R² of each of the others."""
+    found = iter(plain[0]["partners"])
+    for choose in (np.argmax, np.argmin):
+        for model, others in ((0, (1, 2)), (2, (0, 1))):
+            rho = [np.abs(np.corrcoef(MODELS[model].T, MODELS[other].T)[:6, 6:]) for other in others]
+            chosen = choose([one.max(1) for one in rho], axis=0)
+            partner_model, partner_unit = next(found)
+            np.testing.assert_array_equal(partner_model, np.array(others)[chosen])
+            np.testing.assert_array_equal(partner_unit, [rho[c][u].argmax() for u, c in enumerate(chosen)])
+
+    def explained(other, ridge):
+        """1 − MSE of the ridge regression of standardised units."""
+        target, given = ((x - x.mean(0)) / x.std(0) for x in (MODELS[0], other))
+        weights = np.linalg.solve(given.T @ given / N + ridge * np.eye(6), given.T @ target / N)
+        return 1 - ((target - given @ weights) ** 2).mean(0)
+
+    each = np.stack([explained(other, 0.0) for other in MODELS[1:]])
+    np.testing.assert_allclose(plain[0]["ridge"], explained(MODELS[1], 0.5), atol=1e-9)
+    np.testing.assert_allclose(plain[0]["worst"], each.min(0), atol=1e-9)
+    np.testing.assert_allclose(plain[0]["best"].scores, each.max(0), atol=1e-9)
+    np.testing.assert_array_equal(plain[0]["best"].partner_model, 1 + each.argmax(0))
 
 
 def test_order_among_rankings(plain):

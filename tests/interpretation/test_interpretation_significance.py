@@ -86,6 +86,15 @@ def test_the_null_is_made_of_all_orders_of_blocks_and_its_report_of_the_null():
     np.testing.assert_allclose(found.high, np.quantile(found.null, 0.8, axis=0), atol=1e-5)
 
 
+def test_a_score_that_is_not_a_number_has_a_p_of_one():
+    values = np.random.default_rng(0).normal(size=(2, 6, 2))
+    ranking = lambda moments, model: i.ranked(moments.covariance(model, 1)[:, 0] * np.array([np.nan, 0.0]))  # noqa: E731
+    null = jax.jit(lambda key: i.permutation_null(key, list(values), 0, num_permutations=3, ranking=ranking))
+    found = jax.device_get(null(jax.random.key(0)))
+    assert np.isnan(found.observed[0])
+    assert found.p.tolist() == found.adjusted.tolist() == [1, 1]  # and so have equals
+
+
 def test_what_is_not_a_number_is_never_beyond_chance():
     x = jax.random.normal(jax.random.key(1), (50, 2))
     found = i.permutation_null(jax.random.key(2), [x.at[3, 0].set(jnp.nan), x], 0, num_permutations=9)

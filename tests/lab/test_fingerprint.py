@@ -99,6 +99,13 @@ def test_another_version_is_another_fingerprint(tmp_path, monkeypatch):
     assert fingerprint({}, references) != first
 
 
+def test_another_release_is_not(tmp_path, monkeypatch):
+    references = write(tmp_path)
+    first = fingerprint({}, references)
+    monkeypatch.setattr(laureate, "__version__", "99.0")
+    assert fingerprint({}, references) == first
+
+
 def test_the_settings_that_the_worker_hands_to_every_trial_count(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(module, "program", lambda references: asked.append(references) or program(references))

@@ -12,6 +12,7 @@ from laureate.lab.claim import Arm, Claim, Experiment, Paper, Scale
 from laureate.lab.judging.evidence import answers
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.results import ClaimResult, Result, not_run
+from laureate.lab.judging.statistics import sign_flip
 from laureate.lab.judging.verdict import decide, draft, simulate
 
 BETTER = Claim("better", "a beats b", "loss", "a", "b", role="extension")
@@ -93,6 +94,13 @@ class TestRules:
                 assert self.judge(claim, a, b).verdict == word
         v = self.judge(Claim("c", "", "loss", "a", "b", kind="equal", margin=1.0, role="extension"), 0 * self.d, self.d)
         assert v.reason == "the 90 % interval includes the margin 1"
+
+    def test_both_sides_must_show_that_arms_are_equal(self):
+        """Differences of 1, and a margin that lies just above them and far below on the other side."""
+        claim = Claim("c", "", "loss", "a", "b", kind="equal", margin=1.05, role="extension")
+        for a, b in ((0 * self.d, self.d), (self.d, 0 * self.d)):
+            sides = [float(sign_flip(side)) for side in (1.05 + self.d, 1.05 - self.d)]
+            assert draft(claim, {"a": {"loss": a}, "b": {"loss": b}}).supports == max(sides) > 2 * min(sides)
 
     def test_refuting_on_either_of_two_sides_costs_a_factor_of_two(self):
         five = np.array([1.0, 1.1, 0.9, 1.2, 0.8])

@@ -136,6 +136,29 @@ def test_annealing_is_right_on_average_with_three_temperatures():
         assert abs(float(found.log_partition - memory.log_partition(machine))) < 4 * float(found.standard_error)
 
 
+def test_hidden_units_have_the_mean_and_the_deviation_of_their_layer():
+    """h ~ N(Wᵀs + c, 1/β), then each spin is up with σ(2β (Wh + b)): within five standard errors of 4000 draws."""
+    weights, visible, hidden, beta = np.array([[0.8], [-0.5]]), np.array([0.2, -0.3]), np.array([0.4]), 0.3
+    machine = BoltzmannMachine(*(jnp.asarray(part, jnp.float32) for part in (weights, visible, hidden)), beta=beta)
+    kernel, start, draws = memory.LayerGibbs(machine), np.array([1.0, -1.0]), 4000
+    step = jax.vmap(lambda key: kernel.step(key, memory.SpinState(jnp.asarray(start, jnp.float32))))
+    state, info = jax.device_get(jax.jit(lambda key: step(jax.random.split(key, draws)))(jax.random.key(0)))
+    drawn = info.hidden[:, 0].astype(np.float64)
+    assert abs(drawn.mean() - (start @ weights + hidden)[0]) < 5 / np.sqrt(beta * draws)
+    assert drawn.var() * beta == pytest.approx(1, abs=5 * np.sqrt(2 / draws))
+    up = 1 / (1 + np.exp(-2 * beta * (info.hidden @ weights.T + visible)))
+    assert np.all(np.abs((state.position > 0).mean(0) - up.mean(0)) < 5 * np.sqrt(0.25 / draws))
+
+
+def test_a_unit_holds_itself_only_where_the_diagonal_is_kept():
+    network = HopfieldNetwork(jnp.array([[2.0, -1], [-1, 2]]), jnp.zeros(2))
+    recall = lambda keep: memory.recall(  # noqa: E731
+        jax.random.key(0), network, jnp.ones(2), mode="sync", keep_diagonal=keep, max_sweeps=1
+    )[0]
+    free, held = jax.jit(lambda: (recall(False), recall(True)))()
+    assert (free.tolist(), held.tolist()) == ([-1, -1], [1, 1])
+
+
 def test_the_field_counts_in_synchronous_recall():
     network = HopfieldNetwork(jnp.zeros((3, 3)), jnp.array([0.0, 1.0, -1.0]))
     found, _ = memory.recall(jax.random.key(0), network, jnp.array([-1.0, -1, -1]), mode="sync")

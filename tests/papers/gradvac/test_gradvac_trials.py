@@ -73,6 +73,28 @@ class Rings:
         return 1 - jnp.sum((params["x"] - self.goals) ** 2, axis=1)
 
 
+def test_arms_are_made_as_their_names_say(monkeypatch):
+    """What is asked for, instead of what is made of it; nothing is trained."""
+
+    class Seen(Exception):  # noqa: N818
+        pass
+
+    def stop(number, rules):
+        raise Seen(rules)
+
+    def asked(name):
+        return lambda *arguments, shared=None, **more: (name, *arguments[1:], more)  # but for the key
+
+    for name in ("gradvac", "pcgrad", "uniform"):
+        monkeypatch.setattr(trials, name, asked(name))
+    monkeypatch.setattr(trials, "select", stop)
+    arm = Settings(method=0.0, optimiser="sgd", among="gradvac half leaf rescaled pcgrad uniform")
+    with pytest.raises(Seen) as found:
+        trials.dialects(jax.random.key(0), arm, Rings(), Settings(rates=(0.1,), steps=1))
+    vaccines = [("gradvac", 3, more) for more in ({}, {"beta": 0.5}, {"per": "leaf"}, {"rescale": True})]
+    assert found.value.args[0] == [*vaccines, ("pcgrad", 3, {}), ("uniform", {})]
+
+
 @pytest.mark.slow
 def test_networks_report_cosines_and_scores():
     names = "uniform gradvac longer sizes rescaled pcgrad frozen"

@@ -3,12 +3,15 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trial_runner import QUICK
 
 from laureate.lab.claim import Settings
 from laureate.papers.important_neurons import trials
@@ -136,6 +139,126 @@ def test_words_take_the_form_of_the_unit_that_is_set():
     np.testing.assert_allclose(changed[0], 1.0)
     np.testing.assert_allclose(changed[1, 0], 1.0)
     assert (changed[1, 1] < 1).all()
+
+
+def test_words_are_set_to_the_other_form():
+    """One unit tells past from present and two verbs are said by it: each becomes the other where the unit is set."""
+    form, other = jnp.array([-1, 0, 1]), jnp.array([-1, 2, 1])
+    targets = jnp.array([[1, 2, 0], [2, 1, -1]])
+    states = jnp.array([[[-1.0, 1, 5], [2, -1, 9]]])[..., None]
+    decoders = lambda states: states * jnp.array([0.0, -1, 1])  # noqa: E731
+    found = compiled_as(trials._control, decoders, states, jnp.ones((1, 1), bool), (form, other, targets), jnp.zeros(1))
+    np.testing.assert_array_equal(found, np.ones((2, 2, 1)))
+
+
+def compiled_as(function, *arguments):
+    """What a jitted function gives, traced anew, so that nothing that was patched in it stays; not optimised."""
+    arrays, rest = eqx.partition(arguments, eqx.is_array)
+    program = jax.jit(lambda arrays: function.__wrapped__(*eqx.combine(arrays, rest)))
+    return jax.tree.map(np.asarray, program.lower(arrays).compile(compiler_options=QUICK)(arrays))
+
+
+def test_the_top_is_erased_from_the_top_and_the_bottom_from_the_bottom(monkeypatch):
+    """Curves that say what was asked for: the first unit, the end, the value and the fraction."""
+
+    def curve(loss, order, fractions, *, from_, values):
+        return SimpleNamespace(
+            values=100 * order[0] + (1000 if from_ == "bottom" else 0) + 10 * values.sum() + fractions
+        )
+
+    monkeypatch.setattr(trials.i, "erase_curve", curve)
+    scores, means, fractions = np.eye(3, 5)[[2, 0, 1]], np.arange(15.0).reshape(3, 5), np.array([0.0, 0.5])
+    top, bottom = compiled_as(trials._erase_units, np.zeros(3), np.zeros(3), means, TARGETS, scores, fractions)
+    values = np.stack([np.zeros(3), means.sum(1)], axis=1)
+    wanted = 100 * np.array([2, 0, 1])[:, None, None] + 10 * values[..., None] + fractions
+    np.testing.assert_allclose(top, wanted)
+    np.testing.assert_allclose(bottom, 1000 + wanted)
+
+
+def test_rankings_of_halves_are_by_other_models(monkeypatch):
+    """Five models: of the four others the first two are one half and the last two the other."""
+    asked = []
+    ranks = Settings(scores=jnp.zeros(2))
+    monkeypatch.setattr(trials, "_moments", lambda *_: Settings(subset=lambda models: asked.append(models)))
+    monkeypatch.setattr(trials.i, "max_corr", lambda *_: ranks)
+    traced: Any = trials._by_halves
+    found = jax.eval_shape(lambda states: traced.__wrapped__(states, None, "max-corr", (1, 2)), np.zeros((5, 1)))
+    assert found.shape == (2, 5, 2, 2)
+    assert asked == [(0, 1), (0, 3), (0, 1, 2), (0, 3, 4)]
+
+
+def test_probes_are_fitted_on_the_first_half_and_the_best_unit_is_judged_on_the_second(monkeypatch):
+    """Probes that name the tokens they were given: the first unit is best on the first half, the other later."""
+    early = jnp.array([[0.9, 0.1], [0.7, 0.3]])
+
+    def score(probe, tokens, labels, mask):
+        first, last = mask[: len(mask) // 2].sum(), mask[len(mask) // 2 :].sum()
+        f1 = jnp.where(last == 0, early, 1 - early)
+        return Settings(f1=f1, accuracy=jnp.stack([*probe, first, last]))
+
+    monkeypatch.setattr(trials.i, "score_probe", score)
+    halves = lambda mask: (mask[: len(mask) // 2].sum(), mask[len(mask) // 2 :].sum())  # noqa: E731
+    monkeypatch.setattr(trials.i, "fit_probe", lambda tokens, labels, number, mask: halves(mask))
+    monkeypatch.setattr(trials.i, "explained_variance", lambda tokens, *_: tokens[0])
+    states, form = np.zeros((1, *TARGETS.shape, 2)), jnp.asarray(PROBLEM.form["tense"])
+    labels = PROBLEM.test_inside, PROBLEM.test_tense, PROBLEM.test_kind, PROBLEM.test_sources
+    *_, tense = compiled_as(trials._say, states, np.zeros((1, 2)), labels, PROBLEM.num_sources, 1)
+    np.testing.assert_allclose(tense, 0.2)  # the mean of 0.1 and 0.3
+    half, has = len(TARGETS) // 2, np.asarray(TARGETS) >= 0
+    verbs = np.sum((np.asarray(PROBLEM.form["tense"])[np.asarray(TARGETS)] >= 0)[:half] & has[:half])
+    found = compiled_as(trials._accuracies, states, form, TARGETS)
+    np.testing.assert_array_equal(found[0], [verbs, 0, verbs, 0])
+
+
+def test_units_are_ranked_on_the_first_half_of_the_sentences(monkeypatch):
+    """Scores that show the mean of all models' units that they were given, in the order of the models."""
+    shown = lambda moments, _: Settings(scores=jnp.stack(moments.means).mean(0) + moments.means[0])  # noqa: E731
+    for name in ("max_corr", "min_corr", "linear_regression", "standard_deviation"):
+        monkeypatch.setattr(trials.i, name, shown)
+    monkeypatch.setattr(trials.i, "ablation_effects", lambda loss, *_, values: Settings(effects=values))
+
+    class Model(eqx.Module):
+        encoder: Any
+        decoder: Any
+
+    class Looked(eqx.Module):
+        states: jax.Array
+
+        def __call__(self, words):
+            return self.states[words[0]]
+
+    class Read(eqx.Module):
+        first: jax.Array
+
+        def __call__(self, states):
+            return states @ self.first
+
+    sources = np.broadcast_to(np.arange(len(TARGETS))[:, None], TARGETS.shape)
+    models = Model(Looked(STATES), Read(jnp.ones((MODELS, UNITS, PROBLEM.num_targets))))
+    _, means, scores, *_ = compiled_as(trials._looked_at, models, sources, TARGETS)
+    half = len(TARGETS) // 2
+    wanted = np.asarray(STATES)[:, :half][:, np.asarray(TARGETS)[:half] >= 0].mean(1)
+    np.testing.assert_allclose(means, wanted, atol=1e-5)
+    np.testing.assert_allclose(scores["max-corr"], wanted + wanted.mean(0), atol=1e-5)
+
+
+def test_the_worst_model_tells_what_was_learned(monkeypatch):
+    monkeypatch.setattr(trials, "_train", lambda *_: None)
+    monkeypatch.setattr(trials, "_looked_at", lambda *_: (None, None, {}, None, LOSSES, np.array([1, 0.5])))
+    scale = Settings(kind="worst", models=2, units=5, steps=1, batch=1, rate=0.01)
+    found = trials.prepared(KEY, PROBLEM, scale)
+    wanted = 1 - 2.0 / trials.entropy(TARGETS[len(TARGETS) // 2 :])
+    assert float(found.learned) == pytest.approx(wanted, rel=1e-5)
+    assert found.accuracy == 0.5
+
+
+def test_gaps_by_zeros_and_by_means_are_told_apart(monkeypatch):
+    prepared_as(monkeypatch, scores={"max-corr": np.zeros((MODELS, UNITS))})
+    table = np.array([[[1.0, 5.0], [2.0, 9.0]], [[1.0, 2.0], [2.0, 3.0]]])  # ends; zeros and means; fractions
+    monkeypatch.setattr(trials, "_erase_units", lambda *_: [np.stack([end] * MODELS) for end in table])
+    found = trials.erased(KEY, Settings(ranking="max-corr"), PROBLEM, Settings(fractions=(0.0, 0.5), judged=0.5))
+    told = {name: float(found[name]) for name in ("gap", "gap_mean", "top_loss", "bottom_loss")}
+    assert told == {"gap": 3, "gap_mean": 6, "top_loss": 5, "bottom_loss": 2}
 
 
 def test_units_are_chosen_by_their_worth():

@@ -147,6 +147,33 @@ def test_the_rate_is_chosen_on_the_validation_part(tried):
     np.testing.assert_allclose(worst.watched, [[0.1, 0.0]], atol=1e-6)  # of the chosen rate
 
 
+def test_pairs_are_of_training_digits():
+    class Numbers(OverlaidDigits):
+        def _pairs(self, left, right):
+            return left, right
+
+    problem = Numbers(batch_size=3000)  # pyright: ignore[reportCallIssue]
+    left, right = map(np.asarray, jax.jit(lambda key: problem.batch(key))(jax.random.key(1)))
+    for rows in (left, right):
+        assert (np.unique(rows)[[0, -1]] == [0, 999]).all()
+        assert len(np.unique(rows)) > 900
+    assert (left != right).mean() > 0.9
+
+
+def test_dialects_are_turned_by_ten_degrees_each_and_judged_by_parts():
+    problem = Dialects("rotated")
+    for dialect in range(5):
+        turned = rotated(np.asarray(problem.images[0, :6]).reshape(-1, 8, 8), 10.0 * dialect)
+        np.testing.assert_allclose(problem.images[dialect, :6], turned.reshape(-1, 64), atol=1e-5)
+    # Who always says 0 is right as often as there are zeros in the part.
+    zeros = lambda images: jnp.zeros((len(images), 10))  # noqa: E731
+    parts = ("train", "validation", "test")
+    found = jax.jit(lambda: [problem.scores(zeros, part) for part in parts])()  # pyright: ignore[reportArgumentType]
+    wanted = [np.mean(np.asarray(problem.labels)[slice(*PARTS[part])] == 0) for part in parts]
+    np.testing.assert_allclose(found, np.repeat(wanted, 5).reshape(3, 5), rtol=1e-5)
+    assert len(set(wanted)) == 3
+
+
 def test_a_seed_draws_digits_that_are_in_one_part_only():
     many = OverlaidDigits(batch_size=3000)
     numbered = eqx.tree_at(lambda p: p.labels, many, jnp.arange(len(many.labels)))  # labels that say who it is

@@ -91,6 +91,27 @@ def test_long_tails_are_as_long_as_said_and_split():
     assert np.mean(nearest == np.asarray(split.test_labels)) > 0.7  # rows and labels belong together
 
 
+def test_the_tail_and_who_pays_are_told_by_frequency(monkeypatch):
+    """Of the nearest mean, which needs no training; every step is left out. The third class is the most frequent."""
+    monkeypatch.setattr(jax.lax, "fori_loop", lambda first, last, step, carry: carry)
+    monkeypatch.setattr(trials_digits, "TAUS", (1.0,))  # less to compile
+    generator = np.random.default_rng(1)
+    y, held = np.repeat([0, 1, 2, 3], [12, 4, 60, 6]), np.repeat([0, 1, 2, 3], 10)
+    centres = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    x, told = (centres[labels] + 0.6 * generator.normal(size=(len(labels), 2)) for labels in (y, held))
+    arm = next(arm for arm in NETWORKS.arms if arm.name == "centroid")
+    scale = {"hidden": 2, "rate": 0.02, "steps": (1, 2, 3)}
+    found = run(trials_digits.networks, arm.settings, RareRows(x, y, told, held), scale, seeds=1)
+    means = np.stack([x[y == c].mean(0) for c in range(4)])
+    nearest = ((told[:, None] - means) ** 2).sum(-1).argmin(1)
+    wrong = np.array([np.mean(nearest[held == c] != c) for c in range(4)])
+    assert wrong[2] < wrong[[0, 1, 3]].min()
+    for name in ("short", "middle", "long"):
+        assert found[f"error_{name}"][0] == pytest.approx(wrong.mean(), abs=1e-6)
+        assert found[f"tail_{name}"][0] == pytest.approx(wrong[[0, 1, 3]].mean(), abs=1e-6)
+        assert found[f"prior_error_{name}"][0] == pytest.approx(wrong @ (np.bincount(y) / 82), abs=1e-6)
+
+
 @pytest.fixture(scope="module")
 def trained():
     """Blobs of one's own through the trial of networks; arms in one program."""
