@@ -99,7 +99,7 @@ NUMBERS_OF_A_RUN += ({"gamma": (0.9, 0.5)}, {"episodic": (1, 1)}, {"coefficients
 NUMBERS_OF_A_RUN += ({"coefficients": (2.0, 0.5)},)
 
 
-def test_whole_runs():
+def test_every_number_of_a_run_counts_none_compiles_and_no_key_is_used_twice():
     check_learner(
         TRAINING,
         None,  # it makes its own

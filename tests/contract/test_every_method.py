@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,10 +112,10 @@ REASONS = {
             "ShapedEncoder",
             "Sphere",
         },
+        "what rows make of a plain network when they call it": {"EachExample"},
         "options, losses, and what is fitted and found: tests/generative": {
             "AdversarialLoss",
             "Box",
-            "EachExample",
             "FittedAdversarial",
             "FittedConditional",
             "InferredLatents",
@@ -314,7 +315,7 @@ SHOWN_ELSEWHERE |= {"FISTA", "LISTA", "LISTACP", "TiLISTA", "HyperLISTA", "ConvL
 @functools.cache
 def rows_of(area):
     """The names of the classes in the rows of an area."""
-    found = importlib.import_module(f"test_{area}_contract").TYPES if area in CONTRACTS else set()
+    found: Any = importlib.import_module(f"test_{area}_contract").TYPES if area in CONTRACTS else set()
     return {kind.__name__: kind for kind in (found() if callable(found) else found)}
 
 

@@ -199,6 +199,9 @@ CALLS = {
         interpretation.permutation_null(key, [X, jnp.sin(X), X[:, :2]], 0, num_permutations=3).null
     ),
     "interpretation.random_order": lambda key: interpretation.random_order(key, 5),
+    "memory.ContrastiveDivergence": lambda key: memory.ContrastiveDivergence(SGD, num_steps=2).update(
+        key, memory.ContrastiveDivergence(SGD, num_steps=2).init(MACHINE), SPINS
+    ),
     "memory.annealed_log_partition": lambda key: memory.annealed_log_partition(key, MACHINE, 3, 4),
     "memory.random_weights": lambda key: memory.random_weights(key, 4, 2, 1.0),
     "memory.recall": lambda key: memory.recall(key, memory.store(SPINS[:2]), SPINS[5], max_sweeps=1)[0] + 0.1,

@@ -47,8 +47,9 @@ def check_prediction_sets(
     that are no class, another number of classes, an alpha that is no share and sets before ``fit`` are refused;
     ``fit`` returns the estimator, leaves its settings alone, and a clone has them and is not fitted.
     """
-    from sklearn.base import clone
+    from sklearn import base
 
+    clone: Callable[[Any], Any] = base.clone
     check = Check(type(estimator).__name__, skip)
     keys = iter(jax.random.split(jax.random.key(0), 2 * repeats + 4))
     calm = {"randomized": False} if settled is None and "randomized" in estimator.get_params() else dict(settled or {})
