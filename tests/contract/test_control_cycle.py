@@ -57,9 +57,9 @@ def gan(**numbers):
 CYCLES = {"dynamics-cycle": cycle(), "cycle-gan": gan()}
 
 
-def taken(model: Any, key, steps, state):
+def taken(model, key, steps, state):
     """One step of all networks."""
-    more: Any = {"phase": "both", "pairs": PAIRS} if isinstance(model, c.DynamicsCycle) else {}
+    more = {"phase": "both", "pairs": PAIRS} if hasattr(model, "fit_forward") else {}
     return model.step(key, *steps, state, **more)
 
 

@@ -4,7 +4,6 @@ import functools
 import importlib
 import inspect
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -315,8 +314,11 @@ SHOWN_ELSEWHERE |= {"FISTA", "LISTA", "LISTACP", "TiLISTA", "HyperLISTA", "ConvL
 @functools.cache
 def rows_of(area):
     """The names of the classes in the rows of an area."""
-    found: Any = importlib.import_module(f"test_{area}_contract").TYPES if area in CONTRACTS else set()
-    return {kind.__name__: kind for kind in (found() if callable(found) else found)}
+    if area not in CONTRACTS:
+        return {}
+    found = importlib.import_module(f"test_{area}_contract").TYPES
+    kinds: set[type] = found() if callable(found) else found
+    return {kind.__name__: kind for kind in kinds}
 
 
 def inside(area):

@@ -39,11 +39,12 @@ SAMPLERS = {
 }
 TYPES = {type(method) for method in FITTED.values()} | {type(GAUSSIAN), untrained.__annotations__["return"]}
 # A switch, and what training alone looks at.
-UNUSED = dict.fromkeys(("gan", "gan-trained"), (".uniform", ".base.correlation"))
+UNUSED = {"gan": (".uniform", ".base.correlation")}
+SKIP = {"gan-trained": ("every number is used",)}  # the row of `gan` has the same numbers
 # What is trained is drawn from as what is not.
 SLOW = {"copula", "gan-trained"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SAMPLERS])
 def test_sampler(name):
-    check_knockoff_sampler(SAMPLERS[name], TABLE, unused=UNUSED.get(name, ()))
+    check_knockoff_sampler(SAMPLERS[name], TABLE, unused=UNUSED.get(name, ()), skip=SKIP.get(name, ()))

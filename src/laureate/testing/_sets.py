@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -49,7 +49,7 @@ def check_prediction_sets(
     """
     from sklearn import base
 
-    clone: Callable[[Any], Any] = base.clone
+    clone = cast("Callable[[Any], Any]", base.clone)
     check = Check(type(estimator).__name__, skip)
     keys = iter(jax.random.split(jax.random.key(0), 2 * repeats + 4))
     calm = {"randomized": False} if settled is None and "randomized" in estimator.get_params() else dict(settled or {})
