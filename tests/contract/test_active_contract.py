@@ -13,7 +13,8 @@ from laureate.testing import check_random_function, check_standard_error
 
 SCORES = jnp.asarray(np.random.default_rng(0).uniform(0.2, 1.0, 12), jnp.float32)
 LOSSES = SCORES**2 + 0.1 * jnp.sin(jnp.arange(12.0))
-TYPES = {Acquisition}
+ACQUISITION = Acquisition(jnp.asarray(2.0), jnp.asarray(0.1))
+TYPES = {type(ACQUISITION)}
 
 
 def session(acquisition, key, state=None, first=0, last=5):
@@ -30,12 +31,12 @@ def session(acquisition, key, state=None, first=0, last=5):
 def test_acquisition_resumes_saved_and_every_number_counts():
     run = eqx.filter_jit(session)
     key = jax.random.key(1)
-    _, whole = run(Acquisition(jnp.asarray(2.0), jnp.asarray(0.1)), key)
-    half, early = run(Acquisition(jnp.asarray(2.0), jnp.asarray(0.1)), key, None, 0, 2)
+    _, whole = run(ACQUISITION, key)
+    half, early = run(ACQUISITION, key, None, 0, 2)
     file = io.BytesIO()
     eqx.tree_serialise_leaves(file, half)
     file.seek(0)
-    _, late = run(Acquisition(jnp.asarray(2.0), jnp.asarray(0.1)), key, eqx.tree_deserialise_leaves(file, half), 2, 5)
+    _, late = run(ACQUISITION, key, eqx.tree_deserialise_leaves(file, half), 2, 5)
     for one, two, three in zip(whole, early, late, strict=True):
         np.testing.assert_array_equal(one, jnp.concatenate([two, three]))
     for beta, floor in ((3.0, 0.1), (2.0, 0.3)):

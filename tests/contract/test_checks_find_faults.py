@@ -1,5 +1,6 @@
 """A small sound method of each kind passes its check; each fault planted in it is reported by the right property."""
 
+import itertools
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import io_callback
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from laureate._core import Status
 from laureate.testing import (
@@ -17,7 +20,9 @@ from laureate.testing import (
     check_decentralized_optimiser,
     check_gradient_estimator,
     check_knockoff_sampler,
+    check_learner,
     check_pde_solver,
+    check_prediction_sets,
     check_random_function,
     check_recovery_solver,
     check_representation_loss,
@@ -121,6 +126,7 @@ class Forgetful(Estimator):
         return gradient + extra, state, info
 
 
+COUNT = itertools.count()
 OK_FLOAT = jax.ShapeDtypeStruct((), np.float32)
 THETA = jnp.asarray([1.0, -2.0])
 
@@ -477,7 +483,7 @@ def check_trainer(fault="", skip=()):
 
 
 def test_a_sound_trainer_passes_all():
-    assert len(properties(check_trainer)) == 8
+    assert len(properties(check_trainer)) == 9
 
 
 @ALONE
@@ -486,7 +492,7 @@ def test_a_sound_trainer_passes_all():
     [
         ("cost", "report"),
         ("typed key", "saved and loaded"),
-        ("number ignored", "every number is used"),
+        ("number ignored", "numbers are used"),
         ("one key twice", "keys are used once"),
         ("status", "divergence"),
         ("nan taken", "divergence"),
@@ -494,6 +500,194 @@ def test_a_sound_trainer_passes_all():
 )
 def test_faults_of_a_trainer(fault, property, alone):
     assert reported_of(check_trainer, fault, property, alone) == property
+
+
+class Learner(eqx.Module):
+    """Regression of rewards on observations, with noise, and a count of steps in its state."""
+
+    weights: Any
+    rate: Any = 0.1
+    fault: str = eqx.field(static=True, default="")
+
+    def init(self):
+        return self.weights, jax.random.key(0) if self.fault == "typed key" else jnp.zeros((), jnp.int32)
+
+    def step(self, key, rollout, state):
+        (observation, reward), (weights, count) = rollout, state
+        first = jax.random.split(key)[0]
+        noise = jax.random.normal(first, weights.shape)
+        if self.fault == "one key twice":
+            noise = noise + jax.random.uniform(first, weights.shape)
+        if self.fault == "split and folded":
+            noise = noise + jax.random.uniform(jax.random.fold_in(key, 1), weights.shape)
+        if self.fault == "key ignored":
+            noise = jnp.ones(weights.shape)
+        loss, slope = jax.value_and_grad(lambda w: jnp.mean((observation @ w - reward) ** 2))(weights)
+        rate = 0.1 if self.fault == "number ignored" else self.rate
+        rate = 0.0 if self.fault == "lazy" else rate
+        finite = jnp.isfinite(loss)
+        moved = weights - rate * (slope + 0.01 * noise)
+        weights = moved if self.fault == "nan taken" else jnp.where(finite, moved, weights)
+        bad = Status.OK if self.fault == "blind" else Status.DIVERGED
+        status = jnp.where(finite, int(Status.DIVERGED if self.fault == "status" else Status.OK), int(bad))
+        if self.fault != "typed key":
+            count = count + (1.0 if self.fault == "state" else 1)
+        return (weights, count), Info(jnp.asarray(len(reward) - (self.fault == "cost")), status)
+
+
+class StaticLearner(Learner):
+    """The number is compiled in."""
+
+    rate: Any = eqx.field(static=True, default=0.1)
+
+
+class ForgetfulLearner(Learner):
+    """It remembers outside its state."""
+
+    calls: list = eqx.field(static=True, default_factory=list)
+
+    def step(self, key, rollout, state):
+        extra = io_callback(lambda: np.float32(self.calls.append(1) or len(self.calls)), OK_FLOAT)
+        (weights, count), info = super().step(key, rollout, state)
+        return (weights + 0.01 * extra, count), info
+
+
+ROLLOUT = np.arange(6, dtype=np.float32).reshape(3, 2) / 6, np.ones(3, np.float32)
+
+
+def check_learning(fault="", skip=(), kind: Any = Learner):
+    first = jnp.asarray([1.0, -1.0])
+    learned, others = (lambda state: state[0]), [kind(first, 0.2, fault)]
+    return check_learner(kind(first, fault=fault), ROLLOUT, learned=learned, others=others, cost=3, skip=skip)
+
+
+def test_a_sound_learner_passes_all():
+    assert len(properties(check_learning)) == 11
+
+
+@ALONE
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("one key twice", "keys are used once"),
+        ("split and folded", "keys are used once"),
+        ("state", "state shapes"),
+        ("cost", "report"),
+        ("status", "report"),
+        ("lazy", "report"),
+        ("number ignored", "numbers are used"),
+        ("typed key", "saved and loaded"),
+        ("key ignored", "another key, other bits"),
+        ("blind", "divergence is reported"),
+        ("nan taken", "divergence leaves the parameters"),
+    ],
+)
+def test_faults_of_a_learner(fault, property, alone):
+    assert reported_of(check_learning, fault, property, alone) == property
+
+
+def test_a_number_that_a_learner_ignores_is_found_without_others():
+    learner = Learner(jnp.asarray([1.0, -1.0]), fault="number ignored")
+    assert reported(check_learner, learner, ROLLOUT, learned=lambda state: state[0]) == "every number is used"
+
+
+def test_a_learner_with_a_number_compiled_in_and_one_that_remembers_elsewhere_are_found():
+    alone = properties(check_learning)
+    assert reported(check_learning, kind=StaticLearner, skip=alone - {"no retrace"}) == "no retrace"
+    skip = alone - {"same start, same bits"}
+    assert reported(check_learning, kind=ForgetfulLearner, skip=skip) == "same start, same bits"
+
+
+class Sets(BaseEstimator):
+    """The labels whose 1 − p − 0.1 u is at most the conformal quantile on calibration rows."""
+
+    def __init__(self, alpha=0.1, randomized=True, fault=""):
+        self.alpha, self.randomized, self.fault = alpha, randomized, fault
+
+    def fit(self, key, logits, y):
+        if self.fault != "any alpha" and not 0 < self.alpha < 1:
+            raise ValueError("alpha")
+        if self.fault != "any label" and (len(y) != len(logits) or y.min() < 0):
+            raise ValueError("y")
+        scores = self.scores(logits)[np.arange(len(y)), y]
+        u_key = jax.random.split(key)[0]
+        scores = scores - 0.1 * np.asarray(jax.random.uniform(u_key, y.shape))
+        if self.fault == "one key twice":
+            scores = scores + 1e-9 * np.asarray(jax.random.normal(u_key, y.shape))
+        if self.fault == "split and folded":
+            scores = scores + 1e-9 * np.asarray(jax.random.normal(jax.random.fold_in(key, 0), y.shape))
+        if self.fault == "remembers":
+            scores = scores + next(COUNT) % 2 / 10
+        rank = int(np.ceil((len(y) + 1) * (1 - self.alpha)))
+        self.tau_ = np.sort(scores)[min(rank, len(y)) - 1]
+        if self.fault == "uncalibrated":
+            self.tau_ = 0.5 - self.alpha
+        if self.fault == "too wide":
+            self.tau_ = self.tau_ + 0.1
+        if self.fault == "alpha ignored":
+            self.tau_ = np.quantile(scores, 0.9)
+        if self.fault == "alpha reversed":
+            self.tau_ = np.quantile(scores, self.alpha)
+        if self.fault == "settings":
+            self.alpha = 0.5 * self.alpha
+        self.classes_ = logits.shape[1]
+        return None if self.fault == "no self" else self
+
+    def scores(self, logits):
+        if self.fault != "any row" and not np.isfinite(logits).all():
+            raise ValueError("rows")
+        p = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return 1 - p / p.sum(axis=1, keepdims=True)
+
+    def predict_set(self, key, logits):
+        if self.fault != "not fitted":
+            check_is_fitted(self)
+        if self.fault != "any width" and logits.shape[1] != self.classes_:
+            raise ValueError("classes")
+        scores = self.scores(logits)
+        if self.fault == "sees others":
+            scores = scores + 0.2 * scores[1, 0]
+        if self.fault == "sees places":
+            scores = scores + np.linspace(0, 0.5, len(scores))[:, None]
+        u = np.asarray(jax.random.uniform(jax.random.key(0) if self.fault == "key ignored" else key, (len(scores),)))
+        sets = scores - 0.1 * (u[:, None] if self.randomized else 0.5) <= self.tau_
+        return sets.astype(int) if self.fault == "integers" else sets
+
+
+def check_sets(fault="", skip=()):
+    return check_prediction_sets(Sets(fault=fault), repeats=10, skip=skip)
+
+
+def test_sound_sets_pass_all():
+    assert len(properties(check_sets)) == 10
+
+
+@ALONE
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("one key twice", "keys are used once"),
+        ("split and folded", "keys are used once"),
+        ("integers", "sets"),
+        ("remembers", "same key, same bits"),
+        ("key ignored", "another key, other bits"),
+        ("alpha ignored", "a larger alpha gives subsets"),
+        ("alpha reversed", "a larger alpha gives subsets"),
+        ("sees others", "rows do not see each other"),
+        ("sees places", "order of rows"),
+        ("any alpha", "refusals"),
+        ("any label", "refusals"),
+        ("any row", "refusals"),
+        ("any width", "refusals"),
+        ("not fitted", "refusals"),
+        ("settings", "settings"),
+        ("no self", "settings"),
+        ("uncalibrated", "coverage"),
+        ("too wide", "coverage"),
+    ],
+)
+def test_faults_of_sets(fault, property, alone):
+    assert reported_of(check_sets, fault, property, alone) == property
 
 
 class Recovery(NamedTuple):
@@ -611,7 +805,6 @@ def test_faults_of_a_standard_error():
         assert reported(check_standard_error, mean_of_normals(fault), exact=1.0) == property
 
 
-COUNT = iter(range(9))
 RANDOM_FUNCTIONS = {
     "": lambda key: jax.random.normal(key),
     "keys are used once": lambda key: jax.random.normal(key) + jax.random.uniform(key),
@@ -645,6 +838,34 @@ def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():
         jax.lax.scan(lambda c, i: (c, jax.random.uniform(keys[0])), 0, jnp.arange(3))
     assert recorder.reused() == ["uniform, 3 times"]
     assert jax.random.normal is normal
+
+
+@pytest.mark.parametrize("partitionable", [False, True])
+def test_the_recorder_tells_a_key_that_is_split_and_folded_into(partitionable):
+    def children(key, first):
+        parts = jax.random.split(key, (3, 1))[:, 0]
+        folded = jax.vmap(lambda number: jax.random.fold_in(key, number))(first + jnp.arange(2))
+        return jax.random.key_data(parts), jax.random.key_data(folded)
+
+    with jax.threefry_partitionable(partitionable):
+        for first, found in ((2, ["split into 3 and fold_in of 2"]), (3, [])):
+            with KeyRecorder() as recorder:
+                parts, folded = jax.jit(children)(jax.random.key(0), first)
+            assert recorder.reused() == found
+            if partitionable:  # why it is told
+                assert np.array_equal(parts[2], folded[0]) == bool(found)
+            recorder.forget()
+            assert recorder.reused() == []
+
+
+def test_the_recorder_tells_draws_after_folding_a_number_twice_and_lets_folds_of_folds_be():
+    key, fold = jax.random.key(0), jax.random.fold_in
+    with KeyRecorder() as recorder:
+        jax.random.uniform(fold(fold(key, 1), 2)) + jax.random.uniform(fold(fold(key, 1), 3))
+    assert recorder.reused() == []
+    with KeyRecorder() as recorder:
+        jax.random.uniform(fold(key, 1)) + jax.random.normal(fold(key, data=1))
+    assert recorder.reused() == ["normal and uniform"]
 
 
 def test_every_pair_of_options_occurs_and_forbidden_ones_do_not():

@@ -1,12 +1,14 @@
-"""A row for every quantiser; ``laureate.testing`` has the checks. Faults planted in one are reported."""
+"""A row for every quantiser and for training in stages, by ``laureate.testing``; faults planted in one are reported."""
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
 
-from laureate.compression import ProductQuantizer, ScalarQuantizer
+from laureate.compression import IterativeQuantization, ProductQuantizer, ScalarQuantizer, match
 from laureate.compression.quantizer import Quantizer
-from laureate.testing import ContractError, check_quantizer
+from laureate.testing import ContractError, check_learner, check_quantizer
 
 QUANTIZERS = {
     "int4": ScalarQuantizer(4),
@@ -15,12 +17,29 @@ QUANTIZERS = {
     "product-int8": ProductQuantizer(8, 5, 3, codebook_bits=8, outputs="last"),
 }
 SHAPES = {"product-int8": (16, 6), "int3-channel-symmetric": (2, 2, 3, 4)}
-TYPES = {type(quantizer) for quantizer in QUANTIZERS.values()}
+ITERATIVE = IterativeQuantization((match({"v": ProductQuantizer(4, 3, 2)}),), optax.sgd(0.1))
+TYPES = {type(quantizer) for quantizer in QUANTIZERS.values()} | {type(ITERATIVE)}
 
 
 @pytest.mark.parametrize("name", QUANTIZERS)
 def test_quantizer(name):
     check_quantizer(QUANTIZERS[name], SHAPES.get(name, (6, 16)))
+
+
+@pytest.mark.slow  # tests/compression/test_compression_iterative.py has stages by hand
+def test_a_stage_of_iterative_quantisation():
+    weights = {name: jnp.asarray(np.random.default_rng(0).normal(size=(4, 8)), jnp.float32) for name in "vw"}
+
+    def init(method, key):
+        return method.advance(key, method.init(weights))
+
+    def step(method, key, rows, state):
+        return method.step(state, lambda model: jnp.mean((rows @ model["v"] - model["w"][:3]) ** 2))
+
+    rows = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+    learned = lambda state: eqx.filter(state.model, eqx.is_inexact_array)  # noqa: E731
+    skip = ["divergence leaves the parameters"]  # a gradient that is not finite is reported, and taken
+    check_learner(ITERATIVE, rows, init=init, step=step, learned=learned, draws=False, cost=1, skip=skip)
 
 
 class Signs(Quantizer):

@@ -7,15 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from row_types import types_in
+from test_control_cycle import CYCLES
 
 from laureate import control as c
 from laureate.problems.environments import Chain
-from laureate.testing import KeyRecorder, check_exploration_bonus, check_random_function
-from laureate.testing._checks import numbers_as_arrays
+from laureate.testing import check_exploration_bonus, check_learner, check_random_function
 
 QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(0)
-TYPES = {c.RND, c.AutoencoderBonus, c.DynamicsBonus, c.CountBonus, c.PPO, c.BonusPPO, c.ReturnScale, c.Training}
 STEPS = c.Transitions(
     jnp.asarray(RNG.normal(size=(8, 3)), jnp.float32),
     jnp.arange(8) % 2,
@@ -62,10 +62,12 @@ def test_bonus(kind):
     check_exploration_bonus(BONUSES[kind](), STEPS, others=others, skip=() if kind in SIBLINGS else SIDE_BY_SIDE)
 
 
+COUNTS = c.CountBonus(c.SimHash(line(3, 3).matrix), 8)
+
+
 def test_count_bonus():
-    bonus = c.CountBonus(c.SimHash(line(3, 3).matrix), 8)
     check_exploration_bonus(
-        bonus, STEPS, learns=False, unused=(".directions",), skip=("divergence", "float64", *SIDE_BY_SIDE)
+        COUNTS, STEPS, learns=False, unused=(".directions",), skip=("divergence", "float64", *SIDE_BY_SIDE)
     )
 
 
@@ -91,47 +93,78 @@ def training(**numbers):
     return c.Training(Chain(4, 4), learner, num_environments=4, num_steps=6)
 
 
-@pytest.fixture(scope="module")
-def walk():
-    """A compiled run of three updates with its traces counted; numbers are arguments."""
-    traces = []
-
-    def run(training, key):
-        traces.append(1)  # once a trace
-        init_key, run_key = jax.random.split(key)
-        step = lambda state, number: training.step(jax.random.fold_in(run_key, number), state)  # noqa: E731
-        state, told = jax.lax.scan(step, training.init(init_key), jnp.arange(3))
-        return state, told
-
-    compiled = eqx.filter_jit(run, **QUICK)
-    return (lambda training, key: compiled(numbers_as_arrays(training), key)), traces
+TRAINING = training()
+NUMBERS_OF_A_RUN = ({"lam": 0.5}, {"clip": 0.01}, {"entropy": 0.5}, {"learning_rate": 0.01}, {"gamma": (0.5, 0.8)})
+NUMBERS_OF_A_RUN += ({"gamma": (0.9, 0.5)}, {"episodic": (1, 1)}, {"coefficients": (1.0, 1.0)}, {"scale": 0.1})
+NUMBERS_OF_A_RUN += ({"coefficients": (2.0, 0.5)},)
 
 
-def test_every_number_of_a_run_counts_none_compiles_and_no_key_is_used_twice(walk):
-    run, traces = walk
-    with KeyRecorder() as recorder:
-        state, told = jax.block_until_ready(run(training(), jax.random.key(0)))
-        assert not recorder.reused()
-    np.testing.assert_array_equal(told.cost, 24)
-    np.testing.assert_array_equal(told.status, 0)
-    policy = state.learner.ppo.parameters
-    others = ({"lam": 0.5}, {"clip": 0.01}, {"entropy": 0.5}, {"learning_rate": 0.01}, {"gamma": (0.5, 0.8)})
-    others += ({"gamma": (0.9, 0.5)}, {"episodic": (1, 1)}, {"coefficients": (1.0, 1.0)}, {"coefficients": (2.0, 0.5)})
-    for numbers in (*others, {"scale": 0.1}):
-        found = run(training(**numbers), jax.random.key(0))[0].learner.ppo.parameters
-        assert not np.array_equal(found.logits, policy.logits), numbers
-    assert len(traces) == 1
+def test_every_number_of_a_run_counts_none_compiles_and_no_key_is_used_twice():
+    check_learner(
+        TRAINING,
+        None,  # it makes its own
+        init=lambda training, key: training.init(key),
+        step=lambda training, key, _, state: training.step(key, state),
+        learned=lambda state: state.learner.ppo.parameters,
+        others=[training(**numbers) for numbers in NUMBERS_OF_A_RUN],
+        cost=24,
+        unused=(".episodic",),  # 0 or 1
+    )
+
+
+def seen(*shape):
+    return jnp.asarray(RNG.normal(size=(3, 4, *shape)), jnp.float32)
+
+
+ROLLOUT = c.Rollout(
+    seen(4), jnp.arange(12).reshape(3, 4) % 2, -abs(seen()), seen(4), seen(), seen() > 1, seen() > 0.5, seen(4)[0]
+)
+# A gradient that is not finite is reported, and taken.
+TAKEN = ("divergence leaves the parameters",)
+
+
+@pytest.mark.slow  # whole runs have all of it, and every number, but rollouts that are not finite
+def test_bonus_ppo():
+    check_learner(
+        TRAINING.learner,
+        ROLLOUT,
+        init=lambda learner, key: learner.observe(ROLLOUT, learner.init(jnp.zeros(4), 4)),
+        learned=lambda state: (state.ppo.parameters, state.bonus),
+        cost=12,
+        skip=(*TAKEN, "every number is used"),
+    )
+
+
+def dreamer(free=0.01):
+    """Of linear layers, with every number at work."""
+    numbers = {"horizon": 3, "slow_every": 2, "free": free, "mix": 0.5, "entropy": 0.1, "decay": 0.01, "clip": 0.5}
+    rates = {"model_rate": 0.01, "actor_rate": 0.02, "critic_rate": 0.03}
+    sizes = {"latent": c.OneHot(2, 3), "memory": 4, "width": 5}
+    return c.make_dreamer(jax.random.key(0), (4,), c.OneHot(1, 2), **sizes, **numbers, **rates)
+
+
+@pytest.mark.slow  # tests/control/test_dreamer_exact.py has whole runs of it
+def test_dreamer():
+    batch = c.Sequences(seen(4), seen(2), seen(), seen() > 1, seen() > 1)
+    learned = lambda state: (state.world, state.actor, state.critic)  # noqa: E731
+    agent, other = eqx.filter_jit(lambda: (dreamer(), dreamer(free=5.0)), **QUICK)()
+    # Free nats count where the divergence is below them, and then nothing else of it does.
+    check_learner(agent, batch, learned=learned, others=[other], cost=12, unused=(".free",), skip=TAKEN)
+
+
+def TYPES():  # noqa: N802
+    """Called by the one test that asks, for tracing takes time."""
+    dreaming = eqx.filter_eval_shape(dreamer)
+    return types_in({kind: make() for kind, make in BONUSES.items()}, COUNTS, TRAINING, dreaming, CYCLES)
 
 
 @pytest.mark.slow  # every trial does it
-def test_seeds_side_by_side_are_seeds_one_by_one(walk):
-    run, _ = walk
+def test_seeds_side_by_side_are_seeds_one_by_one():
     keys = jax.random.split(jax.random.key(1), 2)
-    agent = training()
-
-    both = eqx.filter_jit(jax.vmap(lambda key: agent.run(key, 3).seen.learner.bonus), **QUICK)(keys)
+    run = lambda key: TRAINING.run(key, 3).seen.learner.bonus  # noqa: E731
+    both = eqx.filter_jit(jax.vmap(run), **QUICK)(keys)
     for row, key in enumerate(keys):
-        np.testing.assert_allclose(both[row], run(agent, key)[1].learner.bonus, rtol=1e-4)
+        np.testing.assert_allclose(both[row], run(key), rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ ROWS = {
 # which DeTAG alone takes; DeFacto and all-reduce average exactly, by the graph alone.
 UNUSED = dict.fromkeys(ROWS, (".table", ".ends")) | dict.fromkeys(("detag", "detag-adam"), (".table",))
 UNUSED |= dict.fromkeys(("defacto", "all-reduce"), (".table", ".ends", ".matrix", ".kappa"))
-TYPES = {DeTAG, GradientTracking, D2, DPSGD, ChocoSGD, DeFacto, AllReduceSGD}
+TYPES = {type(make(0.1)) for make in ROWS.values()}
 PARAMS = {"a": jnp.arange(8.0).reshape(4, 2), "b": jnp.ones(4)}
 
 

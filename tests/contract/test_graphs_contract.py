@@ -1,6 +1,7 @@
 """A row for every network, simulator and trainer on graphs; ``laureate.testing`` has the checks."""
 
 from dataclasses import replace
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -16,17 +17,16 @@ from laureate.graphs import (
     GVPConv,
     GVPConvLayer,
     GVPNetwork,
-    MeshSimulator,
     MeshTrainer,
     QualityModel,
     SecondOrder,
     TrainingNoise,
     VectorLayerNorm,
     make_graph,
+    make_simulator,
     mesh_graph,
 )
-from laureate.testing import check_graph_network
-from laureate.testing.simulators import check_mesh_trainer, check_simulator
+from laureate.testing import check_graph_network, check_mesh_trainer, check_simulator
 
 RNG = np.random.default_rng(0)
 SENDERS, RECEIVERS = np.array([1, 2, 3, 4, 0, 2, 3, 1]), np.array([0, 0, 1, 2, 3, 4, 4, 2])
@@ -36,38 +36,28 @@ def draw(rows, scalars, vectors):
     return tuple(np.asarray(RNG.normal(size=shape), np.float32) for shape in ((rows, scalars), (rows, vectors, 3)))
 
 
+KEY = jax.random.key(0)
 GRAPH = make_graph(draw(5, 3, 2), draw(8, 4, 1), SENDERS, RECEIVERS)
 RESIDUES = np.array([3, 0, 19, 7, 7])
 SMALL = {"node_dims": (4, 2), "edge_dims": (3, 1), "num_layers": 1, "num_message": 2, "num_feedforward": 1}
 MADE = {
-    "gvp": (lambda key: GVP(key, (3, 2), (4, 3)), lambda gvp, graph: gvp(*graph.nodes)),
-    "gated": (lambda key: GVP(key, (3, 2), (4, 3), gated=True), lambda gvp, graph: gvp(*graph.nodes)),
-    "norm": (lambda key: VectorLayerNorm(3), lambda norm, graph: norm(*graph.nodes)),
-    "conv": (lambda key: GVPConv(key, (3, 2), (4, 3), (4, 1), aggregate="sum"), None),
-    "layer": (lambda key: GVPConvLayer(key, (3, 2), (4, 1)), None),
-    "network": (lambda key: GVPNetwork(key, (3, 2), (4, 1), (2, 1), **SMALL), None),
+    "gvp": (partial(GVP, KEY, (3, 2), (4, 3)), lambda gvp, graph: gvp(*graph.nodes)),
+    "gated": (partial(GVP, KEY, (3, 2), (4, 3), gated=True), lambda gvp, graph: gvp(*graph.nodes)),
+    "norm": (partial(VectorLayerNorm, 3), lambda norm, graph: norm(*graph.nodes)),
+    "conv": (partial(GVPConv, KEY, (3, 2), (4, 3), (4, 1), aggregate="sum"), None),
+    "layer": (partial(GVPConvLayer, KEY, (3, 2), (4, 1)), None),
+    "network": (partial(GVPNetwork, KEY, (3, 2), (4, 1), (2, 1), **SMALL), None),
     "quality": (
-        lambda key: QualityModel(key, (3, 2), (4, 1), with_residues=False, **SMALL),
+        partial(QualityModel, KEY, (3, 2), (4, 1), with_residues=False, **SMALL),
         # A graph's score, once a node: rows as the others have.
         lambda model, graph: (model(graph)[graph.graph_of % graph.num_graphs][:, None], graph.nodes[1][:, :0]),
     ),
     "design": (
-        lambda key: DesignModel(key, (3, 2), (4, 1), **SMALL),
+        partial(DesignModel, KEY, (3, 2), (4, 1), **SMALL),
         lambda model, graph: (model(graph, np.resize(RESIDUES, graph.num_nodes)), graph.nodes[1][:, :0]),
     ),
 }
 SKIP = {"design": ("order",), "norm": ()}  # the order of nodes is the order of design
-TYPES = {
-    GVP,
-    DesignModel,
-    GVPConv,
-    GVPConvLayer,
-    GVPNetwork,
-    MeshSimulator,
-    MeshTrainer,
-    QualityModel,
-    VectorLayerNorm,
-}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +69,7 @@ TYPES = {
 )
 def test_graph_network(name):
     make, call = MADE[name]
-    network, other = (meshes_drawn.drawn(lambda: make(jax.random.key(0)), seed) for seed in (0, 1))
+    network, other = (meshes_drawn.drawn(make, seed) for seed in (0, 1))
     others = [] if name == "norm" else [other]
     check_graph_network(network, GRAPH, call=call, others=others, equivariant=True, skip=SKIP.get(name, ()))
 
@@ -110,19 +100,23 @@ SIMULATORS = {
     "second": (SecondOrder(), SECOND, POSITIONS + 0.1 * RNG.normal(size=(2, 5, 2))),
 }
 OPTIMISER = optax.adam(0.01)
+TRAINERS = [
+    MeshTrainer(OPTIMISER, TrainingNoise(np.float32(sigma), np.float32(gamma)))
+    for sigma, gamma in ((0.1, 0.1), (0.2, 0.1), (0.1, 1.0))
+]
+TYPES = {make.func for make, _ in MADE.values()} | {type(trainer) for trainer in TRAINERS}
+TYPES |= {make_simulator.__annotations__["return"]}  # what `test_simulator` is given
 
 
 @pytest.mark.parametrize("name", [pytest.param("first", marks=pytest.mark.slow), "second"])
 def test_simulator(name):
     integrator, settings, frames = SIMULATORS[name]
-    check_simulator(meshes_drawn.simulator(integrator, MESH, 2, ready=True, **settings), MESH, frames)
+    simulator = meshes_drawn.simulator(integrator, MESH, 2, ready=True, **settings)
+    assert type(simulator) in TYPES
+    check_simulator(simulator, MESH, frames)
 
 
 def test_trainer():
-    trainers = [
-        MeshTrainer(OPTIMISER, TrainingNoise(np.float32(sigma), np.float32(gamma)))
-        for sigma, gamma in ((0.1, 0.1), (0.2, 0.1), (0.1, 1.0))
-    ]
     windows = RNG.normal(size=(3, 2, 5, 2))
     simulator = meshes_drawn.simulator(FirstOrder(), MESH, 2, **FIRST)
-    check_mesh_trainer(trainers[0], simulator, MESH, windows, others=trainers[1:])
+    check_mesh_trainer(TRAINERS[0], simulator, MESH, windows, others=TRAINERS[1:])

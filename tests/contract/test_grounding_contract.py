@@ -21,13 +21,15 @@ MAKERS = {
 }
 
 
+UNET = functools.partial(LanguageUNet, KEY, 4, 6, depth=2, width=4, kernel_size=3)
+
+
 def unet(dropout):
-    modulation = functools.partial(LanguageFilter, dropout=dropout)
-    return LanguageUNet(KEY, 4, 6, depth=2, width=4, kernel_size=3, modulation=modulation)
+    return UNET(modulation=functools.partial(LanguageFilter, dropout=dropout))
 
 
 ROWS = MAKERS | {"unet": unet}
-TYPES = {LanguageFilter, FiLM, Concatenation, LanguageUNet}
+TYPES = {make.func for make in (*MAKERS.values(), UNET)}
 
 
 @pytest.mark.parametrize("name", ROWS)

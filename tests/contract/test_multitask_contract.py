@@ -16,7 +16,7 @@ PARAMS = {"head": np.zeros(2, np.float32), "trunk": np.zeros((2, 3), np.float32)
 GRADS = jax.tree.map(lambda p: jax.numpy.asarray(RNG.normal(size=(3, *p.shape)), "float32"), PARAMS)
 LOSSES = np.array([0.5, 2.0, 8.0], np.float32)
 TRUNK = {"head": False, "trunk": True}
-TYPES = {}  # transformations are functions, as Optax's are; all of them are below
+TYPES = set()  # transformations are functions, as Optax's are; all of them are below
 
 ROWS = {
     "uniform": m.uniform((1.0, 2.0, 3.0), shared=TRUNK),
@@ -78,9 +78,11 @@ def test_a_fault_is_found():
 def test_keys_of_orders():
     check_random_function(eqx.filter_jit(lambda key: m.visiting_order(key, 4)), name="visiting_order")
 
-    def steps(key):
-        tx = m.gradvac(key, 3, target=0.5)
-        _, state = tx.update(GRADS, tx.init(PARAMS))
-        return tx.update(GRADS, state)
+    for name, make in (("gradvac", partial(m.gradvac, target=0.5)), ("pcgrad", m.pcgrad)):
 
-    check_random_function(eqx.filter_jit(steps), name="gradvac")
+        def steps(key, make=make):
+            tx = make(key, 3)
+            _, state = tx.update(GRADS, tx.init(PARAMS))
+            return tx.update(GRADS, state)
+
+        check_random_function(eqx.filter_jit(steps), name=name)

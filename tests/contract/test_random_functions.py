@@ -14,10 +14,15 @@ import pytest
 from laureate import (
     architecture,
     compression,
+    control,
     decentralized,
     generative,
     gradients,
+    graphs,
+    grounding,
+    interpretation,
     memory,
+    multitask,
     recovery,
     sampling,
     training,
@@ -25,7 +30,9 @@ from laureate import (
 from laureate import representation as rep
 from laureate import robustness as rob
 from laureate import selection as sel
+from laureate.problems.environments import Chain
 from laureate.testing import check_random_function
+from rooms import AREAS
 
 QUICK: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
 RNG = np.random.default_rng(0)
@@ -73,6 +80,35 @@ class Coins(eqx.Module):
         return self.biases @ x
 
 
+class Guess(eqx.Module):
+    """Logits of images, with noise."""
+
+    scale: jax.Array
+
+    def __call__(self, images, words, lengths, *, key):
+        seen = images.mean(-1)
+        return [self.scale * seen + jax.random.normal(key, seen.shape)]
+
+
+class Points:
+    """Two losses of a point that is drawn anew."""
+
+    def batch(self, key):
+        return jax.random.normal(key, (2, 3))
+
+    def losses(self, params, batch):
+        return jnp.sum((params - batch) ** 2, axis=1)
+
+
+def referred():
+    masks = np.asarray(X).reshape(3, 4, 4) > 0
+    return grounding.Referred(np.asarray(X).reshape(3, 4, 4, 1), np.zeros((3, 1), int), np.ones(3, int), masks, masks)
+
+
+def triangle():
+    return graphs.mesh_graph(np.array([[0.0, 0], [1, 0], [0, 1]]), [[0, 1, 2]], kinds=[3, 0, 0])
+
+
 def supernet():
     return architecture.SupernetTraining(Net(), SGD, alpha_optimiser=SGD)
 
@@ -116,6 +152,21 @@ CALLS = {
     "compression.quant_noise": lambda key: compression.quant_noise(LINEAR, compression.ScalarQuantizer(2), 0.5, key),
     "compression.refresh": lambda key: compression.refresh({**LINEAR, "v": X}, PQ, key),
     "compression.freeze": lambda key: compression.freeze({**LINEAR, "v": X}, PQ, key),
+    "control.make": lambda key: [
+        make(one)
+        for make, one in zip(
+            (
+                lambda key: control.make_encoded_actor_critic(key, jnp.sin, jnp.zeros(2), 2, width=2),
+                lambda key: control.make_pixels(key, (64, 64, 1), 2, depth=1),
+                lambda key: control.make_dreamer(key, (2,), control.OneHot(1, 2), memory=2, width=2),
+            ),
+            jax.random.split(key, 3),
+            strict=True,
+        )
+    ],
+    "control.record": lambda key: control.record(
+        key, Chain(4, 5), lambda key, seen, memory: (jax.random.randint(key, (), 0, 2), memory), 12
+    ),
     "decentralized.Network": lambda key: network().rounds(key, decentralized.ring(4), 1.0, 3),
     "decentralized.Network.all_reduces": lambda key: network().all_reduces(key, 4, 1.0, 3),
     "decentralized.train": lambda key: decentralized.train(
@@ -139,6 +190,15 @@ CALLS = {
     "gradients.train": lambda key: gradients.train(
         key, estimator(), SGD, 0.5, 3, batches=None, record=lambda theta: theta
     )[0],
+    "graphs.make_simulator": lambda key: graphs.make_simulator(
+        key, triangle(), graphs.FirstOrder(), 1, latent=2, num_steps=1, hidden_layers=1
+    ),
+    "graphs.windows_of": lambda key: graphs.windows_of(key, X.reshape(2, 3, 2, 4), 2, 3),
+    "grounding.train": lambda key: grounding.train(key, Guess(jnp.ones(())), referred(), 2, batch=2),
+    "interpretation.permutation_null": lambda key: (
+        interpretation.permutation_null(key, [X, jnp.sin(X), X[:, :2]], 0, num_permutations=3).null
+    ),
+    "interpretation.random_order": lambda key: interpretation.random_order(key, 5),
     "memory.ContrastiveDivergence": lambda key: memory.ContrastiveDivergence(SGD, num_steps=2).update(
         key, memory.ContrastiveDivergence(SGD, num_steps=2).init(MACHINE), SPINS
     ),
@@ -153,6 +213,9 @@ CALLS = {
         SPINS,
         num_updates=3,
         batch_size=4,
+    ),
+    "multitask.train": lambda key: multitask.train(
+        key, Points(), optax.chain(multitask.uniform(), SGD), jnp.zeros(3), 2
     ),
     "recovery.BernoulliGaussian": lambda key: recovery.BernoulliGaussian(8, density=0.5)(key, 3),
     "recovery.add_noise": lambda key: recovery.add_noise(key, X, 10.0),
@@ -212,11 +275,26 @@ CALLS = {
 EAGER = {"robustness.generate"}
 # Loops over steps of which another row has one.
 SLOW = {"recovery.learn_filters", "gradients.train", "architecture.train_supernet"}
+SLOW |= {"control.make", "graphs.make_simulator"}  # every trial makes them
 SLOW |= {"compression.freeze", "representation.Compose", "robustness.generate"}
 # Take a key, and have a contract or say here why not.
+NETWORKS = ("make_actor_critic", "make_autoencoder", "make_dynamics", "make_perceptrons", "make_rnd", "minibatches")
 REASONS = {
-    "architecture": {"select": "the contract", "check_supernet": "a check", "score_weights": "of SupernetTraining"},
+    "active": {"plackett_luce": "tests/contract/test_active_contract.py"},
+    "architecture": {"select": "the contract", "check_supernet": "a check"},
     "compression": {"quantize": "refresh and freeze, on the host"},
+    "control": {
+        **dict.fromkeys(NETWORKS, "tests/contract/test_control_contract.py"),
+        **dict.fromkeys(
+            ("make_cycle_gan", "make_dynamics_cycle", "make_patch_encoder"), "tests/contract/test_control_cycle.py"
+        ),
+        **dict.fromkeys(
+            ("make_dreamer", "make_encoded_actor_critic", "make_pixels", "make_rssm", "make_world_model"),
+            "the row of `make`",
+        ),
+        **dict.fromkeys(("imagine", "world_model_loss"), "inside the row of DreamerV2: test_control_contract.py"),
+        "record_gymnasium": "the keys of `record`, with Gymnasium: tests/control/test_episodes.py",
+    },
     "generative": {
         **dict.fromkeys(("make_biggan", "make_encoder", "make_model", "perceptrons"), "weights, inside the contract"),
         "truncation_curve": "the same keys for every threshold, on purpose",
@@ -224,6 +302,17 @@ REASONS = {
     "gradients": {
         **dict.fromkeys(("gumbel_rao", "st_gumbel_softmax", "straight_through", "zgr"), "the row of `categorical`"),
         "estimate": "splits its key for an estimator that has a row",
+    },
+    "graphs": {"fit_simulator": "tests/graphs/test_mesh_training.py"},
+    "grounding": {"fit": "calls train"},
+    "imbalance": {"balanced_indices": "tests/contract/test_imbalance_contract.py"},
+    "interpretation": {
+        "rank_neurons": "hands its key to random_order",
+        "record": "refuses a model that answers otherwise with another key",
+    },
+    "multitask": {
+        **dict.fromkeys(("gradvac", "pcgrad", "visiting_order"), "tests/contract/test_multitask_contract.py"),
+        "tune": "calls train with one key for all rates, on purpose",
     },
     "pde": {"extrapolate": "two runs of a row", "simulate": "inside every row"},
     "recovery": {"fit_encoder": "the loop of fit"},
@@ -236,7 +325,6 @@ REASONS = {
     },
     "training": {"fit": "calls train once an epoch"},
 }
-AREAS = sorted({name.partition(".")[0] for name in CALLS})
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CALLS])
@@ -254,3 +342,5 @@ def test_every_function_with_a_key_has_a_row_or_a_reason(area):
     rows = {name.split(".")[1] for name in CALLS if name.startswith(f"{area}.")}
     lacking = sorted(keyed - rows - set(REASONS.get(area, {})))
     assert not lacking, f"no row in CALLS and no reason in REASONS for {area}: {lacking}"
+    stale = sorted(name for name in REASONS.get(area, {}) if name not in keyed or name in rows)
+    assert not stale, f"{stale} of REASONS[{area!r}] have a row or take no key"

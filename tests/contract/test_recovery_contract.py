@@ -26,29 +26,27 @@ SIGNALS = (CODES @ D.T).astype(np.float32)
 FILTERS = GENERATOR.normal(size=(2, 3, 3)).astype(np.float32)
 FILTERS /= np.linalg.norm(FILTERS, axis=(1, 2), keepdims=True)
 IMAGES = GENERATOR.normal(size=(3, 6, 6)).astype(np.float32)
-# Made when a row is tried and not at import, which every worker of the tests does.
+# The class, its settings, and other numbers. Made when a row is tried and not at import, which every worker does.
 SOLVERS = {
-    "ista": lambda: (ISTA(D, layers=4, penalty=0.1), ISTA(D, layers=4, penalty=0.2), SIGNALS),
-    "fista": lambda: (FISTA(D, layers=4, penalty=0.1), FISTA(D, layers=4, penalty=0.2), SIGNALS),
-    "lista": lambda: (LISTA(D, layers=3), None, SIGNALS),
-    "lista-cp": lambda: (LISTACP(D, layers=3), None, SIGNALS),
-    "ti-lista": lambda: (TiLISTA(D, layers=3), None, SIGNALS),
-    "alista": lambda: (ALISTA(D, layers=3, theta=0.1), ALISTA(D, layers=3, theta=0.2), SIGNALS),
-    "hyper-lista": lambda: (HyperLISTA(D, layers=3), None, SIGNALS),
-    "conv-alista": lambda: (ConvALISTA(FILTERS, (6, 6), weight(), layers=2), None, IMAGES),
-    "conv-lista": lambda: (ConvLISTA(FILTERS, (6, 6), weight(), layers=2), None, IMAGES),
+    "ista": (ISTA, {"layers": 4, "penalty": 0.1}, {"penalty": 0.2}),
+    "fista": (FISTA, {"layers": 4, "penalty": 0.1}, {"penalty": 0.2}),
+    "lista": (LISTA, {"layers": 3}, None),
+    "lista-cp": (LISTACP, {"layers": 3}, None),
+    "ti-lista": (TiLISTA, {"layers": 3}, None),
+    "alista": (ALISTA, {"layers": 3, "theta": 0.1}, {"theta": 0.2}),
+    "hyper-lista": (HyperLISTA, {"layers": 3}, None),
+    "conv-alista": (ConvALISTA, {"layers": 2}, None),
+    "conv-lista": (ConvLISTA, {"layers": 2}, None),
 }
-TYPES = {ISTA, FISTA, LISTA, LISTACP, TiLISTA, ALISTA, HyperLISTA, ConvALISTA, ConvLISTA}
+TYPES = {kind for kind, *_ in SOLVERS.values()}
 # Twins of rows that run: the learned ones share one layer.
 SLOW = {"lista-cp", "ti-lista", "conv-lista", "ista"}
 
 
-def weight():
-    return analytic_conv_weight(FILTERS)
-
-
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SOLVERS])
 def test_solver(name):
-    solver, other, signals = SOLVERS[name]()
-    assert type(solver) in TYPES
-    check_recovery_solver(solver, signals, others=[] if other is None else [other])
+    kind, settings, numbers = SOLVERS[name]
+    convolves = name.startswith("conv")
+    given = (FILTERS, (6, 6), analytic_conv_weight(FILTERS)) if convolves else (D,)
+    others = [] if numbers is None else [kind(*given, **settings | numbers)]
+    check_recovery_solver(kind(*given, **settings), IMAGES if convolves else SIGNALS, others=others)

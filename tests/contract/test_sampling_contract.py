@@ -20,7 +20,6 @@ from laureate.sampling import (
     LocallyInformed,
     ParallelTempering,
     PathAuxiliary,
-    SteinVariational,
     run,
     sliced_svgd,
     svgd,
@@ -56,7 +55,7 @@ PARTICLES = {
     "sliced-svgd": sliced_svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), slices="rotate"),
     "svgd": svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), bandwidth=jnp.asarray(1.5)),
 }
-TYPES = {type(kernel) for kernel in ROWS.values()} | {SteinVariational}
+TYPES = {type(kernel) for kernel in (*ROWS.values(), *PARTICLES.values())}
 SPINS = LATTICE.start(jax.random.key(7))
 # Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
 # centre and a value of each site; a site and its neighbours; two replicas.

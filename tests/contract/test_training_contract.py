@@ -32,12 +32,15 @@ ROWS = {
         {"supervision": WeakSupervision(rising=-0.5, window=4.0), "local_rate": 3e-2},
     ),
 }
-TYPES = {LocalizedTraining}
+TRAINERS = {
+    name: [LocalizedTraining(Fixed(2), rule, OPTIMISER, **more) for more in (options, options | other)]
+    for name, (rule, options, other) in ROWS.items()
+}
+TYPES = {type(trainer) for trainer, _ in TRAINERS.values()}
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", TRAINERS)
 def test_block_trainer(name):
-    rule, options, other = ROWS[name]
-    trainer, changed = (LocalizedTraining(Fixed(2), rule, OPTIMISER, **more) for more in (options, options | other))
+    trainer, changed = TRAINERS[name]
     # On one batch the loss never rises.
     check_block_trainer(trainer, BLOCKS, BATCH, others=[changed], unused=(".rising",))

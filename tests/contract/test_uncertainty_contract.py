@@ -1,18 +1,25 @@
-"""A row for every calibration map; ``laureate.testing`` has the checks."""
+"""A row for every calibration map and every kind of prediction sets; ``laureate.testing`` has the checks."""
 
 import numpy as np
 import pytest
 
-from laureate.testing import check_calibrator
+from laureate.testing import check_calibrator, check_prediction_sets
 from laureate.uncertainty import (
+    APS,
+    LAC,
+    RAPS,
+    SAPS,
     Beta,
     Constant,
     HistogramBinning,
     Identity,
     Isotonic,
+    NaiveSets,
     Platt,
+    ScoreSets,
     SplineCalibrator,
     Temperature,
+    TopK,
 )
 
 GENERATOR = np.random.default_rng(0)
@@ -29,7 +36,19 @@ CALIBRATORS = {
     "spline-free": SplineCalibrator((0.0, 0.3, 1.0), target="direct", ends="free", monotone=True),
     "temperature": Temperature(),
 }
-TYPES = {type(one) for one in CALIBRATORS.values()}
+# Settings that are tuned for alpha move with it; sets that promise nothing are not counted.
+SETS = {
+    "raps": (RAPS(k_reg=2, lam=0.05), {}),
+    "raps-tuned": (RAPS(), {"skip": ("a larger alpha gives subsets",)}),
+    "aps": (APS(temperature=1.0), {}),
+    "aps-rounded": (APS(randomized=False, empty="top1"), {"draws": False, "exact": False}),
+    "lac": (LAC(), {"draws": False}),
+    "naive": (NaiveSets(), {"skip": ("coverage",)}),
+    "saps": (SAPS(0.2, lam=0.1), {}),
+    "score": (ScoreSets(lambda p, u: (1 - p) / p, input="proba"), {"proba": True, "draws": False}),
+    "top-k": (TopK(), {}),
+}
+TYPES = {type(one) for one in CALIBRATORS.values()} | {type(one) for one, _ in SETS.values()}
 # Platt has the fit of the others, `spline` that of its sibling; two compute nothing.
 SLOW = {"beta", "constant", "identity", "spline-free", "temperature"}
 
@@ -37,3 +56,9 @@ SLOW = {"beta", "constant", "identity", "spline-free", "temperature"}
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CALIBRATORS])
 def test_calibrator(name):
     check_calibrator(CALIBRATORS[name], P, Y)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_prediction_sets(name):
+    estimator, options = SETS[name]
+    check_prediction_sets(estimator, **options)

@@ -18,6 +18,7 @@ from laureate.testing._graphs import check_graph_network
 from laureate.testing._grounding import check_modulation
 from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
+from laureate.testing._learners import check_learner
 from laureate.testing._multitask import check_aggregator
 from laureate.testing._options import pairwise
 from laureate.testing._pde import check_pde_solver
@@ -27,7 +28,9 @@ from laureate.testing._representation import check_representation_loss, check_re
 from laureate.testing._robustness import check_attack
 from laureate.testing._sampling import check_sampler
 from laureate.testing._selection import check_knockoff_sampler
+from laureate.testing._sets import check_prediction_sets
 from laureate.testing._training import check_block_trainer
+from laureate.testing.simulators import check_mesh_trainer, check_simulator
 
 __all__ = [
     "ContractError",
@@ -44,8 +47,11 @@ __all__ = [
     "check_gradient_estimator",
     "check_graph_network",
     "check_knockoff_sampler",
+    "check_learner",
+    "check_mesh_trainer",
     "check_modulation",
     "check_pde_solver",
+    "check_prediction_sets",
     "check_quantizer",
     "check_random_function",
     "check_recovery_solver",
@@ -53,6 +59,7 @@ __all__ = [
     "check_representation_trainer",
     "check_running_statistics",
     "check_sampler",
+    "check_simulator",
     "check_standard_error",
     "pairwise",
 ]

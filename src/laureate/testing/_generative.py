@@ -115,7 +115,7 @@ def check_adversarial(
 
     Arguments:
         model: an Equinox module, as ``laureate.generative.Adversarial`` or ``AdversarialImitation``.
-        data: what a step is given, rows first, float32 or integers.
+        data: what a step is given, rows first, float32 or integers; a tuple where something is told beside them.
         others: the same model with another number each; each must differ after two steps and compile nothing.
         cost: passes of a step, where it is known.
         skip: properties to leave out: those in the list that is returned.
@@ -126,7 +126,7 @@ def check_adversarial(
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
-    data, key = tuple(jnp.asarray(part) for part in data), jax.random.key(7)
+    data, key = jax.tree.map(jnp.asarray, data), jax.random.key(7)
 
     def two_steps(model, key, data, state):
         first, second = jax.random.split(key)
@@ -156,7 +156,7 @@ def check_adversarial(
     if check.wants("same key, same bits"):
         check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
     if check.wants("divergence"):
-        lost = tuple(with_nan(part, ...) if _is_float(part) else part for part in data)
+        lost = jax.tree.map(lambda part: with_nan(part, ...) if _is_float(part) else part, data)
         told = np.asarray(program(model, key, lost, first)[1].status)
         check.require(told == Status.DIVERGED, "status DIVERGED where data are nan", told, "")
     if check.wants("float64"):

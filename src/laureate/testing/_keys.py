@@ -10,9 +10,9 @@ import numpy as np
 
 __all__ = ["KeyRecorder"]
 
-# These make or read keys and draw nothing. fold_in is among them: it may be called often with one key, and what counts
+# These make or read keys and draw nothing. fold_in is noted apart: it may be called often with one key, and what counts
 # is whether the keys that it makes are consumed once each.
-HARMLESS = {"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "wrap_key_data"}
+HARMLESS = {"PRNGKey", "clone", "key", "key_data", "key_impl", "wrap_key_data"}
 
 
 class KeyRecorder:
@@ -21,6 +21,10 @@ class KeyRecorder:
     A function that is traced inside the block reports its keys whenever it runs, also from loops, ``vmap`` and ``jit``;
     one that was traced before does not. Two draws from one key are the same numbers twice: correlated noise, which no
     test of a single step can see.
+
+    By jax's default ``split(key, n)[i]`` is ``fold_in(key, i)``, bit for bit: a key that is split into n and into which
+    a number below n is folded gives one key twice. That is told too, whatever ``jax_threefry_partitionable`` says.
+    Folding the same number in twice is told by what is drawn from the two keys.
 
     >>> with KeyRecorder() as recorder:
     ...     key = jax.random.key(0)
@@ -31,6 +35,8 @@ class KeyRecorder:
 
     def __init__(self) -> None:
         self.uses: dict[bytes, Counter[str]] = defaultdict(Counter)
+        self._parts: Counter[bytes] = Counter()  # into how many a key was split, at most
+        self._folded: dict[bytes, set[int]] = defaultdict(set)  # what was folded into it
         self._originals: dict[str, Any] = {}
 
     def __enter__(self) -> "KeyRecorder":
@@ -50,22 +56,34 @@ class KeyRecorder:
         @functools.wraps(original)
         def recording(*arguments: Any, **named: Any) -> Any:
             key = arguments[0] if arguments else named.get("key")
+            result = original(*arguments, **named)
             if isinstance(key, jax.Array):
                 data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
-                jax.debug.callback(functools.partial(self._note, name), data)
-            return original(*arguments, **named)
+                if name == "fold_in":
+                    number = arguments[1] if len(arguments) > 1 else named["data"]
+                    jax.debug.callback(self._note_fold, data, number)
+                else:
+                    parts = result.size // key.size if name == "split" else 0
+                    jax.debug.callback(functools.partial(self._note, name, parts), data)
+            return result
 
         return recording
 
-    def _note(self, name: str, data: Any) -> None:
+    def _note(self, name: str, parts: int, data: Any) -> None:
         data = np.asarray(data)
         for key in data.reshape(-1, data.shape[-1]):
             self.uses[key.tobytes()][name] += 1
+            self._parts[key.tobytes()] = max(parts, self._parts[key.tobytes()])
+
+    def _note_fold(self, data: Any, number: Any) -> None:
+        self._folded[np.asarray(data).tobytes()].add(int(number) % 2**32)
 
     def forget(self) -> None:
         """Begin anew."""
         jax.effects_barrier()
         self.uses.clear()
+        self._parts.clear()
+        self._folded.clear()
 
     def reused(self, shared: int = 1) -> list[str]:
         """What was drawn from one key more than once, an entry a key; empty where none was used twice.
@@ -73,8 +91,14 @@ class KeyRecorder:
         shared: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
         """
         jax.effects_barrier()
-        return sorted(
+        drawn = [
             " and ".join(sorted(uses)) if len(uses) > 1 else f"{next(iter(uses))}, {uses.total()} times"
             for uses in self.uses.values()
             if len(uses) > 1 or uses.total() > shared
-        )
+        ]
+        made = [
+            f"split into {self._parts[key]} and fold_in of {min(numbers)}"
+            for key, numbers in self._folded.items()
+            if min(numbers) < self._parts[key]
+        ]
+        return sorted(drawn + made)

@@ -13,7 +13,6 @@ from laureate.testing._checks import (
     Program,
     every_number_is_used,
     inexact_types,
-    keys_used_once,
     no_retrace,
     numbers_as_arrays,
     on_host,
@@ -21,7 +20,7 @@ from laureate.testing._checks import (
     stacked,
     with_nan,
 )
-from laureate.testing._keys import KeyRecorder
+from laureate.testing._steps import Steps, arrays
 
 __all__ = ["check_representation_loss", "check_representation_trainer"]
 
@@ -108,7 +107,7 @@ def check_representation_trainer(
 
     Arguments:
         trainer: an Equinox module. model: what it trains. views: two batches with a leading axis of examples.
-        others: the same trainer with other numbers; each must compile nothing.
+        others: the same trainer with other numbers; each must compile nothing and give another model.
         unused: numbers of the trainer that rightly change nothing, by the ends of their paths (``".tolerance"``).
         skip: properties to leave out: those in the list that is returned.
 
@@ -118,22 +117,9 @@ def check_representation_trainer(
     the model as it was.
     """
     check = Check(f"{type(trainer).__name__}", skip)
-    trainer, others = numbers_as_arrays(trainer), [numbers_as_arrays(other) for other in others]
-    program = Program(lambda trainer, state, one, two: trainer.step(state, one, two))
-    arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
-    with KeyRecorder() as recorder:
-        start = trainer.init(jax.random.key(0), model)
-
-    def walk(number, state=start, which=trainer, views=views):
-        info: Any = None
-        for _ in range(number):
-            state, info = program(which, state, *views)
-        return state, info
-
-    with recorder:
-        whole, info = walk(4)
-        keys_used_once(check, recorder)
-    check.fixed_shapes(arrays(start), arrays(whole))
+    init = lambda trainer: trainer.init(jax.random.key(0), model)  # noqa: E731
+    steps = Steps(check, trainer, init, lambda trainer, number, state, views: trainer.step(state, *views), views)
+    start, whole, info = steps.start, steps.whole, steps.info
     if check.wants("report"):
         remedy = "A step returns (state, info); info has loss, spread, cost and status."
         found = {name: check.attribute(info, name, remedy) for name in ("loss", "spread", "cost", "status")}
@@ -144,19 +130,10 @@ def check_representation_trainer(
         check.require(found["status"] == Status.OK, "status OK", found["status"], "Nothing was wrong here.")
         moved = not same_bits(arrays(whole.online), arrays(start.online))
         check.require(moved, "a model that moves", "the one it began with", "Is the update applied?")
-    no_retrace(check, program, [lambda: walk(1, whole), *(lambda o=o: walk(1, which=o) for o in others)], len(others))
-    every_number_is_used(check, trainer, lambda which: arrays(walk(4, which=which)[0]), unused)
-    if check.wants("same start, same bits"):
-        check.bits(arrays(walk(4)[0]), arrays(whole), "the same states from the same start", "Draw nothing inside.")
-    if check.wants("saved and loaded"):
-        middle = check.saved(arrays(walk(2)[0]))
-        rest = eqx.combine(middle, eqx.filter(start, eqx.is_array, inverse=True))
-        check.bits(
-            arrays(walk(2, rest)[0]), arrays(whole), "the steps of one go", "Keep all that is needed in the state."
-        )
+    steps.numbers(others, unused, lambda state: arrays(state.online))
+    steps.repeated()
     if check.wants("divergence"):
-        broken = with_nan(views)
-        state, ill = walk(1, start, views=broken)
+        state, ill = steps(1, batch=with_nan(views))
         check.require(int(ill.status) == Status.DIVERGED, "status DIVERGED for views with nan", int(ill.status), "")
         remedy = "Take the step only where the loss is finite."
         check.bits(arrays(state.online), arrays(start.online), "the model as it was", remedy)

@@ -8,19 +8,8 @@ import jax
 import numpy as np
 
 from laureate._core import Status
-from laureate.testing._checks import (
-    Check,
-    Program,
-    every_number_is_used,
-    inexact_types,
-    keys_used_once,
-    no_retrace,
-    numbers_as_arrays,
-    same_bits,
-    widened,
-    with_nan,
-)
-from laureate.testing._keys import KeyRecorder
+from laureate.testing._checks import Check, inexact_types, same_bits, widened, with_nan
+from laureate.testing._steps import Steps, arrays
 
 __all__ = ["check_block_trainer"]
 
@@ -47,22 +36,9 @@ def check_block_trainer(
     float64 stays float64.
     """
     check = Check(type(trainer).__name__, skip)
-    trainer, others = numbers_as_arrays(trainer), [numbers_as_arrays(other) for other in others]
-    program = Program(lambda trainer, state, inputs, targets: trainer.step(state, inputs, targets))
-    arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
-    with KeyRecorder() as recorder:
-        start = trainer.init(jax.random.key(0), blocks)
-
-    def walk(number, state=start, which=trainer, batch=batch):
-        info: Any = None
-        for _ in range(number):
-            state, info = program(which, state, *batch)
-        return state, info
-
-    with recorder:
-        whole, info = walk(4)
-        keys_used_once(check, recorder)  # now: the program goes on noting its keys
-    check.fixed_shapes(arrays(start), arrays(whole))
+    init = lambda trainer: trainer.init(jax.random.key(0), blocks)  # noqa: E731
+    steps = Steps(check, trainer, init, lambda trainer, number, state, batch: trainer.step(state, *batch), batch)
+    start, whole, info = steps.start, steps.whole, steps.info
     if check.wants("report"):
         remedy = "A step returns (state, info); info has loss, cost and status."
         found = {name: check.attribute(info, name, remedy) for name in ("loss", "cost", "status")}
@@ -71,33 +47,19 @@ def check_block_trainer(
         check.require(found["status"] == Status.OK, "status OK", found["status"], "Nothing was wrong here.")
         moved = not same_bits(arrays(whole.blocks), arrays(start.blocks))
         check.require(moved, "a network that moves", "the one it began with", "Is the update applied?")
-    calls = [lambda: walk(1, whole), *(lambda o=o: walk(1, which=o) for o in others)]
-    no_retrace(check, program, calls, len(others))
-    if others and check.wants("numbers are used"):
-        one = arrays(walk(2)[0].blocks)
-        for other in others:
-            same = same_bits(arrays(walk(2, which=other)[0].blocks), one)
-            check.require(not same, "another network for another number", "the same", "Is it used?")
-    every_number_is_used(check, trainer, lambda which: arrays(walk(4, which=which)[0]), unused)
-    if check.wants("same start, same bits"):
-        check.bits(
-            arrays(walk(4)[0]), arrays(whole), "the same states from the same start", "Draw by the step's number."
-        )
-    if check.wants("saved and loaded"):
-        middle = check.saved(arrays(walk(2)[0]))
-        rest = eqx.combine(middle, eqx.filter(start, eqx.is_array, inverse=True))
-        check.bits(arrays(walk(2, rest)[0]), arrays(whole), "the steps of one go", "Keep what is needed in the state.")
+    steps.numbers(others, unused, lambda state: arrays(state.blocks))
+    steps.repeated()
     if check.wants("divergence"):
         broken = with_nan(batch[0]), batch[1]
-        state, ill = walk(1, batch=broken)
+        state, ill = steps(1, batch=broken)
         check.require(int(ill.status) == Status.DIVERGED, "status DIVERGED for inputs with nan", int(ill.status), "")
         check.bits(arrays(state.blocks), arrays(start.blocks), "the network as it was", "Step only where it is finite.")
     with jax.enable_x64(True):
         if check.wants("float64"):
             wide = jax.tree.map(widened, list(blocks))
             inputs = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), batch[0])
-            begun = trainer.init(jax.random.key(0), wide)
-            after = eqx.filter_eval_shape(trainer.step, begun, inputs, batch[1])[0]
+            begun = steps.trainer.init(jax.random.key(0), wide)
+            after = eqx.filter_eval_shape(steps.trainer.step, begun, inputs, batch[1])[0]
             types = inexact_types(after.blocks)
             check.require(types == {"float64"}, "float64", types, "Take the blocks' type for all numbers.")
     return check.finish()
