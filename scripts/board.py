@@ -62,7 +62,7 @@ def seen() -> str:
     late = changed = claims = 0
     for paper in all_papers():
         lines = ledger.history(paper.id)
-        for first, *others in (lines[claim.name] for claim in paper.claims if claim.kind != "question"):
+        for first, *others in (lines[claim.name] for claim in paper.claims if not claim.is_question):
             steps = zip((first, *others), others, strict=False)
             claims, late = claims + 1, late + (first.results == "after")
             changed += any(after.results == "after" and after.digest != before.digest for before, after in steps)

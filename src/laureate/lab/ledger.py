@@ -57,12 +57,10 @@ def decisive(experiment: Experiment, claim: Claim) -> dict[str, Any]:
     the rules of judging up to 2 (later ones: ``judging.RULE_CHANGES``). Not its wording, its role or its place in the
     paper, nor blocks, costs and compilation, nor the ``tiny`` scale of the tests, which decide nothing.
     """
-    questions = claim.kind == "question"
-    arms = [arm for arm in experiment.arms if questions or arm.name in (claim.method, claim.baseline, claim.trivial)]
     test = ("kind", "metric", "method", "baseline", "better", "margin", "relative", "against", "at_least", "at_most")
     return {
         "claim": {name: getattr(claim, name) for name in (*test, "trivial")},
-        "arms": {arm.name: dict(arm.settings) for arm in arms},
+        "arms": {name: dict(experiment.arm(name).settings) for name in experiment.arms_of(claim)},
         "scales": {
             name: {"seeds": scale.seeds, "problem": dict(scale.problem), "settings": dict(scale.settings)}
             for name, scale in experiment.scales.items()
