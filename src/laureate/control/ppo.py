@@ -205,6 +205,9 @@ def minibatches(key: Array, num_environments: int, num_minibatches: int, num_epo
 
     A minibatch has whole trajectories of some environments, as in the authors' code.
 
+    num_environments: a multiple of num_minibatches. num_minibatches: gradient steps an epoch. num_epochs: how often all
+        environments are used.
+
     >>> rows = minibatches(jax.random.key(0), 6, 2, 3)
     >>> rows.shape, sorted(rows[:2].reshape(-1).tolist())
     ((6, 3), [0, 1, 2, 3, 4, 5])

@@ -12,7 +12,10 @@ __all__ = ["SpectralInfo", "SpectralNorm", "SpectralState"]
 
 
 class SpectralState(eqx.Module):
-    """The estimate of the leading right singular vector, carried from one call to the next."""
+    """The estimate of the leading right singular vector, carried from one call to the next.
+
+    right: that vector, of length 1.
+    """
 
     right: Float[Array, " o"]
 

@@ -175,7 +175,11 @@ class ImagesOverNodes(eqx.Module):
 
 
 class JudgedImages(eqx.Module):
-    """The same with images that no node has, to be judged by."""
+    """The same with images that no node has, to be judged by.
+
+    training: what the nodes have.
+    test_images, test_labels: to judge by.
+    """
 
     training: ImagesOverNodes
     test_images: Array

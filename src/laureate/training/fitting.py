@@ -34,6 +34,8 @@ def train(
     batch: examples a step; those that fill no batch wait for another epoch.
 
     Returns the state and a row of infos a step.
+
+    trainer: what makes a step. inputs, targets: examples first. num_epochs: how many.
     """
     require("train", "batch", f"within 1 and {len(inputs)}, the examples", batch, lambda b: 1 <= b <= len(inputs))
     steps = len(inputs) // batch
