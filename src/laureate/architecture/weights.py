@@ -71,7 +71,7 @@ def optimal_mixture(
 
 
 def check_alpha(owner: str, space: Space, alpha: Array) -> Array:
-    """The alpha of a space, as an array of numbers; it is told where it looks like probabilities."""
+    """The alpha of a space, as an array of numbers; it warns where it looks like probabilities."""
     alpha = jnp.asarray(alpha)
     if alpha.ndim == 2 and len(alpha) == space.num_edges and alpha.shape[1] < space.shape[1]:
         edge = int(np.argmax(np.asarray(space.num_ops) > alpha.shape[1]))

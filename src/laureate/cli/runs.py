@@ -16,8 +16,8 @@ LONGEST_NAME, LONGEST_NOTE = 60, 2000
 
 @click.command()
 @click.argument("run", type=int, required=False)
-@click.option("--name", help="Call the run so; '' takes its name away.")
-@click.option("--note", help="Keep a note with the run; '' takes it away.")
+@click.option("--name", help="Give the run a name; '' removes it.")
+@click.option("--note", help="Keep a note with the run; '' removes it.")
 @click.option("--delete", is_flag=True, help="Forget the run, and what only it has computed.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at most.")

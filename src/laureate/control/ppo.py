@@ -64,7 +64,7 @@ class PPOState(NamedTuple):
 
 
 class PPOInfo(NamedTuple):
-    """What a gradient step tells.
+    """What a gradient step reports.
 
     loss: the whole. value_loss: ½ mean squared error, a number a head. entropy: of the policy. clipped: share of steps
     whose ratio was cut. cost: observations passed through the network. status: DIVERGED where the loss is not finite.

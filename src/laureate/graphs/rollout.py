@@ -1,4 +1,4 @@
-"""Many steps of a simulator as one program; what diverges is told, not hidden."""
+"""Many steps of a simulator as one program; what diverges is reported, not hidden."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -18,7 +18,7 @@ from laureate.lab.claim import Claim, Experiment, Paper
 from laureate.lab.judging import DIGEST_RULES
 from laureate.lab.judging.guards import applies
 
-__all__ = ["Entry", "digest", "history", "missing", "path_of", "read", "told"]
+__all__ = ["Entry", "digest", "history", "missing", "path_of", "read", "summary"]
 
 Seen = Literal["before", "after"]
 
@@ -112,7 +112,7 @@ def missing(paper: Paper, entries: Mapping[str, list[Entry]] | None = None) -> d
     return {name: now.get(name, "") for name in dict.fromkeys((*now, *last)) if now.get(name, "") != last.get(name, "")}
 
 
-def told(entries: Iterable[Entry], reasons: bool = True) -> str:
+def summary(entries: Iterable[Entry], reasons: bool = True) -> str:
     """A claim's history in a sentence, for the board: "declared 2026-11-16, changed once after a result: …"."""
     first, *changes = entries
     late = [entry for entry in changes if entry.results == "after"]

@@ -175,7 +175,7 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
 
     growth: > 1; at most so much is wasted, and between n and m nodes there are log(m/n) / log(growth) programs.
 
-    Shapes that this process has not had before, for which whatever is jitted compiles anew, are told by the logger
+    Shapes that this process has not had before, for which whatever is jitted compiles anew, are reported by the logger
     ``laureate.layers.graphs``: as a warning where JAX is asked to tell what it compiles (``jax.log_compiles()`` or
     ``JAX_LOG_COMPILES=1``), for information otherwise.
 

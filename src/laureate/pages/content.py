@@ -234,7 +234,7 @@ def _section(
 
 def _declaration(lines: Sequence[ledger.Entry]) -> str:
     """When a claim was declared and changed; empty where its ledger has no line of it."""
-    return ledger.told(lines) if lines else ""
+    return ledger.summary(lines) if lines else ""
 
 
 def _earlier(store: Store, result: ClaimResult) -> tuple[ClaimResult, ...]:

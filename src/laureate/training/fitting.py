@@ -1,4 +1,4 @@
-"""Epochs: batches in a new order each, compiled once a boundary."""
+"""Epochs: batches in a new order each, compiled once per boundary."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,7 +64,7 @@ def fit(
     before_epoch: Callable[[LocalizedState, int], LocalizedState] | None = None,
     after_epoch: Callable[[LocalizedState, EpochReport], None] | None = None,
 ) -> tuple[LocalizedState, History]:
-    """Epoch by epoch, the boundary moved by the trainer's schedule in between; compiled once a boundary.
+    """Epoch by epoch, the boundary moved by the trainer's schedule in between; compiled once per boundary.
 
     history: of the epochs before, to go on where an earlier call ended: two calls are as one.
     before_epoch: called with the state and the epoch's number; the state that it returns goes on, with another learning

@@ -30,7 +30,7 @@ WAIT_SECONDS = 0.5
 
 
 class Progress(Protocol):
-    """Who is told how far a run is."""
+    """What is called with how far a run is."""
 
     def start(self, to_compute: list[Cell], cached: int, workers: int) -> None:
         """The plan is made."""
@@ -90,7 +90,7 @@ def run_claims(
     """Decide the selected claims, computing only what the store does not have.
 
     seeds: for every experiment; by default what its scale declares.
-    workers: processes; by default one a core, and this process alone where one cell is left.
+    workers: processes; by default one per core, and this process alone where one cell is left.
     on: a Ray cluster, as in ``RayCluster``; empty: this machine.
     """
     selections, skipped = _fitting(list(selections), scale, problem)
