@@ -62,7 +62,7 @@ def seen(papers: set[str]) -> str:
     late = changed = claims = 0
     for one in map(paper, papers):
         lines = ledger.history(one.id)
-        for first, *others in (lines[claim.name] for claim in one.claims if claim.kind != "question"):
+        for first, *others in (lines[claim.name] for claim in one.claims if not claim.is_question):
             steps = zip((first, *others), others, strict=False)
             claims, late = claims + 1, late + (first.results == "after")
             changed += any(after.results == "after" and after.digest != before.digest for before, after in steps)
@@ -143,7 +143,7 @@ def write_reference(path: Path) -> None:
                     line = kept.get(id, "") if digest in kept.get(id, "") else ""
                     if found := shown.get(id):
                         versions = ((store.run(found.run) or {}) if found.run else {}).get("environment", {})
-                        made = reference.line_of(found, digest, told(versions.get("versions", {})))
+                        made = reference.line_of(found, digest, in_words(versions.get("versions", {})))
                         line, new = made or line, new + bool(made)
                     lines += [line] * bool(line)
             if new:
@@ -176,7 +176,7 @@ def with_verdicts(text: str) -> str:
     return f"{before}{PAPERS[0]}" + "\n".join(rows) + f"\n{PAPERS[1]}{after}"
 
 
-def told(versions: dict[str, str]) -> str:
+def in_words(versions: dict[str, str]) -> str:
     """The versions that matter most, in words."""
     return ", ".join(f"{name} {versions[name]}" for name in ("laureate", "jax", "numpy", "python") if name in versions)
 

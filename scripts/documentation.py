@@ -241,7 +241,7 @@ OWN_PROBLEM = """
 2. `laureate show ID` says what was measured, and which experiments take a problem of yours.
 3. `laureate run ID --problem new` writes a commented file to fill in.
 4. `laureate run ID --scale smoke --problem my_file.py:Mine` traces it once before anything starts (what is missing is
-   told with its line), then compares all arms on it: which is best here, by how much, and how sure that is.
+   reported with its line), then compares all arms on it: which is best here, by how much, and how sure that is.
 5. `from laureate.<area> import ...` in your own code.
 
 For example, which rate and momentum bring a ball to rest soonest, as `momentum.py`:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import equinox as eqx
 import pytest
+from sklearn.base import BaseEstimator
 
 from rooms import AREAS, PACKAGE
 
@@ -40,7 +41,26 @@ PUBLIC = {
     for area in AREAS
     for name in importlib.import_module(f"laureate.{area}").__all__
 }
-FUNCTIONS = {name: thing for name, thing in PUBLIC.items() if inspect.isfunction(thing)}
+OTHERS = ("layers", "loops", "testing", "problems")  # rooms that are no area and whose names are a user's, too
+
+
+def names_of(module):
+    """What a module offers; ``laureate.problems`` offers what its parts do, by their own modules."""
+    if module.__name__ != "laureate.problems":
+        return {name: getattr(module, name) for name in module.__all__}
+    parts = [
+        importlib.import_module(found.name) for found in pkgutil.iter_modules(module.__path__, "laureate.problems.")
+    ]
+    offered = [f"{part.__name__.split('.')[-1]}.{name}" for part in parts for name in getattr(part, "__all__", ())]
+    return {name: functools.reduce(getattr, name.split("."), module) for name in offered}
+
+
+SHARED_NAMES = {
+    f"{room}.{name}": thing
+    for room in OTHERS
+    for name, thing in names_of(importlib.import_module(f"laureate.{room}")).items()
+}
+EVERYTHING = PUBLIC | SHARED_NAMES
 INFOS = {name: cls for name, cls in CLASSES.items() if cls.__name__.endswith("Info")}
 
 
@@ -52,7 +72,17 @@ def is_method(cls):
     return issubclass(cls, eqx.Module) and not inspect.isabstract(cls) and any(hasattr(cls, name) for name in METHODS)
 
 
+def is_estimator(cls):
+    return issubclass(cls, BaseEstimator) and not inspect.isabstract(cls)
+
+
 PUBLIC_METHODS = {name: cls for name, cls in PUBLIC.items() if isinstance(cls, type) and is_method(cls)}
+ESTIMATORS = {name: cls for name, cls in PUBLIC.items() if isinstance(cls, type) and is_estimator(cls)}
+LAYERS = {
+    name: cls
+    for name, cls in SHARED_NAMES.items()
+    if isinstance(cls, type) and issubclass(cls, eqx.Module) and name.split(".")[0] in ("layers", "loops")
+}
 
 
 def of_area(area, things):
@@ -175,10 +205,10 @@ def test_a_state_is_a_named_tuple(name):
 # --- docstrings -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("area", AREAS)
-def test_everything_public_begins_with_a_sentence(area):
-    for name in of_area(area, PUBLIC):
-        check_first_sentence(name, PUBLIC[name])
+@pytest.mark.parametrize("room", [*AREAS, *OTHERS])
+def test_everything_public_begins_with_a_sentence(room):
+    for name in of_area(room, EVERYTHING):
+        check_first_sentence(name, EVERYTHING[name])
 
 
 def check_first_sentence(name, thing):
@@ -199,14 +229,54 @@ def test_a_method_shows_its_equation_and_an_example(name):
     assert doctest.DocTestParser().get_examples(text), f"{name}: the docstring has no example that runs"
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC_METHODS))
-def test_a_method_documents_every_setting(name):
-    cls = PUBLIC_METHODS[name]
+DOCUMENTED = PUBLIC_METHODS | ESTIMATORS | LAYERS
+ELSEWHERE = re.compile(r"arguments are those of `")  # of another, whose docstring has them
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTED))
+def test_every_setting_is_documented(name):
+    missing = undocumented(DOCUMENTED[name])
+    assert not missing, f"{name} does not say what {sorted(missing)} are"
+
+
+def undocumented(cls):
+    """The settings of a class that have no line in its docstring."""
     text = inspect.getdoc(cls) or ""
     lists = re.findall(r"^((?:\w+, )*\w+): ", text, re.MULTILINE)  # "sigma: meaning" or "rho, eps: as for ..."
     said = {word for words in lists for word in words.split(", ")}
-    missing = set(inspect.signature(cls).parameters) - said
-    assert not missing or "arguments are those of `" in text, f"{name} does not say what {sorted(missing)} are"
+    return set() if ELSEWHERE.search(text) else set(inspect.signature(cls).parameters) - said
+
+
+MOST_UNNAMED = 2  # arguments that a sentence without their names may speak of: "the mean of ``x`` over axes"
+
+
+@pytest.mark.parametrize("room", [*AREAS, *OTHERS])
+def test_a_function_names_its_arguments(room):
+    functions = {name: EVERYTHING[name] for name in of_area(room, EVERYTHING) if inspect.isfunction(EVERYTHING[name])}
+    wrong = {name: unnamed(function) for name, function in functions.items()}
+    wrong = {name: words for name, words in wrong.items() if len(words) > MOST_UNNAMED}
+    assert not wrong, f"docstrings that never name these arguments: {wrong}"
+
+
+def unnamed(function):
+    """The arguments whose names do not occur in the docstring."""
+    text = inspect.getdoc(function) or ""
+    words = inspect.signature(function).parameters
+    return [] if ELSEWHERE.search(text) else [word for word in words if not re.search(rf"\b{word}\b", text)]
+
+
+def test_what_a_docstring_leaves_out_is_seen():
+    def many(key, x, width, depth):
+        """Makes ``x``."""
+
+    class Norm(eqx.Module):
+        """channels: the last axis. epsilon: on the same line."""
+
+        channels: int
+        epsilon: float
+
+    assert unnamed(many) == ["key", "width", "depth"]
+    assert undocumented(Norm) == {"epsilon"}
 
 
 def test_modules_of_tests_have_names_of_their_own():

@@ -17,6 +17,32 @@ def test_settings_are_attributes_and_frozen():
 
 
 @pytest.mark.parametrize(
+    ("declared", "direction"),
+    [
+        ({"baseline": "b"}, "lower"),
+        ({"baseline": "b", "better": "higher"}, "higher"),
+        ({"baseline": "b", "kind": "equal", "margin": 1.0, "better": "higher"}, "higher"),
+        ({"kind": "bound", "at_most": 1.0, "better": "higher"}, "lower"),
+        ({"kind": "bound", "at_least": 1.0}, "higher"),
+        ({"kind": "bound", "at_least": 0.0, "at_most": 1.0}, None),
+        ({"kind": "trend", "against": "n"}, None),
+        ({"kind": "question"}, None),
+    ],
+)
+def test_which_side_of_a_metric_is_better(declared, direction):
+    claim = Claim("c", "s", "m", method="a", role="extension", **declared)
+    assert claim.direction == direction
+    assert claim.is_question == (declared.get("kind") == "question")
+
+
+def test_a_claim_needs_the_arms_that_it_names_and_a_question_all():
+    made = toys.experiment()
+    claim = Claim("c", "s", "m", method="third", baseline="ours", role="extension")
+    assert made.arms_of(claim) == ("ours", "third")
+    assert made.arms_of(replace(claim, kind="question")) == tuple(arm.name for arm in made.arms)
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Claim("c", "s", "m", method="a", role="extension"), "baseline must be the name of an arm"),

@@ -11,7 +11,7 @@ import pytest
 import toys
 from laureate.lab import ledger
 from laureate.lab.claim import Arm, Guard, Scale
-from laureate.lab.ledger import Entry, digest, history, missing, path_of, told
+from laureate.lab.ledger import Entry, digest, history, missing, path_of, summary
 from laureate.papers import all_papers, paper_ids
 
 ROOT = Path(ledger.__file__).parents[3]
@@ -104,12 +104,12 @@ def test_a_history_in_words():
     def entry(results, reason):
         return Entry("2026-11-16", "c", "abc", reason, results, "here")
 
-    assert told([entry("before", "first")]) == "declared 2026-11-16"
-    assert told([entry("before", "first"), entry("before", "cut"), entry("after", "wider grid")]) == (
+    assert summary([entry("before", "first")]) == "declared 2026-11-16"
+    assert summary([entry("before", "first"), entry("before", "cut"), entry("after", "wider grid")]) == (
         "declared 2026-11-16, changed once before any result, changed once after a result: wider grid"
     )
-    assert told([entry("after", "added late")]) == "declared 2026-11-16 after results had been seen (added late)"
-    assert told([entry("after", "added late"), entry("after", "wider grid")], reasons=False) == (
+    assert summary([entry("after", "added late")]) == "declared 2026-11-16 after results had been seen (added late)"
+    assert summary([entry("after", "added late"), entry("after", "wider grid")], reasons=False) == (
         "declared 2026-11-16 after results had been seen, changed once after a result"
     )
 

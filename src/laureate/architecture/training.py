@@ -180,6 +180,8 @@ def train_supernet(
     choice, kept: what is decided, as in ``effective_weights``; with every edge decided one network is trained alone.
     first: the number of the first step: the keys come from it, so that a run in parts is the run in one.
     more: ``progress`` and ``checkpoint`` of ``laureate.loops.run``.
+    key: of the batches and of whatever the supernet draws.
+    training, state: what trains, and where it stands (``SupernetTraining.init``). batch_size: rows a step.
     """
     rows, space = _rows(data), training.space
     require("train_supernet", "batch_size", f"in 1..{rows}", batch_size, lambda b: 1 <= b <= rows)

@@ -62,6 +62,8 @@ def optimal_mixture(
     The better the skip's input x already is, the smaller the operation's weight, whatever the operation is worth: so a
     large weight is no evidence of an operation's strength (Wang et al. 2021, proposition 1, there with C = 0).
 
+    variance_op, variance_skip: V_o and V_x, > 0. covariance: C, between the two errors.
+
     >>> float(optimal_mixture(1.0, 3.0)), float(optimal_mixture(1.0, 0.25))
     (0.75, 0.2)
     """
@@ -69,7 +71,7 @@ def optimal_mixture(
 
 
 def check_alpha(owner: str, space: Space, alpha: Array) -> Array:
-    """The alpha of a space, as an array of numbers; it is told where it looks like probabilities."""
+    """The alpha of a space, as an array of numbers; it warns where it looks like probabilities."""
     alpha = jnp.asarray(alpha)
     if alpha.ndim == 2 and len(alpha) == space.num_edges and alpha.shape[1] < space.shape[1]:
         edge = int(np.argmax(np.asarray(space.num_ops) > alpha.shape[1]))

@@ -85,7 +85,7 @@ def cli() -> None:
     laureate show pes         the problem, the equation, an example, the claims, the cost
     laureate web              all of this in a browser
 
-    Results lie in LAUREATE_HOME (see `laureate doctor`). Every command takes --json.
+    Results lie in LAUREATE_HOME (see `laureate doctor`). Every command but `decentralized launch` takes --json.
     """
 
 

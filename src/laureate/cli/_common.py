@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from laureate.catalogue import Entry
     from laureate.lab.claim import Paper
     from laureate.lab.judging.results import ClaimResult, Result
+    from laureate.lab.storing.rows import RunRow
     from laureate.lab.storing.store import Store
 
 __all__ = [
@@ -85,7 +86,7 @@ def run_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 4000 else None
 
 
-def find_run(store: "Store", run: int | None) -> dict[str, Any]:
+def find_run(store: "Store", run: int | None) -> "RunRow":
     """The run of that number, by default the newest; an error where there is none."""
     from laureate.lab.errors import UserError
 

@@ -1,4 +1,4 @@
-"""How far a run is: bars on a terminal, one line a cell in a pipe."""
+"""How far a run is: bars on a terminal, one line per cell in a pipe."""
 
 import sys
 from collections import Counter

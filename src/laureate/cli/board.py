@@ -20,7 +20,9 @@ from laureate.pages.wording import best_here, in_words
 
 @click.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--claims", "everything", is_flag=True, help="List every claim, also those that we measured and you not.")
+@click.option(
+    "--claims", "everything", is_flag=True, help="List every claim, also those that we measured and you did not."
+)
 @click.option("--checks", is_flag=True, help="List the checks of our own code too.")
 @json_option
 def board(ids: tuple[str, ...], everything: bool, checks: bool, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``laureate decentralized``: training among peers, one process a node."""
+"""``laureate decentralized``: training among peers, one process per node."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ LAUNCH = "import sys; from laureate.decentralized.launch import main; sys.exit(m
 
 @click.group()
 def decentralized() -> None:
-    """Train among peers, one process a node (see laureate.decentralized)."""
+    """Train among peers, one process per node (see laureate.decentralized)."""
 
 
 @decentralized.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -19,7 +19,7 @@ def decentralized() -> None:
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def launch(nodes: int, script: str, arguments: tuple[str, ...]) -> None:
-    """Start SCRIPT once a node on this machine, over real sockets, and say how to start it on several.
+    """Start SCRIPT once per node on this machine, over real sockets, and say how to start it on several.
 
     The script calls laureate.decentralized.connect() first. If one node fails, the others are stopped.
     """

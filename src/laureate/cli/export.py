@@ -30,7 +30,7 @@ PAPER_COLUMNS: tuple[str, ...] = (
     help="Every chart of the run instead: CSV, Vega-Lite, SVG and PNG (needs the extra charts).",
 )
 def export(what: str | None, form: str, output: Path | None, figures: Path | None) -> None:
-    """All observations of a run (by default the newest), a row a number: arm, seed, metric, index, value.
+    """All observations of a run (by default the newest), one row per number: arm, seed, metric, index, value.
 
     `laureate export papers` gives the catalogue instead, your imports with it.
     """

@@ -2,11 +2,15 @@
 
 import shlex
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from laureate.cli._common import emit, json_option, open_store
 from laureate.cli.run import _workers
+
+if TYPE_CHECKING:
+    from laureate.racing.discipline import Discipline
 
 
 @click.command()
@@ -26,7 +30,7 @@ from laureate.cli.run import _workers
 @click.option("--only", default="", metavar="NAME,NAME", help="Some of the entrants.")
 @click.option("--kind", default="", help="The discipline, where a problem could be of several.")
 @click.option("--seeds", type=click.IntRange(2, 100_000), help="Seeds that score; by default enough to tell all apart.")
-@click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one a core.")
+@click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one per core.")
 @click.option(
     "--on", default="", metavar="ray | ray://HOST:PORT | HOST:PORT", help="On a Ray cluster; ray: one that starts here."
 )
@@ -50,8 +54,8 @@ def race(
 ) -> int:
     """Race an area's methods and baselines on your own problem: a table, what to use, and the code to paste.
 
-    What the object offers says of which kind it is. Everybody is tuned at the same cost on seeds that do not count, and
-    scored on the same seeds. Finished work is kept: repeating a command resumes it.
+    The kind of problem follows from what the object offers. All entrants are tuned at the same cost on seeds that do
+    not count, and scored on the same seeds. Finished work is kept: repeating a command resumes it.
 
     \b
     laureate race mine.py:energy
@@ -109,12 +113,12 @@ def _list(as_json: bool, kind: str) -> None:
         raise unknown(kind, [one.name for one in known])
     shown = [one for one in known if kind in ("", one.name)]
     if as_json:
-        emit([_told(one) for one in shown])
+        emit([_record(one) for one in shown])
         return
     if not kind:
         click.echo(
             f"{len(known)} kinds of problems. A problem is an object or a dictionary that offers what stands here, or\n"
-            "a function without arguments that makes one: laureate race FILE.py:NAME. What it offers tells its kind.\n"
+            "a function without arguments that makes one: laureate race FILE.py:NAME. Its kind follows from these.\n"
         )
     for one in shown:
         click.echo(click.style(f"{one.name}: {one.kind}", bold=True))
@@ -134,7 +138,7 @@ def _list(as_json: bool, kind: str) -> None:
             click.echo(f"  {area}: {why}")
 
 
-def _told(one) -> dict:
+def _record(one: "Discipline") -> dict[str, Any]:
     return {
         "name": one.name,
         "title": one.title,

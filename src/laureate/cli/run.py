@@ -39,8 +39,8 @@ def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int 
     show_default=True,
     help="smoke: seconds; desk: minutes on two cores; full: the paper's own size.",
 )
-@click.option("--seeds", type=click.IntRange(2, 100_000), help="Seeds an arm, instead of the scale's own number.")
-@click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one a core.")
+@click.option("--seeds", type=click.IntRange(2, 100_000), help="Seeds per arm, instead of the scale's own number.")
+@click.option("--workers", default="auto", callback=_workers, metavar="N|auto", help="Processes; auto: one per core.")
 @click.option(
     "--on", default="", metavar="ray | ray://HOST:PORT | HOST:PORT", help="On a Ray cluster; ray: one that starts here."
 )

@@ -1,17 +1,23 @@
 """``laureate runs``: what was run here; names, notes, and runs that are not wanted any more."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from laureate.cli._common import MARKS, emit, filled, find_run, json_option, open_store, say
 from laureate.pages.wording import moment
+
+if TYPE_CHECKING:
+    from laureate.lab.storing.rows import RunRow
+    from laureate.lab.storing.store import Store
 
 LONGEST_NAME, LONGEST_NOTE = 60, 2000
 
 
 @click.command()
 @click.argument("run", type=int, required=False)
-@click.option("--name", help="Call the run so; '' takes its name away.")
-@click.option("--note", help="Keep a note with the run; '' takes it away.")
+@click.option("--name", help="Give the run a name; '' removes it.")
+@click.option("--note", help="Keep a note with the run; '' removes it.")
 @click.option("--delete", is_flag=True, help="Forget the run, and what only it has computed.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at most.")
@@ -50,7 +56,7 @@ def _clean(text: str | None, longest: int) -> str | None:
     return " ".join(plain.split())[:longest]
 
 
-def _list(store, limit: int, as_json: bool) -> None:
+def _list(store: "Store", limit: int, as_json: bool) -> None:
     found = store.runs(limit)
     if not found and not as_json:
         click.echo("Nothing was run yet. To start: laureate run pes --scale smoke")
@@ -60,13 +66,13 @@ def _list(store, limit: int, as_json: bool) -> None:
         say(f"{left} more: --limit {limit + left}")
 
 
-def _show(records: list[dict], store, as_json: bool) -> None:
+def _show(records: "list[RunRow]", store: "Store", as_json: bool) -> None:
     words = store.words([record["id"] for record in records])
     if as_json:
         facts = ("id", "name", "note", "started", "finished", "status", "command", "scale", "seeds", "problem")
-        told = [{name: record[name] for name in facts} for record in records]
+        listed = [{name: record[name] for name in facts} for record in records]
         counted = ({word: words.get(record["id"], []).count(word) for word in MARKS} for record in records)
-        emit([one | {"verdicts": verdicts} for one, verdicts in zip(told, counted, strict=True)])
+        emit([one | {"verdicts": verdicts} for one, verdicts in zip(listed, counted, strict=True)])
         return
     for record in records:
         mine = words.get(record["id"], [])
@@ -79,7 +85,7 @@ def _show(records: list[dict], store, as_json: bool) -> None:
         say(record["note"] and f"note: {record['note']}", 2, dim=False)
 
 
-def _delete(store, record: dict, yes: bool, as_json: bool) -> None:
+def _delete(store: "Store", record: "RunRow", yes: bool, as_json: bool) -> None:
     from laureate.lab.errors import UserError
     from laureate.lab.storing.home import reports
 

@@ -35,7 +35,7 @@ def show(id: str, as_json: bool) -> None:
     """
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role
-    from laureate.lab.ledger import history, told
+    from laureate.lab.ledger import history, summary
     from laureate.lab.records import board_results, paper_record
     from laureate.lab.running.plan import select
     from laureate.papers import paper_ids
@@ -53,10 +53,10 @@ def show(id: str, as_json: bool) -> None:
     if as_json:
         record = paper_record(paper)
         names = {experiment.name for experiment in experiments}
-        deviations = {name: told for name, told in record["deviations"].items() if name in names}
+        deviations = {name: words for name, words in record["deviations"].items() if name in names}
         accepts = {e.name: list(e.accepts) for e in experiments if e.accepts}
-        rows_told = [row.to_json() for row in rows]
-        emit(record | {"deviations": deviations, "own_problem": accepts, "claims": rows_told})
+        claims = [row.to_json() for row in rows]
+        emit(record | {"deviations": deviations, "own_problem": accepts, "claims": claims})
         return
     click.echo(click.style(filled(paper.title), bold=True))
     facts = (", ".join(paper.authors), f"{paper.venue} {paper.year}", paper.award)
@@ -78,7 +78,7 @@ def show(id: str, as_json: bool) -> None:
             click.echo(verdict_line(row, width))
             say(sentence(row.statement), 4)
             say(context_line(row), 4)
-            say(told(declared[row.name], reasons=len(rows) == 1) if row.name in declared else "", 4)
+            say(summary(declared[row.name], reasons=len(rows) == 1) if row.name in declared else "", 4)
     deviations = list(dict.fromkeys(text for experiment in experiments for text in experiment.deviations))
     if deviations:
         click.echo(click.style("\nWhat differs from the paper", bold=True))
@@ -89,8 +89,8 @@ def show(id: str, as_json: bool) -> None:
     for scale in paper_record(paper)["cost"]:
         costs = [experiment.scales[scale].cost for experiment in experiments if scale in experiment.scales]
         if costs:
-            told = duration(sum(costs)) if sum(costs) else "?"
-            click.echo(f"  {scale:<6} {told:>6}   laureate run {paper_id}{slash}{claim} --scale {scale}")
+            seconds = duration(sum(costs)) if sum(costs) else "?"
+            click.echo(f"  {scale:<6} {seconds:>6}   laureate run {paper_id}{slash}{claim} --scale {scale}")
 
 
 def _own_problem(paper_id: str, experiments: "list[Experiment]") -> None:

@@ -139,7 +139,11 @@ def refresh(model: Any, spec: Quantizer | Rules, key: Any = None, state: NoiseSt
 
 
 def excess(model: Any, spec: Quantizer | Rules, state: NoiseState) -> Float[Array, ""]:
-    """The largest weight in units of the largest that its old scale can reach: above 1 a refresh is due."""
+    """The largest weight in units of the largest that its old scale can reach: above 1 a refresh is due.
+
+    model: any pytree with weights. spec: a quantizer, or the rules that choose one. state: with the scales of the last
+        refresh.
+    """
     weights = _weights(choose(model, spec, "excess"))
     return _excess(weights, _given(weights, state, "excess"))
 

@@ -161,6 +161,9 @@ def symmetries(transition: np.ndarray, control: np.ndarray, tolerance: float = 1
 
     Gives a basis [k, s, s] of δS and one [l, s] of δc: k + l directions in which L_dyn is flat.
 
+    transition, control: A ``[s, s]`` and B ``[s, a]``. tolerance: singular values below it, relative to the
+        largest or to 1, count as 0.
+
     >>> dt = 0.1
     >>> offsets = symmetries(np.array([[1.0, dt], [0.0, 1.0]]), np.array([[0.0], [dt]]))
     >>> [basis.shape for basis in offsets]  # of a free mass only where it is cannot be told

@@ -23,7 +23,7 @@ class Transitions(NamedTuple):
 
 
 class BonusInfo(NamedTuple):
-    """What a learning step tells.
+    """What a learning step reports.
 
     loss: what was minimised. kept: transitions that were learned from. cost: transitions passed through the networks.
     status: DIVERGED where the loss is not finite.

@@ -41,7 +41,11 @@ class PatchEncoder(eqx.Module):
 def make_patch_encoder(
     key: Array, shape: tuple[int, int, int], num_outputs: int, *, size: int = 4, channels: int = 8, width: int = 64
 ) -> PatchEncoder:
-    """An encoder of images [height, width, channels]; the sides have to be multiples of ``size``."""
+    """An encoder of images [height, width, channels]; the sides have to be multiples of ``size``.
+
+    key: of the weights. shape: of an image. num_outputs: numbers of the code. size: pixels along an edge of a patch.
+    channels: of a patch's features. width: of the two hidden layers behind them.
+    """
     height, breadth, depth = shape
     rule = f"multiples of size = {size}"
     require("make_patch_encoder", "shape", rule, shape, lambda s: s[0] % size == 0 and s[1] % size == 0)
@@ -123,7 +127,11 @@ def make_dynamics_cycle(
 def make_cycle_gan(
     key: Array, x: Transitions, y: Transitions, *, width: int = 64, depth: int = 2, num_kept: int = 128, **settings: Any
 ) -> CycleGAN:
-    """Both maps and both critics as perceptrons, of the sizes of ``make_dynamics_cycle``."""
+    """Both maps and both critics as perceptrons, of the sizes of ``make_dynamics_cycle``.
+
+    key: of the weights. x, y: steps of both domains. width, depth: of hidden layers. num_kept: see ``PooledCritic``.
+    settings: of ``CycleGAN``.
+    """
     num_x, num_y, hidden = x.observation[0].size, y.observation.shape[-1], (width,) * depth
     plans = ((num_x, *hidden, num_y), (num_y, *hidden, num_x), (num_y, *hidden, 1), (num_x, *hidden, 1))
     g, k, d_y, d_x = make_perceptrons(key, *map(Layers, plans))

@@ -30,7 +30,7 @@ class CriticState(NamedTuple):
 
 
 class CriticInfo(NamedTuple):
-    """What a step of a critic tells.
+    """What a step of a critic reports.
 
     loss: half the sum of both sides. cost: rows passed through the critic. status: DIVERGED where the loss is not
     finite.

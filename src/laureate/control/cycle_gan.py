@@ -28,7 +28,7 @@ class CycleGANState(NamedTuple):
 
 
 class CycleGANInfo(NamedTuple):
-    """What a step tells: the loss of the maps, its parts, the critics' losses; cost: transitions of X; status."""
+    """What a step reports: the loss of the maps, its parts, the critics' losses; cost: transitions of X; status."""
 
     loss: Array
     cycle_error: Array

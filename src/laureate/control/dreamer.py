@@ -40,7 +40,7 @@ class DreamerMemory(NamedTuple):
 
 
 class DreamerInfo(NamedTuple):
-    """What an update tells.
+    """What an update reports.
 
     loss: of the world model. world: what it is made of. actor, critic: their losses. entropy: of the policy. target:
     the mean λ-return. cost: steps learned from. status: DIVERGED where a loss is not finite.

@@ -38,7 +38,7 @@ class DreamerTrainingState(NamedTuple):
 
 
 class DreamerTrainingInfo(NamedTuple):
-    """What an update tells.
+    """What an update reports.
 
     episodes: that ended in its steps. episode_return: their mean sum of rewards; 0 where none ended. learner: of the
     last gradient step, see ``DreamerInfo``. cost: environment steps, beginnings counted. status: the worst.

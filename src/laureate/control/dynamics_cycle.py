@@ -35,7 +35,7 @@ class DynamicsCycleState(NamedTuple):
 
 
 class DynamicsCycleInfo(NamedTuple):
-    """What a step tells.
+    """What a step reports.
 
     loss: all that the maps make small, weighed. dynamics, adversarial, ahead, action_adversarial, action_cycle, paired:
     its parts, not weighed. critic: the loss of D_Y, ¼ where it cannot tell. spread: the smallest variance of G(x) over
@@ -56,7 +56,7 @@ class DynamicsCycleInfo(NamedTuple):
 
 
 class ForwardInfo(NamedTuple):
-    """What fitting the forward model tells.
+    """What fitting the forward model reports.
 
     error: its mean absolute error on steps that it was not fitted to. copying: that of predicting no change. cost:
     transitions learned from. status: NOT_CONVERGED where it is hardly better than copying.

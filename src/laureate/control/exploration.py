@@ -30,7 +30,7 @@ class BonusPPOState(NamedTuple):
 
 
 class BonusPPOInfo(NamedTuple):
-    """What an update tells.
+    """What an update reports.
 
     reward, bonus: means a step, of the environment's reward and of the bonus as it is before it is scaled. deviation:
     by which the bonus was divided. distillation: the bonus's own loss. ppo: see ``PPOInfo``. Both are means over the

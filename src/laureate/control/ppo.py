@@ -64,7 +64,7 @@ class PPOState(NamedTuple):
 
 
 class PPOInfo(NamedTuple):
-    """What a gradient step tells.
+    """What a gradient step reports.
 
     loss: the whole. value_loss: ½ mean squared error, a number a head. entropy: of the policy. clipped: share of steps
     whose ratio was cut. cost: observations passed through the network. status: DIVERGED where the loss is not finite.
@@ -204,6 +204,9 @@ def minibatches(key: Array, num_environments: int, num_minibatches: int, num_epo
     """Environments of every gradient step: each epoch deals all of them, in a new order, to the minibatches.
 
     A minibatch has whole trajectories of some environments, as in the authors' code.
+
+    num_environments: a multiple of num_minibatches. num_minibatches: gradient steps an epoch. num_epochs: how often all
+        environments are used.
 
     >>> rows = minibatches(jax.random.key(0), 6, 2, 3)
     >>> rows.shape, sorted(rows[:2].reshape(-1).tolist())

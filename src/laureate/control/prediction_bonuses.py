@@ -93,7 +93,10 @@ class DynamicsBonus(AbstractPredictionBonus):
 def make_autoencoder(
     key: Array, num_inputs: int, *, num_features: int = 8, width: int = 64, **settings: Any
 ) -> AutoencoderBonus:
-    """An autoencoder of vectors with ``num_features`` in its middle; settings: of ``AutoencoderBonus``."""
+    """An autoencoder of vectors with ``num_features`` in its middle; settings: of ``AutoencoderBonus``.
+
+    key: of the weights. num_inputs: numbers of an observation. width: of hidden layers.
+    """
     sizes = (num_inputs, width, num_features, width, num_inputs)
     (network,) = make_perceptrons(key, Layers(sizes, activation=jax.nn.leaky_relu))
     return AutoencoderBonus(network, **settings)
@@ -102,7 +105,11 @@ def make_autoencoder(
 def make_dynamics(
     key: Array, num_inputs: int, num_actions: int, *, num_features: int = 32, width: int = 64, **settings: Any
 ) -> DynamicsBonus:
-    """A model of random features of the next observation, the size of ``make_rnd``'s, for ``num_actions`` choices."""
+    """A model of random features of the next observation, the size of ``make_rnd``'s, for ``num_actions`` choices.
+
+    key: of the weights. num_inputs: numbers of an observation. num_features: of the next observation, which the model
+        predicts. width: of hidden layers. settings: of ``DynamicsBonus``.
+    """
     features, leaky = (num_inputs, width, num_features), {"activation": jax.nn.leaky_relu}
     model = (num_inputs + num_actions, width, width, width, num_features)
     target, predictor = make_perceptrons(key, Layers(features, **leaky), Layers(model, **leaky))  # pyright: ignore[reportArgumentType]

@@ -33,7 +33,7 @@ class TrainingState(NamedTuple):
 
 
 class TrainingInfo(NamedTuple):
-    """What an update tells.
+    """What an update reports.
 
     episodes: that ended in its rollout. episode_return: their mean sum of rewards; 0 where none ended. best: the
     largest reward of a step. learner: see ``BonusPPOInfo``. cost: environment steps. status.

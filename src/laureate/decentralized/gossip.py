@@ -32,7 +32,7 @@ DENSE = 64  # up to so many nodes, or where most pairs talk, one small matrix pr
 
 
 class Gossip(eqx.Module):
-    """Averaging over a network, a round at a time: nobody hears of anyone but their neighbours.
+    """Averaging over a network, a round at a time: each node hears from its neighbours alone.
 
     A round multiplies with the mixing matrix W, which keeps the mean over the nodes and shrinks what differs. Two
     further methods remember the round before, and need about √ as many rounds::

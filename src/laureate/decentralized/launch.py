@@ -1,4 +1,4 @@
-"""Start a local cluster: the same script once a node, each in a process of its own."""
+"""Start a local cluster: the same script once per node, each in a process of its own."""
 
 import argparse
 import os
@@ -28,11 +28,11 @@ def launch(
     timeout: float | None = None,
     show: bool = False,
 ) -> list[str]:
-    """Run ``command`` once a node on this machine; returns what each wrote to standard output.
+    """Run ``command`` once per node on this machine; returns what each wrote to standard output.
 
     If one fails the others are stopped, for they would wait for it for ever, and ``LaunchError`` quotes the end of its
     output. Failing is to raise, to be killed, or to end with a code before ``connect()``; a connected node that calls
-    ``sys.exit`` waits at its end for the others, as one that is done, and is not told from it.
+    ``sys.exit`` waits at its end for the others, as one that is done, from which it is not distinguished.
 
     command: a program and its arguments, such as ``[sys.executable, "train.py"]``. nodes: how many, >= 1.
     environment: added to this process'. timeout: seconds after which all are stopped. show: print lines as they come,

@@ -1,4 +1,4 @@
-"""One process a node, over real sockets."""
+"""One process per node, over real sockets."""
 
 import os
 import sys

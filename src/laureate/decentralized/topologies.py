@@ -151,7 +151,7 @@ def exponential(size: int) -> Topology:
 
 
 def complete(size: int) -> Topology:
-    """Everybody talks to everybody."""
+    """Every node is joined to every other."""
     return _shifts(size, range(1, size // 2 + 1), f"complete graph of {size}")
 
 

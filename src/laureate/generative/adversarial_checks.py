@@ -26,7 +26,7 @@ LARGEST = 3.0
 
 
 def data_of(owner: str, x: Any) -> tuple[Array, ...]:
-    """The examples as floats, then what is told beside; as many rows each."""
+    """The examples as floats, then their conditions; as many rows each."""
     first, *beside = rows_of(x)
     data = floats(first), *map(jnp.asarray, beside)
     rule = "at least two rows, as many as of what is told beside"
@@ -94,7 +94,7 @@ def after_training(owner: str, infos: Any) -> None:
 
 
 def _last_spectrum(infos: Any, lost: int) -> str:
-    """The largest singular values of the step before the first that was lost, where any are told."""
+    """The largest singular values of the step before the first that was lost, where any are reported."""
     spectra = getattr(infos, "spectra", ())
     sigma = np.asarray(spectra[0].sigma) if spectra else np.zeros(0)
     known = sigma.size > 0 and lost > 0

@@ -141,7 +141,7 @@ class VariationalBottleneck(AbstractRegulariser):
     noise: whether z is noisy; without, only the price is left.
     sites: whether KL is the "mean" over all axes of the code but the last, as the authors' image model, or the "sum".
     budget: an ``AdaptiveBudget``, or None for the same I_c for ever.
-    patience: steps in a row with KL < I_c / 20 after which ``collapsed`` is told.
+    patience: steps in a row with KL < I_c / 20 after which ``collapsed`` is reported.
 
     >>> bottleneck = VariationalBottleneck(lambda x: (x, 0 * x), beta_rate=0.1, beta=1.0)
     >>> float(bottleneck.update(bottleneck.init(), jnp.asarray(2.5)).beta)

@@ -50,7 +50,7 @@ class ConditionalState(NamedTuple):
 
 
 class ConditionalInfo(NamedTuple):
-    """What a step tells: its loss, its cost in passes (a network forward and backward over the batch), its status."""
+    """What a step reports: its loss, its cost in passes (a network forward and backward over the batch), its status."""
 
     loss: Array
     cost: Array

@@ -37,7 +37,7 @@ class ImitationState(NamedTuple):
 
 
 class ImitationInfo(NamedTuple):
-    """What a step tells: see ``JudgeInfo``; cost is in passes over a batch."""
+    """What a step reports: see ``JudgeInfo``; cost is in passes over a batch."""
 
     loss: Array
     margin: Array

@@ -84,7 +84,7 @@ class Judge(eqx.Module):
 
         min_D E ℓ_real(l(x)) + E ℓ_made(l(x̃)) + Σ penalties,   l(x) = D(see(x))
 
-    discriminator: D, from what is seen of one example (and what is told beside) to one number, or an
+    discriminator: D, from what is seen of one example (and its conditions) to one number, or an
         ``AbstractNetwork`` of whole batches.
     loss: "non-saturating", "saturating", "hinge", "wasserstein" or "lsgan".
     regulariser: None, a regulariser, or a tuple of them: the first sees the example, the next what it lets through.

@@ -36,7 +36,7 @@ class InnerDivergenceError(ValueError):
 
 
 class LatentFlowInfo(NamedTuple):
-    """What a step tells.
+    """What a step reports.
 
     loss: mean cost at the latents found, E(x, y, z_T). first_loss: at those drawn. risen: the share of pairs whose cost
     is higher than it was. flow_loss: mean ‖Z(h, z_t) − z_{t+1}‖² over the path. copy_loss: the same of Z(h, z) = z.

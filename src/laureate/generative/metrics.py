@@ -63,7 +63,7 @@ def energy_distance(first: Array, second: Array) -> Array:
 
 
 def energy_score(samples: Array, y: Array) -> Array:
-    """How well samples foretell the one y that came: E‖X − y‖ − ½ E‖X − X'‖, lower is better (Gneiting & Raftery 2007).
+    """How well samples predict the observed y: E‖X − y‖ − ½ E‖X − X'‖, lower is better (Gneiting & Raftery 2007).
 
     Its mean over pairs is least for the true conditional law, and half the energy distance to it above that. So models
     can be compared where one answer for each x is known.

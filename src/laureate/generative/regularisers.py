@@ -21,7 +21,7 @@ TINY = 1e-12
 
 
 def rows_of(examples: Examples) -> tuple[Array, ...]:
-    """The examples, then what is told beside."""
+    """The examples, then their conditions."""
     return tuple(examples) if isinstance(examples, tuple | list) else (examples,)
 
 

@@ -81,7 +81,7 @@ class AbstractNetwork(eqx.Module):
 
     @abc.abstractmethod
     def check(self, examples: Any, *beside: Any) -> None:
-        """Raise for examples (None where they are to be made) and what is told beside that do not suit the network."""
+        """Raise for examples (None where they are to be made) and conditions that do not suit the network."""
 
     def apply(self, state: Any, *inputs: Array, statistics: Any = None) -> tuple[Array, Any]:
         """Outputs of a batch, and the statistics that were used."""
@@ -95,7 +95,7 @@ def _nothing() -> SpectralReport:
 class EachExample(AbstractNetwork):
     """A function of one example, called for every row of a batch; it carries nothing.
 
-    function: from one example, and what is told beside, to an output.
+    function: from one example, and its conditions, to an output.
 
     >>> EachExample(lambda x: 2 * x).apply((), jnp.ones((3, 2)))[0].shape
     (3, 2)
@@ -276,7 +276,9 @@ def as_network(function: Any) -> AbstractNetwork:
 
 
 def top_singular_values(network: Any, number: int = 3) -> dict[str, Float[Array, " number"]]:
-    """The largest singular values of every weight of a network, exactly, by its path: a few that run away foretell.
+    """The largest singular values of every weight of a network, exactly, by its path.
+
+    Before a GAN collapses a few of them grow, as Brock et al. (2019) found; whether they do is for a monitor to say.
 
     number: how many, >= 1; fewer where a weight has fewer.
 

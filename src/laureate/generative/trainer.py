@@ -45,7 +45,7 @@ class AdversarialState(NamedTuple):
 
 
 class AdversarialInfo(NamedTuple):
-    """What a step tells; of several discriminator steps, the last.
+    """What a step reports; of several discriminator steps, the last.
 
     generator_loss, discriminator_loss. margin, accuracy, saturated, nats: see ``JudgeInfo``. slope: the mean length of
     the generator's gradient at made examples. flat: the share of them where it is below ``Adversarial.below``.
@@ -80,9 +80,9 @@ class Adversarial(eqx.Module):
 
     With a ``VariationalBottleneck`` l(x) = D(z_x), and D is a function of the code: VGAN (Peng et al. 2019).
 
-    generator: G, from z [num_latents] (and what is told beside, such as a label) to one example; or an
+    generator: G, from z [num_latents] (and its conditions, such as a label) to one example; or an
         ``AbstractNetwork`` of whole batches, which may normalise by them and divide weights by singular values.
-    discriminator: D, from what is seen of one example (and what is told beside) to one number; or such a network.
+    discriminator: D, from what is seen of one example (and its conditions) to one number; or such a network.
     loss: "non-saturating", "saturating" (as the paper writes it), "hinge", "wasserstein" or "lsgan".
     regulariser: None, ``GradientPenalty``, ``InstanceNoise``, ``VariationalBottleneck``, or a tuple of them.
     num_latents: numbers in z, >= 1.
@@ -151,7 +151,7 @@ class Adversarial(eqx.Module):
         return generator.apply(state, z, *beside, statistics=statistics)[0]
 
     def step(self, key: Array, x: Examples, state: AdversarialState) -> tuple[AdversarialState, AdversarialInfo]:
-        """k steps of D, then one of G against the new D. x: k · n rows, or a tuple of them with what is told beside."""
+        """k steps of D, then one of G against the new D. x: k · n rows, or a tuple of them and their conditions."""
         judge, number = self.judge, self.num_discriminator_steps
         rows = tuple(leaf.reshape(number, -1, *leaf.shape[1:]) for leaf in rows_of(x))
         size = rows[0].shape[1]
@@ -259,7 +259,7 @@ class Adversarial(eqx.Module):
         Means and variances are those of all rows of all batches together; the average of the batches' variances, which
         others take, is less by the variance between batches.
 
-        beside: rows to draw from, at random, of what is told beside z. num_batches: >= 1. batch: rows of each, >= 2.
+        beside: rows to draw from, at random, of the conditions of z. num_batches: >= 1. batch: rows of each, >= 2.
         truncation: of the latents, see ``truncated_normal``; it is recorded. Latents that are truncated here, too, are
         normalised back to their full size: for the truncation trick leave it out.
         """
@@ -311,7 +311,7 @@ class Adversarial(eqx.Module):
         return jnp.result_type(*jax.tree.leaves(state.average), jnp.float32)
 
     def fit(self, key: Array, x: Any, *, num_steps: int = 2000, batch: int = 64) -> "FittedAdversarial":
-        """Train on rows x [n, ...], or on a tuple with what is told beside, in one compiled program."""
+        """Train on rows x [n, ...], or on a tuple of them and their conditions, in one compiled program."""
         check_key("Adversarial", key)
         data = data_of("Adversarial", x)
         require("Adversarial", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
@@ -374,7 +374,7 @@ class FittedAdversarial(eqx.Module):
         truncation: float | Array | None = None,
         statistics: StandingStatistics | None = None,
     ) -> Array:
-        """Made examples [num_samples, ...]; what is told beside has as many rows.
+        """Made examples [num_samples, ...]; conditions have as many rows.
 
         truncation: the threshold of the latents; lower is more typical and less various. statistics: others than those
         of the fit.

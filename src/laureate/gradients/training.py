@@ -31,7 +31,7 @@ class TrainState(eqx.Module):
 
 
 class History(eqx.Module):
-    """What happened.
+    """What training recorded, update by update.
 
     loss, status, num_nonfinite: of every update, from the estimator's ``Info``.
     num_unequal: the same, None for the methods that differentiate.

@@ -36,7 +36,7 @@ def read_backbone(
 ) -> BackboneResult:
     """N, CA, C and O of all amino acids of a PDB or mmCIF file (``.gz`` too), for `featurize_backbone`.
 
-    Water, ligands and nucleic acids are left out; modified amino acids (MSE …) are told as what they were made of. Of
+    Water, ligands and nucleic acids are left out; modified amino acids (MSE …) are read as what they were made of. Of
     alternative places of an atom the one of highest occupancy is taken, of equals the first letter, with a warning.
     Residues with insertion codes are residues like others, in the order of the file.
 

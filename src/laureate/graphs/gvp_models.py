@@ -30,8 +30,11 @@ class GVPNetwork(eqx.Module):
     key: for the weights.
     node_in, edge_in, out_dims: numbers of scalars and vectors of the graph's nodes and edges, and of what comes out.
     node_dims, edge_dims: those inside.
-    num_layers: >= 0. dropout: rate, in [0, 1).
-    Further settings are those of `GVPConvLayer` and `GVP`.
+    num_layers: >= 0.
+    dropout: rate, in [0, 1).
+    num_message, num_feedforward: GVPs of a message, and of what follows it at a node, >= 1.
+    aggregate: of messages, "mean" or "sum".
+    settings: of `GVP`.
 
     >>> from laureate.layers import make_graph
     >>> nodes, edges = (jnp.ones((3, 2)), jnp.ones((3, 1, 3))), (jnp.ones((2, 5)), jnp.ones((2, 1, 3)))
@@ -285,6 +288,8 @@ class DesignModel(eqx.Module):
 
 def quality_loss(predicted: Float[Array, "*b 2"], actual: Float[Array, "*b 2"], delta: float = 1.0) -> Float[Array, ""]:
     """The authors' loss for two models of the same target: Huber's of both scores and of their difference, the mean.
+
+    predicted, actual: the scores of both. delta: where Huber's loss turns from squares to absolute values.
 
     >>> round(float(quality_loss(jnp.array([[0.5, 0.7]]), jnp.array([[0.5, 0.5]]))), 4)
     0.04

@@ -1,4 +1,4 @@
-"""Edges between nodes that are close in the world: a fixed room for them, and told how many were found."""
+"""Edges between nodes that are close in the world: a fixed number of places, and how many were found."""
 
 from typing import NamedTuple
 

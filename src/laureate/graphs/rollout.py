@@ -1,4 +1,4 @@
-"""Many steps of a simulator as one program; what diverges is told, not hidden."""
+"""Many steps of a simulator as one program; what diverges is reported, not hidden."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -43,6 +43,8 @@ def rollout_with(
 
     From the first step on that fails, the last good state is repeated: a mean over a trajectory stays a number, and
     ``failed_at`` tells which part of it is no prediction.
+
+    num_steps, prescribed, limit: as for `rollout`.
     """
     largest = jnp.asarray(limit, frames.dtype)
 
@@ -109,6 +111,8 @@ def relative_errors(
 
     The mean is over time and each node's own, so that 1 is the error of who knows where things are and not how they
     move. Of every step it is relative to the same typical spread.
+
+    states, truth: predicted and true, of every step. graph: says which nodes are free.
     """
     free = free_nodes(graph)[None, :, None]
     squares = jnp.sum(jnp.where(free, (states - truth) ** 2, 0), (1, 2))

@@ -125,6 +125,8 @@ def train(
     """The network after Adam on `multiscale_loss`, its rate falling to 0 as a cosine, and the losses; for use in jit.
 
     Batches are drawn with replacement. network: as `Segmenter`: called with images, words, lengths and ``key``.
+
+    examples: of `make_examples`. num_steps: of Adam. batch: examples a step. learning_rate: the first.
     """
     optimiser = optax.adam(lambda count: learning_rate * 0.5 * (1 + jnp.cos(math.pi * count / num_steps)))
     rows_key, steps_key = jax.random.split(key)
@@ -160,6 +162,8 @@ def fit(
     learning_rate: float | Array = 0.01,
 ) -> tuple[Any, FitInfo]:
     """Train a network on examples of one's own, as `train`, compiled; another rate or network key compiles nothing.
+
+    num_steps: of Adam, >= 1. batch: examples a step. learning_rate: the first, > 0.
 
     >>> import jax, numpy as np
     >>> from laureate.grounding import Segmenter, Vocabulary, fit, make_examples

@@ -119,6 +119,8 @@ def balanced_indices(key: Key[Array, ""], labels: Int[Array, "n"], num_classes: 
 
     Do not take class frequencies of what it draws for ``log_prior``: they are uniform. Every class needs an example.
 
+    labels: classes, a row each. num_classes: C. num: how many rows are drawn.
+
     >>> rows = balanced_indices(jax.random.key(0), jnp.array([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]), 2, 1000)
     >>> 0.4 < float((rows == 9).mean()) < 0.6
     True
@@ -147,6 +149,8 @@ def class_errors(predictions: Int[Array, "n"], labels: Int[Array, "n"], num_clas
 def balanced_error(predictions: Int[Array, "n"], labels: Int[Array, "n"], num_classes: int) -> Float[Array, ""]:
     """The mean of the classes' errors, 1/C Σ_y P(wrong | y); every class must have a row.
 
+    predictions, labels: classes 0 to C − 1, a row each. num_classes: C.
+
     >>> float(balanced_error(jnp.array([0, 0, 1]), jnp.array([0, 1, 1]), 2))
     0.25
     """
@@ -163,6 +167,8 @@ def tune_tau(
 
     The standard error is that of the rows, √Σ_y e_y (1 - e_y)/n_y / C: with three rows of a class it is large, and
     τ = 1 is then as good a choice. Among equals the one nearest to 1.
+
+    labels: of the same rows as the logits. log_prior: as for `adjust`. grid: the values of τ that are tried.
 
     >>> logits = jnp.log(jnp.array([[0.6, 0.4], [0.9, 0.1]]))
     >>> float(tune_tau(logits, jnp.array([1, 0]), jnp.log(jnp.array([0.8, 0.2])), jnp.array([0.0, 1.0, 2.0]))[0])

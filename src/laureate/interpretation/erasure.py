@@ -98,6 +98,8 @@ def rank_agreement(first: Any, second: Any, kind: Literal["spearman", "kendall"]
 
     0 where one is constant; not a number where a score is not finite.
 
+    first, second: as many scores each. kind: "spearman" or "kendall".
+
     >>> rank_agreement([1, 2, 3], [10, 20, 30]), rank_agreement([1, 2, 3], [3, 2, 1], "kendall")
     (1.0, -1.0)
     """

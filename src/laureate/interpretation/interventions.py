@@ -144,6 +144,8 @@ def steer(mu_from: Array, mu_to: Array, strength: float | Array = 0.0) -> Array:
     Strength 0 is the mean of the class wanted, more is beyond it. The paper writes α = μ₁ + β(μ₁ − μ₂) with μ₁ the mean
     to change *from*, so that its β > 0 leads away from the class wanted: s = −β − 1.
 
+    mu_from, mu_to: the unit's mean over tokens of either class. strength: s.
+
     >>> float(steer(1.0, 3.0, 0.5))
     4.0
     """

@@ -175,12 +175,28 @@ class Claim:
             raise ValueError(f"{where}.against must name the metric the trend is taken against; got ''.")
         if self.margin < 0 and (self.kind != "better" or self.relative):
             raise ValueError(f"{where}.margin must be >= 0 unless kind is 'better', not relative; got {self.margin}.")
-        both = self.at_least is not None and self.at_most is not None
-        if self.trivial and (self.kind == "trend" or (self.kind == "bound" and both)):
+        if self.trivial and self.direction is None and not self.is_question:
             raise ValueError(
                 f"{where}.trivial must be '' for a trend and for a bound on both sides, of which no direction is "
                 f"better; got {self.trivial!r}."
             )
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the table of all arms is the answer, and there is no verdict."""
+        return self.kind == "question"
+
+    @property
+    def direction(self) -> Literal["lower", "higher"] | None:
+        """Which numbers of the metric are better; None where there is no such side.
+
+        That is so for a trend, whose metric is a curve, for a question, and for a bound on both sides.
+        """
+        if self.kind in ("better", "equal"):
+            return self.better
+        if self.kind == "bound" and (self.at_least is None) != (self.at_most is None):
+            return "higher" if self.at_most is None else "lower"
+        return None
 
 
 @dataclass(frozen=True)
@@ -304,6 +320,11 @@ class Experiment:
     def arm(self, name: str) -> Arm:
         """The arm of that name."""
         return next(arm for arm in self.arms if arm.name == name)
+
+    def arms_of(self, claim: Claim) -> tuple[str, ...]:
+        """The names of the arms that a claim needs, in declared order; a question is about all of them."""
+        named = (claim.method, claim.baseline, claim.trivial)
+        return tuple(arm.name for arm in self.arms if claim.is_question or arm.name in named)
 
 
 @dataclass(frozen=True)

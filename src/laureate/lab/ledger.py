@@ -18,7 +18,7 @@ from laureate.lab.claim import Claim, Experiment, Paper
 from laureate.lab.judging import DIGEST_RULES
 from laureate.lab.judging.guards import applies
 
-__all__ = ["Entry", "digest", "history", "missing", "path_of", "read", "told"]
+__all__ = ["Entry", "digest", "history", "missing", "path_of", "read", "summary"]
 
 Seen = Literal["before", "after"]
 
@@ -57,12 +57,10 @@ def decisive(experiment: Experiment, claim: Claim) -> dict[str, Any]:
     the rules of judging up to 2 (later ones: ``judging.RULE_CHANGES``). Not its wording, its role or its place in the
     paper, nor blocks, costs and compilation, nor the ``tiny`` scale of the tests, which decide nothing.
     """
-    questions = claim.kind == "question"
-    arms = [arm for arm in experiment.arms if questions or arm.name in (claim.method, claim.baseline, claim.trivial)]
     test = ("kind", "metric", "method", "baseline", "better", "margin", "relative", "against", "at_least", "at_most")
     return {
         "claim": {name: getattr(claim, name) for name in (*test, "trivial")},
-        "arms": {arm.name: dict(arm.settings) for arm in arms},
+        "arms": {name: dict(experiment.arm(name).settings) for name in experiment.arms_of(claim)},
         "scales": {
             name: {"seeds": scale.seeds, "problem": dict(scale.problem), "settings": dict(scale.settings)}
             for name, scale in experiment.scales.items()
@@ -114,7 +112,7 @@ def missing(paper: Paper, entries: Mapping[str, list[Entry]] | None = None) -> d
     return {name: now.get(name, "") for name in dict.fromkeys((*now, *last)) if now.get(name, "") != last.get(name, "")}
 
 
-def told(entries: Iterable[Entry], reasons: bool = True) -> str:
+def summary(entries: Iterable[Entry], reasons: bool = True) -> str:
     """A claim's history in a sentence, for the board: "declared 2026-11-16, changed once after a result: …"."""
     first, *changes = entries
     late = [entry for entry in changes if entry.results == "after"]

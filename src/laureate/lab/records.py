@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from laureate.lab.judging.evidence import measure
 from laureate.lab.judging.results import ClaimId, ClaimResult, Result, claims_of, results_of
 from laureate.lab.judging.standing import Standing, standings
 from laureate.lab.reference import with_reference
+from laureate.lab.storing.rows import CellRow, RunRow
 from laureate.lab.storing.store import Store
 
 __all__ = [
@@ -125,7 +126,7 @@ def run_observations(
     store: Store, run: int, paper: str = ""
 ) -> dict[tuple[str, str], dict[str, dict[str, np.ndarray]]]:
     """(paper, experiment) -> arm -> metric -> array with the run's seeds first; of one paper, if it is named."""
-    blocks: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    blocks: dict[tuple[str, str], dict[str, list[CellRow]]] = {}
     for cell in sorted(store.run_cells(run, paper), key=lambda cell: cell["start"]):
         if cell["status"] == "done":
             blocks.setdefault((cell["paper"], cell["experiment"]), {}).setdefault(cell["arm"], []).append(cell)
@@ -140,8 +141,10 @@ def run_observations(
 def run_standings(store: Store, papers: Iterable[Paper], run: int) -> list[Standing]:
     """The arms of every experiment of a run, ranked by what its claims are decided by."""
     known = {paper.id: paper for paper in papers}
-    record, judged = store.run(run) or {}, {str(result.id) for result in store.results(run)}
-    found = []
+    record, judged = store.run(run), {str(result.id) for result in store.results(run)}
+    found: list[Standing] = []
+    if record is None:
+        return found
     for (paper_id, name), arms in run_observations(store, run).items():
         experiments = known[paper_id].experiments if paper_id in known else ()
         for experiment in experiments:
@@ -153,7 +156,9 @@ def run_standings(store: Store, papers: Iterable[Paper], run: int) -> list[Stand
 
 def observation_rows(store: Store, run: int) -> Iterator[dict[str, Any]]:
     """Every number a run rests on, in long form."""
-    record = store.run(run) or {}
+    record = store.run(run)
+    if record is None:
+        return
     for (paper, experiment), arms in run_observations(store, run).items():
         for arm, metrics in arms.items():
             for metric, values in metrics.items():
@@ -186,7 +191,7 @@ class Comparison:
         return {"id": str(self.id), **results, "change": self.change, "low": self.low, "high": self.high}
 
 
-def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def differing(first: RunRow, second: RunRow) -> list[str]:
     """Why the effects of two runs are not of the same thing: another problem, another scale; empty where they are."""
     found = []
     for what in ("problem", "scale"):

@@ -106,7 +106,10 @@ def max_pool(images: Float[Array, "b h w c"], size: int = 2) -> Float[Array, "b 
 
 
 class Convolution(eqx.Module):
-    """A layer without bias (a normalisation follows), with He's initialisation: normal, variance 2/(s² inputs)."""
+    """A layer without bias (a normalisation follows), with He's initialisation: normal, variance 2/(s² inputs).
+
+    drawn: normal numbers [s, s, inputs, outputs] of variance 1, which are scaled to the weights.
+    """
 
     kernel: Float[Array, "s s i o"]
 

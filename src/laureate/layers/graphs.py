@@ -27,7 +27,8 @@ class Graph(eqx.Module):
     nodes, edges: trees whose leaves have a leading axis of nodes or edges (None where there is nothing to say).
     senders, receivers: the nodes an edge leads from and to.
     graph_of: which of the graphs a node is in; ``num_graphs`` for padding.
-    node_mask, edge_mask: False for padding. num_graphs: how many graphs, without padding.
+    node_mask, edge_mask: False for padding.
+    num_graphs: how many graphs, without padding.
     """
 
     nodes: Any
@@ -72,6 +73,8 @@ def segment_sum(values: Float[Array, "e *m"], segments: Int[Array, " e"], number
 
     By XLA's scatter: on one CPU thread it took 0.10 ms for 9,000 messages of 128 numbers and 3.5 ms for 10⁶ of 16,
     where a padded table of every node's edges took 0.22 and 16 ms (jaxlib 0.10), so there is no table here.
+
+    values: a row an element. segments: which segment each is of. number: how many segments there are.
     """
     wide = values.astype(jnp.promote_types(values.dtype, jnp.float32))
     return jax.ops.segment_sum(wide, segments, number).astype(values.dtype)
@@ -172,7 +175,7 @@ def pad_to_bucket(graph: Graph, growth: float = 1.25) -> Graph:
 
     growth: > 1; at most so much is wasted, and between n and m nodes there are log(m/n) / log(growth) programs.
 
-    Shapes that this process has not had before, for which whatever is jitted compiles anew, are told by the logger
+    Shapes that this process has not had before, for which whatever is jitted compiles anew, are reported by the logger
     ``laureate.layers.graphs``: as a warning where JAX is asked to tell what it compiles (``jax.log_compiles()`` or
     ``JAX_LOG_COMPILES=1``), for information otherwise.
 

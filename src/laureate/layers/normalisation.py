@@ -20,8 +20,10 @@ class BatchNorm(eqx.Module):
     statistics over many batches (standing statistics) are ``standing.merge(batch)``. To evaluate, hand one of them in.
     (Sergey Ioffe and Christian Szegedy, ICML 2015.)
 
-    channels: the last axis. affine: False for no scale and shift of its own; a conditional one hands them in as
-    ``scale`` and ``shift`` of shape [batch, channels], a row an example.
+    channels: the last axis.
+    affine: False for no scale and shift of its own; a conditional one hands them in as ``scale`` and ``shift`` of shape
+        [batch, channels], a row an example.
+    epsilon: added to the variance.
 
     >>> import jax.numpy as jnp
     >>> norm = BatchNorm(2)
@@ -75,7 +77,10 @@ class GroupNorm(eqx.Module):
     """Mean 0 and deviation 1 of each group of channels within each image; then a scale and a shift a channel.
 
     Of one image at a time, so that a representation does not depend on its neighbours in the batch
-    (Yuxin Wu and Kaiming He, ECCV 2018). groups: must divide the channels.
+    (Yuxin Wu and Kaiming He, ECCV 2018).
+
+    channels: the last axis.
+    groups: must divide the channels.
 
     With its gradient, batch 256, on one thread: means over axes (positions, channels of a group) 36 ms, over positions
     first 9 ms.

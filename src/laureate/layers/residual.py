@@ -18,7 +18,11 @@ __all__ = ["ResNet", "ResidualBlock"]
 
 
 class ResidualBlock(eqx.Module):
-    """relu(x + n(conv(relu(n(conv x))))), n the normalisation (Kaiming He et al., CVPR 2016)."""
+    """relu(x + n(conv(relu(n(conv x))))), n the normalisation (Kaiming He et al., CVPR 2016).
+
+    drawn: gives the normal numbers of both convolutions, one after the other (``Convolution``).
+    channels: of what comes in and goes out, a multiple of 4.
+    """
 
     layers: tuple[Convolution, Convolution]
     norms: tuple[GroupNorm, GroupNorm]
@@ -40,7 +44,9 @@ class ResNet(eqx.Module):
     the image is halved. The features are the means over the positions that are left. Without blocks it is a plain
     convolutional network.
 
-    key: of the initial weights. inputs: channels of an image. channels: of each stage, multiples of 4.
+    key: of the initial weights.
+    inputs: channels of an image.
+    channels: of each stage, multiples of 4.
     blocks: residual blocks a stage, >= 0.
 
     >>> import jax, jax.numpy as jnp

@@ -23,6 +23,9 @@ class RunningStatistics(eqx.Module):
     No difference of two large sums is formed, so a mean far from zero costs no digits. The count stops at the largest
     integer of its type; from there on the statistics are a slow average.
 
+    count: rows seen.
+    mean, squares: of a row's shape.
+
     >>> import jax.numpy as jnp
     >>> statistics = RunningStatistics.empty((1,)).update(jnp.array([[1.0], [2.0]])).update(jnp.array([[6.0]]))
     >>> int(statistics.count), float(statistics.mean[0]), round(float(statistics.variance()[0]), 4)

@@ -12,14 +12,18 @@ __all__ = ["SpectralInfo", "SpectralNorm", "SpectralState"]
 
 
 class SpectralState(eqx.Module):
-    """The estimate of the leading right singular vector, carried from one call to the next."""
+    """The estimate of the leading right singular vector, carried from one call to the next.
+
+    right: that vector, of length 1.
+    """
 
     right: Float[Array, " o"]
 
 
 class SpectralInfo(eqx.Module):
-    """sigma: the estimate, never above the largest singular value but for rounding.
+    """How good the estimate of the largest singular value is.
 
+    sigma: the estimate, never above it but for rounding.
     residual: ‖Wᵀu − σv‖ / σ, zero at a singular value; some singular value lies within residual × σ of the estimate.
         A residual that stays large says that the weight changes faster than the iterations follow.
     """

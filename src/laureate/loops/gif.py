@@ -16,7 +16,7 @@ MOST = 4096  # codes of a table
 def save_gif(path: str | Path, frames: Any, seconds: float = 0.1, loop: bool = True) -> Path:
     """Write pictures to a file that every browser and viewer plays.
 
-    path: of the file, replaced where there is one. The others: see ``gif_of``.
+    path: of the file, replaced where there is one. frames, seconds, loop: as for ``gif_of``.
     """
     found = Path(path)
     found.write_bytes(gif_of(frames, seconds, loop))

@@ -39,7 +39,10 @@ def principal_weights(data: Any, num_hidden: int) -> Float[Array, "units hidden"
 
 
 def random_weights(key: Key[Array, ""], num_units: int, num_hidden: int, size: float) -> Float[Array, "units hidden"]:
-    """Normal numbers with standard deviation ``size``."""
+    """Normal numbers with standard deviation ``size``.
+
+    key: of the draw. num_units, num_hidden: the shape.
+    """
     require("random_weights", "size", "> 0", size, lambda s: s > 0)
     return size * jax.random.normal(key, (num_units, num_hidden))
 

@@ -35,6 +35,7 @@ from laureate.lab.records import (
 )
 from laureate.lab.reference import film_panels, reference
 from laureate.lab.running.bench import latest_rows
+from laureate.lab.storing.rows import CellRow, RunRow
 from laureate.lab.storing.store import Store
 from laureate.pages.figures import (
     CurveFigure,
@@ -233,7 +234,7 @@ def _section(
 
 def _declaration(lines: Sequence[ledger.Entry]) -> str:
     """When a claim was declared and changed; empty where its ledger has no line of it."""
-    return ledger.told(lines) if lines else ""
+    return ledger.summary(lines) if lines else ""
 
 
 def _earlier(store: Store, result: ClaimResult) -> tuple[ClaimResult, ...]:
@@ -328,7 +329,7 @@ def _drawn(store: Store, paper: Paper, number: int) -> list[Section]:
     return [section for section in method(store, paper, number)["sections"] if section.curves]
 
 
-def _wall_seconds(record: dict[str, Any]) -> float | None:
+def _wall_seconds(record: RunRow) -> float | None:
     """From start to end by the clock on the wall; to now while it runs, None where nobody wrote down the end."""
     end = record["finished"]
     if end is None and record["status"] != "running":
@@ -338,7 +339,7 @@ def _wall_seconds(record: dict[str, Any]) -> float | None:
     return max(0.0, (ended - datetime.datetime.fromisoformat(record["started"])).total_seconds())
 
 
-def _live(store: Store, record: dict[str, Any], cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _live(store: Store, record: RunRow, cells: Sequence[CellRow]) -> dict[str, Any]:
     """How far a run is: cells done and ahead, the experiment under way, seconds left as soon as one cell is done."""
     computed = [cell for cell in cells if not cell["cached"]]
     ahead, wall = store.cells_ahead(record["id"]), _wall_seconds(record)
@@ -362,24 +363,24 @@ def _declared(results: Sequence[ClaimResult]) -> list[ClaimResult]:
 
 def compare(store: Store, first: int | None, second: int | None) -> dict[str, Any]:
     """Two runs side by side; without both numbers, only the choice."""
-    sides = [store.run(number) if number is not None else None for number in (first, second)]
+    left, right = (store.run(number) if number is not None else None for number in (first, second))
     page: dict[str, Any] = {
         "choice": store.runs(200),
-        "first": sides[0],
-        "second": sides[1],
+        "first": left,
+        "second": right,
         "rows": None,
         "unlike": [],
     }
-    if first is None or second is None or sides[0] is None or sides[1] is None:
+    if first is None or second is None or left is None or right is None:
         return page
     rows = compare_runs(store, papers.all_papers(), first, second)
-    facts = [_environment(side) for side in sides]
+    facts = [_environment(side) for side in (left, right)]
     differences = [(name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in {**facts[0], **facts[1]}]
-    unlike = differing(sides[0], sides[1])
+    unlike = differing(left, right)
     return page | {"rows": rows, "unlike": unlike, "differences": [row for row in differences if row[1] != row[2]]}
 
 
-def _environment(record: Any) -> dict[str, str]:
+def _environment(record: RunRow) -> dict[str, str]:
     environment = record["environment"]
     facts = {name: str(value) for name, value in environment["versions"].items()}
     facts |= {name: str(environment.get(name) or "–") for name in ("machine", "memory_gib", "system", "commit")}

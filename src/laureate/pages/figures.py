@@ -167,7 +167,7 @@ def claim_figure(result: ClaimResult) -> IntervalFigure | None:
 
 
 def _axis(axis: str) -> str:
-    """What an axis shows, in words; a unit that is the metric's own name is told once.
+    """What an axis shows, in words; a unit that is the metric's own name is shown once.
 
     >>> _axis("test_accuracy (test accuracy): ours − theirs")
     'test accuracy: ours − theirs'

@@ -102,7 +102,7 @@ class BoundedServer(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever goes away in the middle is no news; the rest is told on the terminal."""
+        """Whoever goes away in the middle is no news; the rest is printed on the terminal."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

@@ -100,7 +100,11 @@ def euler_move(
 def simulate(
     key: PRNGKeyArray, pde: ParabolicPDE, num_paths: int, num_steps: int, control: Control | None = None
 ) -> Float[Array, "n k d"]:
-    """``num_paths`` Euler-Maruyama paths from x0 at the times 0, Δt, …, T; step n draws from ``fold_in(key, n)``."""
+    """``num_paths`` Euler-Maruyama paths from x0 at the times 0, Δt, …, T; step n draws from ``fold_in(key, n)``.
+
+    pde: says where paths start and how they move. num_steps: into which the horizon is divided. control: u(t, x), by
+        which the drift becomes b + σu; None: 0.
+    """
     x0 = jnp.asarray(pde.x0)
     dt = jnp.asarray(pde.horizon, x0.dtype) / num_steps
     start = jnp.broadcast_to(x0, (num_paths, x0.shape[0]))

@@ -12,7 +12,12 @@ __all__ = ["ImageClasses", "image_classes"]
 
 
 class ImageClasses(eqx.Module):
-    """Images ``[n, side, side, 1]`` of mean 0 and deviation 1 over the training rows, and their labels."""
+    """Images ``[n, side, side, 1]`` of mean 0 and deviation 1 over the training rows, and their labels.
+
+    inputs, labels: to train on.
+    validation_inputs, validation_labels: to choose by.
+    test_inputs, test_labels: to judge by.
+    """
 
     inputs: Float[Array, "n h w c"]
     labels: Int[Array, " n"]

@@ -75,6 +75,12 @@ class Perceptron(eqx.Module):
 class ResidualPerceptron(eqx.Module):
     """A layer, residual blocks z + V relu(U z + c), and a layer of logits.
 
+    key: of the weights.
+    inputs: numbers of an image.
+    width: of z.
+    blocks: how many.
+    classes: how many logits.
+
     >>> network = ResidualPerceptron(jax.random.key(0), 4, 8, 2, 3)
     >>> images = jnp.ones((5, 2, 2, 1))
     >>> network(images).shape, bool((network(images) == network(images, lambda branch: branch)).all())
@@ -106,6 +112,11 @@ class ResidualPerceptron(eqx.Module):
 
 class ConvolutionalNetwork(eqx.Module):
     """Convolutions of 3 × 3 with ReLU, the image halved after each, and a layer of logits.
+
+    key: of the weights.
+    size: height and width of an image.
+    channels: of each convolution.
+    classes: how many logits.
 
     >>> ConvolutionalNetwork(jax.random.key(0), (8, 8), (4, 8), 3)(jnp.ones((5, 8, 8, 1))).shape
     (5, 3)
@@ -140,6 +151,8 @@ def make_network(key: Key[Array, ""], kind: str, image: Float[Array, "..."], cla
     deep            three hidden layers of 64
     convolutional   convolutions to 8 and to 16 channels, for images [height, width, 1]
     ==============  ===================================================
+
+    key: of the weights. image: an example, for its shape. classes: how many logits.
     """
     pixels = image.size
     kinds: dict[str, Callable[[], Any]] = {
@@ -162,7 +175,11 @@ def train_network(
     batch: int = 64,
     learning_rate: float | Array = 0.003,
 ) -> Any:
-    """Cross-entropy by Adam, its rate falling to 0 as a cosine; batches are drawn with replacement."""
+    """Cross-entropy by Adam, its rate falling to 0 as a cosine; batches are drawn with replacement.
+
+    key: of the batches. network: an Equinox module from images to logits. images, labels: to train on.
+    num_steps, batch: of Adam, and examples each. learning_rate: the first.
+    """
     optimiser = optax.adam(lambda count: learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * count / num_steps)))
     rows = jax.random.randint(key, (num_steps, batch), 0, len(labels))
     arrays, rest = eqx.partition(network, eqx.is_array)

@@ -95,7 +95,10 @@ def advection_matrix(positions: np.ndarray, cells: np.ndarray, wind: np.ndarray)
 
 
 def elastic_matrix(positions: np.ndarray, cells: np.ndarray, poisson: float = 0.3) -> np.ndarray:
-    """The stiffness of a plate in plane stress with Young's modulus 1: [2n, 2n], unknowns (x, y) node by node."""
+    """The stiffness of a plate in plane stress with Young's modulus 1: [2n, 2n], unknowns (x, y) node by node.
+
+    positions: [n, 2]. cells: triangles, [t, 3]. poisson: Poisson's ratio.
+    """
     areas, g = _elements(positions, cells)
     strain = np.zeros((len(cells), 3, 6))  # (ε_xx, ε_yy, 2 ε_xy) of the six displacements
     strain[:, 0, 0::2], strain[:, 1, 1::2] = g[:, :, 0], g[:, :, 1]

@@ -70,7 +70,10 @@ class Simulations(eqx.Module):
 
 
 def made_of(positions: Any, cells: np.ndarray, kinds: np.ndarray, train: Any, test: Any, **more: Any) -> Simulations:
-    """A set of simulations; positions: of the trajectories to learn from, then of the others."""
+    """A set of simulations; positions: of the trajectories to learn from, then of the others.
+
+    cells, kinds: of the mesh that all share. train, test: states of the trajectories. more: fields of ``Simulations``.
+    """
     senders, receivers = edges_of(cells)
     single = lambda rows: jnp.asarray(np.asarray(rows), jnp.float32)  # noqa: E731
     number = len(train)
@@ -174,6 +177,9 @@ def transport(
 
     others: "finer", meshes with twice as many spacings, and "hole", a channel with a square hole whose rim is held at
     0, both with ``elsewhere`` trajectories of ``frames`` frames.
+
+    side: nodes along an edge. train, test: numbers of trajectories, of ``frames`` frames to learn from and of ``long``
+        to judge by. jitter, stretch: how far nodes are displaced, and meshes stretched, at random.
     """
     generator = np.random.default_rng(0)
     meshes, cells, kinds, found = _transported(generator, side, [frames] * train + [long] * test, jitter, stretch)
@@ -195,6 +201,8 @@ def plate(side: int = 6, train: int = 12, test: int = 6, frames: int = 30) -> Si
     """An elastic plate held on the left and moved on the right, at rest in every frame: the state is positions.
 
     The displacement of the other nodes solves K d = 0 (plane stress, P1 elements) for that of the two sides.
+
+    side: nodes along an edge. train, test: numbers of trajectories. frames: of each.
     """
     generator = np.random.default_rng(1)
     cells = grid_cells(side, side)
@@ -264,7 +272,10 @@ class Springs(NamedTuple):
 def spring_frames(
     springs: Springs, x: Float[Array, "n d"], v: Float[Array, "n d"], num_frames: int, interval: float, substeps: int
 ) -> Float[Array, "t n d"]:
-    """Positions every ``interval``, the first being ``x``, by ``substeps`` steps of Störmer and Verlet's rule each."""
+    """Positions every ``interval``, the first being ``x``, by ``substeps`` steps of Störmer and Verlet's rule each.
+
+    springs: the system. v: velocities at the start. num_frames: how many positions.
+    """
     dt = interval / substeps
 
     def one(carry: Any, _: None) -> tuple[Any, None]:
@@ -280,7 +291,11 @@ def spring_frames(
 
 
 def many_frames(springs: Springs, x: Array, v: Array, num_frames: int, interval: float, substeps: int) -> Array:
-    """`spring_frames` of many systems that differ in rest lengths [m, e] and in where they start [m, n, d]."""
+    """`spring_frames` of many systems that differ in rest lengths [m, e] and in where they start [m, n, d].
+
+    springs: with those lengths. x, v: positions and velocities at the start. num_frames, interval, substeps: as for
+        `spring_frames`.
+    """
     one = lambda rest, x, v: spring_frames(  # noqa: E731
         springs._replace(rest=rest), x, v, num_frames, interval, substeps
     )
@@ -320,7 +335,11 @@ def _sprung(
 
 
 def chain(nodes: int = 16, train: int = 2, test: int = 8, frames: int = 100, long: int = 400) -> Simulations:
-    """Masses on a line between two that are held, with hardening springs and no friction to speak of."""
+    """Masses on a line between two that are held, with hardening springs and no friction to speak of.
+
+    nodes: how many masses. train, test: numbers of trajectories, of ``frames`` frames to learn from and of ``long`` to
+        judge by.
+    """
     generator = np.random.default_rng(2)
     cells = np.stack([np.arange(nodes - 1), np.arange(1, nodes)], 1).astype(np.int32)
     kinds = np.where(np.isin(np.arange(nodes), [0, nodes - 1]), HANDLE, NORMAL)
@@ -336,7 +355,11 @@ def chain(nodes: int = 16, train: int = 2, test: int = 8, frames: int = 100, lon
 
 
 def cloth(side: int = 5, train: int = 12, test: int = 6, frames: int = 60, long: int = 60) -> Simulations:
-    """A cloth that hangs by two corners and swings; every trajectory has a mesh, so rest lengths, of its own."""
+    """A cloth that hangs by two corners and swings; every trajectory has a mesh, so rest lengths, of its own.
+
+    side: nodes along an edge. train, test: numbers of trajectories, of ``frames`` frames to learn from and of ``long``
+        to judge by.
+    """
     generator = np.random.default_rng(3)
     cells = grid_cells(side, side)
     kinds = np.full(side**2, NORMAL)

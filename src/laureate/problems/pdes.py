@@ -111,7 +111,13 @@ class QuadraticHJB(eqx.Module):
 
 
 class LinearQuadratic(eqx.Module):
-    """Linear-quadratic control: b = −θx, σ = s, h = q‖x‖² − ½‖z‖², g = a‖x‖²; V = p(t)‖x‖² + c(t) by Riccati."""
+    """Linear-quadratic control: b = −θx, σ = s, h = q‖x‖² − ½‖z‖², g = a‖x‖²; V = p(t)‖x‖² + c(t) by Riccati.
+
+    dimension: d.
+    horizon: T.
+    theta: θ.
+    s, q, a: as above.
+    """
 
     x0: Float[Array, " d"]
     horizon: float
@@ -204,6 +210,12 @@ class BlackScholesBasket(eqx.Module):
     """A call on the geometric mean of d independent shares: b = rx, σ = s·diag(x), h = −ry, g = max(G(x) − strike, 0).
 
     G(X_T) is lognormal, which gives Black and Scholes' formula; d = 1 is the plain call.
+
+    dimension: d.
+    horizon: T.
+    rate: r.
+    s: volatility.
+    strike: price at which one may buy.
     """
 
     x0: Float[Array, " d"]
@@ -291,6 +303,11 @@ class DoubleWell(eqx.Module):
     """Separable double wells: b = −∇Ψ, Ψ = κ Σ (x_i² − 1)², σ = 1, h = −½‖z‖², g = η Σ (x_i − 1)², x0 = −1.
 
     V is a sum of d equal one-dimensional functions: a train of rank 2.
+
+    dimension: d.
+    horizon: T.
+    kappa: κ, the height of the walls.
+    eta: η.
     """
 
     x0: Float[Array, " d"]
@@ -329,6 +346,11 @@ class InteractingDoubleWell(eqx.Module):
     """Ψ = Σ_ij C_ij (x_i² − 1)(x_j² − 1), C = I + 0.1 N(0, 1) drawn once; the rest as in ``DoubleWell``.
 
     No closed form: V(t, x) = −log E[exp(−g(X_T)) | X_t = x] by plain Monte Carlo is the reference.
+
+    dimension: d.
+    horizon: T.
+    eta: η.
+    coupling: deviation of the entries of C − I.
     """
 
     x0: Float[Array, " d"]

@@ -175,7 +175,11 @@ class ImagesOverNodes(eqx.Module):
 
 
 class JudgedImages(eqx.Module):
-    """The same with images that no node has, to be judged by."""
+    """The same with images that no node has, to be judged by.
+
+    training: what the nodes have.
+    test_images, test_labels: to judge by.
+    """
 
     training: ImagesOverNodes
     test_images: Array
@@ -187,7 +191,7 @@ class JudgedImages(eqx.Module):
         return self.training.nodes
 
     def accuracy(self, params: dict[str, Array]) -> Array:
-        """The share of test images that are told right; NaN where a logit is not finite, for that tells nothing."""
+        """The share of test images that are classified correctly; NaN where a logit is not finite."""
         logits = self.training.logits(params, self.test_images)
         right = jnp.mean((jnp.argmax(logits, axis=1) == self.test_labels).astype(logits.dtype))
         return jnp.where(jnp.isfinite(logits).all(), right, jnp.nan)

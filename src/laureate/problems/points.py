@@ -52,7 +52,10 @@ class PointClouds(eqx.Module):
 
 
 def draw_points(generator: np.random.Generator, num_clouds: int, num_points: int, share: float = 0.15) -> np.ndarray:
-    """[n, p, 3]: points in balls, no two nearer than 2; spheres of radius 1 would fill this share of the ball."""
+    """[n, p, 3]: points in balls, no two nearer than 2; spheres of radius 1 would fill this share of the ball.
+
+    generator: of NumPy. num_clouds, num_points: n and p. share: of the ball's volume, in (0, 1).
+    """
     radius = (num_points / share) ** (1 / 3)
     points = np.full((num_clouds, num_points, 3), np.inf)
     count = np.zeros(num_clouds, int)

@@ -73,6 +73,8 @@ def build_backbone(phi: np.ndarray, psi: np.ndarray, omega: np.ndarray | float =
 
     φ of the first and ψ, ω of the last residue say nothing but where its O is.
 
+    phi, psi: φ and ψ of every residue. omega: ω, of the peptide bonds.
+
     >>> helix = build_backbone(np.full(9, -1.0), np.full(9, -0.8))
     >>> helix.shape, round(float(np.linalg.norm(helix[1, 1] - helix[0, 1])), 1)
     ((9, 4, 3), 3.8)
@@ -106,6 +108,8 @@ def _next_atom(last: Sequence[np.ndarray], length: float, angle: float, dihedral
 
 def synthetic_chains(num_chains: int, length: int, seed: int = 0) -> tuple[Chain, ...]:
     """Chains of helices, strands and loops in turn, with amino acids that lean on them; the same on every machine.
+
+    num_chains: how many. length: residues of each. seed: of NumPy's generator.
 
     >>> len(synthetic_chains(3, 20)), synthetic_chains(3, 20)[0].coords.shape
     (3, (20, 4, 3))

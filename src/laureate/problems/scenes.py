@@ -233,7 +233,7 @@ def shape_area(shape: int, radius: float) -> float:
 
 
 def evaluate(phrase: str, scene: Objects, size: int, grid: int) -> np.ndarray:
-    """Which objects of one scene a phrase speaks of, [k], from its text alone; the kind need not be told."""
+    """Which objects of one scene a phrase speaks of, [k], from its text alone; the kind need not be given."""
     words = phrase.split()
     colours = list(COLOURS)
     cell = size / grid

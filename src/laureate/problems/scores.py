@@ -136,5 +136,8 @@ class ScoreTable(eqx.Module):
 
 
 def numbers_of_one_to_three(data: str = "digits", train: int = 300, steps: int = 200) -> tuple[DigitNumbers, ...]:
-    """`DigitNumbers` of one, two and three digits: 10, 100 and 1,000 classes by the same classifier."""
+    """`DigitNumbers` of one, two and three digits: 10, 100 and 1,000 classes by the same classifier.
+
+    data: the set's name. train: images that the classifier is trained on. steps: of its training.
+    """
     return tuple(DigitNumbers(data, digits, train, steps) for digits in (1, 2, 3))

@@ -73,7 +73,7 @@ class Pendulum(eqx.Module):
         return jnp.stack([jnp.cos(state.angle), jnp.sin(state.angle), state.speed])
 
     def step(self, key: Array, state: PendulumState, action: Array) -> tuple[PendulumState, Timestep]:
-        """Turn the motor; what a step costs is told by the state that it leaves."""
+        """Turn the motor; what a step costs follows from the state that it leaves."""
         del key
         u = jnp.clip(jnp.reshape(action, ()), -2.0, 2.0)
         wrapped = jnp.mod(state.angle + jnp.pi, 2 * jnp.pi) - jnp.pi

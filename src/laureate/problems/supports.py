@@ -13,7 +13,7 @@ __all__ = ["DigitImages", "ImagesByClass", "PlanarRing"]
 
 
 class PlanarRing(eqx.Module):
-    """Eight clusters on a ring of radius 2 in a plane of R^dim: whoever leaves the plane is told from it at once.
+    """Eight clusters on a ring of radius 2 in a plane of R^dim: samples that leave the plane are seen at once.
 
     dim: of the space, >= 2. spread: standard deviation of a cluster within the plane.
 

@@ -60,6 +60,12 @@ class RecurrentEncoder(eqx.Module):
 class AttentionEncoder(eqx.Module):
     """A transformer with two layers of causal attention, each followed by a perceptron; the last norm is its output.
 
+    key: of the weights.
+    words: how many there are.
+    units: width of a state.
+    length: of the longest sentence.
+    layers, heads: of attention.
+
     >>> AttentionEncoder(jax.random.key(0), 5, 8, 3)(jnp.array([0, 3, 4])).shape
     (3, 8)
     """
@@ -103,6 +109,11 @@ def _norm(x: Float[Array, "t d"]) -> Float[Array, "t d"]:
 class Decoder(eqx.Module):
     """A perceptron from the state at a word to logits of its translation.
 
+    key: of the weights.
+    units: width of a state.
+    hidden: of the perceptron.
+    words: how many logits.
+
     >>> Decoder(jax.random.key(0), 8, 6, 5)(jnp.ones((3, 8))).shape
     (3, 5)
     """
@@ -144,7 +155,11 @@ class Translator(eqx.Module):
 def make_translator(
     key: Key[Array, ""], kind: str, num_sources: int, num_targets: int, units: int, length: int
 ) -> Translator:
-    """A translator before training: ``"recurrent"`` or ``"attention"``; the decoder has twice as many hidden units."""
+    """A translator before training: ``"recurrent"`` or ``"attention"``; the decoder has twice as many hidden units.
+
+    key: of the weights. kind: of the encoder. num_sources, num_targets: words of either language. units: of a state.
+    length: of the longest sentence.
+    """
     require("make_translator", "kind", "'recurrent' or 'attention'", kind, lambda k: k in ("recurrent", "attention"))
     first, then = jax.random.split(key)
     if kind == "recurrent":
@@ -170,7 +185,11 @@ def train_translator(
     batch: int = 32,
     learning_rate: float | Array = 0.01,
 ) -> Any:
-    """Cross-entropy by Adam, its rate falling to 0 as a cosine; batches are drawn with replacement."""
+    """Cross-entropy by Adam, its rate falling to 0 as a cosine; batches are drawn with replacement.
+
+    key: of the batches. model: a `Translator`. sources, targets: sentences and their translations. num_steps, batch: of
+        Adam, and sentences each. learning_rate: the first.
+    """
     optimiser = optax.adam(lambda count: learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * count / num_steps)))
     rows = jax.random.randint(key, (num_steps, batch), 0, len(sources))
     arrays, rest = eqx.partition(model, eqx.is_array)

@@ -62,7 +62,11 @@ class Joints(eqx.Module):
 
 
 class Sensor(eqx.Module):
-    """A random network of the state, x = W₂ tanh(W₁ y + b), or pictures of two links now and a moment ago."""
+    """A random network of the state, x = W₂ tanh(W₁ y + b), or pictures of two links now and a moment ago.
+
+    first, bias: W₁ and b.
+    second: W₂.
+    """
 
     first: Array
     bias: Array
@@ -239,7 +243,11 @@ class FreeMass(eqx.Module):
 
 
 def starts(key: Array, reset: Callable[[Array], Array], num_episodes: int, length: int, num_actions: int):
-    """First states of episodes, and noise within ±1 for the actions of every step: [episodes, ...]."""
+    """First states of episodes, and noise within ±1 for the actions of every step: [episodes, ...].
+
+    key: of the draws. reset: key → state. num_episodes, length: how many, and steps of each. num_actions: numbers of an
+        action.
+    """
     reset_key, noise_key = jax.random.split(key)
     noise = jax.random.uniform(noise_key, (num_episodes, length, num_actions), minval=-1.0, maxval=1.0)
     return jax.vmap(reset)(jax.random.split(reset_key, num_episodes)), noise
@@ -268,5 +276,9 @@ def collect(
     length: int,
     num_actions: int = 2,
 ) -> tuple[Array, Array, Array]:
-    """``walk`` from ``starts``: states, actions and next states, one episode after the other."""
+    """``walk`` from ``starts``: states, actions and next states, one episode after the other.
+
+    key: of the draws. step: (state, action) → next state. reset: key → state. act: (noise, state) → action.
+    num_episodes, length: how many, and steps of each. num_actions: numbers of an action.
+    """
     return walk(*starts(key, reset, num_episodes, length, num_actions), step, act)

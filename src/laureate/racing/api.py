@@ -62,11 +62,11 @@ def race(
     known = list(among) or disciplines()
     reference = check_file(problem, "laureate race") if isinstance(problem, str) else hold(problem)
     what = reference.rpartition("/")[2] if isinstance(problem, str) else "The problem"
-    with _told(reference):
+    with _errors_with_their_line(reference):
         given = load(reference) if isinstance(problem, str) else problem
         made = _made(given, known, what)
     discipline = _discipline(made, known, kind, what)
-    with _told(reference):
+    with _errors_with_their_line(reference):
         facts = dict(load(discipline.facts)(made))
     fragments, usual = facts.pop("code", {}), facts.pop("budget", 0)
     entrants, absent = _entrants(discipline, made, only, facts.pop("absent", {}))
@@ -102,8 +102,8 @@ def race(
 
 
 @contextlib.contextmanager
-def _told(reference: str) -> Iterator[None]:
-    """What goes wrong inside a user's file is told with its line; all else is raised as it is."""
+def _errors_with_their_line(reference: str) -> Iterator[None]:
+    """What goes wrong inside a user's file is reported with its line; all else is raised as it is."""
     try:
         yield
     except UserError:

@@ -21,8 +21,8 @@ class Metric:
     """What quality is.
 
     words: what the number says. better: which way is up. limits: where it cannot say more, such as an accuracy of 1;
-        an entrant that stands there in every seed is told so. log: whether entrants are compared by factors, for what
-        is positive and skewed: one lucky seed would decide a mean; the table then shows geometric means.
+        the advice names an entrant that stands there in every seed. log: whether entrants are compared by factors, for
+        what is positive and skewed: one lucky seed would decide a mean; the table then shows geometric means.
     """
 
     name: str

@@ -82,6 +82,7 @@ def learn_filters(
     them too. It starts from random filters.
 
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
+    key: of the first filters. rounds: of coding and solving. penalty: of ‖x‖₁ in the codes. iterations: of FISTA.
     """
     images = jnp.asarray(images)
     if images.ndim != 3:

@@ -71,6 +71,7 @@ def fit_encoder(
     """Train the encoder on ‖D̃ᵀW − I‖², w_mᵀ d̃_m = 1, over drifts of size U(0, σ); also the losses, [steps].
 
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
+    key: of the drifts and the draws. sigma: σ, the largest drift. optimiser: any of Optax. batch: drifts a step.
     """
     drifted = perturb(jax.random.fold_in(key, steps), D, sigma)  # the steps have 0, 1, ..., steps - 1
     diagonal = jnp.min(jnp.sum(analytic_weight(D) * drifted, axis=0))

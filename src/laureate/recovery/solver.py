@@ -133,7 +133,10 @@ def nmse_db(estimate: Array, target: Array) -> Array:
 
 
 def add_noise(key: Array, b: Array, snr: float | Array, signal_axes: int = 1) -> Array:
-    """Gaussian noise of ``snr`` decibels: its deviation is each signal's own, times 10^(−snr/20). Infinity: none."""
+    """Gaussian noise of ``snr`` decibels: its deviation is each signal's own, times 10^(−snr/20). Infinity: none.
+
+    key: of the draw. b: signals. signal_axes: how many of the last axes are one signal: 2 for images.
+    """
     axes = tuple(range(-signal_axes, 0))
     deviation = jnp.std(b, axis=axes, keepdims=True) * 10 ** (-jnp.asarray(snr, b.dtype) / 20)
     return b + deviation * jax.random.normal(key, b.shape, b.dtype)

@@ -60,7 +60,10 @@ class _Plan(NamedTuple):
 
 
 def squared_error(solver: Any, estimate: Array, target: Array) -> Array:
-    """The mean over the batch of ‖x̂ − x*‖²."""
+    """The mean over the batch of ‖x̂ − x*‖².
+
+    solver: not used; other losses read it. estimate, target: x̂ and x*.
+    """
     del solver
     return jnp.sum((estimate - target) ** 2) / target.shape[0]
 

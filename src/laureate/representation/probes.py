@@ -78,6 +78,9 @@ def linear_probe(
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     Standardised with the training features' mean and deviation. One compiled program, to be vmapped over encoders.
 
+    train, test: features, a row an example. train_labels, test_labels: their classes, 0 to num_classes − 1.
+    iterations: of L-BFGS.
+
     >>> import jax, jax.numpy as jnp
     >>> x = jax.random.normal(jax.random.key(0), (200, 3))
     >>> y = (x[:, 0] > 0).astype(int)
@@ -121,6 +124,8 @@ def knn_probe(
 ) -> Accuracy:
     """The majority among the ``k`` training features of largest cosine; the nearer class wins a tie.
 
+    train, test: features, a row an example. train_labels, test_labels: their classes, 0 to num_classes − 1.
+
     >>> import jax.numpy as jnp
     >>> x = jnp.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
     >>> float(knn_probe(x, jnp.array([0, 0, 1, 1]), x, jnp.array([0, 0, 1, 1]), 2, k=2).value)
@@ -160,6 +165,7 @@ def fine_tune(
     optimiser: any of Optax. steps, batch: how many updates, from how many labelled examples each, drawn with repeats.
     progress: called about every second with a ``laureate.loops.Progress``. checkpoint: a file; the same call again,
         with as many steps or more, goes on from it.
+    train, test: examples. train_labels, test_labels: their classes, 0 to num_classes − 1.
 
     >>> import equinox as eqx, jax, jax.numpy as jnp, optax
     >>> key = jax.random.key(0)

@@ -41,7 +41,10 @@ class TransferReport(NamedTuple):
 def fooled(
     logits: Logits, images: Float[Array, "b ..."], labels: Int[Array, "b"], targeted: bool = False
 ) -> Bool[Array, "b"]:
-    """Whether the largest logit is not the label's; ``targeted``: whether it is."""
+    """Whether the largest logit is not the label's; ``targeted``: whether it is.
+
+    logits: a function from images to logits. images, labels: a row an example.
+    """
     found = jnp.argmax(logits(images), axis=-1)
     return found == labels if targeted else found != labels
 

@@ -110,6 +110,8 @@ def perturbation_game(
     with δ_S the perturbation on S and 0 elsewhere. The rival y' is the largest other class of the whole perturbed image
     and the same for all S, as in the authors' code. With ``targeted`` it is v(S) = z_y - z_{y'}.
 
+    logits: a function from images to logits z. images, delta, labels: x, δ and y. players: the units (`Players`).
+
     >>> game = perturbation_game(
     ...     lambda x: jnp.stack([-x[:, 0] * x[:, 1], x[:, 0] * x[:, 1]], axis=1),
     ...     jnp.zeros((1, 2)), jnp.array([[1.0, 3.0]]), jnp.array([0]), players_from([0, 1]),

@@ -50,7 +50,7 @@ def ksd(
     bandwidth: Bandwidth = "median",
     statistic: Literal["u", "v"] = "u",
 ) -> Float[Array, ""]:
-    """Tell how far draws are from a density of which only the gradient of the logarithm is known.
+    """How far draws are from a density of which only the gradient of the logarithm is known.
 
     ::
 
@@ -85,7 +85,7 @@ def sliced_ksd(
     bandwidth: Bandwidth = "median",
     statistic: Literal["u", "v"] = "u",
 ) -> SlicedKSD:
-    """Tell how far draws are from a density, one line at a time: differences along a slice count in any dimension.
+    """How far draws are from a density, one line at a time: differences along a slice count in any dimension.
 
     ::
 

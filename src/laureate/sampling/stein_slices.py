@@ -38,7 +38,7 @@ class MaxSlicedKSD(NamedTuple):
 def max_sliced_ksd(
     key: Array, samples: Float[Array, "n d"], scores: Scores, *, split: float = 0.2, kernel: Kernel = "rbf", **settings
 ) -> MaxSlicedKSD:
-    """Tell how far draws are from a density along the lines that show it best.
+    """How far draws are from a density along the lines that show it best.
 
     ::
 

@@ -11,7 +11,10 @@ __all__ = ["Selection", "e_values", "knockoff_filter", "knockoff_threshold", "se
 
 
 class Selection(NamedTuple):
-    """selected: ``[p]`` of bool. threshold: inf where nothing is. estimate: the estimated share of false ones."""
+    """What a filter selects.
+
+    selected: ``[p]`` of bool. threshold: inf where nothing is. estimate: the estimated share of false ones.
+    """
 
     selected: Array
     threshold: Array

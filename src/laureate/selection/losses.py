@@ -25,6 +25,9 @@ def swap_loss(
 
     D_j = sigmoid(logits(u, H)_j) guesses whether variable j was swapped in u = (X, X̃)_swap(S). Under exchangeability no
     D gets more than -log 2 a coordinate.
+
+    logits: of D, from (u, H). x, knockoff: X and X̃. s, b: S and B, of x's shape.
+    hidden: what H says of the others.
     """
     u = jnp.concatenate(swap(x, knockoff, s), axis=-1)
     found = logits(u, hints(s, b, hidden))
@@ -35,7 +38,10 @@ def swap_loss(
 
 
 def critic_loss(f: Critic, x: Array, knockoff: Array, mix: Array, penalty: Array | float = 10.0) -> Array:
-    """L_f = E [f(X) - f(X̃) - η (‖∇f(εX + (1 - ε)X̃)‖ - 1)²], the critic of a Wasserstein GAN with gradient penalty."""
+    """L_f = E [f(X) - f(X̃) - η (‖∇f(εX + (1 - ε)X̃)‖ - 1)²], the critic of a Wasserstein GAN with gradient penalty.
+
+    f: from rows to numbers. x, knockoff: X and X̃. mix: ε in [0, 1], one a row. penalty: η.
+    """
     between = mix * x + (1.0 - mix) * knockoff
     slope = jax.vmap(jax.grad(lambda v: f(v[None])[0]))(between)
     norm = jnp.sqrt(jnp.sum(slope**2, axis=-1) + 1e-12)

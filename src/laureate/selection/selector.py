@@ -46,13 +46,16 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     sampler: an object with ``fit(key, X)`` that returns one with ``sample(key, X)``; None: second-order knockoffs with
         shrunk correlations. It never sees y.
     statistic: "lasso", "lasso-entry", "ridge", "random-forest", or ``f(key, X, X_knockoff, y) -> W``.
-    q: the bound on the expected share of false ones. offset: 1 (knockoff+) or 0.
+    q: the bound on the expected share of false ones.
+    offset: 1 (knockoff+) or 0.
     draws: how many draws of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
     discrete: columns that are binary or codes, whose knockoffs must be so too: their indices, or a mask ``[p]`` of
         bool; "auto" finds them.
-    validation_fraction: the share of rows kept from the sampler for the validity test. validity_level: at which p-value
-        a selection is refused; ``allow_invalid=True`` turns the refusal into a warning. With fewer than 40 rows to
-        hold out nothing is tested, which is warned of.
+    validation_fraction: the share of rows kept from the sampler for the validity test. With fewer than 40 rows to hold
+        out nothing is tested, which is warned of.
+    validity_level: at which p-value a selection is refused.
+    allow_invalid: True turns the refusal into a warning.
+    random_state: as in scikit-learn: an integer, a ``numpy.random.RandomState``, or None for another draw every time.
 
     Fitted: ``statistics_`` (W, or mean e-values), ``threshold_``, ``validity_``, ``sampler_``, ``explanation_``.
 

@@ -25,11 +25,11 @@ RIDGE = 5.0  # of the mean diagonal: features are many and rows few; more or les
 
 
 class InvalidKnockoffsError(ValueError):
-    """A selection was refused, for the knockoffs are told from their originals on held-out rows."""
+    """A selection was refused, for the knockoffs can be told from their originals on held-out rows."""
 
 
 class InvalidKnockoffWarning(UserWarning):
-    """A selection was made although its knockoffs are told from their originals on held-out rows, or are untested."""
+    """A selection was made though its knockoffs can be told from their originals on held-out rows, or are untested."""
 
 
 class ValidityReport(NamedTuple):

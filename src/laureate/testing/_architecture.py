@@ -18,9 +18,8 @@ __all__ = ["check_architecture_selection"]
 def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) -> list[str]:
     """Check ``init``, ``decide`` and ``select`` of a rule, ours or your own (an ``AbstractSelection``).
 
-    Arguments:
-        selection: over a space with at least two edges and no nodes.
-        skip: properties to leave out: those in the list that is returned.
+    selection: over a space with at least two edges and no nodes.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: every edge is decided once, by an operation that may be chosen, and its row becomes one-hot; cost and
     status set, and scores that are not finite reported; no retrace for other numbers; vmap equals a loop; the same key

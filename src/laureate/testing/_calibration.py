@@ -16,11 +16,10 @@ __all__ = ["check_calibrator"]
 def check_calibrator(calibrator: Any, p: Any, y: Any, *, rtol: float = 1e-4, skip: Collection[str] = ()) -> list[str]:
     """Check ``fit(p, y, weights).transform(p)`` of a calibrator, for scores p [rows] and hits y [rows].
 
-    Arguments:
-        calibrator: an Equinox module; what ``fit`` gives has ``transform`` and ``info``.
-        p, y: scores in [0, 1] and hits, at least twenty, some scores equal.
-        rtol: how far two fits of the same rows may be apart.
-        skip: properties to leave out: those in the list that is returned.
+    calibrator: an Equinox module; what ``fit`` gives has ``transform`` and ``info``.
+    p, y: scores in [0, 1] and hits, at least twenty, some scores equal.
+    rtol: how far two fits of the same rows may be apart.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: finite probabilities in [0, 1], of the shape of the scores that are asked; cost and status set; no
     retrace on a second call; the order of the rows does not matter; a row of weight 2 counts as two; the scores asked

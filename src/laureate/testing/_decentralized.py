@@ -39,12 +39,11 @@ def check_decentralized_optimiser(
 ) -> list[str]:
     """Check ``init(params) -> state`` and ``update(grads, state, params) -> (updates, state)`` over stacked trees.
 
-    Arguments:
-        make: from a learning rate, a number or a traced one, to the optimiser.
-        params: what all nodes hold: a tree of arrays with a leading axis of nodes, not all equal.
-        rates: two learning rates at which a quadratic does not blow up.
-        unused: numbers of the optimiser that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    make: from a learning rate, a number or a traced one, to the optimiser.
+    params: what all nodes hold: a tree of arrays with a leading axis of nodes, not all equal.
+    rates: two learning rates at which a quadratic does not blow up.
+    unused: numbers of the optimiser that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: parameters and state keep their shapes; another rate changes the result and compiles nothing; every
     number of the optimiser is used and no key twice; saved and loaded, it goes on as if it had not been stopped; vmap

@@ -22,13 +22,12 @@ def check_standard_error(
 ) -> list[str]:
     """Check that an estimate spreads over keys as its own standard error says.
 
-    Arguments:
-        function: from a key to (estimate, standard error), each a number or an array of one shape; vmapped over keys.
-        exact: what it estimates, where that is known.
-        name: in messages.
-        repeats: how many keys. The spread of a normal number is then known within 1/√(2 repeats).
-        tolerance: how far the spread over keys may be from the root mean square of the standard errors, as a share.
-        skip: properties to leave out: those in the list that is returned.
+    function: from a key to (estimate, standard error), each a number or an array of one shape; vmapped over keys.
+    exact: what it estimates, where that is known.
+    name: in messages.
+    repeats: how many keys. The spread of a normal number is then known within 1/√(2 repeats).
+    tolerance: how far the spread over keys may be from the root mean square of the standard errors, as a share.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: the errors are positive; the spread over keys is what they say; on average the estimate is ``exact``,
     within 4.5 errors of that average.

@@ -37,13 +37,12 @@ def check_conditional_model(
 ) -> list[str]:
     """Check ``init``, ``train`` and ``sample`` of a conditional model on pairs.
 
-    Arguments:
-        model: an Equinox module, as ``laureate.generative.AbstractConditional``.
-        x, y: at least four pairs, rows first, float32.
-        others: the same model with other numbers; each must differ and compile nothing.
-        cost: passes of a step, where it is known.
-        one_answer: whether it answers alike whatever the key.
-        skip: properties to leave out: those in the list that is returned.
+    model: an Equinox module, as ``laureate.generative.AbstractConditional``.
+    x, y: at least four pairs, rows first, float32.
+    others: the same model with other numbers; each must differ and compile nothing.
+    cost: passes of a step, where it is known.
+    one_answer: whether it answers alike whatever the key.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of every step; answers
     of y's shape, finite, other ones from another key; no retrace on a second call nor with another number; the same key
@@ -113,12 +112,11 @@ def check_adversarial(
 ) -> list[str]:
     """Check ``init()`` and ``step(key, *data, state)`` of what learns by playing against a discriminator.
 
-    Arguments:
-        model: an Equinox module, as ``laureate.generative.Adversarial`` or ``AdversarialImitation``.
-        data: what a step is given, rows first, float32 or integers; a tuple where something is told beside them.
-        others: the same model with another number each; each must differ after two steps and compile nothing.
-        cost: passes of a step, where it is known.
-        skip: properties to leave out: those in the list that is returned.
+    model: an Equinox module, as ``laureate.generative.Adversarial`` or ``AdversarialImitation``.
+    data: what a step is given, rows first, float32 or integers; a tuple where something is told beside them.
+    others: the same model with another number each; each must differ after two steps and compile nothing.
+    cost: passes of a step, where it is known.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of a step; no retrace
     on a second call nor with another number; the same key gives the same bits, and no key is used twice; data that are

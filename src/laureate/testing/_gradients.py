@@ -43,15 +43,14 @@ def check_gradient_estimator(
 ) -> list[str]:
     """Check ``init(key, theta) -> state`` and ``step(key, theta, state) -> (gradient, state, info)``.
 
-    Arguments:
-        estimator: an Equinox module (or any pytree), small enough to be compiled in a second.
-        theta: parameters, a tree of float32 arrays.
-        others: the same estimator with other numbers; each must differ in its gradients and compile nothing.
-        cost: what ``info.cost`` must be at every step; without it, any positive number will do.
-        shared_keys: how many particles draw from one key on purpose: 2 for antithetic pairs.
-        rtol: how far a gradient under vmap may be from that of a loop, of its largest entry; sums change their order.
-        unused: numbers of the estimator that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    estimator: an Equinox module (or any pytree), small enough to be compiled in a second.
+    theta: parameters, a tree of float32 arrays.
+    others: the same estimator with other numbers; each must differ in its gradients and compile nothing.
+    cost: what ``info.cost`` must be at every step; without it, any positive number will do.
+    shared_keys: how many particles draw from one key on purpose: 2 for antithetic pairs.
+    rtol: how far a gradient under vmap may be from that of a loop, of its largest entry; sums change their order.
+    unused: numbers of the estimator that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: the gradient is like theta and not zero; status, cost and loss are set; the state keeps its shapes; no
     retrace on a second call nor with another number; every number of the estimator changes the gradients; the same key

@@ -26,14 +26,13 @@ def check_graph_network(
 ) -> list[str]:
     """Check a network whose output has a row for each node of the graph.
 
-    Arguments:
-        network: an Equinox module. call: how it is called on a graph; ``network(graph)`` unless said. A graph as the
-            answer stands for its nodes.
-        graph: a small one without padding, of float32, with an edge to node 0.
-        others: the same network with other numbers; each must differ and compile nothing.
-        equivariant: whether nodes, edges and the answer are scalars ``[n, s]`` and vectors ``[n, v, 3]``, and the
-            vectors must turn with the graph's.
-        skip: properties to leave out: those in the list that is returned.
+    network: an Equinox module. call: how it is called on a graph; ``network(graph)`` unless said. A graph as the
+        answer stands for its nodes.
+    graph: a small one without padding, of float32, with an edge to node 0.
+    others: the same network with other numbers; each must differ and compile nothing.
+    equivariant: whether nodes, edges and the answer are scalars ``[n, s]`` and vectors ``[n, v, 3]``, and the
+        vectors must turn with the graph's.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: a row a node; padding changes nothing, whatever stands in it; nodes and edges in another order give the
     same in that order; a node without edges has finite numbers; no retrace on a second call nor with another number;

@@ -29,11 +29,10 @@ def check_modulation(
 ) -> list[str]:
     """Check ``layer(features, text, key=None)`` of a modulation, or of a network that is called in the same way.
 
-    Arguments:
-        layer: an Equinox module.
-        features: [b, h, w, c] with b >= 3. text: [b, d].
-        others: the same with other numbers; each must differ and compile nothing.
-        skip: properties to leave out: those in the list that is returned.
+    layer: an Equinox module.
+    features: [b, h, w, c] with b >= 3. text: [b, d].
+    others: the same with other numbers; each must differ and compile nothing.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: a map of the same height and width for every example; the phrase changes it, and the features do; no
     retrace on a second call nor with other numbers; the same key gives the same bits, no key is used twice, and without

@@ -36,13 +36,12 @@ def check_pde_solver(
 ) -> list[str]:
     """Check ``run(key, pde) -> solution`` with ``solution.v0``, the value at the start, in double precision.
 
-    Arguments:
-        solver: an Equinox module (or any pytree). pde: a small equation, made in double precision.
-        others: the same solver with other numbers; each must compile nothing.
-        single: whether it must work in single precision too, as far as shapes tell.
-        rtol: how far V(0, x0) under vmap may be from that of a loop.
-        unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    solver: an Equinox module (or any pytree). pde: a small equation, made in double precision.
+    others: the same solver with other numbers; each must compile nothing.
+    single: whether it must work in single precision too, as far as shapes tell.
+    rtol: how far V(0, x0) under vmap may be from that of a loop.
+    unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: the value is a finite number of the equation's type; cost and status are set; the same key gives the
     same bits, another others; no retrace on a second call nor for another number; every number of the solver changes

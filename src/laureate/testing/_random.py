@@ -17,11 +17,10 @@ def check_random_function(
 ) -> list[str]:
     """Check a function of a key and of nothing else; fix its other arguments with a lambda, and jit it if it may be.
 
-    Arguments:
-        function: from a typed key to a tree of arrays (other leaves are not looked at).
-        name: in messages.
-        shared_keys: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
-        skip: properties to leave out: those in the list that is returned.
+    function: from a typed key to a tree of arrays (other leaves are not looked at).
+    name: in messages.
+    shared_keys: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: no key is consumed twice; the same key gives the same bits, another others.
     """

@@ -36,13 +36,12 @@ def check_recovery_solver(
 ) -> list[str]:
     """Check ``solve(b) -> (codes, info)`` and ``solver(b) -> codes`` for a batch of signals b, one a row.
 
-    Arguments:
-        solver: an Equinox module with ``synthesise(codes) -> signals`` as well.
-        signals: at least three, finite, float32.
-        others: the same solver with other numbers; each must differ and compile nothing.
-        rtol: how far the codes of one signal alone may be from those in a batch.
-        unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    solver: an Equinox module with ``synthesise(codes) -> signals`` as well.
+    signals: at least three, finite, float32.
+    others: the same solver with other numbers; each must differ and compile nothing.
+    rtol: how far the codes of one signal alone may be from those in a batch.
+    unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: finite codes, a row a signal; cost and status set, and the residual as recomputed; no retrace on a
     second call nor with another number; every number of the solver is used; the same signals give the same bits; a

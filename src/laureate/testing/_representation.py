@@ -32,11 +32,10 @@ def check_representation_loss(
 ) -> list[str]:
     """Check ``loss(z1, z2) -> number`` of two batches of outputs [batch, D].
 
-    Arguments:
-        loss: an Equinox module or a function.
-        others: the same loss with other numbers; each must differ and compile nothing.
-        symmetric: whether the two views may be exchanged.
-        skip: properties to leave out: those in the list that is returned.
+    loss: an Equinox module or a function.
+    others: the same loss with other numbers; each must differ and compile nothing.
+    symmetric: whether the two views may be exchanged.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: one finite number of the outputs' type; no retrace; the order of the examples does not matter, nor (if
     ``symmetric``) that of the views; every number changes the loss; its gradient is its slope; vmap over batches is a
@@ -105,11 +104,10 @@ def check_representation_trainer(
 ) -> list[str]:
     """Check ``init(key, model) -> state`` and ``step(state, view1, view2) -> (state, info)``.
 
-    Arguments:
-        trainer: an Equinox module. model: what it trains. views: two batches with a leading axis of examples.
-        others: the same trainer with other numbers; each must compile nothing and give another model.
-        unused: numbers of the trainer that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    trainer: an Equinox module. model: what it trains. views: two batches with a leading axis of examples.
+    others: the same trainer with other numbers; each must compile nothing and give another model.
+    unused: numbers of the trainer that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: the state keeps its shapes and the model moves; loss, spread, cost (examples of both views) and status
     are set; no retrace; every number of the trainer is used and no key twice; the same start gives the same bits; saved

@@ -36,13 +36,12 @@ def check_attack(
 ) -> list[str]:
     """Check ``init``, ``step``, ``run`` and ``trajectory`` of an attack on a batch of images.
 
-    Arguments:
-        attack: an Equinox module; its walk names the ball.
-        images, labels: at least three, float32 within the ball's range; classes.
-        others: the same attack with other numbers; each must differ and compile nothing.
-        cost: forward and backward passes of a step, where it is known.
-        unused: numbers of the attack that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    attack: an Equinox module; its walk names the ball.
+    images, labels: at least three, float32 within the ball's range; classes.
+    others: the same attack with other numbers; each must differ and compile nothing.
+    cost: forward and backward passes of a step, where it is known.
+    unused: numbers of the attack that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: every iterate in the ball and in the range; cost and status of every step; the last iterate is what
     ``run`` gives, and steps taken one by one from a saved state give it as well; no retrace on a second call nor with

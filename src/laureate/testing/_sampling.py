@@ -41,15 +41,14 @@ def check_sampler(
 ) -> list[str]:
     """Check a kernel in BlackJAX's form: ``init(position) -> state`` and ``step(key, state) -> (state, info)``.
 
-    Arguments:
-        kernel: an Equinox module (or any pytree).
-        position: where the chain starts.
-        others: the same kernel with other numbers; each must compile nothing.
-        driver: ``laureate.sampling.run`` or your own, to see that chunks, thinning and stopping change no sample; it
-            compiles four programs more.
-        cost: what ``info.cost`` must be at every step; without it, any positive number will do.
-        unused: numbers of the kernel that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    kernel: an Equinox module (or any pytree).
+    position: where the chain starts.
+    others: the same kernel with other numbers; each must compile nothing.
+    driver: ``laureate.sampling.run`` or your own, to see that chunks, thinning and stopping change no sample; it
+        compiles four programs more.
+    cost: what ``info.cost`` must be at every step; without it, any positive number will do.
+    unused: numbers of the kernel that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: the state keeps its shapes; the chain moves, with status, cost and acceptance rate set; what the state
     caches is what its position gives; no retrace; every number of the kernel changes the chain; the same key gives the

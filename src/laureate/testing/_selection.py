@@ -28,11 +28,10 @@ def check_knockoff_sampler(
 ) -> list[str]:
     """Check ``sample(key, x) -> x̃`` of a fitted sampler, for a table x [rows, columns].
 
-    Arguments:
-        sampler: an Equinox module, fitted; or a function from a key to one, whose keys are then watched as well.
-        table: finite float32 numbers like those it was fitted to.
-        unused: numbers of the sampler that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    sampler: an Equinox module, fitted; or a function from a key to one, whose keys are then watched as well.
+    table: finite float32 numbers like those it was fitted to.
+    unused: numbers of the sampler that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: a finite table of x's shape and type that is not x; no retrace on a second call; the same key gives the
     same bits, another others; every number of the sampler changes the table; vmap over keys is a loop; no key is

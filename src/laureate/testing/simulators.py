@@ -36,7 +36,7 @@ def check_simulator(simulator: Any, graph: Any, frames: Any, *, skip: Collection
         check.bits(np.asarray(new)[:-1], frames[1:], "the older frames moved up", "Drop the oldest, append the new.")
         held = np.asarray(new[-1])[~free]
         check.bits(held, np.asarray(following)[~free], "held nodes as prescribed", "Write them over the prediction.")
-    if check.wants("free nodes are not told"):
+    if check.wants("free nodes are predicted from the past alone"):
         other = np.where(free[:, None], following + np.float32(7), following)
         again = program(simulator, graph, frames, other)[0]
         check.bits(again, new, "the same whatever is prescribed at free nodes", "The future leaks.")

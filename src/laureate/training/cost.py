@@ -101,7 +101,10 @@ def step_cost(
 
 
 def cost_table(trainer: LocalizedTraining, blocks: Any, inputs: Any, targets: Any) -> tuple[CostRow, ...]:
-    """Every boundary beside full backpropagation and beside freezing."""
+    """Every boundary beside full backpropagation and beside freezing.
+
+    trainer: whose rule is compared. blocks: the network. inputs, targets: a batch, for its shapes.
+    """
     blocks = tuple(blocks)
     frozen = eqx.tree_at(lambda t: t.rule, trainer, Frozen())
     full = step_cost(frozen, blocks, inputs, targets, 0)

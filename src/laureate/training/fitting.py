@@ -1,4 +1,4 @@
-"""Epochs: batches in a new order each, compiled once a boundary."""
+"""Epochs: batches in a new order each, compiled once per boundary."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,6 +34,8 @@ def train(
     batch: examples a step; those that fill no batch wait for another epoch.
 
     Returns the state and a row of infos a step.
+
+    trainer: what makes a step. inputs, targets: examples first. num_epochs: how many.
     """
     require("train", "batch", f"within 1 and {len(inputs)}, the examples", batch, lambda b: 1 <= b <= len(inputs))
     steps = len(inputs) // batch
@@ -62,7 +64,7 @@ def fit(
     before_epoch: Callable[[LocalizedState, int], LocalizedState] | None = None,
     after_epoch: Callable[[LocalizedState, EpochReport], None] | None = None,
 ) -> tuple[LocalizedState, History]:
-    """Epoch by epoch, the boundary moved by the trainer's schedule in between; compiled once a boundary.
+    """Epoch by epoch, the boundary moved by the trainer's schedule in between; compiled once per boundary.
 
     history: of the epochs before, to go on where an earlier call ended: two calls are as one.
     before_epoch: called with the state and the epoch's number; the state that it returns goes on, with another learning

@@ -60,7 +60,10 @@ def clopper_pearson(k: Any, n: Any, delta: Any, side: str = "two") -> tuple[Any,
 
 
 def wilson(k: Any, n: Any, delta: Any) -> tuple[Any, Any]:
-    """Wilson's score interval: right on average over probabilities, not for each."""
+    """Wilson's score interval: right on average over probabilities, not for each.
+
+    k, n: successes and trials. delta: the chance that the interval misses.
+    """
     z = -ndtri(np.asarray(delta) / 2)
     n = np.asarray(n, float)
     safe = np.maximum(n, 1)
@@ -87,7 +90,10 @@ def jeffreys(k: Any, n: Any, delta: Any) -> tuple[Any, Any]:
 
 
 def hoeffding(k: Any, n: Any, delta: Any) -> tuple[Any, Any]:
-    """Hoeffding's p ± √(log(2/δ)/2n), cut to [0, 1]: always covers, and is wide."""
+    """Hoeffding's p ± √(log(2/δ)/2n), cut to [0, 1]: always covers, and is wide.
+
+    k, n: successes and trials. delta: δ, the chance that the interval misses.
+    """
     safe = np.maximum(np.asarray(n, float), 1)
     half = np.where(np.asarray(n) > 0, np.sqrt(np.log(2 / np.asarray(delta)) / (2 * safe)), 1.0)
     return np.clip(k / safe - half, 0, 1), np.clip(k / safe + half, 0, 1)

@@ -46,6 +46,8 @@ def cascade_bounds(worse: Any, better: Any, n: int, delta: float, method: str = 
 
     method: "sequence" bounds b with the whole of δ; "difference" b and −c with half of it each; "union" b with δ/G;
         "hoeffding" b with Hoeffding's bound; "empirical" takes (b − c)/n, which bounds nothing.
+
+    worse, better: b, rows that only the cascade gets wrong, and c, those that only the slow model does. delta: δ.
     """
     if method == "empirical":
         return (worse - better) / n
@@ -71,7 +73,8 @@ class SafeCascade(BaseEstimator):
         P(cascade wrong) − P(slow wrong) ≤ ξ
 
     models: (fast, slow), functions from inputs ``[n, ...]`` to probabilities ``[n, K]``; only for ``predict``.
-    error_gap: ξ >= 0. delta: δ.
+    error_gap: ξ >= 0.
+    delta: δ.
     method: "sequence" (our default), "difference", "union", "hoeffding"; "empirical" certifies nothing.
         See `cascade_bounds`. Of "union" and "empirical" the loosest threshold that passes is taken.
     thresholds: those tried, fixed before the data were seen; by default 0, 0.005, …, 1.
@@ -198,7 +201,8 @@ class Shield(BaseEstimator):
     Both are bounded by Clopper and Pearson with δ/2, the first along a fixed sequence of thresholds. The fallback must
     be safe, and the rollouts those of use: of a simulator the certificate speaks of the simulator.
 
-    risk: the share of rollouts that may become unsafe. delta: δ.
+    risk: the share of rollouts that may become unsafe.
+    delta: δ.
     thresholds: those tried, fixed before the data were seen; by default 0, 0.005, …, 1.
 
     Fitted: ``threshold_`` (∞: never use the policy), ``bound_``.

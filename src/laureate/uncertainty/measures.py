@@ -44,6 +44,8 @@ def cumulative_difference(
 
     Rows of equal score are one step: all of them stand at its end, so that the order of the rows does not matter.
 
+    p: scores in [0, 1]. y: hits, 0 or 1. weights: of the rows; None: all alike.
+
     >>> t, d = cumulative_difference(np.array([0.9, 0.2, 0.4]), np.array([1.0, 0.0, 1.0]))
     >>> print([f"{gap:.3f}" for gap in d])
     ['0.000', '-0.067', '0.133', '0.167']
@@ -69,6 +71,8 @@ def ks_error(
 
     Where the miscalibration has one sign this is its mean size; where it changes sign, parts cancel. A constant score
     has a small KS error and is of no use: judge by ``brier`` or ``nll`` too.
+
+    p: scores in [0, 1]. y: hits, 0 or 1. weights: of the rows; None: all alike.
 
     >>> print(f"{ks_error(np.array([0.2, 0.4, 0.9]), np.array([0.0, 1.0, 1.0])):.4f}")
     0.1667

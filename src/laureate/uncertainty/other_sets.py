@@ -25,7 +25,7 @@ SAPS_GRID = (0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 class APS(AbstractRankedSets):
     """Adaptive prediction sets (Romano et al. 2020), the score ρ(x, y) + u p_y: `RAPS` with λ = 0.
 
-    Settings are those of `AbstractSets`.
+    alpha, temperature, tune_fraction, randomized, empty, input: as for `AbstractSets`.
     """
 
     def _score(self, at: Ranked, u: np.ndarray) -> np.ndarray:
@@ -35,7 +35,9 @@ class APS(AbstractRankedSets):
 class NaiveSets(AbstractRankedSets):
     """The most probable labels until their probabilities sum to 1 − α: what `APS` is before calibration.
 
-    Promises nothing; only the temperature is fitted. Settings are those of `AbstractSets`.
+    Promises nothing; only the temperature is fitted.
+
+    alpha, temperature, tune_fraction, randomized, empty, input: as for `AbstractSets`.
     """
 
     def _score(self, at: Ranked, u: np.ndarray) -> np.ndarray:
@@ -49,7 +51,9 @@ class LAC(AbstractRankedSets):
     """The least ambiguous sets (Sadinle et al. 2019): all labels whose probability is at least 1 − τ.
 
     The smallest sets on average where the probabilities are right, paid for by the hard inputs, which are covered least
-    (read `by_rank`). Draws nothing after the split. Settings are those of `AbstractSets`.
+    (read `by_rank`). Draws nothing after the split.
+
+    alpha, temperature, tune_fraction, randomized, empty, input: as for `AbstractSets`.
     """
 
     draws = False
@@ -61,7 +65,7 @@ class LAC(AbstractRankedSets):
 class TopK(AbstractRankedSets):
     """The k most probable labels for every input, or k − 1: the score o(x, y) − 1 + u.
 
-    Settings are those of `AbstractSets`.
+    alpha, temperature, tune_fraction, randomized, empty, input: as for `AbstractSets`.
     """
 
     def _score(self, at: Ranked, u: np.ndarray) -> np.ndarray:

@@ -167,6 +167,8 @@ def fit_temperature(logits: Any, y: Any, lowest: float = 0.05, highest: float = 
     In β = 1/T that loss is convex with the derivative E[Σ_j p_j z_j − z_y], whose sign change is bisected in log β.
     T stays between ``lowest`` and ``highest``. `Temperature` does the same for probabilities, with weights.
 
+    logits, y: z and the true classes. num_steps: of bisection.
+
     >>> z = np.log(np.array([[0.8, 0.2]] * 10)) * 3  # said three times too loudly
     >>> round(float(fit_temperature(z, np.array([0] * 8 + [1] * 2))), 3)
     3.0

@@ -43,7 +43,8 @@ class RAPS(AbstractRankedSets):
     k_reg: the last rank without penalty; "auto": the rank that 1 − α of the tuning rows need; "joint": chosen with λ.
     lam: λ; "auto": of ``lams``, the best by the criterion on the tuning rows.
     criterion: "size" (mean), "adaptive" (the worst violation over strata of sizes), or ``f(size, covered) -> float``.
-    lams: the values tried. penalty: one's own penalties ``[K]`` of the ranks, instead of ``k_reg`` and ``lam``.
+    lams: the values tried.
+    penalty: one's own penalties ``[K]`` of the ranks, instead of ``k_reg`` and ``lam``.
 
     Fitted, beside those of `AbstractSets`: ``k_reg_``, ``lam_``.
 

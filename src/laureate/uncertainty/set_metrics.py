@@ -44,12 +44,18 @@ def by_size(size: Any, covered: Any, firsts: tuple[int, ...] = SIZE_STRATA) -> S
 
 
 def by_rank(rank: Any, covered: Any, firsts: tuple[int, ...] = (1, 2, 4, 7, 11, 101)) -> Strata:
-    """Coverage by how far down its list the model has the true label: easy inputs first."""
+    """Coverage by how far down its list the model has the true label: easy inputs first.
+
+    rank: of the true labels, from 1. covered: whether each set holds its own. firsts: the lowest rank of each stratum.
+    """
     return _by(rank, covered, firsts)
 
 
 def by_class(y: Any, covered: Any, num_classes: int) -> Strata:
-    """Coverage by the true class."""
+    """Coverage by the true class.
+
+    y: true classes. covered: whether each set holds its own. num_classes: how many strata.
+    """
     return _by(y, covered, tuple(range(num_classes)))
 
 
@@ -58,6 +64,8 @@ def worst_violation(size: Any, covered: Any, alpha: Any, firsts: tuple[int, ...]
 
     least: strata with fewer examples are left out. A method whose sets have all one size has one stratum, and its
         value says nothing: read `by_rank` beside it.
+
+    size, covered: of each set, and whether it holds its label. alpha: α. firsts: the smallest size of each stratum.
     """
     xp = namespace(size, covered, alpha)
     strata = by_size(size, covered, firsts)

@@ -217,7 +217,7 @@ class _Terms(NamedTuple):
 
 
 def _terms(claim: Claim, arms: Arms) -> _Terms:
-    if claim.kind == "question":
+    if claim.is_question:
         raise ValueError(f"Claim {claim.name!r} is a question and gets no verdict; use answers().")
     if claim.relative and claim.kind not in ("better", "equal"):
         raise ValueError(

@@ -127,8 +127,7 @@ def _trivial(claim: Claim, arms: Arms) -> str:
     if not claim.trivial or claim.trivial == claim.baseline:
         return ""
     method, trivial = (np.asarray(arms[arm][claim.metric], np.float64) for arm in (claim.method, claim.trivial))
-    lower = claim.at_most is not None if claim.kind == "bound" else claim.better == "lower"
-    gain = trivial - method if lower else method - trivial
+    gain = trivial - method if claim.direction == "lower" else method - trivial
     if not np.isfinite(gain).all():
         return f"{claim.method} cannot be compared with the trivial {claim.trivial}: a seed is not finite"
     p, (low, high) = statistics.sign_flip(gain), statistics.interval(gain, LEVEL)

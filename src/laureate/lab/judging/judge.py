@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,45 +47,34 @@ def judge(paper: Paper, observed: Sequence[Observed], **circumstances: Any) -> l
         scale = one.experiment.scales.get(circumstances.get("scale", ""))
         facts = circumstances | {"declared_seeds": scale.seeds if scale else 0}
         for claim in one.claims:
-            needed = _arms(claim, one.experiment)
+            needed = set(one.experiment.arms_of(claim))
             seconds = round(sum(one.seconds.get(arm, 0.0) for arm in needed), 3)
             missing = sorted(needed - set(one.arms))
             # A question is answered by the arms that are there.
-            undecided = missing if claim.kind != "question" else ([] if one.arms else missing)
+            undecided = [] if claim.is_question and one.arms else missing
             reason = f"failed: {', '.join(undecided)}" if undecided else ""
             result = not_run(paper, one.experiment, claim, reason, seconds=seconds, **facts)
             results[claim.name] = result if undecided else _weighed(claim, one, result)
-            if not undecided and claim.kind != "question":
+            if not undecided and not claim.is_question:
                 guards = [guard.at(scale) for guard in one.experiment.guards] if scale else ()
                 drafts[claim.name] = draft(claim, one.arms, guards, one.looks.get(claim.name, ()))
     own = circumstances.get("problem", DEFAULT_PROBLEM) != DEFAULT_PROBLEM
     tested = [claim for one in observed for claim in one.claims] if own else paper.claims
-    family = sum(claim.kind != "question" for claim in tested)
+    family = sum(not claim.is_question for claim in tested)
     whose = "of this run" if own else "in the paper"
-    shared = {field.name for field in fields(ClaimResult)}
     for name, verdict in zip(drafts, decide(list(drafts.values()), family, whose), strict=True):
-        found = {field.name: getattr(verdict, field.name) for field in fields(verdict) if field.name in shared}
-        results[name] = replace(results[name], **found)
+        results[name] = replace(results[name], **vars(verdict))
     return list(results.values())
-
-
-def _arms(claim: Claim, experiment: Experiment) -> set[str]:
-    """The arms that a claim needs."""
-    if claim.kind == "question":
-        return {arm.name for arm in experiment.arms}
-    return {claim.method, claim.baseline, claim.trivial} - {""}
 
 
 def _weighed(claim: Claim, observed: Observed, result: ClaimResult | QuestionResult) -> Result:
     if isinstance(result, QuestionResult):
         table = answers(claim, observed.arms)
         return replace(result, answers=table, seeds=max(row.seeds for row in table))
-    return replace(
-        result, measured=measure(claim, observed.arms), busy=_busy(_arms(claim, observed.experiment), observed)
-    )
+    return replace(result, measured=measure(claim, observed.arms), busy=_busy(claim, observed))
 
 
-def _busy(arms: set[str], observed: Observed) -> float:
+def _busy(claim: Claim, observed: Observed) -> float:
     """How many times longer the wall's clock ran than the CPU's, in the worst seed; NaN where no trial says it."""
-    told = [np.max(observed.arms[arm][WALL_OVER_CPU]) for arm in arms if WALL_OVER_CPU in observed.arms.get(arm, {})]
-    return float(max(told, default=math.nan))
+    arms = [observed.arms.get(arm, {}) for arm in observed.experiment.arms_of(claim)]
+    return float(max((np.max(arm[WALL_OVER_CPU]) for arm in arms if WALL_OVER_CPU in arm), default=math.nan))

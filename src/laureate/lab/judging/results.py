@@ -1,7 +1,7 @@
 """What is known of a claim, from evidence to page: one typed value, made once, where the evidence is weighed.
 
-A result carries all that a line of the board and a picture need, so that nothing after it asks what kind of claim it
-is. It becomes JSON at the edges alone: in the store, and where programs read. Nothing here loads NumPy.
+A result carries all that a line of the board and a picture need, so that nothing after it weighs evidence or reads an
+observation. It becomes JSON at the edges alone: in the store, and where programs read. Nothing here loads NumPy.
 """
 
 import dataclasses
@@ -22,6 +22,7 @@ __all__ = [
     "Measured",
     "QuestionResult",
     "Result",
+    "Verdict",
     "Word",
     "by_role",
     "claims_of",
@@ -177,23 +178,25 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimResult(Result):
-    """A claim with its verdict, or ``not run`` with the reason.
+class Verdict:
+    """What a run says about one claim; ``not run`` where none does.
 
-    See ``laureate.lab.judging.verdict.Verdict`` for effect, low and high (of the mean, or for bounds of the median:
-    ``centre``), p, p_raw, effect_size, improvement, family, test, guard and looks.
-
-    measured: the numbers behind it; None where there are none, or an older Laureate did not keep them.
-    remeasured: how many other effects were found before with as many seeds at this scale: by other code, or by a clock.
-    busy: where the trial reads a clock: how many times longer the wall's clock ran than the CPU's, in the worst seed;
-        1 on an idle machine. NaN where it does not say.
+    effect, low, high: the mean over seeds, or for bounds their median (``centre``), and its 95 % interval. For
+        ``better``, ``equal`` and a trend with a direction it is signed so that positive means the paper is right; with
+        bounds it is the metric (or slope) itself.
+    p: of the claim's own direction, after the price of its looks and Holm over the ``family`` claims of the paper;
+        ``p_raw``: before both. A refuted claim has a large p; its reason names the p of the opposite.
+    effect_size: the effect in standard deviations over seeds (with bounds: how far the mean is inside the nearer one).
+    improvement: the share of seeds with a positive effect, ties half (with bounds: of seeds inside them).
+    test: what was tested, in words.
+    reason: why the verdict is what it is, or why there is none.
+    guard: what kept it from being supported, or would have, whatever the test says; in words, empty if nothing did.
+    looks: with which other numbers of seeds the claim was judged in this store before, at this scale, in that order.
     """
 
     verdict: Word = "not run"
-    method: str = ""
-    baseline: str = ""
-    trivial: str = ""
-    reported: str = ""
+    seeds: int = 0
+    reason: str = ""
     effect: float = math.nan
     low: float = math.nan
     high: float = math.nan
@@ -204,15 +207,31 @@ class ClaimResult(Result):
     family: int = 1
     test: str = ""
     guard: str = ""
-    centre: str = "mean"
+    centre: Literal["mean", "median"] = "mean"
     looks: tuple[int, ...] = ()
-    remeasured: int = 0
-    busy: float = math.nan
-    measured: Measured | None = None
 
     def __post_init__(self) -> None:
         if self.verdict not in WORDS:
-            raise ValueError(f"ClaimResult.verdict must be one of {WORDS}; got {self.verdict!r}.")
+            raise ValueError(f"{type(self).__name__}.verdict must be one of {WORDS}; got {self.verdict!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimResult(Verdict, Result):
+    """A claim with its verdict, or ``not run`` with the reason.
+
+    measured: the numbers behind it; None where there are none, or an older Laureate did not keep them.
+    remeasured: how many other effects were found before with as many seeds at this scale: by other code, or by a clock.
+    busy: where the trial reads a clock: how many times longer the wall's clock ran than the CPU's, in the worst seed;
+        1 on an idle machine. NaN where it does not say.
+    """
+
+    method: str = ""
+    baseline: str = ""
+    trivial: str = ""
+    reported: str = ""
+    remeasured: int = 0
+    busy: float = math.nan
+    measured: Measured | None = None
 
     @property
     def price(self) -> int:
@@ -299,7 +318,7 @@ def not_run(
     paper: Paper, experiment: Experiment, claim: Claim, reason: str = "", **circumstances: Any
 ) -> ClaimResult | QuestionResult:
     """The result of a claim or a question of which there are no observations, and why."""
-    made = QuestionResult if claim.kind == "question" else ClaimResult
+    made = QuestionResult if claim.is_question else ClaimResult
     entries: dict[str, Any] = {name: getattr(claim, name) for name in _known(made, vars(claim))}
     entries |= {"id": ClaimId(paper.id, claim.name), "experiment": experiment.name, "reason": reason}
     data = _data(experiment, circumstances.get("scale", ""))

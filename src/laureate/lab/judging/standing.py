@@ -115,15 +115,11 @@ def standings(
 
 def _metrics(claims: Iterable[Claim]) -> list[tuple[str, Literal["lower", "higher"], str]]:
     """(metric, which side is better, unit), each metric once; a claim that says no direction gives none."""
-    claims = list(claims)
-    directed = [claim for kind in ("better", "bound", "equal") for claim in claims if claim.kind == kind]
     found: dict[str, tuple[str, Literal["lower", "higher"], str]] = {}
-    for claim in directed:
-        both = claim.at_least is not None and claim.at_most is not None
-        if claim.kind == "bound" and both:
-            continue
-        bound: Literal["lower", "higher"] = "lower" if claim.at_most is not None else "higher"
-        found.setdefault(claim.metric, (claim.metric, bound if claim.kind == "bound" else claim.better, claim.unit))
+    # A comparison says best which side is better, that two arms are equal says it least.
+    for claim in sorted(claims, key=lambda claim: ("better", "bound", "equal", "trend", "question").index(claim.kind)):
+        if claim.direction is not None:
+            found.setdefault(claim.metric, (claim.metric, claim.direction, claim.unit))
     return list(found.values())
 
 

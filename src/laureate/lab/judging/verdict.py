@@ -14,62 +14,15 @@ Holm its p-values are multiplied by 10 at the second look, by 30 at the third, a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from laureate.lab.claim import Claim
 from laureate.lab.judging import statistics
 from laureate.lab.judging.evidence import Draft, draft, simulate
 from laureate.lab.judging.looks import price as price_of
-from laureate.lab.judging.results import WORDS, Word
+from laureate.lab.judging.results import Verdict, Word
 
 __all__ = ["ALPHA", "Draft", "Verdict", "decide", "draft", "simulate"]
 
 ALPHA = 0.05
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a run says about one claim.
-
-    effect, low, high: the mean over seeds, or for bounds their median (``centre``), and its 95 % interval. For
-        ``better``, ``equal`` and a trend with a direction it is signed so that positive means the paper is right; with
-        bounds it is the metric (or slope) itself.
-    p: of the claim's own direction, after the price of its looks and Holm over the ``family`` claims of the paper;
-        ``p_raw``: before both. A refuted
-        claim has a large p; its reason names the p of the opposite.
-    effect_size: the effect in standard deviations over seeds (with bounds: how far the mean is inside the nearer one).
-    improvement: the share of seeds with a positive effect, ties half (with bounds: of seeds inside them).
-    test: what was tested, in words.
-    guard: what kept it from being supported, or would have, whatever the test says; in words, empty if nothing did.
-    looks: with which other numbers of seeds the claim was judged in this store before, at this scale, in that order.
-    """
-
-    claim: str
-    statement: str
-    kind: str
-    verdict: Word
-    metric: str
-    method: str
-    baseline: str
-    seeds: int = 0
-    effect: float = math.nan
-    low: float = -math.inf
-    high: float = math.inf
-    p: float = math.nan
-    p_raw: float = math.nan
-    effect_size: float = math.nan
-    improvement: float = math.nan
-    family: int = 1
-    test: str = ""
-    reason: str = ""
-    guard: str = ""
-    centre: str = "mean"
-    looks: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.verdict not in WORDS:
-            raise ValueError(f"Verdict.verdict must be one of {WORDS}; got {self.verdict!r}.")
 
 
 def decide(drafts: Sequence[Draft], family: int, whose: str = "in the paper") -> list[Verdict]:
@@ -86,10 +39,9 @@ def decide(drafts: Sequence[Draft], family: int, whose: str = "in the paper") ->
     for d, p, opposite in zip(drafts, supports, refutes, strict=True):
         word, reason = _decide(d, p, opposite, family, whose)
         verdicts.append(
-            _verdict(
-                d.claim,
-                word,
-                reason,
+            Verdict(
+                verdict=word,
+                reason=reason,
                 seeds=d.seeds,
                 effect=d.effect,
                 low=d.low,
@@ -137,17 +89,3 @@ def _decide(d: Draft, p: float, opposite: float, family: int, whose: str) -> tup
     elif d.inside or d.outside:
         reasons.append(f"p = {p if d.inside else opposite:.2g} {after}")
     return "inconclusive", "; ".join(reasons)
-
-
-def _verdict(claim: Claim, word: Word, reason: str, **entries: Any) -> Verdict:
-    return Verdict(
-        claim=claim.name,
-        statement=claim.statement,
-        kind=claim.kind,
-        verdict=word,
-        metric=claim.metric,
-        method=claim.method,
-        baseline=claim.baseline,
-        reason=reason,
-        **entries,
-    )

@@ -15,7 +15,7 @@ class Side(NamedTuple):
     """One contestant, made ready.
 
     run: one repeat; what it returns is waited for. The first call compiles.
-    times: how many units of work a repeat is of those that are told: 1/20 for twenty steps where one is told.
+    times: by which the time of a repeat is multiplied: 1/20 where it makes twenty steps and that of one is reported.
     note: what must be known to read the number.
     """
 

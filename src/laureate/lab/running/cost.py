@@ -10,12 +10,15 @@ from typing import Any
 from laureate.lab.cell import Cell
 from laureate.lab.claim import SCALES
 from laureate.lab.running.plan import Selection, plan, scale_of
+from laureate.lab.storing.rows import MeasuredCell
 from laureate.lab.storing.store import Store
 
 __all__ = ["Estimate", "estimate", "makespan"]
 
 # A declaration's cost is in seconds on so many cores (``Scale.cost``).
 DECLARED_CORES = 2
+# (paper, experiment, scale) -> arm -> its blocks.
+Measured = dict[tuple[str, str, str], dict[str, list[MeasuredCell]]]
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,15 @@ class Estimate:
     def to_json(self) -> dict[str, Any]:
         """The object that ``laureate plan --json`` prints for it."""
         gib = None if self.memory is None else round(self.memory / 2**30, 3)
-        told = {"id": self.id, "scale": self.scale, "cells": len(self.seconds), "kept": self.kept}
-        told |= {"left_core_hours": sum(self.left) / 3600}
-        told |= {"core_hours": self.core_hours, "longest_cell_hours": max(self.seconds) / 3600, "memory_gib": gib}
-        return told | {"basis": self.basis, "basis_scale": self.basis_scale}
+        entries: dict[str, Any] = {"id": self.id, "scale": self.scale, "cells": len(self.seconds), "kept": self.kept}
+        entries |= {"left_core_hours": sum(self.left) / 3600}
+        entries |= {"core_hours": self.core_hours, "longest_cell_hours": max(self.seconds) / 3600, "memory_gib": gib}
+        return entries | {"basis": self.basis, "basis_scale": self.basis_scale}
 
 
 def estimate(store: Store, selections: Iterable[Selection], scale: str) -> list[Estimate]:
     """An estimate for every selected experiment that has the scale."""
-    measured: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
+    measured: Measured = {}
     for row in store.measured_cells():
         at = measured.setdefault((row["paper"], row["experiment"], row["scale"]), {})
         at.setdefault(row["arm"], []).append(row)
@@ -62,7 +65,7 @@ def estimate(store: Store, selections: Iterable[Selection], scale: str) -> list[
     ]
 
 
-def _estimate(store: Store, selection: Selection, scale: str, measured: dict) -> Estimate:
+def _estimate(store: Store, selection: Selection, scale: str, measured: Measured) -> Estimate:
     experiment = selection.experiment
     cells = plan([selection], scale)
     there = [store.finished_cell(cell) is not None for cell in cells]
@@ -93,7 +96,7 @@ def _ratio(declared: float, other: float) -> float | None:
 
 
 def _seconds(
-    cells: list[Cell], arms: dict[str, list[dict[str, Any]]], ratio: float, seeds_measured: int, seeds: int
+    cells: list[Cell], arms: dict[str, list[MeasuredCell]], ratio: float, seeds_measured: int, seeds: int
 ) -> tuple[float, ...]:
     """Each cell: what a seed of its arm took, times the ratio that is not due to there being more seeds."""
     a_seed = {

@@ -1,4 +1,4 @@
-"""What ``laureate doctor`` tells: what is installed, what the machine offers, where things lie, what data is there."""
+"""What ``laureate doctor`` reports: what is installed, what the machine offers, where things lie, which data it has."""
 
 import os
 from pathlib import Path

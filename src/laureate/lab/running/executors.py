@@ -61,7 +61,7 @@ def cores() -> int:
 def make_executor(workers: int | None, compilation_cache: Path, on: str = "") -> Executor:
     """In this process for one worker, else a pool of processes; on a Ray cluster if one is named.
 
-    workers: by default one a core. on: as in ``RayCluster``; empty: this machine.
+    workers: by default one per core. on: as in ``RayCluster``; empty: this machine.
     """
     for name, value in SINGLE_THREAD.items():
         os.environ.setdefault(name, value)

@@ -29,10 +29,9 @@ class Selection:
 
     def arms(self) -> tuple[str, ...]:
         """The arms these claims need, in declared order; all of them where the whole experiment is asked for."""
-        if self.claims == self.experiment.claims or any(claim.kind == "question" for claim in self.claims):
-            return tuple(arm.name for arm in self.experiment.arms)
-        needed = {name for claim in self.claims for name in (claim.method, claim.baseline, claim.trivial)}
-        return tuple(arm.name for arm in self.experiment.arms if arm.name in needed)
+        needed = {name for claim in self.claims for name in self.experiment.arms_of(claim)}
+        whole = self.claims == self.experiment.claims
+        return tuple(arm.name for arm in self.experiment.arms if whole or arm.name in needed)
 
 
 def select(

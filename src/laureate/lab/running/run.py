@@ -30,7 +30,7 @@ WAIT_SECONDS = 0.5
 
 
 class Progress(Protocol):
-    """Who is told how far a run is."""
+    """What is called with how far a run is."""
 
     def start(self, to_compute: list[Cell], cached: int, workers: int) -> None:
         """The plan is made."""
@@ -90,7 +90,7 @@ def run_claims(
     """Decide the selected claims, computing only what the store does not have.
 
     seeds: for every experiment; by default what its scale declares.
-    workers: processes; by default one a core, and this process alone where one cell is left.
+    workers: processes; by default one per core, and this process alone where one cell is left.
     on: a Ray cluster, as in ``RayCluster``; empty: this machine.
     """
     selections, skipped = _fitting(list(selections), scale, problem)
@@ -121,7 +121,8 @@ def run_claims(
     status = "interrupted"
     try:
         store.use_cells(run, found.values())
-        if executor and (store.run(run - 1) or {}).get("status") == "interrupted":
+        before = store.run(run - 1)
+        if executor and before and before["status"] == "interrupted":
             mend_compilation_cache()
         if progress:
             progress.start(to_compute, len(found), at_once)
@@ -210,7 +211,8 @@ def _repeated(
     Judged anew and compared: a claim that is declared or decided otherwise since is a new run.
     """
     for run in store.runs_of(found.values(), scale):
-        machine = (store.run(run) or {})["environment"]["machine"]
+        record = store.run(run)
+        machine = record["environment"]["machine"] if record else ""
         facts = {"scale": scale, "problem": problem_label(problem), "machine": machine, "run": run}
         now = [
             _with_history(store, result, scale) for result in _judge(store, selections, planned, found, seeds, facts)

@@ -22,7 +22,7 @@ ADVICE = (
     "of thing."
 )
 SHORT = "`--scale smoke` shows in seconds whether it works."
-TRACED = "it is traced once before anything starts, and what does not fit is told then."
+TRACED = "it is traced once before anything starts, and what does not fit is reported then."
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A user's problem before anything starts: made and traced once, so that what is wrong with it is told in one line.
+"""A user's problem before anything starts: made and traced once, so that what is wrong with it is reported in one line.
 
 Nothing is computed and nothing is stored; the line of their file stands in the message.
 """
@@ -26,7 +26,7 @@ def try_problem(problem: str, cells: Iterable[Cell]) -> None:
     for cell in firsts.values():
         made, error = attempt(cell)
         if error is not None:
-            raise UserError(_told(cell, problem, error), "Nothing was run.")
+            raise UserError(_message(cell, problem, error), "Nothing was run.")
         if missing := [name for name in cell.accepts if getattr(made, name, ...) is ...]:
             raise UserError(
                 f"{_label(problem)}{_defined(problem)} lacks {', '.join(missing)}.",
@@ -64,7 +64,7 @@ def _what(error: BaseException) -> str:
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
-def _told(cell: Cell, problem: str, error: BaseException) -> str:
+def _message(cell: Cell, problem: str, error: BaseException) -> str:
     """What went wrong: in their file, else where in ours it ended."""
     if isinstance(error, UserError):
         return error.message

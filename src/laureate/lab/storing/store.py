@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from laureate.lab.storing import housekeeping
 from laureate.lab.storing.alive import Alive, lives
 from laureate.lab.storing.arrays import label_of, pack, readable, unpack
 from laureate.lab.storing.database import readable_errors
+from laureate.lab.storing.rows import CellRow, MeasuredCell, RunRow
 from laureate.lab.storing.schema import prepare, transaction
 from laureate.lab.storing.shown import shown
 
@@ -36,8 +37,8 @@ PATIENCE_SECONDS = 60.0
 class Store:
     """The results on this machine.
 
-    Reading gives typed results, and plain dictionaries, a row each, for runs and cells; writing is done by the verbs of
-    a run's life: ``start_run``, ``add_cell``, ``use_cells``, ``add_results``, ``end_run``.
+    Reading gives typed results and, of runs and cells, typed rows (``rows``); writing is done by the verbs of a run's
+    life: ``start_run``, ``add_cell``, ``use_cells``, ``add_results``, ``end_run``.
     """
 
     def __init__(self, path: Path):
@@ -250,12 +251,12 @@ class Store:
         )
         return {row[0]: row[1] for row in rows}
 
-    def run(self, run: int) -> dict[str, Any] | None:
+    def run(self, run: int) -> RunRow | None:
         """One run with its environment, or None."""
         rows = self._runs("WHERE runs.id = ?", (run,))
         return rows[0] if rows else None
 
-    def runs(self, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
+    def runs(self, limit: int = 50, offset: int = 0) -> list[RunRow]:
         """The latest runs, newest first."""
         return self._runs("ORDER BY runs.id DESC LIMIT ? OFFSET ?", (limit, offset))
 
@@ -278,7 +279,7 @@ class Store:
         )
         return [row["run"] for row in rows]
 
-    def _runs(self, clause: str, values: tuple) -> list[dict[str, Any]]:
+    def _runs(self, clause: str, values: tuple) -> list[RunRow]:
         rows = self._rows(
             "SELECT runs.*, environments.data AS environment_data FROM runs"
             f" JOIN environments ON environments.id = runs.environment {clause}",
@@ -292,17 +293,17 @@ class Store:
             record["environment"] = self._loads(record.pop("environment_data"))
             if record["status"] == "running" and not lives(self._sign(record["id"])):
                 record["status"] = "interrupted"
-            found.append(record)
+            found.append(cast(RunRow, record))
         return found
 
-    def run_cells(self, run: int, paper: str = "") -> list[dict[str, Any]]:
+    def run_cells(self, run: int, paper: str = "") -> list[CellRow]:
         """The cells a run used (of one paper), in the order it took them."""
         rows = self._rows(
             "SELECT cells.*, run_cells.cached FROM run_cells JOIN cells ON cells.id = run_cells.cell"
             " WHERE run_cells.run = ? AND (? = '' OR cells.paper = ?) ORDER BY cells.id",
             (run, paper, paper),
         )
-        return [dict(row) for row in rows]
+        return [cast(CellRow, dict(row)) for row in rows]
 
     def cells_ahead(self, run: int) -> int:
         """How many cells a run has set out to compute and not finished."""
@@ -366,13 +367,13 @@ class Store:
         )
         return sum(row["effect"] != getattr(result, "effect", None) for row in rows)
 
-    def measured_cells(self) -> list[dict[str, Any]]:
+    def measured_cells(self) -> list[MeasuredCell]:
         """What the newest computation of every block of the default problems took, whatever its code was."""
         rows = self._rows(
             "SELECT paper, experiment, arm, scale, count, seconds + compile_seconds AS seconds, memory, max(id)"
             " FROM cells WHERE status = 'done' AND problem = 'default' GROUP BY paper, experiment, arm, scale, start"
         )
-        return [dict(row) for row in rows]
+        return [cast(MeasuredCell, dict(row)) for row in rows]
 
     def benchmarks(self, method: str = "") -> list[dict[str, Any]]:
         """All comparisons with peers (of one method), oldest first, with when and on what they were measured."""

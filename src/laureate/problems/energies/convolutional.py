@@ -13,10 +13,9 @@ __all__ = ["ConvolutionalEnergy", "base_logits"]
 class ConvolutionalEnergy(eqx.Module):
     """f(x) = log Bernoulli(x; base) + readout of two convolutions, as the paper's deep energy-based models are built.
 
-    Arguments:
-        key: for the weights.
-        base: logits of independent pixels, usually of the data's mean (`base_logits`).
-        channels: of both convolutions.
+    key: for the weights.
+    base: logits of independent pixels, usually of the data's mean (`base_logits`).
+    channels: of both convolutions.
     """
 
     first: Float[Array, "3 3 1 channels"]

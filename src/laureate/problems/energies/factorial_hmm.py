@@ -14,6 +14,11 @@ class FactorialHMM(eqx.Module):
 
     f(x) = log p(x_1) + Σ_t log p(x_t | x_{t-1}) + Σ_t log N(y_t; w·x_t, noise²); every chain starts at 0 or 1 alike
     and keeps its value with probability ``keep``.
+
+    observations: y.
+    weights: w.
+    keep: in (0, 1).
+    noise: standard deviation of an observation.
     """
 
     observations: Float[Array, "steps"]
@@ -53,7 +58,10 @@ class FactorialHMM(eqx.Module):
 def random_factorial_hmm(
     key: Key[Array, ""], chains: int = 10, steps: int = 100, keep: float = 0.95, noise: float = 0.5
 ) -> FactorialHMM:
-    """The paper code's setting: weights N(0, 1), observations drawn from the model itself."""
+    """The paper code's setting: weights N(0, 1), observations drawn from the model itself.
+
+    key: of the draws. chains, steps: K and N. keep, noise: as for `FactorialHMM`.
+    """
     normal_key, flip_key = jax.random.split(key)
     normals = jax.random.normal(normal_key, (chains + steps,))
     weights = normals[:chains]

@@ -24,10 +24,9 @@ class IsingLattice(eqx.Module):
     f(x) = Σ_i field s_i + 2σ Σ_edges s_i s_j, every edge once: the coupling of an edge is 2σ, because the paper's code
     writes f = sᵀJs with J = σ·adjacency and so counts each edge twice. The critical point is σ = ln(1 + √2)/4 = 0.2203.
 
-    Arguments:
-        side: sites along an edge, >= 3 (with two, a pair would be joined twice).
-        sigma: σ, half the coupling of an edge.
-        field: added s_i weight.
+    side: sites along an edge, >= 3 (with two, a pair would be joined twice).
+    sigma: σ, half the coupling of an edge.
+    field: added s_i weight.
     """
 
     side: int = eqx.field(static=True, default=10)

@@ -13,10 +13,9 @@ __all__ = ["DensePotts", "PottsLattice"]
 class PottsLattice(eqx.Module):
     """A side × side Potts model on a torus: f(x) = coupling·Σ_edges 1[x_i = x_j].
 
-    Arguments:
-        side: sites along an edge, >= 3.
-        num_categories: K >= 2; the critical coupling of the infinite lattice is ln(1 + √K).
-        coupling: weight of an edge whose ends agree.
+    side: sites along an edge, >= 3.
+    num_categories: K >= 2; the critical coupling of the infinite lattice is ln(1 + √K).
+    coupling: weight of an edge whose ends agree.
     """
 
     side: int = eqx.field(static=True, default=8)

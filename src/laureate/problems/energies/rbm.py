@@ -10,7 +10,11 @@ __all__ = ["RestrictedBoltzmannMachine", "random_rbm"]
 
 
 class RestrictedBoltzmannMachine(eqx.Module):
-    """f(v) = b·v + Σ_j softplus(W_j·v + c_j) over visible v ∈ {0, 1}."""
+    """f(v) = b·v + Σ_j softplus(W_j·v + c_j) over visible v ∈ {0, 1}.
+
+    weights: W.
+    visible_bias, hidden_bias: b and c.
+    """
 
     weights: Float[Array, "hidden visible"]
     visible_bias: Float[Array, "visible"]
@@ -46,6 +50,9 @@ class RestrictedBoltzmannMachine(eqx.Module):
 
 
 def random_rbm(key: Key[Array, ""], visible: int = 100, hidden: int = 25) -> RestrictedBoltzmannMachine:
-    """The paper code's random machine: weights of variance 0.05, biases N(0, 1)."""
+    """The paper code's random machine: weights of variance 0.05, biases N(0, 1).
+
+    key: of the draws. visible, hidden: numbers of units.
+    """
     normals = jax.random.normal(key, (hidden + 1, visible + 1))
     return RestrictedBoltzmannMachine(0.05**0.5 * normals[:-1, :-1], normals[-1, :-1], normals[:-1, -1])

@@ -19,8 +19,8 @@ class TrainingRun(eqx.Module):
 
     kind: ``"layers"``: a learning rate and a momentum for each layer, θ = {log_rate [2], momentum [2]} (its logit).
         ``"schedule"``: one rate, exp((1 − t/T) θ_0 + (t/T) θ_1), momentum 0.9.
-    objective: ``"loss"``: cross-entropy on 200 other images, at most ``worst`` = 10. ``"accuracy"``: the share told
-        wrong, which no derivative sees. Weights that are not finite cost ``worst`` (10, or 2 for shares).
+    objective: ``"loss"``: cross-entropy on 200 other images, at most ``worst`` = 10. ``"accuracy"``: the share
+        classified wrongly, which no derivative sees. Weights that are not finite cost ``worst`` (10, or 2 for shares).
     horizon: T, >= 1. truncation: after how many steps a comparison updates θ. hidden: units. batch: images a step.
 
     >>> problem = TrainingRun(horizon=5)

@@ -10,11 +10,11 @@ __all__ = ["WITHOUT_RACE", "disciplines"]
 
 # Areas in which there is nothing to race, and why.
 WITHOUT_RACE = {
-    "architecture": "its rules choose from one trained supernet, with nothing to tune: `select` once for each tells",
+    "architecture": "its rules choose from one trained supernet, with nothing to tune: call `select` once with each",
     "grounding": "its ways to let language in are parts of one network that trains for minutes; no budget is shared",
-    "interpretation": "erasing units tells whether a ranking of them is right: `ablation_effects`, `rank_agreement`",
-    "memory": "one model with three starts: `hebbian_weights`, `principal_weights` and `random_weights` take turns",
-    "training": "its rules are for early blocks of your own network, to save time: `cost_table` tells how much",
+    "interpretation": "erasing units shows whether a ranking of them is right: `ablation_effects`, `rank_agreement`",
+    "memory": "one model with three starts: compare `hebbian_weights`, `principal_weights` and `random_weights`",
+    "training": "its rules are for early blocks of your own network, to save time: `cost_table` says how much",
 }
 
 

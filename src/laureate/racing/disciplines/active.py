@@ -1,4 +1,4 @@
-"""Labels that must be paid for: how good is a model, told from as few as can be?"""
+"""Labels that must be paid for: how good is a model, judged from as few as can be?"""
 
 from laureate.racing.discipline import Discipline, Entrant, Metric
 
@@ -8,7 +8,7 @@ SHARP = {"beta": (0.25, 0.5, 1.0, 2.0)}
 
 DISCIPLINE = Discipline(
     name="active",
-    title="Which choice of labels tells a model's loss best?",
+    title="Which choice of labels estimates a model's loss best?",
     kind="a pool with losses",
     problem="pool",
     area="active",

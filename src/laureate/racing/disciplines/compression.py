@@ -19,7 +19,7 @@ DISCIPLINE = Discipline(
     },
     metrics=(
         Metric("loss", "cross-entropy of the small model", "lower"),
-        Metric("error", "share of examples that it tells wrong", "lower", limits=(0.0,)),
+        Metric("error", "share of examples that it classifies wrongly", "lower", limits=(0.0,)),
     ),
     unit="bytes",
     entrants=(

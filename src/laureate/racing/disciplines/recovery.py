@@ -14,7 +14,7 @@ DISCIPLINE = Discipline(
     problem="recording",
     area="recovery",
     needs={
-        "dictionary": "D [N, M]: signals are D times sparse codes, about",
+        "dictionary": "D [N, M]: signals are approximately D times sparse codes",
         "signals": "clean signals [n, N]: half train, a quarter tunes, a quarter scores",
     },
     offers={"snr": "decibels of the noise that is added; by default 15"},

@@ -26,7 +26,7 @@ DISCIPLINE = Discipline(
         "test_labels": "their labels",
     },
     metrics=(
-        Metric("error", "share of test examples that the nearest neighbours' labels tell wrong", limits=(0.0,)),
+        Metric("error", "share of test examples that the nearest neighbours' labels classify wrongly", limits=(0.0,)),
         Metric("rank", "effective rank of the features: 1 where they have collapsed", "higher"),
     ),
     unit="views",

@@ -24,7 +24,11 @@ DISCIPLINE = Discipline(
         "others": "a list of other classifiers, on which perturbations are tried that were made for this one",
     },
     metrics=(
-        Metric("accuracy", "share of images that are still told right: what a defender is left with", limits=(0.0,)),
+        Metric(
+            "accuracy",
+            "share of images that are still classified correctly: what a defender is left with",
+            limits=(0.0,),
+        ),
         Metric("transferred", "the same, mean over the other classifiers", limits=(0.0,)),
     ),
     unit="gradients an image",

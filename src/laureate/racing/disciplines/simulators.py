@@ -24,7 +24,7 @@ def _law(next_state: str) -> str:
 
 DISCIPLINE = Discipline(
     name="simulators",
-    title="Which simulator foretells these nodes best?",
+    title="Which simulator predicts these nodes best?",
     kind="motion on a mesh",
     problem="motion",
     area="graphs",
@@ -34,11 +34,11 @@ DISCIPLINE = Discipline(
         "states": "recordings [at least 8, frames, nodes, numbers]: half train, a quarter tunes, a quarter scores",
     },
     offers={
-        "kinds": "[nodes] of laureate.graphs.NodeKind; those that are not NORMAL or OUTFLOW are told, not foretold",
+        "kinds": "[nodes] of laureate.graphs.NodeKind; those that are not NORMAL or OUTFLOW are given, not predicted",
         "order": "1 where the next state follows from the last, 2 where it needs the last two; by default 1",
     },
     metrics=(
-        Metric("error", "of whole recordings foretold from two frames, relative to how much the nodes move", log=True),
+        Metric("error", "of whole recordings predicted from two frames, relative to how much the nodes move", log=True),
         Metric("step", "the same of the first step alone", log=True),
     ),
     unit="transitions",
@@ -61,12 +61,12 @@ kinds = getattr(motion, "kinds", jnp.zeros(len(motion.positions), int))
 graph, states = mesh_graph(motion.positions, motion.cells, kinds), jnp.asarray(motion.states, jnp.float32)
 model, trainer = ({method})(jax.random.key(0), graph)
 if trainer is None:
-    foretold = model(states[0, :2])
+    predicted = model(states[0, :2])
 else:
     model, info = fit_simulator(jax.random.key(1), model, graph, states[1:], trainer=trainer, num_steps=200)
     frames = states[0, 2 - model.integrator.num_frames : 2]
-    foretold = model.step(graph, frames, states[0, 2])[0][-1]
-print(jnp.abs(foretold - states[0, 2]).mean())
+    predicted = model.step(graph, frames, states[0, 2])[0][-1]
+print(jnp.abs(predicted - states[0, 2]).mean())
 """,
     settings={"batch": 4, "warmup": 10},
     absent={
@@ -74,7 +74,7 @@ print(jnp.abs(foretold - states[0, 2]).mean())
         "DesignModel": "tells the amino acids of a backbone, and simulates nothing",
     },
     notes=(
-        "networks of width 32, four hops of messages; what nodes that are told do next is known to all",
+        "networks of width 32, four hops of messages; what the given nodes do next is known to all",
         "seeds train anew and are judged by the same recordings: chance in those is not in the intervals",
     ),
 )  # fmt: skip
