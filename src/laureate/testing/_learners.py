@@ -40,15 +40,14 @@ def check_learner(
     Also of a world model, of networks that learn from unpaired transitions, and, with a rollout of None, of a whole
     training that makes its own.
 
-    Arguments:
-        learner: an Equinox module. rollout: what it learns from, a small tree of arrays.
-        init, step: ``init(learner, key)`` and ``step(learner, key, rollout, state)``, where they are called otherwise.
-        learned: from a state to what is learned, its parameters; all of it unless told.
-        others: the same learner with another number each; each must compile nothing and learn something else.
-        cost: of a step, as its info tells it; any above 0 where None.
-        draws: whether ``step`` depends on its key.
-        unused: numbers of the learner that rightly change nothing, by the ends of their paths (``".tolerance"``).
-        skip: properties to leave out: those in the list that is returned.
+    learner: an Equinox module. rollout: what it learns from, a small tree of arrays.
+    init, step: ``init(learner, key)`` and ``step(learner, key, rollout, state)``, where they are called otherwise.
+    learned: from a state to what is learned, its parameters; all of it unless told.
+    others: the same learner with another number each; each must compile nothing and learn something else.
+    cost: of a step, as its info tells it; any above 0 where None.
+    draws: whether ``step`` depends on its key.
+    unused: numbers of the learner that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: init and steps together use no key twice; the state keeps its shapes and the parameters move; cost and
     status are set; no retrace on a further step nor for another number; every number changes what is learned; the same

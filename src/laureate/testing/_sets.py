@@ -32,14 +32,13 @@ def check_prediction_sets(
     ``alpha``, the share of sets that may miss; see ``laureate.uncertainty.AbstractSets``. Rows are made here, with
     labels drawn from their own probabilities; nothing is compiled.
 
-    Arguments:
-        estimator: not fitted.
-        proba: whether rows are probabilities; otherwise they are logits.
-        draws: whether a set depends on the key of ``predict_set``.
-        settled: settings with which it does not, so that rows can be compared; ``randomized=False`` where there is one.
-        exact: whether sets cover no more than they promise either; not so where they are rounded up.
-        repeats: how many calibration sets are drawn to count how often the label is in its set.
-        skip: properties to leave out: those in the list that is returned.
+    estimator: not fitted.
+    proba: whether rows are probabilities; otherwise they are logits.
+    draws: whether a set depends on the key of ``predict_set``.
+    settled: settings with which it does not, so that rows can be compared; ``randomized=False`` where there is one.
+    exact: whether sets cover no more than they promise either; not so where they are rounded up.
+    repeats: how many calibration sets are drawn to count how often the label is in its set.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: sets are bool, a row and a class each; they hold the label as often as promised, within four standard
     errors of the count; a larger alpha gives subsets; a row's set does not depend on the other rows nor on its place;
