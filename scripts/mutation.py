@@ -6,10 +6,9 @@ with 0. ``--table FILE...`` prints the rows of ``docs/mutants.md`` from results 
 
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
 one must then fail are the table's, or the row's own. Where a row names a ``claim``, its verdict at smoke must also turn
-away from ``supported``, which it must be without the fault. A row that says why it is ``slow`` is for slow tests alone,
-and ``--short`` leaves it out. A fault is planted in a copy of the repository, so the working tree is never touched.
-Exit code 1 where a fault goes unnoticed, where its text is no longer found, or where its tests fail without it: such a
-table proves nothing.
+away from ``supported``, which it must be without the fault. A fault is planted in a copy of the repository, so the
+working tree is never touched. Exit code 1 where a fault goes unnoticed, where its text is no longer found, or where its
+tests fail without it: such a table proves nothing.
 """
 
 import argparse
@@ -153,8 +152,6 @@ def main() -> None:
         return
     rows = [row for row in faults(options.words) if "claim" in row or not options.claims]
     marks = QUICK if options.short else options.marks
-    slow = [row["id"] for row in rows if "slow" in row] if options.short else []
-    rows = [row for row in rows if row["id"] not in slow]
     if marks:
         rows = [{name: value for name, value in row.items() if name != "claim"} for row in rows]
     if not rows:
@@ -187,8 +184,6 @@ def main() -> None:
     missed = [row for row in tried if row["outcome"] != NOTICED]
     if not options.json:
         print(f"{len(tried) - len(missed)} of {len(tried)} planted faults noticed")
-        if slow:
-            print(f"left to the slow tests: {', '.join(slow)}")
     sys.exit(bool(missed))
 
 

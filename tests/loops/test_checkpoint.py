@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import re
 from pathlib import PurePosixPath
 
 import equinox as eqx
@@ -120,6 +121,9 @@ class Slotted:
     def __init__(self, rate):
         self.rate = rate
 
+    def __repr__(self):
+        return "Slotted"
+
 
 def with_rate(rate):
     def step(state, *, rate=rate):
@@ -140,6 +144,8 @@ def with_rate(rate):
         range,
         lambda n: PurePosixPath(f"data/{n}"),
         lambda n: datetime.date(2026, 1, n),
+        lambda n: re.compile(300 * "a" + str(n)),
+        np.random.default_rng,
         Slotted,
         with_rate,
         lambda n: (np.sin, np.cos)[n - 1],
@@ -154,6 +160,8 @@ def with_rate(rate):
         "range",
         "path",
         "date",
+        "pattern",
+        "generator",
         "slots",
         "keyword-only",
         "ufunc",

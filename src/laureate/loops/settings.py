@@ -1,9 +1,9 @@
 """What settings a run was made with, as text: one line a field, so that a difference can be named."""
 
+import copyreg
 import dataclasses
 import functools
 import hashlib
-import re
 import types
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 
 __all__ = ["describe"]
 
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in a repr that differs between processes
 SHORT = 16  # arrays of so many numbers are written out; of longer ones their digest
 
 
@@ -22,7 +21,7 @@ def describe(value: Any, name: str = "") -> dict[str, str]:
 
     Modules and other objects by their fields, functions by name, code, defaults and what they close over, partial ones
     by their function and arguments, arrays by dtype, shape and content, typed keys by their generator too; what has no
-    fields (ranges, paths, dates) by its ``repr``.
+    fields (slots, ranges, paths, dates) by what a copy is made of.
 
     >>> describe({"rate": 0.1, "sizes": (2, 3)}, "net")
     {'net.rate': '0.1', 'net.sizes[0]': '2', 'net.sizes[1]': '3'}
@@ -76,20 +75,14 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]]]:
     if hasattr(value, "__wrapped__"):
         return type(value).__qualname__, [("", value.__wrapped__)]
     kind = f"{type(value).__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    fields = getattr(value, "__dict__", None)
-    if not fields and not ADDRESS.search(repr(value)):
-        return f"{kind} {value!r}", []
-    return kind, [(f".{name}", inner) for name, inner in (fields or _slots(value)).items()]
-
-
-def _slots(value: Any) -> dict[str, Any]:
-    """Fields that are kept in no ``__dict__``."""
-    names = [name for kind in type(value).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
-    return {name: getattr(value, name) for name in names if not name.startswith("__") and hasattr(value, name)}
-
-
-def _names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    if fields := getattr(value, "__dict__", None):
+        return kind, [(f".{name}", inner) for name, inner in fields.items()]
+    try:  # what copying it would take: slots, the ends of a range, the parts of a path
+        reduce = copyreg.dispatch_table.get(type(value))
+        made = reduce(value) if reduce else value.__reduce_ex__(2)
+    except Exception:  # what cannot be copied, as a lock, has no settings
+        return kind, []
+    return (f"{kind} {made}", []) if isinstance(made, str) else (kind, [(".made", made[1:3])])
 
 
 def _code(code: types.CodeType) -> str:
