@@ -558,7 +558,9 @@ ROLLOUT = np.arange(6, dtype=np.float32).reshape(3, 2) / 6, np.ones(3, np.float3
 def check_learning(fault="", skip=(), kind: Any = Learner):
     first = jnp.asarray([1.0, -1.0])
     learned, others = (lambda state: state[0]), [kind(first, 0.2, fault)]
-    return check_learner(kind(first, fault=fault), ROLLOUT, learned=learned, others=others, cost=3, skip=skip)
+    return check_learner(
+        kind(first, fault=fault), ROLLOUT, learned=learned, others=others, cost=3, keeps=True, skip=skip
+    )
 
 
 def test_a_sound_learner_passes_all():
