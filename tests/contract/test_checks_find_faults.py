@@ -873,6 +873,22 @@ def test_the_recorder_tells_a_key_that_is_split_and_folded_into(partitionable):
             assert recorder.reused() == []
 
 
+def test_the_recorder_tells_a_key_that_is_drawn_from_and_folded_into():
+    key, fold = jax.random.key(0), lambda key, number: jax.random.fold_in(key, number)
+    with jax.threefry_partitionable(True):
+        made = jax.random.key_data(fold(key, 0))
+        assert jax.random.bits(key) == made[0] ^ made[1]  # why it is told
+    with KeyRecorder() as recorder:
+        jax.random.uniform(key) + jax.random.normal(fold(key, 1))
+    assert recorder.reused() == ["fold_in and uniform"]
+    with KeyRecorder() as recorder:
+        jax.random.uniform(key) + jax.random.normal(fold(fold(key, 1), 2))
+    assert recorder.reused() == ["fold_in and uniform"]
+    with KeyRecorder() as recorder:  # folded, and not used
+        jax.random.uniform(key), fold(key, 1)
+    assert recorder.reused() == []
+
+
 def test_the_recorder_tells_draws_after_folding_a_number_twice_and_lets_folds_of_folds_be():
     key, fold = jax.random.key(0), jax.random.fold_in
     with KeyRecorder() as recorder:
