@@ -558,7 +558,9 @@ ROLLOUT = np.arange(6, dtype=np.float32).reshape(3, 2) / 6, np.ones(3, np.float3
 def check_learning(fault="", skip=(), kind: Any = Learner):
     first = jnp.asarray([1.0, -1.0])
     learned, others = (lambda state: state[0]), [kind(first, 0.2, fault)]
-    return check_learner(kind(first, fault=fault), ROLLOUT, learned=learned, others=others, cost=3, skip=skip)
+    return check_learner(
+        kind(first, fault=fault), ROLLOUT, learned=learned, others=others, cost=3, keeps=True, skip=skip
+    )
 
 
 def test_a_sound_learner_passes_all():
@@ -603,13 +605,22 @@ class Sets(BaseEstimator):
 
     def __init__(self, alpha=0.1, randomized=True, fault=""):
         self.alpha, self.randomized, self.fault = alpha, randomized, fault
+        if fault == "constructor":
+            self.alpha = 1.0 * alpha
+        if fault == "fitted at once":
+            self.seen_ = 0
+
+    def refuse(self, call, wrong):
+        """What is wrong, unless the fault is that this call goes through."""
+        if wrong and self.fault != call:
+            raise (TypeError if self.fault == "TypeError" else ValueError)(call)
 
     def fit(self, key, logits, y):
-        if self.fault != "any alpha" and not 0 < self.alpha < 1:
-            raise ValueError("alpha")
-        if self.fault != "any label" and (len(y) != len(logits) or y.min() < 0):
-            raise ValueError("y")
-        scores = self.scores(logits)[np.arange(len(y)), y]
+        self.refuse(f"an alpha of {self.alpha:g}", not 0 < self.alpha < 1)
+        self.refuse("the label -1", y.min() < 0)
+        self.refuse("the label 5", y.max() == logits.shape[1])
+        self.refuse("fewer labels than rows", len(y) < len(logits))
+        scores = self.scores(logits, "calibration rows")[np.arange(len(y)), y]
         u_key = jax.random.split(key)[0]
         scores = scores - 0.1 * np.asarray(jax.random.uniform(u_key, y.shape))
         if self.fault == "one key twice":
@@ -633,18 +644,17 @@ class Sets(BaseEstimator):
         self.classes_ = logits.shape[1]
         return None if self.fault == "no self" else self
 
-    def scores(self, logits):
-        if self.fault != "any row" and not np.isfinite(logits).all():
-            raise ValueError("rows")
+    def scores(self, logits, which):
+        self.refuse(f"{which} of nan", np.isnan(logits).any())
+        self.refuse(f"{which} of inf", np.isinf(logits).any())
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
         return 1 - p / p.sum(axis=1, keepdims=True)
 
     def predict_set(self, key, logits):
-        if self.fault != "not fitted":
-            check_is_fitted(self)
-        if self.fault != "any width" and logits.shape[1] != self.classes_:
-            raise ValueError("classes")
-        scores = self.scores(logits)
+        if self.fault != "sets before fit":
+            check_is_fitted(self, "tau_")
+        self.refuse("another number of classes", logits.shape[1] != self.classes_)
+        scores = self.scores(logits, "rows")
         if self.fault == "sees others":
             scores = scores + 0.2 * scores[1, 0]
         if self.fault == "sees places":
@@ -652,6 +662,12 @@ class Sets(BaseEstimator):
         u = np.asarray(jax.random.uniform(jax.random.key(0) if self.fault == "key ignored" else key, (len(scores),)))
         sets = scores - 0.1 * (u[:, None] if self.randomized else 0.5) <= self.tau_
         return sets.astype(int) if self.fault == "integers" else sets
+
+
+# A call each that must not go through.
+REFUSED = ["sets before fit", "another number of classes", "fewer labels than rows", "the label -1", "the label 5"]
+REFUSED += [f"{which} of {value}" for which in ("calibration rows", "rows") for value in ("nan", "inf")]
+REFUSED += [f"an alpha of {alpha}" for alpha in ("-0.1", "0", "1", "1.1")]
 
 
 def check_sets(fault="", skip=()):
@@ -675,11 +691,10 @@ def test_sound_sets_pass_all():
         ("alpha reversed", "a larger alpha gives subsets"),
         ("sees others", "rows do not see each other"),
         ("sees places", "order of rows"),
-        ("any alpha", "refusals"),
-        ("any label", "refusals"),
-        ("any row", "refusals"),
-        ("any width", "refusals"),
-        ("not fitted", "refusals"),
+        *((call, "refusals") for call in REFUSED),
+        ("TypeError", "refusals"),
+        ("constructor", "settings"),
+        ("fitted at once", "settings"),
         ("settings", "settings"),
         ("no self", "settings"),
         ("uncalibrated", "coverage"),
@@ -856,6 +871,22 @@ def test_the_recorder_tells_a_key_that_is_split_and_folded_into(partitionable):
                 assert np.array_equal(parts[2], folded[0]) == bool(found)
             recorder.forget()
             assert recorder.reused() == []
+
+
+def test_the_recorder_tells_a_key_that_is_drawn_from_and_folded_into():
+    key, fold = jax.random.key(0), lambda key, number: jax.random.fold_in(key, number)
+    with jax.threefry_partitionable(True):
+        made = jax.random.key_data(fold(key, 0))
+        assert jax.random.bits(key) == made[0] ^ made[1]  # why it is told
+    with KeyRecorder() as recorder:
+        jax.random.uniform(key) + jax.random.normal(fold(key, 1))
+    assert recorder.reused() == ["fold_in and uniform"]
+    with KeyRecorder() as recorder:
+        jax.random.uniform(key) + jax.random.normal(fold(fold(key, 1), 2))
+    assert recorder.reused() == ["fold_in and uniform"]
+    with KeyRecorder() as recorder:  # folded, and not used
+        jax.random.uniform(key), fold(key, 1)
+    assert recorder.reused() == []
 
 
 def test_the_recorder_tells_draws_after_folding_a_number_twice_and_lets_folds_of_folds_be():

@@ -238,16 +238,22 @@ def row(tree: Any, index: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], on_host(tree))
 
 
+def is_float(leaf: Any) -> bool:
+    """Whether a leaf is an array of floating numbers, of JAX or NumPy."""
+    return isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
 def widened(leaf: Any) -> Any:
     """A floating leaf in double precision, within ``jax.enable_x64``."""
-    is_float = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
-    return jnp.asarray(np.asarray(leaf, np.float64)) if is_float else leaf
+    return jnp.asarray(np.asarray(leaf, np.float64)) if is_float(leaf) else leaf
 
 
 def with_nan(tree: Any, index: Any = 0) -> Any:
-    """A copy in which ``leaf[index]`` is nan, of every leaf."""
+    """A copy in which ``leaf[index]`` is nan, of every floating leaf; all of it for ``...``."""
 
     def spoiled(leaf):
+        if not is_float(leaf):
+            return leaf
         copy = np.array(leaf)
         copy[index] = np.nan
         return copy

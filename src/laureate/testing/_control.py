@@ -19,6 +19,8 @@ from laureate.testing._checks import (
     row,
     same_bits,
     stacked,
+    widened,
+    with_nan,
 )
 from laureate.testing._keys import KeyRecorder
 
@@ -98,17 +100,12 @@ def check_exploration_bonus(
         for at in range(2):
             check.close(row(many, at), row(each, at), 1e-4, "the bonus of a loop over keys", "")
     if check.wants("divergence"):
-        lost = jax.tree.map(lambda leaf: leaf * jnp.nan if _is_float(leaf) else leaf, transitions)
+        lost = with_nan(transitions, ...)
         told = np.asarray(program(bonus, key, lost, start)[1].status)
         check.require(told == Status.DIVERGED, "status DIVERGED where observations are nan", told, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
-            widen = lambda leaf: leaf.astype(float) if _is_float(leaf) else leaf  # noqa: E731
-            wide, rows = jax.tree.map(widen, (bonus, transitions))
+            wide, rows = jax.tree.map(widened, (bonus, transitions))
             types = inexact_types(jax.eval_shape(lambda: whole(wide, key, rows, wide.init(rows.following[0]))[3]))
         check.require(types == {"float64"}, "a bonus of float64", types, "Take the observations' type.")
     return check.finish()
-
-
-def _is_float(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)

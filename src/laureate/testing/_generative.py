@@ -113,7 +113,7 @@ def check_adversarial(
     """Check ``init()`` and ``step(key, *data, state)`` of what learns by playing against a discriminator.
 
     model: an Equinox module, as ``laureate.generative.Adversarial`` or ``AdversarialImitation``.
-    data: what a step is given, rows first, float32 or integers; a tuple where something is told beside them.
+    data: what a step is given, rows first, float32 or integers; a tuple where there are conditions.
     others: the same model with another number each; each must differ after two steps and compile nothing.
     cost: passes of a step, where it is known.
     skip: properties to leave out: those in the list that is returned.
@@ -154,7 +154,7 @@ def check_adversarial(
     if check.wants("same key, same bits"):
         check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
     if check.wants("divergence"):
-        lost = jax.tree.map(lambda part: with_nan(part, ...) if _is_float(part) else part, data)
+        lost = with_nan(data, ...)
         told = np.asarray(program(model, key, lost, first)[1].status)
         check.require(told == Status.DIVERGED, "status DIVERGED where data are nan", told, "")
     if check.wants("float64"):
@@ -164,7 +164,3 @@ def check_adversarial(
             types = inexact_types(jax.eval_shape(step))
         check.require(types == {"float64"}, "a state of float64", types, "Take the data's type for all numbers.")
     return check.finish()
-
-
-def _is_float(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)

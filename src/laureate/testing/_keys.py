@@ -23,8 +23,10 @@ class KeyRecorder:
     test of a single step can see.
 
     By jax's default ``split(key, n)[i]`` is ``fold_in(key, i)``, bit for bit: a key that is split into n and into which
-    a number below n is folded gives one key twice. That is told too, whatever ``jax_threefry_partitionable`` says.
-    Folding the same number in twice is told by what is drawn from the two keys.
+    a number below n is folded gives one key twice. And ``bits(key)`` is the exclusive or of the two words of
+    ``fold_in(key, 0)``: what is drawn from a key depends on what is drawn from keys folded from it. Both are
+    told, whatever ``jax_threefry_partitionable`` says. Folding the same number in twice is told by what is drawn from
+    the two keys.
 
     >>> with KeyRecorder() as recorder:
     ...     key = jax.random.key(0)
@@ -36,7 +38,7 @@ class KeyRecorder:
     def __init__(self) -> None:
         self.uses: dict[bytes, Counter[str]] = defaultdict(Counter)
         self._parts: Counter[bytes] = Counter()  # into how many a key was split, at most
-        self._folded: dict[bytes, set[int]] = defaultdict(set)  # what was folded into it
+        self._folded: dict[bytes, dict[int, bytes]] = defaultdict(dict)  # what was folded into it, and the key it gave
         self._originals: dict[str, Any] = {}
 
     def __enter__(self) -> "KeyRecorder":
@@ -58,10 +60,12 @@ class KeyRecorder:
             key = arguments[0] if arguments else named.get("key")
             result = original(*arguments, **named)
             if isinstance(key, jax.Array):
-                data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+                typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+                bits = jax.random.key_data if typed else jnp.asarray
+                data = bits(key)
                 if name == "fold_in":
                     number = arguments[1] if len(arguments) > 1 else named["data"]
-                    jax.debug.callback(self._note_fold, data, number)
+                    jax.debug.callback(self._note_fold, data, number, bits(result))
                 else:
                     parts = result.size // key.size if name == "split" else 0
                     jax.debug.callback(functools.partial(self._note, name, parts), data)
@@ -75,8 +79,8 @@ class KeyRecorder:
             self.uses[key.tobytes()][name] += 1
             self._parts[key.tobytes()] = max(parts, self._parts[key.tobytes()])
 
-    def _note_fold(self, data: Any, number: Any) -> None:
-        self._folded[np.asarray(data).tobytes()].add(int(number) % 2**32)
+    def _note_fold(self, data: Any, number: Any, made: Any) -> None:
+        self._folded[np.asarray(data).tobytes()][int(number) % 2**32] = np.asarray(made).tobytes()
 
     def forget(self) -> None:
         """Begin anew."""
@@ -86,7 +90,7 @@ class KeyRecorder:
         self._folded.clear()
 
     def reused(self, shared: int = 1) -> list[str]:
-        """What was drawn from one key more than once, an entry a key; empty where none was used twice.
+        """What was drawn from one key more than once, or beside a fold; empty where no key was used twice.
 
         shared: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
         """
@@ -101,4 +105,11 @@ class KeyRecorder:
             for key, numbers in self._folded.items()
             if min(numbers) < self._parts[key]
         ]
-        return sorted(drawn + made)
+        # A key that is folded and never used harms nobody: gradient estimators make such for workers that wait.
+        used = self.uses.keys() | self._folded.keys()
+        spent = [
+            " and ".join(["fold_in", *others])
+            for key, numbers in self._folded.items()
+            if (others := sorted(set(self.uses.get(key, ())) - {"split"})) and not used.isdisjoint(numbers.values())
+        ]
+        return sorted(drawn + made + spent)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from laureate._core import Status
-from laureate.testing._checks import Check, Program, same_bits
+from laureate.testing._checks import Check, Program, is_float, same_bits, with_nan
 from laureate.testing._steps import Steps, arrays
 
 __all__ = ["check_learner"]
@@ -32,6 +31,7 @@ def check_learner(
     others: Sequence[Any] = (),
     cost: int | None = None,
     draws: bool = True,
+    keeps: bool = False,
     unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
@@ -46,13 +46,15 @@ def check_learner(
     others: the same learner with another number each; each must compile nothing and learn something else.
     cost: of a step, as its info tells it; any above 0 where None.
     draws: whether ``step`` depends on its key.
+    keeps: whether a rollout that is not finite leaves the parameters as they were. The learners of this library take
+        the step and report it: whether to go on is the caller's to decide.
     unused: numbers of the learner that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
     Properties: init and steps together use no key twice; the state keeps its shapes and the parameters move; cost and
     status are set; no retrace on a further step nor for another number; every number changes what is learned; the same
     keys give the same bits, others others; saved and loaded it goes on as if it had not been stopped; a rollout that is
-    not finite is reported as DIVERGED, and leaves the parameters as they were.
+    not finite is reported as DIVERGED, and, where it ``keeps`` them, leaves the parameters as they were.
     """
     check = Check(type(learner).__name__, skip)
     init_key, step_key, other_key = jax.random.split(jax.random.key(0), 3)
@@ -77,17 +79,12 @@ def check_learner(
     if draws and check.wants("another key, other bits"):
         same = same_bits(parameters(steps(batch=(other_key, rollout))[0]), parameters(steps.whole))
         check.require(not same, "something else learned with another key", "the same", "Is the key used?")
-    if any(_is_float(leaf) for leaf in jax.tree.leaves(rollout)):
-        lost = jax.tree.map(lambda leaf: leaf * jnp.nan if _is_float(leaf) else leaf, rollout)
-        state, told = steps(1, batch=(step_key, lost))
+    if any(is_float(leaf) for leaf in jax.tree.leaves(rollout)):
+        state, told = steps(1, batch=(step_key, with_nan(rollout, ...)))
         if check.wants("divergence is reported"):
             status = np.asarray(told.status)
             check.require(status == Status.DIVERGED, "status DIVERGED for a rollout of nan", status, "")
-        if check.wants("divergence leaves the parameters"):
+        if keeps and check.wants("divergence leaves the parameters"):
             remedy = "Step only where the losses are finite."
             check.bits(parameters(state), parameters(steps.start), "the parameters as they were", remedy)
     return check.finish()
-
-
-def _is_float(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)

@@ -13,6 +13,7 @@ from laureate.testing._checks import (
     Program,
     every_number_is_used,
     inexact_types,
+    is_float,
     keys_used_once,
     no_retrace,
     numbers_as_arrays,
@@ -62,8 +63,7 @@ def check_pde_solver(
 
 
 def _narrowed(leaf: Any) -> Any:
-    is_float = isinstance(leaf, jax.Array | np.ndarray) and np.issubdtype(leaf.dtype, np.floating)
-    return np.asarray(leaf, np.float32) if is_float else leaf
+    return np.asarray(leaf, np.float32) if is_float(leaf) else leaf
 
 
 def _in_double(

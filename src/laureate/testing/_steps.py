@@ -54,9 +54,11 @@ class Steps:
     def numbers(
         self, others: Sequence[Any], unused: Collection[str], learned: Callable[[Any], Any], anew=False
     ) -> None:
-        """No retrace on a further step nor for another number; the others, and every number, change what is learned.
+        """No retrace on a further step nor for another number; others change what is learned, every number the state.
 
-        anew: whether every trainer begins with a state of its own, as one does that brings its first weights.
+        A window or a rate of statistics, say, need not reach what is learned in four steps.
+        anew: whether every trainer begins with a state of its own, as one does that brings its first weights. As they
+            are in the state, every number must then change what is learned.
         """
         check, others = self.check, [numbers_as_arrays(other) for other in others]
         calls = [lambda: self(1, state=self.whole), *(lambda o=o: self(1, trainer=o) for o in others)]
