@@ -1,6 +1,7 @@
 """Mutants on trial: each in a copy of the repository, on the tests that touch its lines, several at once."""
 
 import difflib
+import functools
 import json
 import math
 import multiprocessing
@@ -230,6 +231,7 @@ def run_tests(root: Path, folder: Path, tests: list[str], marks: str, limit: flo
     return outcome, failed[0] if failed else ""
 
 
+@functools.cache
 def _server(root: Path):
     """Forks processes in which the libraries are loaded already: loading them takes longer than most tests."""
     with STARTING:
