@@ -17,6 +17,7 @@ from laureate._core import Status
 from laureate.testing import (
     ContractError,
     KeyRecorder,
+    check_confidence_intervals,
     check_decentralized_optimiser,
     check_gradient_estimator,
     check_knockoff_sampler,
@@ -31,6 +32,7 @@ from laureate.testing import (
     check_standard_error,
     pairwise,
 )
+from laureate.uncertainty import PACConfidence
 
 
 def reported(check, *arguments, **settings):
@@ -703,6 +705,128 @@ def test_sound_sets_pass_all():
 )
 def test_faults_of_sets(fault, property, alone):
     assert reported_of(check_sets, fault, property, alone) == property
+
+
+class Intervals(BaseEstimator):
+    """Hoeffding's intervals of the share that is right at each of four scores, a row a group."""
+
+    def __init__(self, delta=0.1, fault=""):
+        self.delta, self.fault = delta, fault
+        if fault == "constructor":
+            self.delta = 1.0 * delta
+
+    def refuse(self, call, wrong):
+        """What is wrong, unless the fault is that this call goes through."""
+        if wrong and self.fault != call:
+            raise (TypeError if self.fault == "TypeError" else ValueError)(call)
+
+    def scores(self, score, which):
+        for value, wrong in (
+            ("-0.1", score < 0),
+            ("nan", np.isnan(score)),
+            ("inf", np.isinf(score)),
+            ("1.1", (score > 1) & np.isfinite(score)),
+        ):
+            self.refuse(f"{which} of {value}", np.any(wrong))
+        return np.clip((np.nan_to_num(score) / 0.3).astype(int), 0, 3)
+
+    def fit(self, score, correct, groups=None):
+        self.refuse(f"a delta of {self.delta:g}", not 0 < self.delta < 1)
+        self.refuse("fewer events than scores", len(correct) < len(score))
+        self.refuse("an event of 2", np.any(correct == 2))
+        self.refuse("an event of nan", np.any(np.isnan(correct)))
+        place, group = (
+            self.scores(score, "a calibration score"),
+            np.zeros(len(score), int) if groups is None else groups,
+        )
+        place, group = place[: len(correct)], group[: len(correct)]
+        cell = (group.max() + 1, 4)
+        index = np.ravel_multi_index((group, place), cell)
+        count, right = (np.bincount(index, one, 4 * cell[0]).reshape(cell) for one in (np.ones(len(correct)), correct))
+        share = {
+            "groups share nothing": 4,
+            "bins share nothing": cell[0],
+            "delta ignored": 4 * cell[0] * self.delta / 0.1,
+        }
+        delta = np.clip(self.delta, 1e-9, 1 - 1e-9) / share.get(self.fault, 4 * cell[0])
+        if self.fault == "delta reversed":
+            delta = (1 - self.delta) / (4 * cell[0])
+        self.shift_ = np.sqrt(np.log(2 / delta) / (2 * (0 * count + 100 if self.fault == "counts ignored" else count)))
+        if self.fault == "narrow":
+            self.shift_ = self.shift_ / 2.5
+        self.middle_ = right / count
+        if self.fault == "calibration's places":
+            self.middle_ = self.middle_ + 1e-3 * np.mean(correct[: len(correct) // 2])
+        if self.fault == "settings":
+            self.delta = 0.5 * self.delta
+        return None if self.fault == "no self" else self
+
+    def interval(self, score, groups=None):
+        if self.fault != "intervals before fit":
+            check_is_fitted(self, "middle_")
+        place, group = self.scores(score, "a score"), 0 if groups is None else groups
+        if self.fault == "intervals before fit" and not hasattr(self, "middle_"):
+            return 0 * score, 0 * score + 1
+        middle, shift = self.middle_[group, place], self.shift_[group, place]
+        if self.fault == "sees others":
+            shift = shift + 0.1 * score.mean()
+        if self.fault == "sees places":
+            shift = shift + np.linspace(0, 0.1, len(score))
+        most = 2 if self.fault == "beyond one" else 1
+        lo, hi = np.clip(middle - shift, 0, most), np.clip(middle + shift, 0, most)
+        return (hi, lo) if self.fault == "ends swapped" else (lo, hi)
+
+
+UNWANTED = ["intervals before fit", "fewer events than scores", "an event of 2", "an event of nan"]
+UNWANTED += [f"{which} of {v}" for which in ("a calibration score", "a score") for v in ("-0.1", "1.1", "nan", "inf")]
+UNWANTED += [f"a delta of {delta}" for delta in ("-0.1", "0", "1", "1.1")]
+
+
+def check_intervals(fault="", skip=()):
+    return check_confidence_intervals(Intervals(fault=fault), groups=True, repeats=60, skip=skip)
+
+
+def test_sound_intervals_pass_all():
+    assert len(properties(check_intervals)) == 9
+
+
+@ALONE
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("beyond one", "intervals"),
+        ("ends swapped", "intervals"),
+        ("delta ignored", "a larger delta gives narrower intervals"),
+        ("delta reversed", "a larger delta gives narrower intervals"),
+        ("counts ignored", "more rows give narrower intervals"),
+        ("sees others", "rows do not see each other"),
+        ("sees places", "rows do not see each other"),
+        ("calibration's places", "order of the calibration rows"),
+        *((call, "refusals") for call in UNWANTED),
+        ("TypeError", "refusals"),
+        ("constructor", "settings"),
+        ("settings", "settings"),
+        ("no self", "settings"),
+        ("narrow", "coverage"),
+        ("narrow", "coverage of groups"),
+    ],
+)
+def test_faults_of_intervals(fault, property, alone):
+    if (fault, property, alone) == ("narrow", "coverage of groups", False):
+        pytest.skip("the property before it reports the same fault")
+    assert reported_of(check_intervals, fault, property, alone) == property
+
+
+@pytest.mark.parametrize(
+    ("settings", "property"),
+    [
+        ({"method": "wald", "levels": "none"}, "coverage"),
+        ({"method": "wilson", "levels": "none"}, "coverage of groups"),
+    ],
+)
+def test_intervals_that_promise_nothing_are_found_out(settings, property):
+    skip = properties(check_intervals) - {property}
+    assert reported(check_confidence_intervals, PACConfidence(**settings), groups=True, skip=skip) == property
 
 
 class Recovery(NamedTuple):

@@ -277,8 +277,7 @@ REASONS = {
     },
     "uncertainty": {
         "bases of one's own sets": {"AbstractRankedSets", "AbstractSets"},
-        "intervals and thresholds with an exact promise, counted: tests/uncertainty/test_confidence_exact.py": {
-            "PACConfidence",
+        "thresholds with an exact promise, counted: tests/uncertainty/test_confidence_exact.py": {
             "SafeCascade",
             "Shield",
         },

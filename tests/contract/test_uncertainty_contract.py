@@ -1,9 +1,9 @@
-"""A row for every calibration map and every kind of prediction sets; ``laureate.testing`` has the checks."""
+"""A row for every calibration map, every kind of prediction sets and intervals; ``laureate.testing`` has the checks."""
 
 import numpy as np
 import pytest
 
-from laureate.testing import check_calibrator, check_prediction_sets
+from laureate.testing import check_calibrator, check_confidence_intervals, check_prediction_sets
 from laureate.uncertainty import (
     APS,
     LAC,
@@ -15,6 +15,7 @@ from laureate.uncertainty import (
     Identity,
     Isotonic,
     NaiveSets,
+    PACConfidence,
     Platt,
     ScoreSets,
     SplineCalibrator,
@@ -48,7 +49,15 @@ SETS = {
     "score": (ScoreSets(lambda p, u: (1 - p) / p, input="proba"), {"proba": True, "draws": False}),
     "top-k": (TopK(), {}),
 }
-TYPES = {type(one) for one in CALIBRATORS.values()} | {type(one) for one, _ in SETS.values()}
+# Without a share for each bin, or with an approximate interval, nothing is promised.
+NO_PROMISE = ("coverage", "coverage of groups")
+INTERVALS = {
+    "bonferroni": (PACConfidence(), ()),
+    "sidak-hoeffding": (PACConfidence(0.2, method="hoeffding", levels="sidak", bins=(0.0, 0.2, 0.5, 0.8, 1.0)), ()),
+    "wilson": (PACConfidence(0.3, method="wilson", levels="none", bins=4), NO_PROMISE),
+}
+TYPES = {type(one) for one in CALIBRATORS.values()}
+TYPES |= {type(one) for rows in (SETS, INTERVALS) for one, _ in rows.values()}
 # Platt has the fit of the others, `spline` that of its sibling; two compute nothing.
 SLOW = {"beta", "constant", "identity", "spline-free", "temperature"}
 
@@ -62,3 +71,9 @@ def test_calibrator(name):
 def test_prediction_sets(name):
     estimator, options = SETS[name]
     check_prediction_sets(estimator, **options)
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+def test_confidence_intervals(name):
+    estimator, skip = INTERVALS[name]
+    check_confidence_intervals(estimator, groups=True, skip=skip)

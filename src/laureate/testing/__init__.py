@@ -9,6 +9,7 @@ from laureate.testing._architecture import check_architecture_selection
 from laureate.testing._calibration import check_calibrator
 from laureate.testing._checks import ContractError
 from laureate.testing._compression import check_quantizer
+from laureate.testing._confidence import check_confidence_intervals
 from laureate.testing._control import check_exploration_bonus
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._errors import check_standard_error
@@ -42,6 +43,7 @@ __all__ = [
     "check_block_trainer",
     "check_calibrator",
     "check_conditional_model",
+    "check_confidence_intervals",
     "check_decentralized_optimiser",
     "check_exploration_bonus",
     "check_gradient_estimator",

@@ -1,15 +1,15 @@
 """What every estimator of prediction sets promises."""
 
 import math
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 
 from laureate.testing._checks import Check, keys_used_once
+from laureate.testing._estimators import clone, refuses, settings_stay, spoiled
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_prediction_sets"]
@@ -48,30 +48,20 @@ def check_prediction_sets(
     ``fit`` are refused with a ValueError; the constructor and ``fit`` leave the settings alone, ``fit`` returns the
     estimator, and a clone is not fitted.
     """
-    from sklearn import base
-
     check = Check(type(estimator).__name__, skip)
     keys = iter(jax.random.split(jax.random.key(0), 2 * repeats + 4))
     calm = {"randomized": False} if settled is None and "randomized" in estimator.get_params() else dict(settled or {})
     (x, y), (new, _) = (_rows(np.random.default_rng(seed), proba) for seed in (0, 1))
     fit_key, set_key, other_key = (next(keys) for _ in range(3))
 
-    def clone(original):
-        try:
-            return cast("Callable[[Any], Any]", base.clone)(original)
-        except RuntimeError as error:  # then nothing else can be checked either
-            check.wants("settings")
-            remedy = "Check and convert settings in fit."
-            check.fail("a constructor that keeps what it is given", str(error), remedy)
-
     def fit(*given, **settings):
         """A fitted clone, whatever its ``fit`` returns."""
-        made = clone(estimator).set_params(**settings)
+        made = clone(check, estimator).set_params(**settings)
         made.fit(*given)
         return made
 
     with KeyRecorder() as recorder:
-        fitted = clone(estimator)
+        fitted = clone(check, estimator)
         returned = fitted.fit(fit_key, x, y)
         sets = np.asarray(fitted.predict_set(set_key, new))
         keys_used_once(check, recorder)
@@ -101,14 +91,8 @@ def check_prediction_sets(
         order = np.random.default_rng(2).permutation(ROWS)
         found = np.asarray(still.predict_set(set_key, new[order]))
         check.bits(found, alone[order], "the same sets in another order", "Use no row's number.")
-    if check.wants("refusals"):
-        _refusals(check, clone(estimator), fitted, fit, fit_key, set_key, x, y)
-    if check.wants("settings"):
-        check.require(returned is fitted, "fit to return the estimator", type(returned).__name__, "return self")
-        before, after = (_words(one.get_params()) for one in (estimator, fitted))
-        check.require(before == after, f"the settings {before}", after, "Keep what is fitted under names with _.")
-        fresh = [name for name in vars(clone(fitted)) if name.endswith("_")]
-        check.require(not fresh, "a clone that is not fitted", fresh, "Fit in fit alone.")
+    refuses(check, _wrong(clone(check, estimator), fitted, fit, fit_key, set_key, x, y))
+    settings_stay(check, estimator, fitted, returned)
     if check.wants("coverage"):
         _coverage(check, fit, 1 - estimator.get_params()["alpha"], keys, proba, exact, repeats)
     return check.finish()
@@ -140,14 +124,10 @@ def _coverage(check: Check, fit: Callable, wanted: float, keys: Any, proba: bool
         check.require(share <= most, f"at most {most:.3f} of the sets to hold the label", told, remedy)
 
 
-def _refusals(
-    check: Check, fresh: Any, fitted: Any, fit: Callable, fit_key: Any, set_key: Any, x: np.ndarray, y: np.ndarray
-) -> None:
-    def spoiled(good, place, value):
-        bad = good.copy()
-        bad[place] = value
-        return bad
-
+def _wrong(
+    fresh: Any, fitted: Any, fit: Callable, fit_key: Any, set_key: Any, x: np.ndarray, y: np.ndarray
+) -> dict[str, Callable[[], Any]]:
+    """Calls that must not go through, by what is wrong with them."""
     fewer = x[:, 1:] / x[:, 1:].sum(axis=1)[:, None]
     calls = {
         "sets before fit": partial(fresh.predict_set, set_key, x),
@@ -162,19 +142,4 @@ def _refusals(
         calls[f"the label {label}"] = partial(fit, fit_key, x, spoiled(y, 3, label))
     for alpha in (-0.1, 0.0, 1.0, 1.1):
         calls[f"an alpha of {alpha:g}"] = partial(fit, fit_key, x, y, alpha=alpha)
-    for name, call in calls.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                call()
-        except ValueError:
-            continue
-        except Exception as error:  # whatever it is, it does not say what was wrong with the input
-            check.fail(
-                f"a ValueError for {name}", f"{type(error).__name__}: {error}", "Say what was given and why not."
-            )
-        check.fail(f"a refusal of {name}", "none", "Raise a ValueError that says what was given.")
-
-
-def _words(settings: Mapping[str, Any]) -> dict[str, str]:
-    return {name: repr(value) for name, value in settings.items()}
+    return calls

@@ -1,0 +1,61 @@
+"""What the checks of estimators in scikit-learn's manner share: clones, settings that stay as they are, refusals."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from laureate.testing._checks import Check
+
+__all__ = ["clone", "refuses", "settings_stay", "spoiled"]
+
+
+def clone(check: Check, original: Any) -> Any:
+    """A copy that is not fitted; a constructor that alters a setting is reported, for then nothing can be checked."""
+    from sklearn import base
+
+    try:
+        return cast("Callable[[Any], Any]", base.clone)(original)
+    except RuntimeError as error:
+        check.wants("settings")
+        check.fail("a constructor that keeps what it is given", str(error), "Check and convert settings in fit.")
+
+
+def settings_stay(check: Check, estimator: Any, fitted: Any, returned: Any) -> None:
+    """``fit`` returns the estimator and leaves the settings alone, and a clone of it is not fitted.
+
+    estimator: as given. fitted: a clone after ``fit``, which returned ``returned``.
+    """
+    if not check.wants("settings"):
+        return
+    words = lambda one: {name: repr(value) for name, value in one.get_params().items()}  # noqa: E731
+    check.require(returned is fitted, "fit to return the estimator", type(returned).__name__, "return self")
+    before, after = words(estimator), words(fitted)
+    check.require(before == after, f"the settings {before}", after, "Keep what is fitted under names with _.")
+    fresh = [name for name in vars(clone(check, fitted)) if name.endswith("_")]
+    check.require(not fresh, "a clone that is not fitted", fresh, "Fit in fit alone.")
+
+
+def refuses(check: Check, calls: Mapping[str, Callable[[], Any]]) -> None:
+    """Every call raises a ValueError; the name of each says what is wrong with it."""
+    if not check.wants("refusals"):
+        return
+    for name, call in calls.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                call()
+        except ValueError:
+            continue
+        except Exception as error:  # whatever it is, it does not say what was wrong with the input
+            got = f"{type(error).__name__}: {error}"
+            check.fail(f"a ValueError for {name}", got, "Say what was given and why not.")
+        check.fail(f"a refusal of {name}", "none", "Raise a ValueError that says what was given.")
+
+
+def spoiled(good: np.ndarray, place: Any, value: Any) -> np.ndarray:
+    """A copy with one entry exchanged."""
+    bad = good.copy()
+    bad[place] = value
+    return bad
