@@ -7,7 +7,8 @@ import numpy as np
 
 from laureate.lab.claim import Settings
 from laureate.loops import Box, Discrete, Timestep
-from laureate.racing.tracks.exploration import ACTORS, ROLLOUT, facts, trial
+from laureate.racing.tracks.clock import traced
+from laureate.racing.tracks.exploration import ACTORS, ROLLOUT, _begin, facts, trial
 
 UPDATE = ACTORS * ROLLOUT
 
@@ -26,14 +27,17 @@ class Turns(eqx.Module):
         return state + 1, Timestep(jnp.ones(1) * state, reward, state == 2, jnp.asarray(False))
 
 
-def raced(bonus, heads, longest, cost):
+def entrant(bonus, heads):
     network = f"make_actor_critic(key, inputs, outputs, num_heads={heads}, width=2, depth=1)"
     gammas = "(0.9, 0.9), (1, 0)" if heads == 2 else "0.9"
     code = f"lambda key, other: BonusPPO(PPO({network}, law_of(environment.action_space), {gammas}), {bonus}, num_epochs=1, num_minibatches=1)"  # noqa: E501
     found = {name: value for name, value in facts(Turns()).items() if name not in ("smallest", "absent")}
-    arm = Settings({"code": code, "area": "control", "swept": "", **found})
+    return Settings({"code": code, "area": "control", "swept": "", **found})
+
+
+def raced(bonus, heads, longest, cost):
     scale = Settings(cost=cost, points=2, seconds=100.0, phase="score", judges=3, longest=longest)
-    return trial(jax.random.key(0), arm, Turns(), scale)
+    return trial(jax.random.key(0), entrant(bonus, heads), Turns(), scale)
 
 
 def test_an_entrant_is_judged_by_first_episodes_and_charged_for_all_its_steps():
@@ -47,3 +51,14 @@ def test_the_warm_up_of_a_bonus_is_charged_and_an_episode_that_goes_on_counts_wh
     told = raced("CountBonus(lambda seen: 0, 1)", 2, longest=2, cost=2 * UPDATE)
     np.testing.assert_array_equal(told["cost"], [2 * UPDATE, 2 * UPDATE])  # the first point is one update and it
     np.testing.assert_allclose(told["fresh"], 3.0)
+
+
+def test_only_who_has_a_bonus_pays_for_its_warm_up():
+    """Nothing but the cost is asked for, so that nothing else is compiled."""
+    keys = jax.random.split(jax.random.key(0), 3)
+
+    def warm(bonus, heads):
+        return int(jax.jit(lambda: _begin(traced(entrant(bonus, heads)), Turns(), keys)[2])())
+
+    assert warm("None", 1) == 0
+    assert warm("CountBonus(lambda seen: 0, 1)", 2) == UPDATE
