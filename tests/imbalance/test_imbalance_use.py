@@ -83,19 +83,23 @@ def test_tau_by_validation_is_on_the_grid_and_zeros_are_told(rows):
 
 
 def test_tau_by_validation_is_that_of_rows_held_out(rows):
-    """By hand, with names for classes; on the rows that were trained on another τ would win."""
+    """By hand, with names for classes; on the rows that were trained on another τ would win, as with another prior."""
     x, y = rows
     names, model = np.array(["c", "a", "b"])[y], KNeighborsClassifier(15)
     classes, codes, counts = np.unique(names, return_inverse=True, return_counts=True)
     grid, folds = np.linspace(0, 2, 9), StratifiedKFold(5, shuffle=True, random_state=0)
 
-    def best(probabilities):
-        scores = np.log(np.maximum(probabilities, 1e-30)) - grid[:, None, None] * np.log(counts / 250)
+    def best(probabilities, prior=counts / 250):
+        scores = np.log(np.maximum(probabilities, 1e-30)) - grid[:, None, None] * np.log(prior)
         wrong = scores.argmax(-1) != codes
         return grid[np.argmin([np.mean([row[codes == c].mean() for c in range(3)]) for row in wrong])]
 
+    held_out = cross_val_predict(model, x, names, cv=folds, method="predict_proba")
+    given = np.array([0.2, 0.2, 0.6])
+    assert best(held_out, given) != best(held_out)
+    assert LogitAdjusted(model, tau="cv", prior=given).fit(x, names).tau_ == best(held_out, given)
     found = LogitAdjusted(model, tau="cv").fit(x, names)
-    assert found.tau_ == best(cross_val_predict(model, x, names, cv=folds, method="predict_proba"))
+    assert found.tau_ == best(held_out)
     assert found.tau_ != best(found.estimator_.predict_proba(x))
     np.testing.assert_array_equal(found.classes_, classes)
 

@@ -261,6 +261,21 @@ def test_svcca_against_the_definition():
     np.testing.assert_allclose(explained, expected, atol=1e-8)
 
 
+def test_a_ridge_of_svcca_is_a_share_of_the_largest_variance():
+    """So the unit of activations does not matter, and the variances that whiten are those with it."""
+    with jax.enable_x64(True):
+        found = i.svcca(moments_of(MODELS[:2]), 0, 1, variance=1.0, ridge=0.1)
+        scaled = i.svcca(moments_of([100 * MODELS[0], 0.01 * MODELS[1]]), 0, 1, variance=1.0, ridge=0.1)
+    covariance = np.cov(np.concatenate(MODELS[:2], axis=1), rowvar=False)
+    whitening = []
+    for part in (slice(0, 6), slice(6, None)):
+        values, vectors = np.linalg.eigh(covariance[part, part])
+        whitening.append(vectors / np.sqrt(values + 0.1 * values.max()))
+    expected = np.linalg.svd(whitening[0].T @ covariance[:6, 6:] @ whitening[1], compute_uv=False)
+    np.testing.assert_allclose(found.correlations[: len(expected)], expected, atol=1e-8)
+    np.testing.assert_allclose(scaled.correlations, found.correlations, atol=1e-8)
+
+
 def test_svcca_of_models_with_different_ranks_keeps_the_smaller():
     """The other has two directions alone: no more can be shared, and only these correlate."""
     with jax.enable_x64(True):

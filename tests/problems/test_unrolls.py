@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -245,6 +246,23 @@ def test_blocks_are_sums_of_steps_and_their_length_is_no_shape():
     for length in (1, 2, 3, 6):
         np.testing.assert_allclose(blocks(length), single[:length].sum(), rtol=1e-5)
     assert len(traced) == 1
+
+
+class Drawn(NamedTuple):
+    """An unroll whose losses are nothing but draws."""
+
+    def init(self, key, theta):
+        return jnp.zeros(())
+
+    def step(self, key, theta, state):
+        return state + 1.0, jax.random.uniform(key)
+
+
+def test_every_step_of_a_block_has_a_key_of_its_own():
+    key = jax.random.key(3)
+    state, total = jax.jit(lambda length: unrolls.Blocks(Drawn(), length).step(key, None, jnp.zeros(())))(3)
+    expected = sum(float(jax.random.uniform(jax.random.fold_in(key, k))) for k in range(3))
+    assert (float(state), float(total)) == (3.0, pytest.approx(expected, rel=1e-6))
 
 
 @pytest.mark.parametrize(
