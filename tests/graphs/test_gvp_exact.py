@@ -257,7 +257,7 @@ def test_a_sample_is_told_with_its_probability_by_hand():
     @eqx.filter_jit(compiler_options=LIGHT)  # pyright: ignore[reportCallIssue]
     def sample(model, key):
         graph = pad_graph(make_graph((scalars, vectors), (links, turns), *np.array(ends).T), 6, 10)
-        return model.sample(key, graph, 2, 1.0, num_incoming=3)
+        return model.sample(key, graph, 2, 2.5, num_incoming=3)  # its probability is that at 1 all the same
 
     samples, told = map(np.asarray, sample(model, KEY))
     assert (samples[0] != samples[1]).any()
