@@ -10,11 +10,8 @@ the reference that they have, and papers of which nothing is known their section
 """
 
 import argparse
-import contextlib
 import json
 import re
-import sqlite3
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,18 +117,10 @@ def write_reference(path: Path) -> None:
     """What is shown of every claim in a store, on the papers' own problems, as the files that ship."""
     from laureate.lab import ledger, reference
     from laureate.lab.cell import DEFAULT_PROBLEM
-    from laureate.lab.storing.store import Store
     from laureate.papers import all_papers
+    from store_copy import copied
 
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "store.sqlite"
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with (
-            contextlib.closing(sqlite3.connect(uri, uri=True)) as theirs,
-            contextlib.closing(sqlite3.connect(copy)) as ours,
-        ):
-            theirs.backup(ours)
-        store = Store(copy)
+    with copied(path) as store:
         shown = {claim: result for (claim, where), result in store.shown().items() if where == DEFAULT_PROBLEM}
         for paper in all_papers():
             file, lines, new = reference.path_of(paper.id), [], 0
@@ -149,7 +138,6 @@ def write_reference(path: Path) -> None:
             if new:
                 file.write_text("\n".join(lines) + "\n", "utf-8")
                 print(f"{paper.id}: {new} of {len(paper.claims)}")
-        store.close()
     reference._lines.cache_clear()
     page = ROOT / "README.md"
     page.write_text(with_verdicts(page.read_text("utf-8")), "utf-8")

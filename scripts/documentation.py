@@ -115,8 +115,10 @@ def which_when(papers: list[Paper]) -> list[str]:
         name = f"[{paper.title}](#{paper.id}): "
         lines.append(f"| {_cell(paper.problem)} | {name}{_cell(paper.meaning or paper.idea)} | {counts} |")
     words = origins(found)
-    told = f"Measured: {words}." if words else "Not measured yet: `laureate run ID` does it on your machine."
-    note = f"{told} A verdict is about this re-measurement, at its scale; see [how verdicts are made](../verdicts.md)."
+    measured = f"Measured: {words}." if words else "Not measured yet: `laureate run ID` does it on your machine."
+    note = (
+        f"{measured} A verdict is about this re-measurement, at its scale; see [how verdicts are made](../verdicts.md)."
+    )
     return [*lines, "", note]
 
 
@@ -175,8 +177,8 @@ def paper_section(paper: Paper) -> list[str]:
     costs = {
         name: sum(e.scales[name].cost for e in paper.experiments if name in e.scales) for name in ("smoke", "desk")
     }
-    told = ", ".join(f"{name} about {duration(seconds)}" for name, seconds in costs.items())
-    lines += ["", f"To measure it: `laureate run {paper.id}` ({told} on two cores)."]
+    times = ", ".join(f"{name} about {duration(seconds)}" for name, seconds in costs.items())
+    lines += ["", f"To measure it: `laureate run {paper.id}` ({times} on two cores)."]
     return lines
 
 

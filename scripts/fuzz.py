@@ -65,9 +65,9 @@ def reader(target: str) -> Callable[[bytes], None]:
             (folder / "input").write_bytes(data)
             try:
                 check(read_file(folder / "input"))
-            except UserError as told:
-                if "\n" in str(told):
-                    raise ValueError("a message of several lines") from told
+            except UserError as error:
+                if "\n" in str(error):
+                    raise ValueError("a message of several lines") from error
 
     elif target == "find":
         from laureate.catalogue import Catalogue
@@ -85,9 +85,9 @@ def reader(target: str) -> Callable[[bytes], None]:
             (folder / "input.py").write_bytes(data)
             try:
                 fingerprint({}, (check_file(f"{folder / 'input.py'}:bowl"),))
-            except UserError as told:
-                if "\n" in str(told):
-                    raise ValueError("a message of several lines") from told
+            except UserError as error:
+                if "\n" in str(error):
+                    raise ValueError("a message of several lines") from error
 
     return read
 

@@ -2,7 +2,8 @@
 
 With ``--random N --area A --seed S`` the faults are not those of the tables but N of the many that the syntax tree of
 an area's files allows (``mutants/operators.py``): prints the share caught and the survivors as diffs, and always leaves
-with 0. ``--table FILE...`` prints the rows of ``docs/mutants.md`` from results that ``--random ... --json`` wrote.
+with 0. ``--operator NAME --area A`` tries all faults of one kind. ``--table FILE...`` prints the rows of
+``docs/mutants.md`` from results that ``--random ... --json`` wrote.
 
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
 one must then fail are the table's, or the row's own. Where a row names a ``claim``, its verdict at smoke must also turn
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from mutants.coverage_map import QUICK
+from mutants.operators import OPERATORS
 from mutants.trial import SURVIVED, in_copies, listed, random_mutants, run_tests, summary, table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,13 +103,13 @@ def plant(folder: Path, fault: dict[str, Any], *, test: bool, marks: str, limit:
 
 def print_random(options: argparse.Namespace) -> None:
     """The share of random mutants that the tests catch, and those they do not."""
-    if options.random < 1 or not options.area:
-        sys.exit("--random needs a number >= 1 and --area.")
+    if (options.random is not None and options.random < 1) or not options.area:
+        sys.exit("--random needs a number >= 1 and --area, --operator needs --area.")
     if options.list:
-        print(json.dumps(listed(ROOT, options.area, options.random, options.seed), indent=1))
+        print(json.dumps(listed(ROOT, options.area, options.random, options.seed, options.operator), indent=1))
         return
     read = lambda name: json.loads(Path(name).read_text(encoding="utf-8"))  # noqa: E731
-    more = {"processes": options.processes, "limit": options.limit, "slow": options.slow}
+    more = {name: getattr(options, name) for name in ("operator", "processes", "limit", "slow")}
     more |= {"known": read(options.again)["mutants"]} if options.again else {}
     more |= {"named": read(options.named)} if options.named else {}
     outcomes = random_mutants(ROOT, options.area, options.random, options.seed, **more)
@@ -134,6 +136,7 @@ def main() -> None:
     parser.add_argument("--marks", default="", help="only tests of these marks, as of pytest's -m, and no claims")
     parser.add_argument("--json", action="store_true", help="print a list of rows instead of a table")
     parser.add_argument("--random", type=int, metavar="N", help="N mutants by chance instead of the tables")
+    parser.add_argument("--operator", choices=OPERATORS, help="only mutants of this kind; all without --random")
     parser.add_argument("--area", help="of --random: a folder of src/laureate, also lab, catalogue and pages")
     parser.add_argument("--seed", type=int, default=0, help="of --random: the same seed, the same mutants")
     parser.add_argument("--processes", type=int, default=1, help="how many faults at once")
@@ -147,7 +150,7 @@ def main() -> None:
     if options.table:
         print(table(options.table))
         return
-    if options.random is not None:
+    if options.random is not None or options.operator:
         print_random(options)
         return
     rows = [row for row in faults(options.words) if "claim" in row or not options.claims]

@@ -7,15 +7,14 @@ Races that the store does not have keep what the page says of them. The picture 
 """
 
 import argparse
-import contextlib
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-from laureate.lab.storing.store import Store
 from laureate.pages.race import NOTEBOOK, picture
 from laureate.pages.wording import duration, number
+from store_copy import copied
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
@@ -27,12 +26,12 @@ MOST = 4  # names in a summary
 
 def races(home: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     """By problem: the day and the object of the newest race that ended; none of an older form, to be raced again."""
-    with contextlib.closing(Store(home / "store.sqlite")) as store:
+    with copied(home / "store.sqlite") as store:
         runs = reversed(store.runs(store.last_run() or 0))
         rows = [(run["started"][:10], store.artefact(run["id"], "race.json")) for run in runs]
-    told = [(day, json.loads(data)) for day, data in rows if data and b'"against"' in data]
+    ended = [(day, json.loads(data)) for day, data in rows if data and b'"against"' in data]
     examples = {path.name for path in (ROOT / "examples" / "races").glob("*.py")}
-    return {one["problem"]: (day, one) for day, one in told if one["problem"].partition(":")[0] in examples}
+    return {one["problem"]: (day, one) for day, one in ended if one["problem"].partition(":")[0] in examples}
 
 
 def section(day: str, race: dict[str, Any]) -> str:
@@ -86,7 +85,7 @@ def _some(names: list[str]) -> str:
 
 
 def drawn(race: dict[str, Any]) -> str:
-    """Quality against cost as a picture that stands alone: the house's chart with its style and its names inside."""
+    """Quality against cost as a picture that stands alone: the pages' chart with its style and its names inside."""
     chart, _, legend = picture(race, "cost").partition("</svg>")
     entries = re.findall(r'<li class="([^"]*)">([^<]*)</li>', legend)
     height = 300 + 18 * ((len(entries) + 2) // 3)

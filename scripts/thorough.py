@@ -42,7 +42,7 @@ def chosen(seconds: dict[str, float], named: set[str], above: float, keen: Colle
         and test.startswith("tests/")
         and not test.startswith(ALWAYS)
         and test not in cheapest
-        and test.partition("[")[0] not in named
+        and named.isdisjoint((test, test.partition("[")[0]))
         and not (test in keen and took <= KEEN)
     )
 
@@ -56,7 +56,7 @@ def main() -> None:
     options = parser.parse_args()
     measured = json.loads(options.file.read_text(encoding="utf-8"))
     seconds = {test: found["seconds"] for test, found in measured.items()}
-    named = {test.partition("[")[0] for row in faults([]) for test in row["tests"] if "::" in test}
+    named = {test for row in faults([]) for test in row["tests"] if "::" in test}
     results = [json.loads(file.read_text(encoding="utf-8")) for file in options.mutants]
     noticed = {one["by_test"] for found in results for one in (found if isinstance(found, list) else found["mutants"])}
     tests = chosen(seconds, named, options.above, noticed)

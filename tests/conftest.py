@@ -45,7 +45,7 @@ SLOW_EXAMPLES = frozenset((Path(__file__).parent / "slow_examples.txt").read_tex
 THOROUGH = frozenset((Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines())
 
 SOURCES = Path(__file__).parents[1] / "src"
-COLLECTED: pytest.StashKey[set[str]] = pytest.StashKey()
+COLLECTED: pytest.StashKey[dict[str, bool]] = pytest.StashKey()  # the tests there are, and which are quick
 
 
 class Examples:
@@ -106,7 +106,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
         elif item.nodeid in THOROUGH:
             item.add_marker(pytest.mark.thorough)
-    config.stash[COLLECTED] = {item.nodeid for item in items}
+    slower = ("slow", "thorough")
+    config.stash[COLLECTED] = {item.nodeid: not any(map(item.get_closest_marker, slower)) for item in items}
 
 
 @pytest.fixture
@@ -114,7 +115,13 @@ def all_tests(request) -> set[str]:
     """The names of all tests there are, whatever is selected."""
     if not request.config.pluginmanager.get_plugin("examples").whole:
         pytest.skip("only a run of everything knows all tests")
-    return request.config.stash[COLLECTED]
+    return set(request.config.stash[COLLECTED])
+
+
+@pytest.fixture
+def quick_tests(request, all_tests) -> set[str]:
+    """Those of `make test`."""
+    return {name for name in all_tests if request.config.stash[COLLECTED][name]}
 
 
 def _without_constants() -> None:

@@ -2,7 +2,8 @@
 
 An import counts wherever it stands, inside a function too; only what is under ``if TYPE_CHECKING`` does not. A string
 that is the name of a module of the package counts as well, alone or as ``"laureate.module:name"``: it is how a
-declaration names what computes (``f"{TRIALS}:name"``) and how something is loaded when it is asked for.
+declaration names what computes (``f"{TRIALS}:name"``) and how something is loaded when it is asked for. What is
+imported by a name that is computed cannot be seen: only a few modules may (``COMPUTED``).
 """
 
 import ast
@@ -76,19 +77,21 @@ NEVER = {
     "problems": {"sqlite3", "click", "rich"},
     "papers": HEAVY | {"numpy", "scipy", "sqlite3"},
 }
-EVERYWHERE = {"scipy.stats", "pickle"}
+EVERYWHERE = {"scipy.stats", "pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve"}
 # Library -> the only modules that may load it.
 ONLY = {
     "altair": {"laureate.pages.vega"},
     "vl_convert": {"laureate.pages.vega"},
     "jinja2": {"laureate.pages.render"},
 }
+# Who imports by a name that is computed: papers, disciplines and commands by their folder, and ``"module:name"``.
+COMPUTED = {f"laureate.{name}" for name in ("papers", "racing.disciplines", "cli", "lab.running.references")}
 # Where jax runs in the lab.
 WITH_JAX = {"laureate.lab.running.worker", "laureate.lab.running.timing"}
 # Data in, HTML out: no store, no catalogue, no network, no clock.
 PURE = {f"laureate.pages.{name}" for name in ("render", "charts", "figures", "mathml", "race", "wording")}
 PURE_MAY = {"laureate.lab.claim", "laureate.lab.judging.results"}
-REFERENCE = re.compile(r"(laureate(?:\.\w+)+)(:\w*)?")
+REFERENCE = re.compile(r"(laureate(?:\.\w+)+)(:[\w.]*|\.)?")  # a dot at the end: an f-string goes on
 
 
 def room_of(module: str) -> str:
@@ -109,14 +112,14 @@ def room_of(module: str) -> str:
 
 @functools.cache
 def nodes(source: str) -> list[ast.AST]:
-    """The imports, constants and asserts of a source, but for what only a type checker reads."""
+    """What of a source may break a rule, but for what only a type checker reads."""
     found: list[ast.AST] = []
     left: list[ast.AST] = [ast.parse(source)]
     while left:
         node = left.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant | ast.Assert):
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant | ast.Assert | ast.Call | ast.Attribute):
             found.append(node)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             left += node.orelse
         else:
             left += ast.iter_child_nodes(node)
@@ -124,28 +127,51 @@ def nodes(source: str) -> list[ast.AST]:
 
 
 def imports(module: str, source: str, is_package: bool = False) -> set[str]:
-    """The modules that a source imports, absolute, wherever the import stands."""
+    """The modules that a source imports, absolute, wherever the import stands and in whichever way."""
     package = module.split(".") if is_package else module.split(".")[:-1]
+
+    def absolute(name: str, level: int) -> str:
+        return ".".join([*(package[: len(package) - level + 1] if level else []), *filter(None, [name])])
+
     found = set()
     for node in nodes(source):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Call) and (name := imported_name(node)) is not None:
+            found.add(absolute(name.lstrip("."), len(name) - len(name.lstrip("."))))
+        elif isinstance(node, ast.Attribute) and (name := ast.unparse(node)) in ("scipy.stats", "laureate.race"):
+            found.add(name)
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*base, *([node.module] if node.module else [])])
+            origin = absolute(node.module or "", node.level)
             # `from laureate.lab import ledger` names a module; of another library we cannot know, so both count.
             found.update(
                 name if name in MODULES else origin if origin.startswith("laureate") else name
                 for name in (f"{origin}.{alias.name}" for alias in node.names)
             )
-    return found
+            found.update({"laureate.race"} if origin == "laureate" and "race" in names_of(node) else ())
+    # The package's attribute ``race`` is loaded from there when it is asked for.
+    return {"laureate.racing.api" if name == "laureate.race" else name for name in found}
+
+
+def names_of(node: ast.ImportFrom) -> set[str]:
+    return {alias.name for alias in node.names}
+
+
+def is_import(call: ast.Call) -> bool:
+    return ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
+
+
+def imported_name(call: ast.Call) -> str | None:
+    """What ``import_module("name")`` imports; None for other calls, and where the name is computed."""
+    name = call.args[0] if is_import(call) and call.args else None
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
 
 
 def references(source: str) -> set[str]:
     """The modules that a source names in strings, ``"module:name"`` or ``"module"``; parts of f-strings are strings."""
     strings = (node.value for node in nodes(source) if isinstance(node, ast.Constant))
     found = [match for text in strings if isinstance(text, str) and (match := REFERENCE.fullmatch(text))]
-    return {match[1] for match in found if match[2] or match[1] in MODULES}
+    return {match[1] for match in found if (match[2] or "").startswith(":") or match[1] in MODULES}
 
 
 def banned(name: str, libraries: set[str]) -> bool:
@@ -169,9 +195,20 @@ def violations(module: str, source: str, is_package: bool = False) -> list[str]:
             only = {library for library, where in ONLY.items() if module not in where}
             if banned(name, libraries | only):
                 wrong.append(f"{module} ({room}) loads {name}")
-    if any(isinstance(node, ast.Assert) for node in nodes(source)):
-        wrong.append(f"{module} has an assert, which python -O drops")
-    return wrong
+    broken = {never(module, node) for node in nodes(source)} - {""}
+    return wrong + [f"{module} {rule}" for rule in sorted(broken)]
+
+
+def never(module: str, node: ast.AST) -> str:
+    """What no module may do, or none of this room, whomever it knows."""
+    if isinstance(node, ast.Assert):
+        return "has an assert, which python -O drops"
+    if isinstance(node, ast.ImportFrom) and "*" in names_of(node):
+        return "imports a star, behind which nobody sees who is known"
+    if isinstance(node, ast.Call) and is_import(node) and imported_name(node) is None and module not in COMPUTED:
+        return "imports by a name that is computed"
+    reads = isinstance(node, ast.Call) and ast.unparse(node.func) == "open"
+    return "opens a file" if reads and (module in PURE or NEVER[room_of(module)] >= FILES) else ""
 
 
 def may_know(module: str, name: str, by_name: bool) -> bool:
@@ -225,7 +262,8 @@ def test_no_room_knows_itself_by_way_of_others():
 
 
 def test_the_package_itself_loads_nothing():
-    assert not {name for name in imports("laureate", (PACKAGE / "__init__.py").read_text(), True) if "laureate" in name}
+    imported = imports("laureate", (PACKAGE / "__init__.py").read_text(), True)
+    assert {name for name in imported if "laureate" in name} == {"laureate.racing.api"}  # when ``race`` is asked for
 
 
 def test_a_peer_is_imported_only_where_its_side_is_made_ready():
@@ -296,71 +334,41 @@ def test_a_pure_page_knows_nobody(module):
     assert [line.partition(" loads ")[2] for line in found] == libraries
 
 
-# What must be seen whatever the table says: (module, what is planted in it, what must be said).
+# What the tests above do not generate: other forms of an import, modules of one's own paper or of a deeper folder, and
+# asserts. (module, what is planted in it, what must be said)
 PLANTED = (
     ("laureate.gradients.new", "from scipy.stats import norm", "loads scipy.stats.norm"),
-    ("laureate.gradients.new", "import scipy.stats as s", "loads scipy.stats"),
     ("laureate.gradients.new", "from scipy import stats", "loads scipy.stats"),
-    ("laureate.gradients.new", "from laureate.sampling import driver", "knows laureate.sampling"),
-    ("laureate.gradients.new", "def f():\n    from laureate.problems import peers", "knows laureate.problems"),
-    ("laureate.gradients.new", "import click", "loads click"),
-    ("laureate.gradients.new", 'X = "laureate.problems.pdes:Heat"', "knows laureate.problems.pdes"),
-    ("laureate.gradients.new", 'X = "laureate.sampling"', "knows laureate.sampling"),
+    ("laureate.gradients.new", "from laureate.sampling import driver", "knows laureate.sampling.driver"),
+    ("laureate.gradients.new", "from ..sampling import driver", "knows laureate.sampling.driver"),
+    ("laureate.gradients.new", "def f():\n    from laureate.problems import peers", "knows laureate.problems.peers"),
     ("laureate.gradients.new", 'def f():\n    import_module("laureate.sampling")', "knows laureate.sampling"),
-    ("laureate.layers.new", "from laureate.gradients import unroll", "knows laureate.gradients"),
-    ("laureate.problems.new", "from laureate.pde import solver", "knows laureate.pde"),
-    ("laureate.papers.pes.experiments_new", "import numpy", "loads numpy"),
     (
         "laureate.papers.pes.experiments_new",
         "from laureate.papers.pes import trials",
         "knows laureate.papers.pes.trials",
     ),
-    (
-        "laureate.papers.pes.experiments_new",
-        'T = "laureate.papers.detag.trials:f"',
-        "knows laureate.papers.detag.trials",
-    ),
-    ("laureate.papers.pes.experiments_new", 'T = "laureate.gradients.unroll:f"', "knows laureate.gradients.unroll"),
-    (
-        "laureate.papers.pes.experiments_new",
-        'TRIALS = "laureate.papers.detag.trials"\nT = f"{TRIALS}:first"',
-        "knows laureate.papers.detag.trials",
-    ),
     ("laureate.papers.pes.speed_new", "from laureate.papers.pes import trials", "knows laureate.papers.pes.trials"),
     ("laureate.papers.pes.trials_new", "from laureate.papers.pes import speed", "knows laureate.papers.pes.speed"),
-    ("laureate.papers.pes.trials_new", "from laureate.lab.storing import store", "knows laureate.lab.storing"),
-    ("laureate.papers.pes.trials_new", "from laureate.papers.detag import trials", "knows laureate.papers.detag"),
-    ("laureate.lab.judging.new", "import sqlite3", "loads sqlite3"),
-    ("laureate.lab.judging.new", "def f():\n    from pathlib import Path", "loads pathlib"),
     ("laureate.lab.judging.new", "import jax.numpy as jnp", "loads jax.numpy"),
     ("laureate.lab.judging.new", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
-    ("laureate.lab.storing.new", "from laureate.lab.running.plan import plan", "knows laureate.lab.running.plan"),
-    (
-        "laureate.lab.storing.new",
-        "from laureate.lab.judging.verdict import decide",
-        "knows laureate.lab.judging.verdict",
-    ),
-    ("laureate.lab.running.new", "import jax", "loads jax"),
-    ("laureate.lab.running.new", "from laureate.papers import paper", "knows laureate.papers"),
-    ("laureate.lab.running.new", 'X = "laureate.papers.pes.trials:f"', "knows laureate.papers.pes.trials"),
-    ("laureate.lab.cell", "import numpy", "loads numpy"),
-    ("laureate.catalogue.new", "from laureate import papers", "knows laureate.papers"),
-    ("laureate.catalogue.new", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
-    ("laureate.pages.new", "import sqlite3", "loads sqlite3"),
-    ("laureate.pages.new", "import altair", "loads altair"),
-    ("laureate.pages.render", "from laureate.lab.storing.store import Store", "knows laureate.lab.storing.store"),
-    ("laureate.pages.charts", "import time", "loads time"),
-    ("laureate.pages.new", "from laureate.cli import main", "knows laureate.cli"),
-    ("laureate.racing.new", "import jax", "loads jax"),
-    ("laureate.racing.new", "from laureate.sampling import Gibbs", "knows laureate.sampling"),
     ("laureate.racing.disciplines.new", "from laureate.racing.tracks import clock", "knows laureate.racing.tracks"),
-    ("laureate.racing.tracks.new", "from laureate.lab.storing import store", "knows laureate.lab.storing"),
-    ("laureate.racing.tracks.new", "from laureate.racing import running", "knows laureate.racing.running"),
-    ("laureate.pages.new", "from laureate.racing import results", "knows laureate.racing.results"),
-    ("laureate.cli.new", "def f():\n    import equinox", "loads equinox"),
-    ("laureate.cli.new", "from laureate.gradients import PersistentES", "knows laureate.gradients"),
-    ("laureate.sampling.new", "import pickle", "loads pickle"),
     ("laureate.sampling.new", "assert True", "has an assert"),
+    ("laureate.gradients.new", "import scipy\nscipy.stats.norm", "loads scipy.stats"),
+    ("laureate.gradients.new", "from scipy import *", "imports a star"),
+    ("laureate.gradients.new", 'X = "laureate.sampling.driver:Gibbs.step"', "knows laureate.sampling.driver"),
+    ("laureate.gradients.new", 'X = f"laureate.sampling.{name}"', "knows laureate.sampling"),
+    ("laureate.gradients.new", 'import_module("laureate." + name)', "a name that is computed"),
+    ("laureate.gradients.new", 'import_module(f"laureate.{area}.driver")', "a name that is computed"),
+    ("laureate.gradients.new", 'import_module("..sampling", __package__)', "knows laureate.sampling"),
+    ("laureate.gradients.new", "if not TYPE_CHECKING:\n    import laureate.sampling", "knows laureate.sampling"),
+    ("laureate.lab.judging.new", '__import__("sqlite3")', "loads sqlite3"),
+    ("laureate.cli.new", 'importlib.import_module("jax")', "loads jax"),
+    ("laureate.lab.judging.new", 'open("x")', "opens a file"),
+    ("laureate.pages.charts", 'open("x")', "opens a file"),
+    ("laureate.catalogue.new", "from laureate import race", "knows laureate.racing.api"),
+    ("laureate.pages.new", "import laureate\nlaureate.race(x)", "knows laureate.racing.api"),
+    ("laureate.papers.pes.trials_new", "from laureate.papers import alista", "knows laureate.papers.alista"),
 )
 
 

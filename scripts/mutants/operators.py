@@ -173,19 +173,60 @@ def keyword_dropped(node: ast.AST, text: Text) -> Iterator[Replacement]:
 
 
 def stop_gradient_removed(node: ast.AST, text: Text) -> Iterator[Replacement]:
-    """``stop_gradient(x)`` to ``x``."""
+    """``stop_gradient(x)`` to ``x``; ``fixed = lax.stop_gradient`` to a function that changes nothing."""
     if isinstance(node, ast.Call) and name_of(node.func) == "stop_gradient" and len(node.args) == 1:
         yield node, text.of(node.args[0])
+    for child in ast.iter_child_nodes(node):
+        called = isinstance(node, ast.Call) and child is node.func
+        if not called and isinstance(child, ast.expr) and text.of(child).endswith("lax.stop_gradient"):
+            yield child, "(lambda x: x)"
 
 
 def key_reused(node: ast.AST, text: Text) -> Iterator[Replacement]:
-    """``fold_in(key, i)`` to ``key``; ``a, b = split(key)`` gives the same key twice."""
+    """A key that stands for another: of all parts, of the one after it, of the first or of what is folded in.
+
+    ``split(key, n)`` to n times ``key``, ``a, b, c = split(key, 3)`` to a, a, c and to a, b, b; ``keys[way, level]`` to
+    ``keys[0, level]`` and ``keys[way, 0]``; ``fold_in(key, i)`` to ``key``, ``fold_in(key, a * n + i)`` to
+    ``fold_in(key, a + i)``, ``fold_in(key, a * n)`` and ``fold_in(key, i)``, and ``fold_in(key, 3)`` to
+    ``fold_in(key, 0)``.
+    """
+    unpacked = dict(_unpacked(node.targets[0], node.value)) if isinstance(node, ast.Assign) else {}
+    for call, number in unpacked.items():
+        for part in range(1, number):
+            order = [other - (other == part) for other in range(number)]
+            yield call, f"{text.of(call)}[jax.numpy.array({order})]"
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Call) and _splits(child) and child not in unpacked:
+            number = text.of(child.args[1]) if len(child.args) > 1 else "2"
+            yield child, f"jax.numpy.broadcast_to({text.of(child.args[0])}, {number})"
+    if isinstance(node, ast.Subscript) and name_of(node.value).endswith("keys"):
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if not isinstance(part, ast.Slice) and whole(part) != 0:
+                yield part, "0"
     if isinstance(node, ast.Call) and name_of(node.func) == "fold_in" and len(node.args) == 2:
         yield node, text.of(node.args[0])
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Call):
-        function = text.of(node.value.func)
-        if function in ("jax.random.split", "random.split", "jr.split"):
-            yield node.value, f"({text.of(node.value)}[0],) * {len(node.targets[0].elts)}"
+        for part in ast.walk(node.args[1]):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Mult):
+                kept = (part.left,) if isinstance(part.op, ast.Mult) else (part.left, part.right)
+                yield from ((part, text.of(side)) for side in kept if not isinstance(side, ast.Constant))
+        if whole(node.args[1]):
+            yield node.args[1], "0"
+
+
+def _unpacked(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.Call, int]]:
+    """The calls of ``split`` whose parts are given names, and how many: ``a, b = split(key)``, also one of several."""
+    if isinstance(value, ast.IfExp):
+        yield from [*_unpacked(target, value.body), *_unpacked(target, value.orelse)]
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for pair in zip(target.elts, value.elts, strict=False):
+            yield from _unpacked(*pair)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Call) and _splits(value):
+        starred = any(isinstance(one, ast.Starred) for one in target.elts)
+        yield from () if starred else [(value, len(target.elts))]
+
+
+def _splits(call: ast.Call) -> bool:
+    return name_of(call.func) == "split" and name_of(getattr(call.func, "value", call)) in ("random", "jr")
 
 
 MASKS = ("mask", "free", "valid", "done", "finite", "alive", "active", "kept", "inside", "held", "accept")
@@ -287,9 +328,9 @@ def sign_changed(node: ast.AST, text: Text) -> Iterator[Replacement]:
 OPERATORS: dict[str, Callable[[ast.AST, Text], Iterator[Replacement]]] = {
     function.__name__.replace("_", "-"): function
     for function in (
-        index_shifted, axis_changed, factor_dropped, comparison_turned, arguments_swapped, keyword_dropped,
-        stop_gradient_removed, key_reused, mask_ignored, branches_swapped, min_for_max, mean_for_sum,
-        state_not_updated, dtype_lowered, escape_removed, sign_changed,
+        key_reused, index_shifted, axis_changed, factor_dropped, comparison_turned, arguments_swapped, keyword_dropped,
+        stop_gradient_removed, mask_ignored, branches_swapped, min_for_max, mean_for_sum, state_not_updated,
+        dtype_lowered, escape_removed, sign_changed,
     )
 }  # fmt: skip
 
@@ -309,7 +350,10 @@ class _Join(ast.AST):
 
 
 def mutants_of(path: Path, name: str = "") -> list[Mutant]:
-    """All mutants of a file; ``name`` is how they call it. Some may say the same in other words: see ``is_sound``."""
+    """All mutants of a file; ``name`` is how they call it. Some may say the same in other words: see ``is_sound``.
+
+    What two operators make is the first one's: a factor dropped from what is folded into a key is a key reused.
+    """
     source = path.read_text(encoding="utf-8")
     text, found = Text(source), {}
     for node in _behaviour(ast.parse(source)):

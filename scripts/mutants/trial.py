@@ -52,23 +52,25 @@ class Outcome:
 def random_mutants(
     root: Path,
     area: str,
-    number: int,
+    number: int | None,
     seed: int,
     *,
+    operator: str | None = None,
     processes: int = 1,
     limit: float = 240.0,
     slow: bool = False,
     known: Iterable[dict] = (),
     named: Iterable[dict] | None = None,
 ) -> list[Outcome]:
-    """Try ``number`` mutants of an area; ``slow``: also the slow tests, where the others let one live.
+    """Try ``number`` mutants of an area, or all; ``slow``: also the slow tests, where the others let one live.
 
+    With an ``operator`` only its mutants.
     Of ``known`` outcomes those that were caught are taken as they are, and only the survivors are tried again.
     ``named`` (rows of ``listed`` with their tests) says by which tests somebody expects each to be caught: only these
     are run, after they have passed once without any fault.
     """
     say = lambda *words, **more: print(*words, file=sys.stderr, **more)  # noqa: E731
-    chosen, sources = _chosen(root, area, number, seed, say)
+    chosen, sources = _chosen(root, area, number, seed, operator, say)
     caught = {(one["file"], one["diff"]): Outcome(**one) for one in known if one["outcome"] in CAUGHT}
     expected = {(row["file"], row["diff"]): row["tests"] for row in named or ()}
     short: Touched = {}
@@ -98,9 +100,9 @@ def random_mutants(
     return list(in_copies(root, one, chosen, processes))
 
 
-def listed(root: Path, area: str, number: int, seed: int) -> list[dict]:
+def listed(root: Path, area: str, number: int | None, seed: int, operator: str | None = None) -> list[dict]:
     """The mutants that would be tried, each with its diff and room for the tests that should catch it."""
-    chosen, sources = _chosen(root, area, number, seed, lambda *words: None)
+    chosen, sources = _chosen(root, area, number, seed, operator, lambda *words: None)
     return [
         {
             "file": one.path,
@@ -113,13 +115,17 @@ def listed(root: Path, area: str, number: int, seed: int) -> list[dict]:
     ]
 
 
-def _chosen(root: Path, area: str, number: int, seed: int, say: Callable) -> tuple[list[Mutant], dict[str, str]]:
-    """The mutants of a seed, and the sources of the area by name."""
+def _chosen(
+    root: Path, area: str, number: int | None, seed: int, operator: str | None, say: Callable
+) -> tuple[list[Mutant], dict[str, str]]:
+    """The mutants of a seed, or all in the order of the text, and the sources of the area by name."""
     place = root / "src" / package_of(root) / area
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     sources = {str(file.relative_to(root)): file.read_text(encoding="utf-8") for file in files}
-    every = [mutant for name in sources for mutant in mutants_of(root / name, name)]
-    chosen = sample(every, number, seed, lambda mutant: is_sound(mutant, sources[mutant.path]))
+    made = [mutant for name in sources for mutant in mutants_of(root / name, name)]
+    every = [mutant for mutant in made if operator in (None, mutant.operator)]
+    sound = lambda mutant: is_sound(mutant, sources[mutant.path])  # noqa: E731
+    chosen = list(filter(sound, every)) if number is None else sample(every, number, seed, sound)
     say(f"{len(chosen)} of {len(every)} mutants of {area}, seed {seed}")
     return chosen, sources
 

@@ -1,4 +1,4 @@
-"""What three or more areas of methods share: how failures and wrong settings are reported."""
+"""What three or more areas of methods share: how failures and wrong settings are reported, and keys that are kept."""
 
 import enum
 from collections.abc import Callable
@@ -7,13 +7,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.core import Tracer
 
-__all__ = ["Status", "require"]
+__all__ = ["Status", "as_key", "require"]
+
+THREEFRY = "threefry2x32"
 
 
 class Status(enum.IntEnum):
-    """How a step ended. Inside jit a failure is a value; the driver decides whether to raise."""
+    """How a step ended. Inside jit a failure is a value; the driver decides whether to raise.
+
+    Whether a step that DIVERGED was taken, or the state left as it was, stands in the docstring of its info.
+    """
 
     OK = 0
     DIVERGED = 1
@@ -37,3 +43,19 @@ def require(owner: str, field: str, rule: str, value: Any, holds: Callable[[Any]
     if not holds(np.asarray(value) if known else value):
         shown = str(np.asarray(value)) if known else repr(value)
         raise ValueError(f"{owner}.{field} must be {rule}; got {shown}." + (f" {remedy}" if remedy else ""))
+
+
+def as_key(key: Array) -> Array:
+    """Any key, typed or as bits, as a typed threefry key.
+
+    For what keeps bits in a state: they no longer say whose they are. Other generators ("rbg") also give equal keys
+    different numbers under ``vmap``. Such a key is folded, word by word, into a threefry key.
+    """
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if str(jax.random.key_impl(key)) == THREEFRY:
+            return key
+        key = jax.random.key_data(key)
+    threefry = jax.random.wrap_key_data(key[..., :2], impl=THREEFRY)
+    for word in range(2, key.shape[-1]):
+        threefry = jax.random.fold_in(threefry, key[..., word])
+    return threefry

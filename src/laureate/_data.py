@@ -1,11 +1,12 @@
 """The data sets by name: where each lies on this machine, and how it is installed. Nothing here loads one."""
 
+import hashlib
 import importlib.util
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["DATA_SETS", "FASHION_MNIST", "find", "lacking"]
+__all__ = ["DATA_SETS", "FASHION_MNIST", "digest", "find", "lacking"]
 
 # Where Debian's and Ubuntu's package dataset-fashion-mnist puts it.
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
@@ -95,6 +96,19 @@ def find(name: str) -> Path | None:
         return None
     path = Path(specification.submodule_search_locations[0], *found.path.split("/"))
     return path if path.exists() else None
+
+
+@cache
+def digest(name: str) -> str:
+    """The sha256 of a data set as it lies here, a folder by its files and their names; empty where it is missing."""
+    place = find(name)
+    if place is None:
+        return ""
+    total = hashlib.sha256()
+    for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        if file.is_file() and file.suffix not in (".py", ".pyc"):
+            total.update(file.relative_to(place).as_posix().encode() + hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()
 
 
 def lacking(names: tuple[str, ...]) -> str:

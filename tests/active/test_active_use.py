@@ -1,5 +1,6 @@
 """Proposals, orders, bad input, and the weights in other people's estimators."""
 
+import itertools
 import warnings
 from typing import Any
 
@@ -94,6 +95,31 @@ def test_a_step_takes_its_point_and_failure_is_a_value():
         assert np.isnan(info.q)
 
 
+def test_a_score_that_is_not_finite_fails_every_law_that_asks_for_it():
+    """Every pool of four that has a point left, with the bad score at each place, under every law and floor."""
+    pools = np.array([left for left in itertools.product([False, True], repeat=4) if any(left)])
+    left, place, bad, floor = (
+        np.array(column)
+        for column in zip(*itertools.product(pools, range(4), (np.nan, np.inf), (0.0, 0.2, 1.0)), strict=True)
+    )
+    scores = np.where(np.arange(4) == place[:, None], bad[:, None], SCORES)
+
+    @jax.jit
+    @jax.vmap
+    def picks(key, scores, left, floor):
+        rules = [Acquisition(2.0, floor, kind) for kind in ("proportional", "softmax", "greedy")]
+        steps = [rule.step(key, scores, AcquisitionState(left)) for rule in rules]
+        return [(pick, after.left, info) for pick, after, info in steps]
+
+    asked = left[np.arange(len(left)), place] & (floor < 1)  # a floor of 1 asks for no scores at all
+    for pick, after, info in picks(jax.random.split(jax.random.key(0), len(left)), scores, left, floor):
+        np.testing.assert_array_equal(info.status, np.where(asked, Status.DIVERGED, Status.OK))
+        np.testing.assert_array_equal(np.isnan(info.q), asked)
+        np.testing.assert_array_equal(np.isnan(info.log_q), asked)
+        assert left[~asked, np.asarray(pick)[~asked]].all()
+        np.testing.assert_array_equal(after, left & (np.arange(4) != np.asarray(pick)[:, None]))
+
+
 def test_sharp_scores_do_not_cancel():
     """The mass left after a point with nearly all of it is not a difference of large numbers."""
     _, log_q = plackett_luce(jax.random.key(0), jnp.array([60.0, 0.0, 0.0, 0.0, 0.0]), 5)
@@ -182,6 +208,21 @@ ALL = [*WEIGHTS.values()]
 def test_wrong_probabilities(weights, q, pool, log, said):
     with pytest.raises(ValueError, match=said):
         weights(np.array(q), pool, log=log)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_last_pick_of_a_whole_pool_may_be_certain_and_no_earlier_one(log):
+    m, q = np.arange(1, 4), np.array([0.5, 0.25, 1.0])
+    wanted = {"lure": np.ones(3), "pure": 1 / (3 * q) + (3 - m) / 3, "importance": 1 / (3 * q), "plain": np.ones(3)}
+    given, rest = (np.log(p) if log else p for p in (q, q[1:]))
+    for name, weights in WEIGHTS.items():
+        np.testing.assert_allclose(weights(given, 3, log=log), wanted[name], rtol=1e-6, err_msg=name)
+        for pool in (3, 4):  # of which one or two are left
+            with pytest.raises(ValueError, match="below 1 while other points are left; got 1 at position 1"):
+                weights(rest, pool, log=log)
+    check_log([2, 0, 1], given, 3, log=log)
+    with pytest.raises(ValueError, match="below 1 while other points are left; got 1 at position 2"):
+        check_log([2, 0, 1], given, 4, log=log)
 
 
 def test_wrong_losses_and_settings():

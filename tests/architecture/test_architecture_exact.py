@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from laureate._core import Status
 from laureate.architecture import (
     Genotype,
     MagnitudeSelection,
@@ -309,6 +310,79 @@ def test_magnitude_keeps_the_edges_with_the_largest_weights_of_what_may_be_chose
     rule = MagnitudeSelection(Space([NAMES[:3]] * 4, nodes=(0, 0, 0, 0)), exclude=("none",))
     found = select(KEY, rule, np.log(weights))
     assert found.genotype == Genotype(("skip", "skip", "avg3", "skip"), (False, True, True, False))
+
+
+def test_operations_and_edges_go_by_the_weights_of_what_may_be_chosen():
+    """Every report of every decision, against sorting; edges differ in their operations, nodes in their inputs."""
+    ops = [NAMES, NAMES[1:], NAMES, NAMES[:2], NAMES, NAMES[:3], NAMES[::-1]]
+    space, keys = Space(ops, nodes=(5, 3, 5, 3, 3, 3, 5)), jax.random.split(KEY, 40)
+    rule = MagnitudeSelection(space, exclude=("none", "avg3"))
+    alphas = 2 * np.random.default_rng(0).normal(size=(40, 7, 4)).astype(np.float32)
+
+    @jax.jit
+    @jax.vmap
+    def run(key, alpha):
+        state = rule.init(key, alpha)
+        state, edges = jax.lax.scan(lambda state, _: rule.decide(key, state), state, length=7)
+        return jax.lax.scan(lambda state, _: rule.drop(key, state), state, length=3), edges
+
+    (states, drops), edges = jax.tree.map(np.asarray, run(keys, alphas))
+    for told in (edges, drops):
+        assert (told.tied == 1).all()
+        assert not told.cost.any()
+        assert not told.status.any()
+    allowed = np.array([[name in ("skip", "conv3") for name in (*names, *["none"] * 4)[:4]] for names in ops])
+    valid = np.arange(4) < np.array([len(names) for names in ops])[:, None]
+    for i, alpha in enumerate(alphas):
+        soft = np.where(valid, np.exp(alpha), 0)
+        weights = np.where(allowed, soft / soft.sum(1, keepdims=True), -np.inf)
+        np.testing.assert_allclose(edges.importance[i], weights[edges.place[i]], rtol=1e-5)
+        np.testing.assert_array_equal(edges.chosen[i], weights.argmax(1)[edges.place[i]])
+        np.testing.assert_array_equal(states.choice[i], weights.argmax(1))
+        kept = np.ones(7, bool)
+        for told, place, chosen in zip(drops.importance[i], drops.place[i], drops.chosen[i], strict=True):
+            inputs = np.array([[0, 2, 6, -1], [1, 3, 4, 5]][place])
+            there = np.where((inputs >= 0) & kept[inputs], weights.max(1)[inputs], -np.inf)
+            np.testing.assert_allclose(told, there, rtol=1e-5)
+            assert chosen == inputs[np.where(np.isfinite(there), there, np.inf).argmin()]
+            kept[chosen] = False
+        np.testing.assert_array_equal(states.kept[i], kept)
+
+
+def test_decisions_by_scores_report_what_they_cost_and_whether_a_score_is_not_finite():
+    """Every edge and every drop, with the bad number at each place, among the scores and among the losses for ties."""
+    ops = [NAMES, NAMES[1:], NAMES[:2], NAMES[::-1]]
+    space = Space(ops, nodes=(0, 0, 0, 0), keep=2)
+    rule = PerturbationSelection(space, exclude=("none",), order="fixed", ties="loss")
+    cases = [(step, place, which) for step in range(6) for place in range(5) for which in (0, 1)]
+    step, place, which = map(np.asarray, zip(*cases, strict=True))
+    numbers = np.tile([0.5, 0.25, 0.5, 0.5], (2, len(cases), 1))  # three equal scores: the losses decide
+    numbers[1] = [0.1, 0.2, 0.4, 0.3]
+    bad = np.flatnonzero(place < 4)  # a place beyond the last: all are finite
+    numbers[which[bad], bad, place[bad]] = np.nan
+    before = np.array([[True] * 4] * 5 + [[True, False, True, True]])  # edge 1 was dropped first
+
+    @jax.jit
+    @jax.vmap
+    def run(step, kept, scores, losses):
+        state = rule.init(KEY)._replace(step=step, kept=kept)
+        # Beyond the last edge, or the last drop, an index takes the last one: of each only its own steps are looked at.
+        return rule.decide(KEY, state, scores, losses)[1], rule.drop(KEY, state, scores, losses)[1]
+
+    decided, dropped = (jax.tree.map(np.asarray, told) for told in run(step, before[step], *numbers))
+    names = np.array([(*one, *[""] * 4)[:4] for one in ops])
+    for i, (at, spoilt, _) in enumerate(cases):
+        told = decided if at < 4 else dropped
+        there = np.isin(names[at], NAMES[1:]) if at < 4 else before[at]
+        assert told.cost[i] == there.sum()
+        fine = spoilt == 4 or not there[spoilt]
+        assert told.status[i] == (Status.OK if fine else Status.DIVERGED), cases[i]
+        if fine:
+            sign = 1 if at < 4 else -1  # the lowest accuracy without it, then the highest loss; of edges the other end
+            ranks = [(-sign * numbers[0, i, j], sign * numbers[1, i, j], j) for j in np.flatnonzero(there)]
+            best = max(ranks)
+            assert told.chosen[i] == best[2]
+            assert told.tied[i] == sum(rank[:2] == best[:2] for rank in ranks)
 
 
 @pytest.mark.parametrize("rule", [PerturbationSelection, MagnitudeSelection, RandomSelection])

@@ -396,10 +396,10 @@ def test_a_step_is_alpha_on_validation_then_weights_on_training(trained):
 
 
 def test_a_step_of_darts_by_hand():
-    """Two edges that skip or scale, the second of them decided, under a squared loss: NumPy knows both gradients."""
+    """Edges that skip or scale, of three two decided, under a squared loss: NumPy knows both gradients."""
 
     class Scaling:
-        ops = (("skip", "scale"),) * 2
+        ops = (("skip", "scale"),) * 3
 
         def apply(self, params, state, weights, x, *, key, train):
             return jnp.sum(weights[:, 0] + weights[:, 1] * params) * x, state
@@ -409,20 +409,20 @@ def test_a_step_of_darts_by_hand():
     decaying = optax.chain(optax.add_decayed_weights(0.1), optax.sgd(0.5))
     measure = lambda output, targets: ((output - targets) ** 2, output)  # noqa: E731
     training = SupernetTraining(Scaling(), optax.sgd(0.2), alpha_optimiser=decaying, measure=measure)
-    alpha, scale = np.array([[0.3, -0.4], [2.0, 1.0]]), 2.0
+    alpha, scale = np.array([[0.3, -0.4], [2.0, 1.0], [1.0, 3.0]]), 2.0
     begin = training.init(jnp.asarray(scale), None, jnp.asarray(alpha))
-    step = jax.jit(lambda state: training.darts_step(KEY, state, batch, other, jnp.array([-1, 1])))
+    step = jax.jit(lambda state: training.darts_step(KEY, state, batch, other, jnp.array([-1, 1, 0])))
     state, info = step(begin)
 
     def by_hand(alpha, batch):
         """The share of "scale" on the first edge, the loss, and its slope in the factor of x."""
         share, (x, y) = 1 / (1 + np.exp(alpha[0, 0] - alpha[0, 1])), batch
-        factor = 1 - share + share * scale + scale
+        factor = (1 - share + share * scale) + scale + 1
         return share, np.mean((factor * x - y) ** 2), 2 * np.mean(x * (factor * x - y))
 
     share, _, slope = by_hand(alpha, other)
     gradient = slope * (scale - 1) * share * (1 - share) * np.array([-1, 1])
-    moved = np.stack([alpha[0] - 0.5 * (gradient + 0.1 * alpha[0]), alpha[1]])  # no decay of what is decided
+    moved = np.stack([alpha[0] - 0.5 * (gradient + 0.1 * alpha[0]), *alpha[1:]])  # no decay of what is decided
     np.testing.assert_allclose(state.alpha, moved, rtol=1e-5)
     share, loss, slope = by_hand(moved, batch)
     assert float(state.params) == pytest.approx(scale - 0.2 * slope * (share + 1), rel=1e-5)

@@ -2,12 +2,29 @@
 
 import pytest
 
+ASKED = {
+    "words": ("speech", {"area": "audio"}),
+    "corrected": ("speach", {"area": "audio"}),
+    "phrase": ('"neural networks"', {"area": "graphs-geometry"}),
+    "phrases": ('"gradient" "network"', {"area": "optimisation"}),
+    "no such phrase": ('"networks neural"', {"area": "audio"}),
+    "filters alone": ("", {"area": "audio", "decision": "poster"}),
+    "everything": (None, {}),
+}
 
-@pytest.mark.parametrize("question", ['"neural networks"', "neural networks", '"gradient" "network"'])
-def test_the_total_does_not_depend_on_the_page(shipped, question):
-    everything = shipped.search(question, limit=1000)
-    assert everything.total == len(everything.hits) > 12
-    for limit, offset in ((1, 0), (5, 0), (5, 10), (10, everything.total - 3), (10, everything.total + 5)):
-        page = shipped.search(question, limit=limit, offset=offset)
-        assert page.total == everything.total
-        assert page.hits == everything.hits[offset : offset + limit]
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_total_does_not_depend_on_the_page(shipped, name):
+    question, filters = ASKED[name]
+
+    def search(**page):
+        return shipped.listed(**page) if question is None else shipped.search(question, **filters, **page)
+
+    whole = search(limit=1000)
+    assert whole.total == len(whole.hits) > 5
+    assert len({hit.entry.id for hit in whole.hits}) == whole.total
+    assert (bool(whole.corrected), whole.ignored_phrase) == (name == "corrected", name == "no such phrase")
+    for limit, offset in ((1, 0), (2, 2), (4, 4), (10, whole.total - 3), (10, whole.total), (10, whole.total + 5)):
+        page = search(limit=limit, offset=offset)
+        assert (page.total, page.corrected, page.ignored_phrase) == (whole.total, whole.corrected, whole.ignored_phrase)
+        assert page.hits == whole.hits[offset : offset + limit]

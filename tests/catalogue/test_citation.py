@@ -13,9 +13,15 @@ def test_what_we_write_we_can_read():
 
 
 def test_signs_that_tex_obeys_are_escaped():
-    text = citation.bibtex(Entry("a", "50% of {x} & y_z", ("Ada Lovelace",), "ICML 2021"))
-    assert r"{50\% of \{x\} \& y\_z}" in text
+    """In all that somebody else wrote: titles, names and venues, of papers and of submissions."""
+    given, escaped = "50% of {x} & y_z", r"50\% of \{x\} \& y\_z"
+    text = citation.bibtex(Entry("a", given, ("Ada Lovelace", f"Alan {given}"), f"{given} 2021"))
     assert text.startswith("@inproceedings{lovelace2021")
+    assert f"= {{{{{escaped}}}}},\n" in text
+    assert text.count(escaped.removesuffix(r" y\_z")) == 3
+    assert f"booktitle = {{{escaped}}}" in text
+    text = citation.bibtex(Entry("a", "A", ("Ada Lovelace",), f"{given} 2021 submission"))
+    assert f"note   = {{Submitted to {escaped} 2021}}" in text
 
 
 def test_csl():

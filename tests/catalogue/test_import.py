@@ -64,6 +64,15 @@ def test_virtual_site():
     assert papers[0].url == "https://icml.cc/virtual/2021/poster/10175"
 
 
+def test_an_award_is_that_of_its_own_row():
+    """On a page where some rows have none, and some cards are in no row."""
+    card = '<div class="displaycards"><a class="small-title" href="/virtual/2021/oral/1">{}</a></div>'
+    rows = [("A", "Outstanding Paper"), ("B", ""), ("C", "Test of Time"), ("D", "Thursday")]
+    table = "".join(f"<tr><td><div>{award}</div></td><td>{card.format(title)}</td></tr>" for title, award in rows)
+    found = virtual_site.read(f"{card.format('Z')}<table>{table}</table>")
+    assert {paper.title: paper.award for paper in found} == dict(rows) | {"D": "", "Z": ""}
+
+
 def test_listing():
     papers = read_file(DATA / "listing.md")
     shipped = {entry.title_key(): entry for entry in entries()}
@@ -127,6 +136,26 @@ def test_every_paper_of_an_import_is_counted_once(home):
     assert library.add([poster, other, other]) == library.Imported(new=0, enriched=0, known=2)
     told = dataclasses.replace(paper, abstract="They count.")
     assert library.add([poster, told, oral, other]) == library.Imported(new=0, enriched=1, known=1)
+
+
+def test_an_import_that_brings_something_makes_the_index_old_and_another_does_not(home):
+    paper = Entry("", "On the Indexing of Widgets", ("Ada Lovelace",), "ICLR 2020")
+    told = dataclasses.replace(paper, abstract="They are found by their threads.")
+    first = next(entry for entry in entries() if not entry.award)
+    imports = [
+        ([paper], True),
+        ([paper], False),
+        ([told], True),  # an abstract
+        ([told, paper], False),
+        ([dataclasses.replace(told, decision="Oral")], True),
+        ([dataclasses.replace(first, award="Best Widget")], True),  # of a paper that ships
+        ([], False),
+    ]
+    for papers, brings in imports:
+        before = library.revision()
+        done = library.add(papers)
+        assert (done.new + done.enriched > 0) == brings
+        assert (library.revision() != before) == brings
 
 
 @pytest.mark.parametrize(

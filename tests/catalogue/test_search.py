@@ -194,6 +194,20 @@ def test_any_question_is_answered(shipped, question):
 def test_related_papers_are_near(shipped):
     assert "na-alista" in [hit.entry.id for hit in shipped.related("alista")]
     assert shipped.related("no-such-paper") == []
+    near = [hit.entry.id for hit in shipped.related("alista", 40)]
+    assert len(set(near) - {"alista"}) == 40
+    for limit in (1, 5):
+        assert [hit.entry.id for hit in shipped.related("alista", limit)] == near[:limit]
+
+
+def test_a_search_brings_up_every_paper_that_has_a_word_of_it(shipped):
+    """Each once, whatever is added to the scores of the first."""
+    groups = shipped._words.groups("speech robots", False)[1]
+    postings = shipped._postings({form for group, _ in groups for form in group})
+    known = set().union(*(numbers for numbers, _ in postings.values()))
+    found = shipped.search("speech robots", limit=1000)
+    assert 62 < len(known) < 300
+    assert found.total == len(set(ids(found))) == len(known)
 
 
 def test_common_words_are_counted_late_but_counted(monkeypatch, shipped):

@@ -9,6 +9,8 @@ import pytest
 import toys
 from laureate.lab.claim import Arm, Claim
 from laureate.lab.judging.results import ClaimId, ClaimResult
+from laureate.lab.running import run as running
+from laureate.pages import report
 
 SMOKE = ("--scale", "smoke", "--workers", "1")
 
@@ -45,6 +47,20 @@ def test_run_json_is_one_object_as_documented(laureate):
 @pytest.mark.parametrize(("claim", "code"), [("toy/better", 0), ("toy/worse", 3)])
 def test_the_gate(laureate, claim, code):
     assert laureate("run", claim, *SMOKE, "--gate", "--quiet").code == code
+
+
+def test_the_gate_holds_where_every_claim_is_supported_and_nowhere_else(laureate, monkeypatch):
+    """What is open is not shown: a gate lets nothing pass of which that was not said."""
+    monkeypatch.setattr(report, "write_report", lambda *given: None)
+    words = ("supported", "refuted", "inconclusive", "not run")
+    for verdicts in [[], *([word] for word in words), *(["supported", word] for word in words)]:
+        facts = {"experiment": "toy", "statement": "s", "kind": "better", "scale": "smoke", "seeds": 10, "run": 1}
+        claims = [ClaimResult(id=ClaimId("toy", f"c{n}"), verdict=word, **facts) for n, word in enumerate(verdicts)]
+        found = running.Summary(1, "smoke", 10, "default", claims, [], {"total": 0})
+        monkeypatch.setattr(running, "run_claims", lambda *given, found=found, **more: found)
+        holds = set(verdicts) <= {"supported"}
+        assert laureate("run", "toy", *SMOKE, "--quiet", "--json", "--gate").code == (0 if holds else 3), verdicts
+        assert laureate("run", "toy", *SMOKE, "--quiet", "--json").code == 0
 
 
 def test_a_failing_cell_makes_the_command_fail(laureate, toy):

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from skeletons import folder_of, free_id
 
+from laureate.catalogue.entry import entries
+from laureate.cli.new import write_skeleton
+
 ROOT = Path(__file__).parents[2]
 FREE = free_id()
 FOLDER = folder_of(FREE)
@@ -39,7 +42,7 @@ def checkout(tmp_path_factory) -> Path:
 # The tests that go through papers or areas, and those among them that are no test of one alone.
 ABOUT_PAPERS = [f"tests/papers/{name}" for name in ("test_nothing_missing.py", "test_every_paper.py", FOLDER)]
 ABOUT_PAPERS += ["tests/papers/test_every_trial.py", "tests/lab/test_ledger.py", "tests/test_readme.py"]
-ABOUT_PAPERS += ["tests/race/test_disciplines.py", "tests/contract/test_every_method.py", "tests/test_form.py"]
+ABOUT_PAPERS += ["tests/racing/test_disciplines.py", "tests/contract/test_every_method.py", "tests/test_form.py"]
 ABOUT_ALL = ("brand_new", "load_without_jax", "names_every_paper", "is_what_ships", "a_race_or_a_reason")
 
 
@@ -78,6 +81,9 @@ def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(che
         "docs/board.md",
         "a discipline of brand_new",
         "brand_new/__init__.py",
+        "laureate/brand_new: the method",
+        "planted faults",
+        "examples: a program",
     ):
         assert re.search(word, tested.stdout), word
     assert re.search(r"[1-9]\d* passed", tested.stdout)
@@ -86,6 +92,19 @@ def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(che
     again = new(checkout, FREE, "--area", "brand_new")
     assert again.returncode == 2
     assert "is there already" in again.stderr
+
+
+def test_the_linter_takes_every_skeleton(tmp_path, monkeypatch):
+    """`make test` lints first: the papers with the longest names, in areas with short and long ones."""
+    monkeypatch.setattr("laureate.cli.new._ledger", lambda folder, paper_id: folder / "ledger.jsonl")
+    free = [entry for entry in entries() if not (ROOT / "src/laureate/papers" / folder_of(entry.id)).exists()]
+    longest = sorted(free, key=lambda entry: len(entry.name or entry.title))[-4:]
+    for entry, area in zip(longest, ("pde", "a_new_area_with_a_long_name", "control", "graphs"), strict=True):
+        write_skeleton(tmp_path, entry, area)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for words in (("check",), ("format", "--check")):
+        done = python(ROOT / "src", tmp_path, "-m", "ruff", *words, "--no-cache", ".")
+        assert done.returncode == 0, done.stdout
 
 
 WRONG = [

@@ -1,6 +1,5 @@
 """One program over several processes that talk by gloo over sockets: the same numbers as in one."""
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from example_files import loaded
 from laureate.decentralized import launch
 
 SCRIPT = Path(__file__).with_name("on_processes.py")
@@ -16,11 +16,7 @@ SCRIPT = Path(__file__).with_name("on_processes.py")
 
 @pytest.fixture(scope="module")
 def here():
-    spec = importlib.util.spec_from_file_location("on_processes", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(SCRIPT)
     return module.found(None)
 
 

@@ -1,6 +1,5 @@
 """docs/clusters.md: what can be checked without a cluster, and its example on this machine."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from example_files import loaded
 from laureate.decentralized import launch
 
 ROOT = Path(__file__).parents[2]
@@ -39,11 +39,7 @@ def test_what_the_page_names_is_there():
 
 @pytest.mark.slow
 def test_the_example_on_two_processes_is_that_on_one(capsys):
-    spec = importlib.util.spec_from_file_location("several_hosts", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     theta, agree = module.main()
     alone = capsys.readouterr().out.partition(": ")[2]
     first, second = launch([sys.executable, str(EXAMPLE)], 2, timeout=400)

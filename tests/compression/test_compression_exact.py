@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.compression import ProductQuantizer, ScalarQuantizer, nearest, pack, unpack
+from laureate.compression import Grid, ProductQuantizer, ScalarQuantizer, nearest, pack, unpack
 from laureate.compression import kmeans as kmeans_outside_jit
 from laureate.compression.quantizer import as_rows, from_rows
 
@@ -266,6 +266,25 @@ def test_kmeans_beats_random_centroids_at_the_known_rate():
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", range(1, 17))
+def test_a_grid_of_any_bits_is_stored_in_as_few_bytes_as_hold_it(bits):
+    """Steps in four bytes; zero points, from the lowest code to the highest, in one up to eight bits, else in two."""
+    scale = np.array([0.5, 1.0, 0.25, 3.0], np.float32)
+    for outputs, shape in (("first", (4, 1)), ("last", (1, 4))):
+        quantizer = ScalarQuantizer(bits, granularity="channel", outputs=outputs)
+        zero = np.array([0, 2**bits - 1, 2 ** (bits - 1), 2**bits // 3], np.int32)
+        stored = quantizer.store(Grid(scale.reshape(shape), zero.reshape(shape)))
+        assert sum(array.nbytes for array in stored) == 4 * (4 + (1 if bits <= 8 else 2))
+        found = quantizer.restore(stored, (4, 4))
+        np.testing.assert_array_equal(found.scale, scale.reshape(shape))
+        np.testing.assert_array_equal(found.zero_point, zero.reshape(shape))
+    if bits > 1:
+        quantizer = ScalarQuantizer(bits, "symmetric")
+        (stored,) = quantizer.store(Grid(scale[:1, None], np.full((1, 1), 2 ** (bits - 1) - 1)))
+        found = quantizer.restore((stored,), (4, 4))
+        assert (stored.nbytes, found.scale.tolist(), found.zero_point.tolist()) == (4, [[0.5]], [[2 ** (bits - 1) - 1]])
 
 
 @pytest.mark.parametrize("bits", [1, 3, 5, 8, 11, 16, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4, 7))])

@@ -49,17 +49,22 @@ def test_the_gradient_of_a_centroid_is_the_sum_over_its_blocks():
 
 
 def test_the_mean_gradient_of_a_centroid_is_divided_by_the_number_of_its_blocks():
-    """Under a linear loss the gradient of a weight is its slope, wherever the centroids are."""
+    """Under a linear loss the gradient of a weight is its slope, wherever the centroids are; of no blocks it is 0."""
     slopes = RNG.normal(size=(8, 8))
     method = IterativeQuantization(STAGES, optax.sgd(1.0), "mean")
     begun = method.advance(jax.random.key(0), method.init(MODEL))
-    after = eqx.filter_jit(lambda state: method.step(state, lambda model: jnp.sum(slopes * model["a"]))[0])(begun)
-    before, moved = (np.asarray(state.model["a"].parameters.centroids) for state in (begun, after))
+    step = eqx.filter_jit(lambda state: method.step(state, lambda model: jnp.sum(slopes * model["a"])))
     codes = np.asarray(begun.model["a"].data)
     assert len(set(np.bincount(codes, minlength=3).tolist())) > 1
-    for number in range(3):
-        own = slopes.reshape(-1, 4)[codes == number]
-        np.testing.assert_allclose(before[number] - moved[number], own.mean(0), atol=1e-5)
+    for used in (codes, np.where(codes == 1, 0, codes)):  # the second is not of all centroids
+        begun = begun._replace(model=eqx.tree_at(lambda model: model["a"].data, begun.model, jnp.asarray(used)))
+        after, info = step(begun)
+        before, moved = (np.asarray(state.model["a"].parameters.centroids) for state in (begun, after))
+        own = [slopes.reshape(-1, 4)[used == number] for number in range(3)]
+        means = np.array([some.mean(0) if len(some) else np.zeros(4) for some in own])
+        np.testing.assert_allclose(before - moved, means, atol=1e-5)
+        assert float(info.gradient_norm) == pytest.approx(np.linalg.norm(means), rel=1e-5)
+        assert int(info.status) == 0
 
 
 def test_stages_freeze_one_after_the_other_and_fine_tuning_helps():

@@ -59,6 +59,9 @@ def test_a_file_is_its_header_and_the_bytes_of_the_report(tmp_path):
         assert eqx.tree_equal(eqx.filter(again, eqx.is_array), eqx.filter(quantized()[0], eqx.is_array))
         np.testing.assert_array_equal(dequantize(again)(jnp.ones(16)), dequantize(quantized()[0])(jnp.ones(16)))
     assert list(tmp_path.iterdir()) == [path]
+    frozen = compression.freeze(MODEL, SPEC, jax.random.key(1))  # the same, not packed yet
+    assert compression.save(path, frozen) == len(whole)
+    assert path.read_bytes() == whole
 
 
 def test_what_was_packed_is_not_lost_again():

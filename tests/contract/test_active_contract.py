@@ -14,7 +14,7 @@ from laureate.testing import check_random_function, check_standard_error
 SCORES = jnp.asarray(np.random.default_rng(0).uniform(0.2, 1.0, 12), jnp.float32)
 LOSSES = SCORES**2 + 0.1 * jnp.sin(jnp.arange(12.0))
 ACQUISITION = Acquisition(jnp.asarray(2.0), jnp.asarray(0.1))
-TYPES = {type(ACQUISITION)}
+TYPES = {"test_acquisition_resumes_saved_and_every_number_counts": {type(ACQUISITION)}}
 
 
 def session(acquisition, key, state=None, first=0, last=5):

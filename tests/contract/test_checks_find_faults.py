@@ -13,6 +13,7 @@ from jax.experimental import io_callback
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from laureate import loops
 from laureate._core import Status
 from laureate.testing import (
     ContractError,
@@ -20,6 +21,7 @@ from laureate.testing import (
     check_confidence_intervals,
     check_decentralized_optimiser,
     check_gradient_estimator,
+    check_keys,
     check_knockoff_sampler,
     check_learner,
     check_pde_solver,
@@ -28,7 +30,9 @@ from laureate.testing import (
     check_recovery_solver,
     check_representation_loss,
     check_representation_trainer,
+    check_resumable,
     check_sampler,
+    check_settings,
     check_standard_error,
     pairwise,
 )
@@ -222,6 +226,11 @@ class Chain(eqx.Module):
         return jax.lax.scan(lambda s, i: (self.step(fold(i), s)[0], None), state, jnp.arange(num_steps))[0]
 
 
+@eqx.filter_jit
+def stepped(kernel, keys, states):
+    return jax.vmap(lambda key, state: kernel.step(key, state)[0])(keys, states)
+
+
 def driver(fault):
     """A loop in the form of ``laureate.sampling.run``."""
 
@@ -230,16 +239,16 @@ def driver(fault):
         state: Any
         cost: Any
 
-    def run(key, kernel, position=None, num_steps=1, *, state=None, first_step=0, thin=1, chunk=1000):
+    def run(key, kernel, position=None, num_steps=1, *, state=None, first_step=0, thin=1, chunk=None, progress=None):
         state = jax.vmap(kernel.init)(position) if state is None else state
-        step = eqx.filter_jit(jax.vmap(lambda key, state: kernel.step(key, state)[0]))
         samples, first_step = [], 0 if fault == "continued" else first_step
         for number in range(num_steps):
-            now = jax.random.fold_in(key, (number % chunk if fault == "chunks" else number) + first_step)
+            place = number % chunk if fault == "chunks" and chunk else number
+            now = jax.random.fold_in(key, place + first_step)
             now = key if fault == "key twice" else now
-            if fault == "thinning" and thin > 1:
+            if thin > 1 and (fault == "thinning" or (fault == "two options" and chunk)):
                 now = jax.random.fold_in(now, thin)
-            state = step(jax.random.split(now, len(state.logdensity)), state)
+            state = stepped(kernel, jax.random.split(now, len(state.logdensity)), state)
             samples += [np.asarray(state.position)] if (number + 1) % thin == 0 else []
         cost = num_steps // thin if fault == "cost" else num_steps
         return Result(np.stack(samples, axis=1), state, np.full(3, cost))
@@ -252,7 +261,7 @@ def check_chain(fault="", **settings):
 
 
 def test_a_sound_sampler_passes_all():
-    assert len(check_chain(driver=driver(""))) == 14
+    assert len(check_chain(driver=driver(""))) == 12
 
 
 @ALONE
@@ -273,17 +282,10 @@ def test_faults_of_a_sampler(fault, property, alone):
     assert reported_of(check_chain, fault, property, alone) == property
 
 
-@pytest.mark.parametrize(
-    ("fault", "property"),
-    [
-        ("chunks", "chunks change nothing"),
-        ("thinning", "thinning keeps every third"),
-        ("cost", "thinning keeps every third"),
-        ("continued", "stopped and continued"),
-    ],
-)
-def test_faults_of_a_driver(fault, property):
-    assert reported(check_chain, driver=driver(fault), skip=properties(check_chain)) == property
+@pytest.mark.parametrize("fault", ["chunks", "thinning", "cost", "continued", "two options"])
+def test_faults_of_a_driver(fault):
+    skip = properties(check_chain)
+    assert reported(check_chain, driver=driver(fault), skip=skip) == "options of the driver by pairs"
 
 
 def test_a_driver_that_uses_a_key_twice_is_found():
@@ -381,14 +383,14 @@ class Solver(eqx.Module):
         value = 1.0 + self.shift if self.fault == "key ignored" else value
         value = value.astype(jnp.float32) if self.fault == "single" else value
         value = value * jnp.nan if self.fault == "nan" else value
-        cost = 0 if self.fault == "cost" else 2
+        cost = 3 if self.fault == "cost" else 2
         return Value(value, jnp.asarray(cost), OK)
 
 
 def check_solver(fault="", skip=()):
     with jax.enable_x64(True):
         pde = jnp.zeros(2)
-        return check_pde_solver(Solver(0.1, fault), pde, others=[Solver(0.2, fault)], skip=skip)
+        return check_pde_solver(Solver(0.1, fault), pde, others=[Solver(0.2, fault)], cost=2, skip=skip)
 
 
 def test_a_sound_solver_passes_all():
@@ -643,6 +645,8 @@ class Sets(BaseEstimator):
             self.tau_ = np.quantile(scores, self.alpha)
         if self.fault == "settings":
             self.alpha = 0.5 * self.alpha
+        if self.fault in ("hidden", "an object"):
+            setattr(self, "more" if self.fault == "hidden" else "more_", 0.05 if self.fault == "hidden" else object())
         self.classes_ = logits.shape[1]
         return None if self.fault == "no self" else self
 
@@ -662,7 +666,7 @@ class Sets(BaseEstimator):
         if self.fault == "sees places":
             scores = scores + np.linspace(0, 0.5, len(scores))[:, None]
         u = np.asarray(jax.random.uniform(jax.random.key(0) if self.fault == "key ignored" else key, (len(scores),)))
-        sets = scores - 0.1 * (u[:, None] if self.randomized else 0.5) <= self.tau_
+        sets = scores - 0.1 * (u[:, None] if self.randomized else 0.5) <= self.tau_ + getattr(self, "more", 0)
         return sets.astype(int) if self.fault == "integers" else sets
 
 
@@ -677,7 +681,7 @@ def check_sets(fault="", skip=()):
 
 
 def test_sound_sets_pass_all():
-    assert len(properties(check_sets)) == 10
+    assert len(properties(check_sets)) == 11
 
 
 @ALONE
@@ -689,6 +693,8 @@ def test_sound_sets_pass_all():
         ("integers", "sets"),
         ("remembers", "same key, same bits"),
         ("key ignored", "another key, other bits"),
+        ("hidden", "saved and loaded"),
+        ("an object", "saved and loaded"),
         ("alpha ignored", "a larger alpha gives subsets"),
         ("alpha reversed", "a larger alpha gives subsets"),
         ("sees others", "rows do not see each other"),
@@ -752,6 +758,8 @@ class Intervals(BaseEstimator):
         self.middle_ = right / count
         if self.fault == "calibration's places":
             self.middle_ = self.middle_ + 1e-3 * np.mean(correct[: len(correct) // 2])
+        if self.fault == "hidden":
+            self.more = 0.05
         if self.fault == "settings":
             self.delta = 0.5 * self.delta
         return None if self.fault == "no self" else self
@@ -763,6 +771,7 @@ class Intervals(BaseEstimator):
         if self.fault == "intervals before fit" and not hasattr(self, "middle_"):
             return 0 * score, 0 * score + 1
         middle, shift = self.middle_[group, place], self.shift_[group, place]
+        shift = shift + getattr(self, "more", 0)
         if self.fault == "sees others":
             shift = shift + 0.1 * score.mean()
         if self.fault == "sees places":
@@ -782,7 +791,7 @@ def check_intervals(fault="", skip=()):
 
 
 def test_sound_intervals_pass_all():
-    assert len(properties(check_intervals)) == 9
+    assert len(properties(check_intervals)) == 10
 
 
 @ALONE
@@ -791,6 +800,7 @@ def test_sound_intervals_pass_all():
     [
         ("beyond one", "intervals"),
         ("ends swapped", "intervals"),
+        ("hidden", "saved and loaded"),
         ("delta ignored", "a larger delta gives narrower intervals"),
         ("delta reversed", "a larger delta gives narrower intervals"),
         ("counts ignored", "more rows give narrower intervals"),
@@ -847,16 +857,17 @@ class Shrink(eqx.Module):
         x = self(b)
         residual = jnp.linalg.norm(x - b, axis=-1) * (2.0 if self.fault == "residual" else 1.0)
         sound = jnp.isfinite(residual) | (self.fault == "blind")
-        return x, Recovery(jnp.asarray(1), residual, jnp.where(sound, int(Status.OK), int(Status.DIVERGED)))
+        cost = jnp.asarray(2 if self.fault == "cost" else 1)
+        return x, Recovery(cost, residual, jnp.where(sound, int(Status.OK), int(Status.DIVERGED)))
 
 
 def check_shrink(fault="", skip=()):
     signals = np.random.default_rng(0).normal(size=(3, 4))
-    return check_recovery_solver(Shrink(fault=fault), signals, others=[Shrink(0.2, fault)], skip=skip)
+    return check_recovery_solver(Shrink(fault=fault), signals, others=[Shrink(0.2, fault)], cost=1, skip=skip)
 
 
 def test_a_sound_recovery_passes_all():
-    assert len(properties(check_shrink)) == 9
+    assert len(properties(check_shrink)) == 10
 
 
 @ALONE
@@ -864,6 +875,7 @@ def test_a_sound_recovery_passes_all():
     ("fault", "property"),
     [
         ("residual", "report"),
+        ("cost", "report"),
         ("number ignored", "numbers are used"),
         ("sees others", "signals do not see each other"),
         ("blind", "divergence"),
@@ -892,7 +904,7 @@ class Knockoffs(eqx.Module):
 
 
 def test_a_sound_knockoff_sampler_passes_all():
-    assert len(check_knockoff_sampler(Knockoffs(), np.zeros((5, 2)))) == 7
+    assert len(check_knockoff_sampler(Knockoffs(), np.zeros((5, 2)))) == 8
 
 
 @pytest.mark.parametrize(
@@ -951,6 +963,130 @@ def test_faults_of_a_random_function():
             assert reported(check_random_function, function, name="toy") == property
 
 
+def test_keys_are_watched_without_the_rest():
+    """What keys do not depend on is not even compiled: here it could not be run."""
+
+    def never(x):
+        raise AssertionError("called")
+
+    def run(turns):
+        def function(key):
+            def step(total, index):
+                own = jax.random.fold_in(key, index % turns)
+                return total + jax.random.normal(own), jax.pure_callback(never, total, total)
+
+            return jax.lax.scan(step, 0.0, jnp.arange(3))
+
+        return function
+
+    assert check_keys(run(3)) == ["keys are used once"]
+    assert check_keys(run(2), shared_keys=2) == ["keys are used once"]
+    assert reported(check_keys, run(2), name="toy") == "keys are used once"
+    assert reported(check_keys, lambda key: jnp.zeros(3), name="toy") == "keys are used once"
+
+
+# --- settings by pairs ------------------------------------------------------------------------------------------------
+
+
+class Power(eqx.Module):
+    """Of what it has, with a sign."""
+
+    exponent: int = eqx.field(static=True, default=2)
+    sign: str = eqx.field(static=True, default="plus")
+    rounded: bool = eqx.field(static=True, default=False)
+    fault: str = eqx.field(static=True, default="")
+
+    def __check_init__(self):
+        if self.fault == "a pair is refused" and self.rounded and self.sign == "minus":
+            raise ValueError("no.")
+
+    def step(self, state):
+        state = state ** (2 if self.fault == "a count is ignored" else self.exponent)
+        if self.fault == "only in a pair" and not (self.rounded and self.exponent == 3):
+            return state
+        state = -state if self.sign == "minus" else state
+        if not self.rounded:
+            return state
+        return jnp.round(state).astype(int) if self.fault == "a type changes" else jnp.round(state)
+
+
+def powers(fault="", **settings):
+    start = jnp.ones(3)
+    options = {"exponent": (2, 3), "sign": ("plus", "minus"), "rounded": (False, True)}
+    options = {name: values for name, values in options.items() if (fault, name) != ("unknown", "sign")}
+    more = {"unused": ("fault",), **settings}
+    return check_settings(Power(fault=fault), lambda power: (start, power.step(start), None), options, **more)
+
+
+def test_sound_settings_pass_all():
+    assert len(powers()) == len(powers("only in a pair")) == 3
+    allowed = lambda row: not (row["rounded"] and row["sign"] == "minus")  # noqa: E731
+    assert len(powers("a pair is refused", allowed=allowed)) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("unknown", "every setting is known"),
+        ("a pair is refused", "settings by pairs"),
+        ("a type changes", "settings by pairs"),
+        ("a count is ignored", "every setting is used"),
+    ],
+)
+def test_faults_of_settings(fault, property):
+    assert reported(powers, fault) == property
+
+
+# --- drivers with a file ----------------------------------------------------------------------------------------------
+
+
+def counted(fault=""):
+    """A driver on the host that adds up the numbers of its steps."""
+    elsewhere = [0]
+
+    def run(rate, size, num_steps, progress=None, checkpoint=None):
+        def advance(state, done, count):
+            if fault == "remembers elsewhere":
+                elsewhere[0] += 1
+            rows = rate * (state + np.arange(done, done + count)) + elsewhere[0]
+            return rows[-1:].sum(keepdims=True), rows
+
+        settings = {} if fault == "setting left out" else {"rate": rate}
+        settings |= {"size": size} if fault == "more than it depends on" else {}
+        kept = None if checkpoint is None or fault == "no file" else loops.Checkpoint(checkpoint, settings)
+        told = None if fault == "untold" else progress
+        if fault == "begins anew" and checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
+        more: Any = {"shapes": lambda: np.zeros(1), "progress": told, "checkpoint": kept}
+        with jax.enable_x64(True):
+            state, rows = loops.chunks(advance, np.zeros(1), num_steps, size, **more)
+        return np.asarray(state), rows[:0] if fault == "rows of the call" and progress and len(rows) == 4 else rows
+
+    given, free = {"rate": 0.5, "size": 1, "num_steps": 4}, {} if fault == "an argument unknown" else {"size": 2}
+    return check_resumable(run, given, others={"rate": 0.25}, free=free)
+
+
+def test_a_sound_driver_with_a_file_passes_all():
+    assert len(counted()) == 7
+
+
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("an argument unknown", "every argument is known"),
+        ("no file", "watched and kept changes nothing"),
+        ("rows of the call", "watched and kept changes nothing"),
+        ("remembers elsewhere", "watched and kept changes nothing"),
+        ("untold", "stopped it goes on"),
+        ("begins anew", "stopped it goes on"),
+        ("setting left out", "another's file is refused"),
+        ("more than it depends on", "what is free is taken up"),
+    ],
+)
+def test_faults_of_a_driver_with_a_file(fault, property):
+    assert reported(counted, fault) == property
+
+
 def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():
     def draws(key):
         inside = jax.lax.scan(lambda c, i: (c, jax.random.normal(jax.random.fold_in(key, i))), 0, jnp.arange(3))[1]
@@ -995,23 +1131,23 @@ def test_the_recorder_tells_a_key_that_is_drawn_from_and_folded_into():
         made = jax.random.key_data(fold(key, 0))
         assert jax.random.bits(key) == made[0] ^ made[1]  # why it is told
     with KeyRecorder() as recorder:
-        jax.random.uniform(key) + jax.random.normal(fold(key, 1))
+        _ = jax.random.uniform(key) + jax.random.normal(fold(key, 1))
     assert recorder.reused() == ["fold_in and uniform"]
     with KeyRecorder() as recorder:
-        jax.random.uniform(key) + jax.random.normal(fold(fold(key, 1), 2))
+        _ = jax.random.uniform(key) + jax.random.normal(fold(fold(key, 1), 2))
     assert recorder.reused() == ["fold_in and uniform"]
     with KeyRecorder() as recorder:  # folded, and not used
-        jax.random.uniform(key), fold(key, 1)
+        _ = jax.random.uniform(key), fold(key, 1)
     assert recorder.reused() == []
 
 
 def test_the_recorder_tells_draws_after_folding_a_number_twice_and_lets_folds_of_folds_be():
     key, fold = jax.random.key(0), jax.random.fold_in
     with KeyRecorder() as recorder:
-        jax.random.uniform(fold(fold(key, 1), 2)) + jax.random.uniform(fold(fold(key, 1), 3))
+        _ = jax.random.uniform(fold(fold(key, 1), 2)) + jax.random.uniform(fold(fold(key, 1), 3))
     assert recorder.reused() == []
     with KeyRecorder() as recorder:
-        jax.random.uniform(fold(key, 1)) + jax.random.normal(fold(key, data=1))
+        _ = jax.random.uniform(fold(key, 1)) + jax.random.normal(fold(key, data=1))
     assert recorder.reused() == ["normal and uniform"]
 
 

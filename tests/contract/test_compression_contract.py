@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from row_types import of_rows
 
 from laureate.compression import IterativeQuantization, ProductQuantizer, ScalarQuantizer, match
 from laureate.compression.quantizer import Quantizer
@@ -18,7 +19,8 @@ QUANTIZERS = {
 }
 SHAPES = {"product-int8": (16, 6), "int3-channel-symmetric": (2, 2, 3, 4)}
 ITERATIVE = IterativeQuantization((match({"v": ProductQuantizer(4, 3, 2)}),), optax.sgd(0.1))
-TYPES = {type(quantizer) for quantizer in QUANTIZERS.values()} | {type(ITERATIVE)}
+TYPES = of_rows("test_quantizer", QUANTIZERS)
+TYPES |= {"test_a_stage_of_iterative_quantisation": {type(ITERATIVE)}}
 
 
 @pytest.mark.parametrize("name", QUANTIZERS)
@@ -26,7 +28,6 @@ def test_quantizer(name):
     check_quantizer(QUANTIZERS[name], SHAPES.get(name, (6, 16)))
 
 
-@pytest.mark.slow  # tests/compression/test_compression_iterative.py has stages by hand
 def test_a_stage_of_iterative_quantisation():
     weights = {name: jnp.asarray(np.random.default_rng(0).normal(size=(4, 8)), jnp.float32) for name in "vw"}
 
@@ -67,7 +68,7 @@ class Signs(Quantizer):
         return {"codes": codes + 1, "quantised twice": 1 - codes}.get(self.fault, codes)
 
     def decode(self, codes, parameters, shape):
-        decoded = (2 * codes.reshape(shape) - 1) * parameters
+        decoded = (2 * codes.reshape(shape) - 1) * (1.0 if self.fault == "every number is used" else parameters)
         return decoded * jnp.nan if self.fault == "decoding" else decoded
 
     def spread(self, blocks, shape):
@@ -90,7 +91,9 @@ def test_a_quantizer_of_ones_own_keeps_the_contract():
     assert "blocks" in check_quantizer(Signs())
 
 
-@pytest.mark.parametrize("fault", ["codes", "decoding", "quantised twice", "stored", "blocks", "range"])
+@pytest.mark.parametrize(
+    "fault", ["codes", "decoding", "quantised twice", "stored", "every number is used", "blocks", "range"]
+)
 def test_a_fault_is_reported_by_its_property(fault):
     with pytest.raises(ContractError) as caught:
         check_quantizer(Signs(fault))

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from row_types import types_in
-from test_control_cycle import CYCLES
+from row_types import of_rows, types_in
+from test_control_cycle import CYCLES, CYCLING
 
 from laureate import control as c
 from laureate.problems.environments import Chain
@@ -50,16 +50,13 @@ BONUSES = {
 }
 
 
-# What they share has a row, and their errors have closed forms in tests/control.
-SIBLINGS = ("autoencoder", "dynamics")
-SIDE_BY_SIDE = ("vmap equals a loop",)
+SIDE_BY_SIDE = ("vmap equals a loop",)  # every trial puts seeds side by side
 
 
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SIBLINGS)) for k in BONUSES])
+@pytest.mark.parametrize("kind", BONUSES)
 def test_bonus(kind):
     others = [BONUSES[kind](**one) for one in ({"keep": 0.9}, {"clip": 0.5}, {"learning_rate": 0.2})]
-    # Every trial puts seeds side by side, and the slow rows do.
-    check_exploration_bonus(BONUSES[kind](), STEPS, others=others, skip=() if kind in SIBLINGS else SIDE_BY_SIDE)
+    check_exploration_bonus(BONUSES[kind](), STEPS, others=others, skip=SIDE_BY_SIDE if kind == "rnd" else ())
 
 
 COUNTS = c.CountBonus(c.SimHash(line(3, 3).matrix), 8)
@@ -121,7 +118,6 @@ ROLLOUT = c.Rollout(
 )
 
 
-@pytest.mark.slow  # whole runs have all of it, and every number, but rollouts that are not finite
 def test_bonus_ppo():
     check_learner(
         TRAINING.learner,
@@ -133,6 +129,43 @@ def test_bonus_ppo():
     )
 
 
+def ppo_step(ppo, key, rollout, state):
+    """One gradient step on the whole rollout, with its reward for both heads."""
+    advantage, target = ppo.advantages(rollout, jnp.stack([rollout.reward] * 2, axis=-1), state)
+    taken = rollout.observation, rollout.action, rollout.log_probability
+    return ppo.step(c.PPOBatch(*taken, jnp.sum(advantage, axis=-1), target), state)
+
+
+def test_ppo():
+    check_learner(
+        TRAINING.learner.ppo,
+        ROLLOUT,
+        step=ppo_step,
+        learned=lambda state: state.parameters,
+        cost=12,
+        draws=False,
+        skip=("every number is used",),
+    )
+
+
+def critic_step(critic, key, rows, state):
+    """Given rows, and what was made of them."""
+    return critic.step(key, rows, 2 * rows + 1, state)
+
+
+def test_pooled_critic():
+    critic = CYCLES["dynamics-cycle"].critic
+    check_learner(
+        critic,
+        seen(2)[0],
+        init=lambda critic, key: critic.init(jnp.zeros(2)),
+        step=critic_step,
+        learned=lambda state: state.parameters,
+        others=[c.PooledCritic(critic.network, 0.5, num_kept=critic.num_kept)],
+        cost=8,
+    )
+
+
 def dreamer(free=0.01):
     """Of linear layers, with every number at work."""
     numbers = {"horizon": 3, "slow_every": 2, "free": free, "mix": 0.5, "entropy": 0.1, "decay": 0.01, "clip": 0.5}
@@ -141,7 +174,6 @@ def dreamer(free=0.01):
     return c.make_dreamer(jax.random.key(0), (4,), c.OneHot(1, 2), **sizes, **numbers, **rates)
 
 
-@pytest.mark.slow  # tests/control/test_dreamer_exact.py has whole runs of it
 def test_dreamer():
     batch = c.Sequences(seen(4), seen(2), seen(), seen() > 1, seen() > 1)
     learned = lambda state: (state.world, state.actor, state.critic)  # noqa: E731
@@ -152,8 +184,12 @@ def test_dreamer():
 
 def TYPES():  # noqa: N802
     """Called by the one test that asks, for tracing takes time."""
-    dreaming = eqx.filter_eval_shape(dreamer)
-    return types_in({kind: make() for kind, make in BONUSES.items()}, COUNTS, TRAINING, dreaming, CYCLES)
+    bonuses = {kind: make() for kind, make in BONUSES.items()}
+    single = {"test_count_bonus": COUNTS, "test_bonus_ppo": TRAINING.learner, "test_ppo": TRAINING.learner.ppo}
+    single |= {"test_every_number_of_a_run_counts_none_compiles_and_no_key_is_used_twice": TRAINING}
+    single |= {"test_dreamer": eqx.filter_eval_shape(dreamer), "test_pooled_critic": CYCLES["dynamics-cycle"].critic}
+    rows = of_rows("test_bonus", bonuses) | {test: {type(one)} for test, one in single.items()}
+    return rows | of_rows(CYCLING, CYCLES), types_in(bonuses, single, CYCLES)[1]
 
 
 @pytest.mark.slow  # every trial does it

@@ -55,6 +55,8 @@ def gan(**numbers):
 
 
 CYCLES = {"dynamics-cycle": cycle(), "cycle-gan": gan()}
+# The test with their rows, for test_control_contract.py to tell.
+CYCLING = f"{__name__}::test_every_number_counts_none_compiles_no_key_is_used_twice_and_parts_are_the_whole"
 
 
 def taken(model, key, steps, state):

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import optax
 import pytest
+from row_types import of_rows
 
 from laureate.decentralized import (
     D2,
@@ -33,7 +34,7 @@ ROWS = {
 # which DeTAG alone takes; DeFacto and all-reduce average exactly, by the graph alone.
 UNUSED = dict.fromkeys(ROWS, (".table", ".ends")) | dict.fromkeys(("detag", "detag-adam"), (".table",))
 UNUSED |= dict.fromkeys(("defacto", "all-reduce"), (".table", ".ends", ".matrix", ".kappa"))
-TYPES = {type(make(0.1)) for make in ROWS.values()}
+TYPES = of_rows("test_contract", ROWS, lambda make: type(make(0.1)))
 PARAMS = {"a": jnp.arange(8.0).reshape(4, 2), "b": jnp.ones(4)}
 
 

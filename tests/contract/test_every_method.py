@@ -6,10 +6,12 @@ import inspect
 from pathlib import Path
 
 import pytest
+from tiers import QUICK, SLOW, calls, tiers
 
+import laureate.testing
 from rooms import AREAS
 
-# The methods with a row: ``TYPES`` of tests/contract/test_<area>_contract.py, made from the rows, never listed by hand.
+# The methods with a row: ``TYPES`` of tests/contract/test_<area>_contract.py, by test, made from the rows.
 CONTRACTS = {
     path.stem.removeprefix("test_").removesuffix("_contract")
     for path in Path(__file__).parent.glob("test_*_contract.py")
@@ -29,10 +31,7 @@ REASONS = {
             "Space",
             "Table",
         },
-        "scores and training of supernets: tests/architecture/test_architecture_use.py": {
-            "SupernetScore",
-            "SupernetTraining",
-        },
+        "the score of a supernet: tests/architecture/test_architecture_use.py": {"SupernetScore"},
         "warnings": {"ResolutionWarning", "TieWarning"},
     },
     "compression": {
@@ -48,7 +47,15 @@ REASONS = {
     },
     "control": {
         "bases of one's own bonuses and laws": {"AbstractBonus", "AbstractLaw", "AbstractPredictionBonus"},
-        "inside rows: laws, cells and networks": {"Categorical", "NormalisedGRU", "OneHot", "SimHash", "WorldModel"},
+        "inside rows: laws, cells, networks and the scale of rewards": {
+            "Categorical",
+            "NormalisedGRU",
+            "OneHot",
+            "RSSM",
+            "ReturnScale",
+            "SimHash",
+            "WorldModel",
+        },
         "networks and laws: tests/control/test_control_exact.py and test_encoded.py": {
             "ActorCritic",
             "EncodedActorCritic",
@@ -101,15 +108,27 @@ REASONS = {
             "AbstractRegulariser",
             "Hooks",
         },
-        "inside rows: networks and sets of latents": {
+        "inside rows: layers, networks and sets of latents": {
+            "Affine",
             "BigGANDiscriminator",
             "BigGANGenerator",
+            "ConditionalBatchNorm",
             "GaussianEncoder",
             "Perceptron",
             "ProjectionHead",
             "ShapedDiscriminator",
             "ShapedEncoder",
+            "SpectrallyNormalised",
             "Sphere",
+            "WholeBatch",
+        },
+        "inside rows: regularisers and the problem of an imitator": {
+            "AdaptiveBudget",
+            "FiniteEnvironment",
+            "GradientPenalty",
+            "InstanceNoise",
+            "OrthogonalPenalty",
+            "VariationalBottleneck",
         },
         "what rows make of a plain network when they call it": {"EachExample"},
         "options, losses, and what is fitted and found: tests/generative": {
@@ -296,9 +315,6 @@ REASONS = {
     "sampling": {
         "the protocol of a user's energy": {"LocalEnergy"},
         "domains: tests/sampling/test_bad_input.py": {"Binary", "Categorical", "Ordinal"},
-        "a trainer over kernels that have rows: tests/sampling/test_sampling_quantities.py": {
-            "PersistentContrastiveDivergence"
-        },
         "what annealing returns": {"AnnealedImportance"},
         "what Stein's discrepancies and tests take and return": {"MaxSlicedKSD", "SlicedKSD", "Slices", "SteinTest"},
     },
@@ -308,16 +324,25 @@ REASONS = {
 SHOWN_ELSEWHERE = {"DeepBSDE", "DeepBackward", "MonteCarlo", "TwoLayer", "Linear", "Identity", "MixtureKnockoffs"}
 SHOWN_ELSEWHERE |= {"FittedKnockoffGAN", "APS", "LAC", "NaiveSets", "SAPS", "TopK"}
 SHOWN_ELSEWHERE |= {"FISTA", "LISTA", "LISTACP", "TiLISTA", "HyperLISTA", "ConvLISTA"}
+# Networks that a function makes, and cells of these.
+SHOWN_ELSEWHERE |= {"BigGANDiscriminator", "BigGANGenerator", "GaussianEncoder", "NormalisedGRU", "WorldModel"}
+SHOWN_ELSEWHERE |= {"ShapedDiscriminator", "ShapedEncoder"}
+
+
+@functools.cache
+def types_of(area):
+    """The classes of the rows of an area, and of what is inside them where the area tells, by their names."""
+    if area not in CONTRACTS:
+        return {}, {}
+    rows, parts = rows_of(area)
+    return {kind.__name__: kind for kinds in rows.values() for kind in kinds}, {kind.__name__: kind for kind in parts}
 
 
 @functools.cache
 def rows_of(area):
-    """The names of the classes in the rows of an area."""
-    if area not in CONTRACTS:
-        return {}
+    """The classes that each test of an area's contract is about, and those inside rows where the area tells."""
     found = importlib.import_module(f"test_{area}_contract").TYPES
-    kinds = found if isinstance(found, set) else found()
-    return {kind.__name__: kind for kind in kinds}
+    return (found, set()) if isinstance(found, dict) else found()
 
 
 def inside(area):
@@ -329,19 +354,50 @@ def inside(area):
 def test_every_public_class_has_a_row_or_a_reason(area):
     module = importlib.import_module(f"laureate.{area}")
     public = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
-    rows = set(rows_of(area))
+    rows, parts = map(set, types_of(area))
     reasons = set().union(*REASONS.get(area, {}).values())
     records = {name for name in public if name.endswith(RECORDS)}
     lacking = sorted(public - rows - reasons - records)
     assert not lacking, f"no row in tests/contract/test_{area}_contract.py and no reason in REASONS for {lacking}"
-    stale = sorted(name for name in reasons if name not in public or name in rows - inside(area))
+    stale = sorted(name for name in reasons if name not in public or name in rows)
     assert not stale, f"{stale} of REASONS[{area!r}] have a row or are no longer public"
-    unseen = sorted(inside(area) - rows)
+    unseen = sorted(inside(area) - parts)
     assert not unseen, f"{unseen} of REASONS[{area!r}] are said to be inside rows, and are in none"
 
 
 @pytest.mark.parametrize("area", sorted(CONTRACTS))
 def test_every_method_has_an_example(area):
-    public = set(importlib.import_module(f"laureate.{area}").__all__) - inside(area) - SHOWN_ELSEWHERE
-    texts = {name: kind.__doc__ or "" for name, kind in rows_of(area).items() if name in public}
+    public = set(importlib.import_module(f"laureate.{area}").__all__) - SHOWN_ELSEWHERE
+    rows, parts = types_of(area)
+    texts = {name: kind.__doc__ or "" for name, kind in (rows | parts).items() if name in public}
     assert not [name for name, text in texts.items() if ">>> " not in text]
+
+
+@pytest.mark.parametrize("area", sorted(CONTRACTS))
+def test_every_method_has_a_row_that_is_not_slow(area):
+    """So that CI sees a fault in any method; slow are other settings of those."""
+    found = {}
+    for test, kinds in rows_of(area)[0].items():
+        module, _, name = test.rpartition("::")
+        tier = tiers(importlib.import_module(module or f"test_{area}_contract"))[name]
+        for kind in kinds:
+            found.setdefault(kind.__name__, set()).add(tier)
+    assert [name for name, tier in found.items() if tier == {SLOW}] == []
+
+
+def test_every_check_has_a_row_that_is_quick():
+    quick = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        if path.stem == "test_checks_find_faults":
+            continue
+        called = calls(path.stem)
+        for test, tier in tiers(importlib.import_module(path.stem)).items():
+            quick |= called.get(test.partition("[")[0], set()) if tier == QUICK else set()
+    assert [name for name in laureate.testing.__all__ if name.startswith("check_") and name not in quick] == []
+
+
+def test_tiers_are_those_of_pytest(all_tests):
+    """What is computed from marks is what pytest would run."""
+    for path in Path(__file__).parent.glob("test_*_contract.py"):
+        names = {f"tests/contract/{path.name}::{test}" for test in tiers(importlib.import_module(path.stem))}
+        assert names == {test for test in all_tests if test.startswith(f"tests/contract/{path.name}::")}

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from row_types import types_in
+from row_types import of_rows, types_in
 
 from laureate.generative import (
     AdaptiveBudget,
@@ -50,11 +50,7 @@ def made(kind, settings):
     return make_model(jax.random.key(1), kind, X, Y, width=4, **settings)
 
 
-# These share training with the mixture, and their losses and draws have closed forms in tests/generative.
-SIBLINGS = {"regression", "best-of-k", "cvae", "mixture-density", "diffusion"}
-
-
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SIBLINGS)) for k in MODELS])
+@pytest.mark.parametrize("kind", MODELS)
 def test_model(kind):
     settings, other, cost = MODELS[kind]
     alone = kind == "regression"
@@ -79,6 +75,7 @@ def gan(sigma=0.1, weight=0.5, budget=None, **numbers):
 
 
 GAN = gan(beta_cap=9.0)
+LIMITS = (".beta_cap", ".below", ".least", ".most")  # that nothing comes near, unless others do
 
 
 def test_adversarial():
@@ -86,7 +83,8 @@ def test_adversarial():
     numbers += [{"beta_rate": 0.9}, {"beta_cap": 0.29}, {"decay": 0.1}, {"learning_rate": 0.1}, {"ratio": 3.0}]
     numbers += [{"budget": AdaptiveBudget(below=1.0, rate=0.3)}, {"budget": AdaptiveBudget(below=1.0, target=0.9)}]
     numbers += [{"budget": AdaptiveBudget(below=100.0)}, {"budget": AdaptiveBudget(below=1.0, most=0.3)}]
-    check_adversarial(GAN, Y, others=[gan(**{"beta_cap": 9.0} | one) for one in numbers], cost=6)
+    others = [gan(**{"beta_cap": 9.0} | one) for one in numbers]
+    check_adversarial(GAN, Y, others=others, cost=6, unused=LIMITS)
 
 
 LINE = FiniteEnvironment(jnp.array([[0, 1], [0, 2], [1, 2]]), jnp.array([0.5, 0.5, 0.0]), jnp.eye(3), discount=0.8)
@@ -103,17 +101,17 @@ def inverse(**numbers):
 
 
 IMITATION, INVERSE = imitation(), inverse()
+STARTS = (".environment.start", *LIMITS)  # probabilities: few draws seldom fall between two
 
 
-@pytest.mark.slow  # the next has all its parts
 def test_imitation():
     others = [imitation(temperature=0.3), imitation(policy_rate=0.5), imitation(learning_rate=0.1)]
-    check_adversarial(IMITATION, jnp.eye(3)[1:], others=others, cost=2)
+    check_adversarial(IMITATION, jnp.eye(3)[1:], others=others, cost=2, unused=STARTS)
 
 
 def test_inverse_reinforcement_learning():
     others = [inverse(policy_rate=0.5), inverse(learning_rate=0.1)]
-    check_adversarial(INVERSE, jnp.array([[0, 1], [1, 1]]), others=others, cost=2, skip=["divergence"])
+    check_adversarial(INVERSE, jnp.array([[0, 1], [1, 1]]), others=others, cost=2, unused=STARTS, skip=["divergence"])
 
 
 class Carrier(eqx.Module):
@@ -150,7 +148,7 @@ def test_adversarial_networks_with_a_state():
         {"decay": 0.3},
         {"average_from": jnp.asarray(2)},
     ]
-    check_adversarial(CARRYING, Y, others=[carrying(**one) for one in numbers], cost=4)
+    check_adversarial(CARRYING, Y, others=[carrying(**one) for one in numbers], cost=4, unused=LIMITS)
 
 
 def judge(weight=0.5, learning_rate=0.01):
@@ -160,7 +158,6 @@ def judge(weight=0.5, learning_rate=0.01):
 JUDGE = judge()
 
 
-@pytest.mark.slow  # every row above has one inside
 def test_judge():
     others = [judge(weight=0.1), judge(learning_rate=0.1)]
     check_adversarial(JUDGE, Y, -2 * Y, others=others)
@@ -182,5 +179,9 @@ def test_biggan():
 
 def TYPES():  # noqa: N802
     """Called by the one test that asks, for tracing takes time."""
-    models = eqx.filter_eval_shape(lambda: [biggan(), *(made(kind, row[0]) for kind, row in MODELS.items())])
-    return types_in(models, GAN, IMITATION, INVERSE, CARRYING, JUDGE)
+    models = eqx.filter_eval_shape(lambda: {kind: made(kind, row[0]) for kind, row in MODELS.items()})
+    single = {"test_adversarial": GAN, "test_imitation": IMITATION, "test_inverse_reinforcement_learning": INVERSE}
+    single |= {"test_adversarial_networks_with_a_state": CARRYING, "test_judge": JUDGE}
+    single |= {"test_biggan": eqx.filter_eval_shape(biggan)}
+    rows = of_rows("test_model", models) | {test: {type(one)} for test, one in single.items()}
+    return rows, types_in(models, single)[1]

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
+from row_types import of_rows
 
 from laureate.gradients import (
     GPES,
@@ -63,7 +64,7 @@ ROWS = {
     "nres-border": lambda unroll: NoiseReuseES(Ending(unroll.friction), **ES, restart="border"),
     "rtrl-done": lambda unroll: RTRL(Ending(unroll.friction), **(WORKERS | {"horizon": None})),
 }
-TYPES = {type(make(Swing())) for make in ROWS.values()}
+TYPES = of_rows("test_contract", ROWS, lambda make: type(make(Swing())))
 # Inner steps of a step: 2 signs, 3 pairs, 2 steps a truncation; whole episodes, one more beside the pairs, or workers.
 COSTS = {"full-es": 2 * 3 * 6, "truncated-es": (2 * 3 + 1) * 2, "pes-analytic": (2 * 3 + 1) * 2}
 COSTS |= {"truncated-backprop": 3 * 2, "rtrl": 3 * 2, "rtrl-done": 3 * 2}
@@ -72,8 +73,46 @@ THETA = {"start": jnp.asarray(1.0), "push": jnp.asarray([0.2, -0.1])}
 
 # Other settings of estimators with a row, whose rules tests/gradients looks at one by one.
 VARIANTS = {"pes-random", "pes-unaligned", "pes-done", "nres-border", "rtrl-done"}
-# Pairs as those of `pes` and `gpes`, number by number in tests/gradients/test_gradients_exact.py.
-VARIANTS |= {"nres", "full-es", "truncated-es", "pes-analytic"}
+# What is set in words, flags and counts.
+PAIRS: dict[str, Any] = {
+    "num_pairs": (3, 2),
+    "truncation": (2, 3),
+    "horizon": (6, (2, 5)),
+    "phase": ("lockstep", "random"),
+    "telescope": (False, True, "products"),
+    "restart": ("inside", "border"),
+    "checked": (False, True),
+}
+OF_WORKERS = {"num_workers": (3, 2), **{name: PAIRS[name] for name in ("truncation", "horizon", "phase", "checked")}}
+OF_WORKERS |= {"telescope": (False, True)}
+# Without batches there is nothing to deal out, and there is one noise.
+IDLE = ("batches_per_pair", "batches_per_worker", "noise")
+
+
+def left(*names):
+    return {name: values for name, values in PAIRS.items() if name not in names}
+
+
+OPTIONS = {
+    "pes": PAIRS,
+    "gpes": PAIRS | {"noise_steps": (3, 2, None)},
+    "nres": left("horizon") | {"horizon": (5, (2, 5))},
+    # An episode a step; backpropagation in step with all pairs.
+    "full-es": left("truncation", "phase", "restart"),
+    "truncated-es": PAIRS,
+    "pes-analytic": left("phase", "restart") | {"horizon": (6, 12), "telescope": (False, True)},
+    "truncated-backprop": OF_WORKERS,
+    "rtrl": OF_WORKERS | {"horizon": (5, (2, 5))},
+}
+UNUSED = {"full-es": (*IDLE, "truncation", "phase", "restart"), "pes-analytic": (*IDLE, "phase", "restart")}
+
+
+def fits(row):
+    """An episode is as long as a truncation at least, and of whole ones where it begins on borders only."""
+    horizon, truncation = row.get("horizon"), row.get("truncation")
+    if not isinstance(horizon, int) or truncation is None:
+        return True
+    return horizon >= truncation and (row.get("restart", "inside") == "inside" or horizon % truncation == 0)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +124,10 @@ def test_contract(name):
     others = [make(Swing(0.2))]
     if hasattr(estimator, "sigma"):
         others.append(eqx.tree_at(lambda e: e.sigma, estimator, jnp.asarray(0.3)))
-    pairs = hasattr(estimator, "num_pairs")
-    check_gradient_estimator(
-        estimator, THETA, others=others, cost=COSTS.get(name, 2 * 3 * 2), shared_keys=2 if pairs else 1
-    )
+    shared = 2 if hasattr(estimator, "num_pairs") else 1
+    settings: Any = {"options": OPTIONS.get(name), "allowed": fits, "unused": UNUSED.get(name, IDLE)}
+    cost = COSTS.get(name, 2 * 3 * 2)
+    check_gradient_estimator(estimator, THETA, others=others, cost=cost, shared_keys=shared, **settings)
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -9,6 +9,7 @@ import meshes_drawn
 import numpy as np
 import optax
 import pytest
+from row_types import of_rows
 
 from laureate.graphs import (
     GVP,
@@ -62,10 +63,7 @@ SKIP = {"design": ("order",), "norm": ()}  # the order of nodes is the order of 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in ("conv", "quality", "gated", "layer", "design") else [])
-        for name in MADE
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] if name == "gated" else []) for name in MADE],
 )
 def test_graph_network(name):
     make, call = MADE[name]
@@ -104,15 +102,16 @@ TRAINERS = [
     MeshTrainer(OPTIMISER, TrainingNoise(np.float32(sigma), np.float32(gamma)))
     for sigma, gamma in ((0.1, 0.1), (0.2, 0.1), (0.1, 1.0))
 ]
-TYPES = {make.func for make, _ in MADE.values()} | {type(trainer) for trainer in TRAINERS}
-TYPES |= {make_simulator.__annotations__["return"]}  # what `test_simulator` is given
+SIMULATOR: type = make_simulator.__annotations__["return"]
+TYPES = of_rows("test_graph_network", MADE, lambda row: row[0].func) | {"test_trainer": {type(TRAINERS[0])}}
+TYPES |= of_rows("test_simulator", SIMULATORS, lambda row: SIMULATOR)
 
 
-@pytest.mark.parametrize("name", [pytest.param("first", marks=pytest.mark.slow), "second"])
+@pytest.mark.parametrize("name", SIMULATORS)
 def test_simulator(name):
     integrator, settings, frames = SIMULATORS[name]
     simulator = meshes_drawn.simulator(integrator, MESH, 2, ready=True, **settings)
-    assert type(simulator) in TYPES
+    assert type(simulator) is SIMULATOR
     check_simulator(simulator, MESH, frames)
 
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from row_types import of_rows
 
 from laureate.grounding import Concatenation, FiLM, LanguageFilter, LanguageUNet
 from laureate.testing import ContractError, check_modulation
@@ -29,7 +30,7 @@ def unet(dropout):
 
 
 ROWS = MAKERS | {"unet": unet}
-TYPES = {make.func for make in (*MAKERS.values(), UNET)}
+TYPES = of_rows("test_modulation", MAKERS | {"unet": UNET}, lambda make: make.func)
 
 
 @pytest.mark.parametrize("name", ROWS)

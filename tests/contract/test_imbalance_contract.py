@@ -7,7 +7,7 @@ from laureate.imbalance import balanced_indices
 from laureate.testing import check_random_function
 
 LABELS = jnp.array([0, 0, 0, 0, 1, 1, 2])
-TYPES = set()
+TYPES = {}
 
 
 def test_keys():

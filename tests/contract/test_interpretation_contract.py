@@ -11,7 +11,7 @@ from laureate.testing import ContractError, check_running_statistics
 RNG = np.random.default_rng(0)
 ACTIVATIONS = [3 + RNG.normal(size=(24, 3)), RNG.normal(size=(24, 2)), 100 + RNG.normal(size=(24, 3))]
 MOMENTS = RunningMoments((3, 2, 3))
-TYPES = {type(MOMENTS)}
+TYPES = {"test_running_moments": {type(MOMENTS)}}
 
 
 def test_running_moments():

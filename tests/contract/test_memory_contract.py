@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from row_types import of_rows
 
 from laureate.memory import (
     BoltzmannMachine,
@@ -32,7 +33,7 @@ RNG = np.random.default_rng(0)
 SPINS = np.sign(RNG.normal(size=(5, 4))).astype(np.float32)
 WEIGHTS = jnp.asarray(0.3 * RNG.normal(size=(4, 2)), jnp.float32)
 DIVERGENCES = {name: ContrastiveDivergence(optax.sgd(0.1), num_steps=2) for name in ("anew", "persistent")}
-TYPES = {type(kernel) for kernel, *_ in KERNELS.values()} | {type(one) for one in DIVERGENCES.values()}
+TYPES = of_rows("test_sampler", KERNELS, lambda row: type(row[0])) | of_rows("test_training", DIVERGENCES)
 
 
 @pytest.mark.parametrize("name", KERNELS)

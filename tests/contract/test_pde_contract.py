@@ -2,6 +2,7 @@
 
 import jax
 import pytest
+from row_types import of_rows
 
 from laureate.pde import ALS, SALSA, DeepBackward, DeepBSDE, MonteCarlo, Polynomials, TensorTrainSolver
 from laureate.problems.pdes import HJBLog
@@ -19,7 +20,9 @@ ROWS = {
     "deep-backward": lambda w: DeepBackward(**NETWORK, num_samples=16, num_updates=4, learning_rate=w),
     "monte-carlo": lambda _: MonteCarlo(64, 3, form="exponential"),
 }
-TYPES = {type(make(0.1)) for make in ROWS.values()}
+TYPES = of_rows("test_contract", ROWS, lambda make: type(make(0.1)))
+# Paths, updates, and updates that are ten times as many for the first network; sweeps end where they have converged.
+COSTS = {"monte-carlo": 64, "deep-bsde": 4, "deep-backward": 4 * (10 + 1)}
 # It compiles a second program of seconds; two rows have it always.
 OVER_KEYS = ("vmap over keys is a loop",)
 ALWAYS = {"monte-carlo", "explicit"}
@@ -28,8 +31,8 @@ TEMPLATES = {"deep-bsde": ("keys are used once",)}
 DOUBLE = {"implicit", "explicit", "salsa"}  # refuse single precision, in words
 
 
-# Others of their class, or trained as theirs are.
-SIBLINGS = {"salsa", "explicit", "deep-backward"}
+# Others of their class.
+SIBLINGS = {"salsa", "explicit"}
 
 
 @pytest.fixture
@@ -44,7 +47,8 @@ def test_contract(name, pde):
         solver, other = ROWS[name](0.01), ROWS[name](0.02)
     skip = (*TEMPLATES.get(name, ()), *OVER_KEYS * (name not in ALWAYS))
     # Where iterations end is a whole number, which a tolerance a little smaller does not move.
-    check_pde_solver(solver, pde, others=[other], single=name not in DOUBLE, unused=(".tolerance",), skip=skip)
+    more = {"others": [other], "single": name not in DOUBLE, "cost": COSTS.get(name), "unused": (".tolerance",)}
+    check_pde_solver(solver, pde, skip=skip, **more)
 
 
 @pytest.mark.slow

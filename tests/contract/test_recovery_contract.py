@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from row_types import of_rows
 
 from laureate.recovery import (
     ALISTA,
@@ -38,15 +39,22 @@ SOLVERS = {
     "conv-alista": (ConvALISTA, {"layers": 2}, None),
     "conv-lista": (ConvLISTA, {"layers": 2}, None),
 }
-TYPES = {kind for kind, *_ in SOLVERS.values()}
-# Twins of rows that run: the learned ones share one layer.
-SLOW = {"lista-cp", "ti-lista", "conv-lista", "ista"}
+TYPES = of_rows("test_solver", SOLVERS, lambda row: row[0])
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SOLVERS])
+def convolves(name):
+    return name.startswith("conv")
+
+
+def made(name, **more):
+    kind, settings, _ = SOLVERS[name]
+    given = (FILTERS, (6, 6), analytic_conv_weight(FILTERS)) if convolves(name) else (D,)
+    return kind(*given, **settings | more)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
 def test_solver(name):
-    kind, settings, numbers = SOLVERS[name]
-    convolves = name.startswith("conv")
-    given = (FILTERS, (6, 6), analytic_conv_weight(FILTERS)) if convolves else (D,)
-    others = [] if numbers is None else [kind(*given, **settings | numbers)]
-    check_recovery_solver(kind(*given, **settings), IMAGES if convolves else SIGNALS, others=others)
+    numbers = SOLVERS[name][2]
+    others = [] if numbers is None else [made(name, **numbers)]
+    solver, signals = made(name), IMAGES if convolves(name) else SIGNALS
+    check_recovery_solver(solver, signals, others=others, cost=2 * solver.layers)  # forth and back

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
+from row_types import of_rows
 
 from laureate.representation import (
     BarlowTwins,
@@ -41,10 +42,11 @@ TRAINERS = {
     "vicreg": (JointEmbedding(VICReg(), SGD), JointEmbedding(VICReg(covariance=2.0), SGD)),
 }
 UNUSED = {"direct-copy": (".power",)}  # which must be 1
-VARIANTS = {"direct-copy", "identity"}
-TYPES = {type(loss) for loss, _ in LOSSES.values()}
-TYPES |= {type(trainer) for trainer, _ in TRAINERS.values()}
-TYPES |= {type(trainer.predictor) for trainer, _ in TRAINERS.values() if hasattr(trainer, "predictor")}
+TYPES = of_rows("test_loss", LOSSES, lambda row: type(row[0]))
+TYPES |= {
+    f"test_trainer[{name}]": {type(trainer), *([type(trainer.predictor)] if hasattr(trainer, "predictor") else [])}
+    for name, (trainer, _) in TRAINERS.items()
+}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -53,9 +55,7 @@ def test_loss(name):
     check_representation_loss(loss, others=[other])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in TRAINERS]
-)
+@pytest.mark.parametrize("name", TRAINERS)
 def test_trainer(name):
     trainer, other = TRAINERS[name]
     key = jax.random.key(0)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from row_types import of_rows
 
 from laureate.robustness import DI, FGSM, L2, MI, PGD, TI, VR, InteractionReduced, Linf, grid_players
 from laureate.testing import check_attack
@@ -38,14 +39,10 @@ ATTACKS = {
 # Momentum replaces that of the attack within; smoothed, no step comes near the lower end; and three draws seldom fall
 # between two probabilities.
 UNUSED = {"mi": (".attack.momentum",), "ti": (".low",), "di": (".probability",)}
-TYPES = {type(attack) for attack, *_ in ATTACKS.values()}
+TYPES = of_rows("test_attack", ATTACKS, lambda row: type(row[0]))
 
 
-# Wrapped around a step as those that run; tests/robustness nests them all and looks at their keys.
-SIBLINGS = {"di", "vr", "ti", "fgsm"}
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SIBLINGS)) for n in ATTACKS])
+@pytest.mark.parametrize("name", ATTACKS)
 def test_attack(name):
     attack, other, cost = ATTACKS[name]
     check_attack(attack, IMAGES, LABELS, others=[other], cost=cost, unused=UNUSED.get(name, ()))

@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 from blackjax.util import run_inference_algorithm
+from row_types import of_rows
 
 from laureate.problems.energies import IsingLattice
 from laureate.sampling import (
@@ -20,11 +21,12 @@ from laureate.sampling import (
     LocallyInformed,
     ParallelTempering,
     PathAuxiliary,
+    PersistentContrastiveDivergence,
     run,
     sliced_svgd,
     svgd,
 )
-from laureate.testing import check_sampler
+from laureate.testing import check_learner, check_sampler
 
 LATTICE = IsingLattice(4, jnp.asarray(0.15), 0.1)
 TARGET = (LATTICE, Binary())
@@ -55,13 +57,54 @@ PARTICLES = {
     "sliced-svgd": sliced_svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), slices="rotate"),
     "svgd": svgd(Bowl(jnp.asarray(2.0)), optax.adam(0.1), bandwidth=jnp.asarray(1.5)),
 }
-TYPES = {type(kernel) for kernel in (*ROWS.values(), *PARTICLES.values())}
+
+
+class Coins(eqx.Module):
+    biases: jax.Array
+
+    def __call__(self, x):
+        return self.biases @ x
+
+
+def drawn(key):
+    return jax.random.bernoulli(key, 0.5, (3,))
+
+
+def coins(energy):
+    return Gibbs(energy, Binary())
+
+
+ADAM = optax.adam(0.1)  # a new object would compile anew
+
+
+def trainer(restart):
+    more = {"num_steps": 2, "num_chains": 3, "restart": jnp.asarray(restart), "sample_start": drawn}
+    return PersistentContrastiveDivergence(coins, ADAM, **more)
+
+
+TRAINER = trainer(0.5)
+TYPES = of_rows("test_contract", ROWS) | of_rows("test_particles_keep_the_contract", PARTICLES)
+TYPES |= {"test_training": {type(TRAINER)}}
 SPINS = LATTICE.start(jax.random.key(7))
 # Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
 # centre and a value of each site; a site and its neighbours; two replicas.
 COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
 # Options of kernels that are here already: every row compiles programs of its own.
-VARIANTS = {"gwg-3", "gibbs", "dula", "locally-informed", "block-gibbs"}
+VARIANTS = {"gwg-3", "dula"}
+# What is set in words, flags and counts; a limit beyond which a kernel raises changes no program.
+BALANCES = {"balancing": ("sqrt", "barker")}
+OPTIONS = {
+    "gwg": BALANCES | {"num_flips": (1, 3), "radius": (1, 2)},
+    "locally-informed": BALANCES | {"num_flips": (1, 3), "radius": (1, 2)},
+    "incremental": BALANCES | {"arity": (4, 5)},
+    "gibbs": {"scan": ("random", "systematic")},
+    "block-gibbs": {"block_size": (2, 3)},
+    "hamming-ball": {"block_size": (4, 5), "radius": (1, 2)},
+    "dmala": {"adjusted": (True, False)},
+    "path-auxiliary": BALANCES | {"max_length": (16, 8)},
+    "parallel-tempering": {"steps_per_swap": (1, 2)},
+}
+LIMITS = (".max_neighbours", ".max_configurations")
 DRIVEN = {"gibbs-systematic"}  # whose state says which site is next: the strictest for a driver
 # A state of several replicas is no function of its position, which is the first one's; it has a test of its own.
 UNCACHED = {"parallel-tempering": ("caches are fresh",)}
@@ -69,6 +112,11 @@ UNCACHED = {"parallel-tempering": ("caches are fresh",)}
 
 # Tempering gives its kernel the temperature of every replica.
 UNUSED = {"parallel-tempering": (".kernel.inverse_temperature",)}
+
+
+def fits(row):
+    """Several flips, or several sites a draw."""
+    return row.get("num_flips", 1) == 1 or row.get("radius", 1) == 1
 
 
 def _hotter(kernel):
@@ -84,11 +132,12 @@ def _hotter(kernel):
 def test_contract(name):
     kernel = ROWS[name]
     driver, cost = run if name in DRIVEN else None, COSTS.get(name, 1)
-    more = {"cost": cost, "unused": UNUSED.get(name, ()), "skip": UNCACHED.get(name, ())}
+    more = {"cost": cost, "unused": (*LIMITS, *UNUSED.get(name, ())), "skip": UNCACHED.get(name, ())}
+    more |= {"options": OPTIONS.get(name), "allowed": fits}
     check_sampler(kernel, SPINS, others=[_hotter(kernel)], driver=driver, **more)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "svgd")) for n in PARTICLES])
+@pytest.mark.parametrize("name", PARTICLES)
 def test_particles_keep_the_contract(name):
     """No chain that accepts: it has no rate, and without turned slices no key that matters."""
     kernel = PARTICLES[name]
@@ -102,13 +151,27 @@ def test_particles_keep_the_contract(name):
     assert {leaf.dtype for leaf in jax.tree.leaves(found) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {wide.dtype}
 
 
+def test_training():
+    """Three of four chains are moved by two steps of one evaluation each."""
+    buffer, data = np.zeros((4, 3), bool), np.array([[1, 0, 1], [1, 1, 0]], bool)
+    check_learner(
+        TRAINER,
+        data,
+        init=lambda trainer, key: trainer.init(Coins(jnp.zeros(3)), buffer),
+        step=lambda trainer, key, data, state: trainer.update(key, state, data),
+        learned=lambda state: state.energy,
+        others=[trainer(1.0)],
+        cost=6,
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in DRIVEN])
 def test_the_driver_changes_no_sample(name):
     kernel = ROWS[name]
     skip, unused = UNCACHED.get(name, ()), UNUSED.get(name, ())
     others = {*check_sampler(kernel, SPINS, skip=skip, unused=unused), *skip} - {"keys are used once"}
-    assert len(check_sampler(kernel, SPINS, driver=run, skip=others)) == 4
+    assert len(check_sampler(kernel, SPINS, driver=run, skip=others)) == 2
 
 
 def test_replicas_cache_what_their_positions_give():

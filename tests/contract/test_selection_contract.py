@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from row_types import of_rows
 
 from laureate.selection import (
     CopulaKnockoffs,
@@ -37,14 +38,13 @@ SAMPLERS = {
     **{name: lambda key, method=method: method.fit(key, TABLE) for name, method in FITTED.items()},
     "gan": untrained,
 }
-TYPES = {type(method) for method in FITTED.values()} | {type(GAUSSIAN), untrained.__annotations__["return"]}
+TYPES = of_rows("test_sampler", FITTED | {"gaussian": GAUSSIAN})
+TYPES |= {"test_sampler[gan]": {untrained.__annotations__["return"]}}
 # A switch, and what training alone looks at.
 UNUSED = {"gan": (".uniform", ".base.correlation")}
 SKIP = {"gan-trained": ("every number is used",)}  # the row of `gan` has the same numbers
-# What is trained is drawn from as what is not.
-SLOW = {"copula", "gan-trained"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SAMPLERS])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_sampler(name):
     check_knockoff_sampler(SAMPLERS[name], TABLE, unused=UNUSED.get(name, ()), skip=SKIP.get(name, ()))

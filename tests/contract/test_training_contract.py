@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from row_types import of_rows
 
 from laureate.testing import check_block_trainer
 from laureate.training import (
@@ -36,7 +37,7 @@ TRAINERS = {
     name: [LocalizedTraining(Fixed(2), rule, OPTIMISER, **more) for more in (options, options | other)]
     for name, (rule, options, other) in ROWS.items()
 }
-TYPES = {type(trainer) for trainer, _ in TRAINERS.values()}
+TYPES = of_rows("test_block_trainer", TRAINERS, lambda row: type(row[0]))
 
 
 @pytest.mark.parametrize("name", TRAINERS)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from row_types import of_rows
 
 from laureate.testing import check_calibrator, check_confidence_intervals, check_prediction_sets
 from laureate.uncertainty import (
@@ -56,15 +57,17 @@ INTERVALS = {
     "sidak-hoeffding": (PACConfidence(0.2, method="hoeffding", levels="sidak", bins=(0.0, 0.2, 0.5, 0.8, 1.0)), ()),
     "wilson": (PACConfidence(0.3, method="wilson", levels="none", bins=4), NO_PROMISE),
 }
-TYPES = {type(one) for one in CALIBRATORS.values()}
-TYPES |= {type(one) for rows in (SETS, INTERVALS) for one, _ in rows.values()}
-# Platt has the fit of the others, `spline` that of its sibling; two compute nothing.
-SLOW = {"beta", "constant", "identity", "spline-free", "temperature"}
+TYPES = of_rows("test_calibrator", CALIBRATORS)
+for test, rows in (("test_prediction_sets", SETS), ("test_confidence_intervals", INTERVALS)):
+    TYPES |= of_rows(test, rows, lambda row: type(row[0]))
+# Passes over the rows, where nothing is iterated.
+COSTS = {"identity": 0, **dict.fromkeys(("constant", "histogram", "spline", "spline-free"), 1)}
+SLOW = {"spline-free"}  # of which `spline` is a sibling
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CALIBRATORS])
 def test_calibrator(name):
-    check_calibrator(CALIBRATORS[name], P, Y)
+    check_calibrator(CALIBRATORS[name], P, Y, cost=COSTS.get(name))
 
 
 @pytest.mark.parametrize("name", SETS)

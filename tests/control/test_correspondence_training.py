@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from laureate import control as c
+from laureate.control import correspondence_training, dreaming, training
 
 QUICK = {"xla_backend_optimization_level": 0}
 RNG = np.random.default_rng(0)
@@ -87,6 +88,18 @@ class Counting(eqx.Module):
     def train(self, key, x, y, state, *, num_steps, batch):
         jax.random.uniform(key)
         return state + num_steps, (state + jnp.arange(num_steps), jnp.full(num_steps, batch))
+
+
+@pytest.mark.parametrize("one", [correspondence_training._Steps, training._Updates, dreaming._Updates])
+def test_a_run_takes_keys_of_other_generators(one):
+    class Asked(eqx.Module):
+        def step(self, key, state):
+            return state, jax.random.key_data(key)
+
+    kinds = [{"impl": "rbg"}, {"impl": "unsafe_rbg"}, {}]
+    bits = [jax.random.key_data(jax.random.key(0, **kind)) for kind in kinds]
+    found = [eqx.filter_eval_shape(one(Asked(), word), 0, jnp.asarray(1))[1].shape for word in bits]
+    assert found == [(2,)] * 3
 
 
 class Turned(c.DynamicsCycle):

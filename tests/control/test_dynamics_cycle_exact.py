@@ -12,6 +12,7 @@ import pytest
 from laureate import control as c
 from laureate._core import Status
 from laureate.problems.two_bodies import FreeMass, Joints, TwoBodies
+from laureate.testing import KeyRecorder
 
 QUICK = {"xla_backend_optimization_level": 0}
 RNG = np.random.default_rng(0)
@@ -245,7 +246,7 @@ def test_the_pool_is_the_one_row_by_row():
     """Batches of 5 into a pool of 3, so that rows of one batch meet each other; against a plain loop."""
     critic = c.PooledCritic(D, num_kept=3)
     exchange = quick(lambda *given: critic.exchange(*given))
-    state = critic.init(jnp.zeros(2))
+    state = critic.init(jnp.zeros(2, jnp.uint8))  # pixels as Y shows them; what is made of them are not
     pool, filled = np.zeros((3, 2), np.float32), 0
     for number in range(6):
         made, key = table(5, 2, seed=20 + number), jax.random.key(number)
@@ -266,6 +267,7 @@ def test_the_pool_is_the_one_row_by_row():
         np.testing.assert_array_equal(kept, pool)
         assert int(count) == filled
         state = state._replace(pool=kept, filled=count)
+    assert critic.init(jnp.zeros(2, jnp.float16)).pool.dtype == jnp.float32
 
 
 def test_the_best_critic_of_two_laws_is_the_ratio():
@@ -305,8 +307,13 @@ class Spy(c.DynamicsCycle):
 class Counted(c.DynamicsCycle):
     """Does no steps, and tells which ones it would have done."""
 
+    def fit_forward(self, key, y, num_steps, batch=64):
+        jax.random.normal(key)
+        return self, c.ForwardInfo(*[jnp.asarray(0)] * 4)
+
     def train(self, key, x, y, state, *, num_steps, batch=32, phase="states", pairs=None):
         kind = {"states": 1.0, "actions": 2.0}[phase]
+        jax.random.uniform(key)
         return state, c.DynamicsCycleInfo(*[jnp.full(num_steps, kind)] * 11)
 
 
@@ -329,8 +336,10 @@ def test_rows_of_x_y_and_pairs_are_drawn_apart_and_pairs_stay_together():
 def test_a_fit_has_as_many_steps_as_its_rounds():
     small = Y._replace(action=0.1 * Y.action)
     apart = X._replace(action=0.1 * X.action)
-    more = {"num_forward": 0, "num_steps": 2, "num_rounds": 3}
-    told = Counted(G, F, None, H, P).fit(jax.random.key(0), apart, small, **more)[2]
+    more = {"num_forward": 1, "num_steps": 2, "num_rounds": 3}
+    with KeyRecorder() as recorder:
+        told = Counted(G, F, None, H, P).fit(jax.random.key(0), apart, small, **more)[2]
+        assert not recorder.reused(shared=6), "of F, and of all turns, which number their steps"
     assert told.loss.tolist() == [1, 1, 2, 2] * 3
     same = apart._replace(action=small.action)
     assert Counted(G, F, None).fit(jax.random.key(0), same, small, **more)[2].loss.tolist() == [1] * 6
@@ -422,10 +431,16 @@ def test_linear_alignments_find_what_they_promise():
     np.testing.assert_allclose(found.matrix @ m, np.eye(3), atol=0.05)
     made = np.asarray(x.observation) @ np.asarray(found.matrix).T + np.asarray(found.offset)
     assert np.abs(made - hidden).mean() < 0.2  # the offset is that of two samples' means
-    moments = quick(lambda: c.moment_alignment(x.observation, y.observation))()
-    made = np.asarray(jax.vmap(moments)(x.observation))
-    np.testing.assert_allclose(made.mean(0), np.asarray(y.observation).mean(0), atol=1e-3)
-    np.testing.assert_allclose(np.cov(made.T, ddof=0), np.cov(np.asarray(y.observation).T, ddof=0), atol=1e-2)
+    sizes = ((4, 3), (4, 1), (1, 1))  # numbers of x and of y, also a single one
+    each = quick(lambda: [c.moment_alignment(x.observation[:, :p], y.observation[:, :q]) for p, q in sizes])()
+    for moments, (p, q) in zip(each, sizes, strict=True):
+        given, wanted = np.asarray(x.observation)[:, :p], np.asarray(y.observation)[:, :q]
+        made = given @ np.asarray(moments.matrix).T + np.asarray(moments.offset)
+        np.testing.assert_allclose(made.mean(0), wanted.mean(0), atol=1e-3)
+        np.testing.assert_allclose(np.cov(made.T, ddof=0), np.cov(wanted.T, ddof=0), atol=1e-2)
+    one, two = np.asarray(x.observation)[:, 0], np.asarray(y.observation)[:, 0]
+    skew = lambda row: ((row - row.mean()) ** 3).mean()  # noqa: E731
+    np.testing.assert_allclose(each[-1].matrix, [[np.sign(skew(one) * skew(two)) * two.std() / one.std()]], rtol=1e-3)
 
 
 def test_kernel_regression_chooses_by_leaving_out():
@@ -552,6 +567,9 @@ def test_bad_input_is_refused_by_name():
     still = Y._replace(observation=Y.observation.at[:, 1].set(3.0))
     with pytest.raises(ValueError, match=r"constant at \[1\]"):
         model.train(jax.random.key(0), same, still, model.init(same, still), num_steps=1)
+    gan = c.CycleGAN(G, line(3, 2, 40), c.PooledCritic(D), c.PooledCritic(line(1, 3, 41)))
+    with pytest.raises(ValueError, match=r"x.observation must be of floats; got 'u'. Divide pixels by 255"):
+        gan.train(jax.random.key(0), X._replace(observation=np.ones((6, 3), np.uint8)), Y, None, num_steps=1)  # pyright: ignore[reportArgumentType]
     for rows in (PAIRS[0][:1], PAIRS[0][:3]):
         with pytest.raises(ValueError, match="at least two rows, as many as y"):
             c.kernel_regression(rows, PAIRS[1][:1])

@@ -54,6 +54,10 @@ class Ladders:
         self.late, self.seeds = late, []
         self.action_space, self.observation_space = SPACES.values()
 
+    @property
+    def settings(self):
+        return {"name": "ladders"}
+
     def reset(self, seed=None):
         self.seeds.append(seed)
         self.state, self.over = np.zeros((2, 2), np.float32), np.zeros(2, bool)
@@ -294,11 +298,16 @@ class Vector:
     """
 
     num_envs = 3
+    envs = ("<a>", "<b>", "<c>")
+    spec = SimpleNamespace(kwargs={"speed": 2})
 
     def __init__(self, mode, modes, space):
         self.same, self.metadata = mode == modes.SAME_STEP, {"autoreset_mode": mode}
         self.single_observation_space, self.single_action_space = space(1, (1,)), space(9, (1,))
         self.count: Any = np.zeros(3)
+
+    def __str__(self):
+        return "vector of three"
 
     def reset(self, *, seed=None, options=None):
         mask = np.ones(3, bool) if options is None else options["reset_mask"]
@@ -321,6 +330,7 @@ def test_the_bridge_shows_what_was_reached_and_acts_in_what_has_begun(mode, monk
     """With a stand-in for Gymnasium; tests/control/test_control_use.py has the true one, where it is installed."""
     modes = enum.Enum("AutoresetMode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
     box = type("Box", (), {"__init__": lambda self, high, shape: vars(self).update(low=0, high=high, shape=shape)})
+    box.__str__ = lambda self: f"Box(0, {self.high}, {self.shape})"  # pyright: ignore[reportAttributeAccessIssue]
     box.dtype = np.dtype(np.float32)  # pyright: ignore[reportAttributeAccessIssue]
     spaces = SimpleNamespace(Box=box, Dict=type("Dict", (), {}), Discrete=type("Discrete", (), {}))
     stand_in = SimpleNamespace(spaces=spaces, vector=SimpleNamespace(AutoresetMode=modes, VectorEnv=Vector))
@@ -331,6 +341,10 @@ def test_the_bridge_shows_what_was_reached_and_acts_in_what_has_begun(mode, monk
     reached, onward = ([row[at][:, 0].tolist() for row in rows] for at in (1, 0))
     assert reached == [[1, 1, 1], [2, 2, 2], [1, 3, 3], [2, 1, 4], [1, 2, 5], [2, 3, 6]]
     assert onward == [[1, 1, 1], [0, 2, 2], [1, 0, 3], [0, 1, 4], [1, 2, 5], [0, 0, 6]]
+    assert environments.settings == {
+        **{"name": "vector of three", "each": ["<a>", "<b>", "<c>"], "options": {"speed": 2}, "number": 3, "part": ""},
+        **{"spaces": ["Box(0, 1, (1,))", "Box(0, 9, (1,))"], "mode": f"AutoresetMode.{mode}"},
+    }
 
 
 def test_a_run_on_the_host_is_kept_and_goes_on_where_it_was(tmp_path):
@@ -344,3 +358,28 @@ def test_a_run_on_the_host_is_kept_and_goes_on_where_it_was(tmp_path):
         np.testing.assert_array_equal(rows.episode_return, 1 + 4 + 9)
         assert told[-1].done == number
     assert worlds.seeds == [5, 5, 7, 5], "two updates were done when it went on, and none without a file"
+
+
+def test_no_key_is_used_twice_on_the_host(monkeypatch):
+    """Two rollouts of a warm-up, two steps each, two updates of two gradients; and an episode that is filmed."""
+    short: dict[str, Any] = {"num_steps": 2, "num_warmup": 2}
+    dreaming = c.GymnasiumDreamerTraining(
+        Ladders(late=True), Sleeper(), c.Replay(40, 2), num_gradients=2, batch=2, **short
+    )  # pyright: ignore[reportArgumentType]
+    acting = c.GymnasiumTraining(Ladders(late=False), Idle(), **short)  # pyright: ignore[reportArgumentType]
+    stand_in = SimpleNamespace(spaces=SimpleNamespace(Box=type("Box", (), {})))
+    monkeypatch.setitem(sys.modules, "gymnasium", stand_in)
+    world = SimpleNamespace(
+        action_space=SPACES["action_space"],
+        reset=lambda seed: (np.zeros(2), {}),
+        step=lambda action: (np.zeros(2), 1.0, False, False, {}),
+        render=lambda: np.zeros((2, 2, 3), np.uint8),
+        close=lambda: None,
+    )
+    policy = lambda key, seen, memory: (jax.random.randint(key, (), 0, 2), memory)  # noqa: E731
+    one, two, three = jax.random.split(jax.random.key(0), 3)
+    with KeyRecorder() as recorder:
+        dreaming.run(one, 2)
+        acting.run(two, 2)
+        c.record_gymnasium(three, lambda render_mode: world, policy, 3)
+        assert not recorder.reused()

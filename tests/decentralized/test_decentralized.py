@@ -28,6 +28,7 @@ from laureate.decentralized import (
     count_bytes,
     exact_factors,
     exponential,
+    from_graph,
     hypercube,
     random,
     ring,
@@ -282,6 +283,59 @@ def test_one_process_stacked_or_by_name_and_in_parts(name):
     assert_allclose(history.cost, np.array([6, 12]) * optimiser.sent(tree))
 
 
+# On a star ten messages a round; a node has 4 numbers of 8 bytes. TopK(0.7) sends three of them with their places.
+SENT = {
+    "detag": 10 * 2 * 32,
+    "tracking": 10 * 2 * 32,
+    "d2": 10 * 32,
+    "d-psgd": 10 * 32,
+    "choco": 10 * 3 * (8 + 4),
+    "choco-sign": 10 * (1 + 8),
+    "defacto": 10 * 32 / 2,
+    "all-reduce": 2 * 5 * 32,
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_bytes_are_those_of_the_traced_program_and_those_counted_by_hand(name):
+    optimiser = MAKE[name](Gossip(star(N), kappa=0.5))
+    tree = {"a": np.zeros((N, P)), "b": np.zeros(N)}
+    one, peer = jax.tree.map(lambda x: x[0], tree), optimiser.over("nodes")
+    counted = count_bytes(lambda g, p: peer.update(g, peer.init(p), p), one, one, axis="nodes", size=N)
+    assert counted == SENT[name] * (2 if name == "defacto" else 1)  # it sends in every second round
+    assert optimiser.sent(tree) == SENT[name]
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_a_report_is_summed_in_single_precision_at_least(kind):
+    """Differences whose squares float16 does not hold, about a mean that bfloat16 does not hold."""
+    leaf = (256 + 400 * np.arange(N)[:, None] + np.arange(P)).astype(jnp.dtype(kind))
+    optimiser = DPSGD(lazy(), ALPHA)
+    info = jax.jit(lambda params: optimiser.inspect(params))({"a": leaf, "b": leaf[:, 0]})
+    exact = leaf.astype(float)[:, [*range(P), 0]]
+    assert_allclose(info.consensus, ((exact - exact.mean(0)) ** 2).sum() / N, rtol=1e-12 if kind == "float64" else 1e-5)
+    assert (int(info.status), int(info.num_nonfinite)) == (0, 0)
+
+
+def test_bytes_of_loops_branches_reductions_and_what_a_node_keeps():
+    """Messages of 24 bytes: a scan counts all its rounds, of two branches the dearer, a message to oneself nothing."""
+    turn = [(0, 1), (1, 2), (2, 0), (3, 3)]
+    send = lambda x: jax.lax.ppermute(x, "nodes", turn)  # noqa: E731
+    both = lambda x: send((x, x[:1]))  # noqa: E731
+    programs = {
+        (3 * 24): send,
+        (3 * 32): both,
+        (5 * 3 * 24): lambda x: jax.lax.scan(lambda x, _: (send(x), None), x, length=5)[0],
+        (2 * 3 * 24): lambda x: jax.lax.cond(x[0] > 0, lambda x: send(send(x)), send, x),
+        (2 * 3 * 24 + 3 * 24): lambda x: jax.jit(lambda x: send(jax.lax.psum(x, "nodes")))(x),
+        0: lambda x: 2 * x,
+    }
+    for wanted, program in programs.items():
+        assert count_bytes(program, np.zeros(3), axis="nodes", size=4) == wanted
+    with pytest.raises(ValueError, match="count_bytes knows ppermute and reductions; got all_gather"):
+        count_bytes(lambda x: jax.lax.all_gather(x, "nodes"), np.zeros(3), axis="nodes", size=4)
+
+
 @pytest.mark.parametrize(
     "graph", [ring(5), ring(6), hypercube(3), complete(4), star(5), torus(3, 3), random(12, 0.3), ring(1)]
 )
@@ -296,17 +350,56 @@ def test_exact_factors_average_exactly_on_edges_alone(graph):
 
 
 def test_defacto_by_name_makes_one_step_along_the_mean_gradient_a_phase():
-    peer = MAKE["defacto"]().over("nodes")
+    """Whatever the graph: where degrees differ, nodes have nothing to hear in some turns."""
+    graphs = (ring(N), star(N), from_graph([(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)]))
 
-    def phase(x, g):
+    def phase(x, g, peer):
         def step(carry, _):
             updates, state = peer.update(g, carry[1], carry[0])
             return (carry[0] + updates, state), None
 
-        return jax.lax.scan(step, (x, peer.init(x)), length=2 * len(exact_factors(ring(N))))[0][0]
+        rounds = 2 * len(exact_factors(peer.gossip.topology))
+        return jax.lax.scan(step, (x, peer.init(x)), length=rounds)[0][0]
 
-    moved = jax.jit(jax.vmap(phase, axis_name="nodes"))(START, C)
-    assert_allclose(moved, START - ALPHA * C.mean(0), atol=1e-12)
+    @jax.jit
+    def run(x, g):
+        peers = [MAKE["defacto"](Gossip(graph)).over("nodes") for graph in graphs]
+        return [jax.vmap(lambda x, g, peer=peer: phase(x, g, peer), axis_name="nodes")(x, g) for peer in peers]
+
+    for moved in run(START, C):
+        assert_allclose(moved, START - ALPHA * C.mean(0), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 9, 100])
+def test_compressors_send_as_many_entries_as_they_say(size):
+    vector = jax.ShapeDtypeStruct((size,), np.float32)
+    for fraction in (0.01, 0.29, 0.5, 0.999, 1.0):  # 0.29 · 100 is a little less than 29
+        values, places = jax.eval_shape(TopK(fraction).encode, vector)
+        assert values.shape == places.shape
+        assert values.size == max(1, np.rint(fraction * size))
+    bits, scale = jax.eval_shape(ScaledSign().encode, vector)
+    assert (bits.shape, bits.dtype, scale.shape) == ((-(-size // 8),), np.uint8, ())
+
+
+def test_what_arrives_is_mixed_by_name_as_it_is_of_stacked_nodes():
+    vectors, gossip = np.random.default_rng(4).normal(size=(N, 11)), Gossip(star(N), kappa=0.7)
+
+    def mixed(gossip, vectors, compressor, each):
+        decode = lambda message: compressor.decode(message, 11)  # noqa: E731
+        return gossip.mix_decoded(each(compressor.encode)(vectors), decode)
+
+    @jax.jit
+    def both(vectors):
+        named = lambda v, c: mixed(gossip.over("nodes"), v, c, lambda f: f)  # noqa: E731
+        compressors = (TopK(0.29), ScaledSign())
+        by_name = [jax.vmap(lambda v, c=c: named(v, c), axis_name="nodes")(vectors) for c in compressors]
+        return [mixed(gossip, vectors, c, jax.vmap) for c in compressors], by_name
+
+    largest = np.abs(vectors) >= np.sort(np.abs(vectors), axis=1)[:, -3, None]
+    sent = [vectors * largest, np.sign(vectors) * np.abs(vectors).mean(1, keepdims=True)]
+    for found in both(vectors):
+        for one, expected in zip(found, sent, strict=True):
+            assert_allclose(one, gossip.dense() @ expected, atol=1e-12)
 
 
 def test_local_optimisers_run_a_node_each_and_once_a_phase():

@@ -19,11 +19,14 @@ from laureate.decentralized import (
     Network,
     TopK,
     Topology,
+    complete,
     connect,
+    exponential,
     from_graph,
     hypercube,
     random,
     ring,
+    star,
     torus,
     train,
 )
@@ -61,6 +64,15 @@ MAKE = {
 def test_graphs(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [ring, exponential, complete, star, random])
+def test_a_graph_of_no_whole_number_of_nodes_is_refused_by_its_size(make):
+    more = (0.5,) if make is random else ()
+    for size in (0, -3, 2.5, True):
+        with pytest.raises(ValueError, match=rf"^{make.__name__}.size must be an integer >= 1; got {size}"):
+            make(size, *more)
+    assert make(1, *more).degrees.tolist() == [0]
 
 
 def _matrix(**entries):

@@ -90,8 +90,9 @@ def test_a_node_on_a_device_of_its_own_is_a_node_in_this_process_and_goes_on():
     mesh = jax.sharding.Mesh(np.asarray(jax.devices()[:1]), ("nodes",))
     optimiser, params, data = DPSGD(Gossip(ring(1)), 0.1), {"a": jnp.ones((1, 2))}, TARGET[3:]
     pull = lambda key, x, target: {"a": x["a"] - target + jax.random.normal(key)}  # noqa: E731
+    key = jax.random.key(0, impl="rbg")  # of any generator, whose bits travel to the devices
     go = lambda rounds, **more: train(  # noqa: E731
-        jax.random.key(0), optimiser, pull, params, rounds, data=data, every=2, record=lambda x: x["a"] * 2, **more
+        key, optimiser, pull, params, rounds, data=data, every=2, record=lambda x: x["a"] * 2, **more
     )
     whole, here = go(4)
     _, half = go(2, mesh=mesh)
@@ -196,4 +197,4 @@ def test_a_node_that_fails_once_connected_is_told_at_once(tmp_path):
     moment = tmp_path / "when"
     with pytest.raises(LaunchError, match=r"Node 1 ended with code 1:(.|\n)*RuntimeError: out of luck"):
         launch([sys.executable, "-c", FAILING], 2, environment={"JAX_PLATFORMS": "cpu", "WHEN": str(moment)})
-    assert time.time() - float(moment.read_text()) < 5
+    assert time.time() - float(moment.read_text()) < 50, "the other node sleeps for a minute, and was not waited for"

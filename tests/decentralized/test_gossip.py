@@ -84,6 +84,24 @@ def test_diameters_and_degrees():
     assert exponential(16).degrees.tolist() == [7] * 16  # ±1, ±2, ±4, and 8 either way round
 
 
+def test_every_graph_has_the_neighbours_of_its_definition_at_every_size():
+    for n in range(1, 34):
+        powers = [2**k for k in range(6) if 2**k < n]
+        around = {ring: [1], exponential: powers, complete: range(1, n)}  # either way round
+        for make, steps in around.items():
+            for i, found in enumerate(make(n).neighbours):
+                assert set(found) == {(i + way * s) % n for s in steps for way in (1, -1)} - {i}, (make, n)
+        assert [set(found) for found in star(n).neighbours] == [set(range(1, n)), *[{0}] * (n - 1)]
+    for rows, columns in [(1, 1), (1, 5), (2, 2), (2, 5), (3, 4), (5, 3)]:
+        for i, found in enumerate(torus(rows, columns).neighbours):
+            r, c = divmod(i, columns)
+            near = {((r + s) % rows, c) for s in (1, -1)} | {(r, (c + s) % columns) for s in (1, -1)}
+            assert set(found) == {a * columns + b for a, b in near} - {i}
+    for dimension in range(5):
+        for i, found in enumerate(hypercube(dimension).neighbours):
+            assert list(found) == [j for j in range(2**dimension) if (i ^ j).bit_count() == 1]
+
+
 def test_a_turn_is_a_permutation_and_all_turns_are_all_edges(graph):
     sent = []
     for senders in graph.senders:

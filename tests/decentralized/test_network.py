@@ -42,7 +42,11 @@ def test_rounds_follow_the_recursion_where_degrees_differ(overlap):
         t = np.array([max(arrival(i, j) for j in around[i]) for i in range(5)])
         wanted.append(t.max())
     network = Network(compute=c, latency=latency, bandwidth=1e6, overlap=overlap)
-    assert_allclose(jax.jit(lambda key: network.rounds(key, topology, 5000, 3))(KEY), wanted, rtol=1e-5)
+    both = jax.jit(lambda key: (network.rounds(key, topology, 5000, 3), network.all_reduces(key, 5, 5000, 3)))
+    rounds, reduced = both(KEY)
+    assert_allclose(rounds, wanted, rtol=1e-5)
+    # Eight steps of a fifth of the vector each, after the gradient, overlapped or not.
+    assert_allclose(reduced, (c + 8 * (latency + message / 5)) * np.arange(1, 4), rtol=1e-5)
     assert wanted[-1] == pytest.approx(0.062 if overlap else 0.092)  # the hub sends 4 x 5 ms before it goes on
 
 
@@ -59,16 +63,29 @@ def test_stragglers_hold_up_neighbours_and_no_one_else():
 
 
 def test_lost_messages_are_sent_again():
-    """Two nodes: a first round ends with the later of two geometric numbers of attempts, P(K >= k) = q^k."""
-    q, draws = 0.3, 4000
+    """A message is sent again K times, P(K >= k) = q^k; who waits for several waits for the latest of them.
+
+    The first round of a complete graph ends with the latest of n (n−1) messages. In each of the 2 (n−1) steps of an
+    all-reduce n nodes send at once: the law of their sum is a convolution.
+    """
+    q, draws, k = 0.3, 4000, np.arange(60)
     network = Network(latency=0.0, bandwidth=1e30, loss=q, timeout=1.0)
-    keys = jax.random.split(KEY, draws)
-    k = np.arange(60)
-    mean = np.sum(1 - (1 - q ** (k + 1)) ** 2)  # of the larger of two
-    each = jax.vmap(lambda key: network.rounds(key, complete(2), 1.0, 1)[0])(keys)
-    assert_allclose(each.mean(), mean, atol=4 * float(each.std()) / np.sqrt(draws))
-    reduced = jax.vmap(lambda key: network.all_reduces(key, 2, 1.0, 1)[0])(keys)  # two steps, each the larger of two
-    assert_allclose(reduced.mean(), 2 * mean, atol=4 * float(reduced.std()) / np.sqrt(draws))
+
+    @jax.jit
+    @jax.vmap
+    def waited(key):
+        reduced = [network.all_reduces(key, n, 1.0, 1)[0] for n in (5, 1)]
+        return network.rounds(key, complete(3), 1.0, 1)[0], *reduced
+
+    gossip, reduced, alone = map(np.asarray, waited(jax.random.split(KEY, draws)))
+    latest = lambda messages: (1 - q ** (k + 1)) ** messages  # noqa: E731
+    law = np.ones(1)
+    for _ in range(2 * (5 - 1)):
+        law = np.convolve(law, np.diff(latest(5), prepend=0.0))
+    for found, expected in ((gossip, latest(3 * 2)), (reduced, np.cumsum(law)[:60])):
+        shares = (found[:, None] <= k + 0.5).mean(0)
+        assert np.abs(shares - expected).max() < 1.95 / np.sqrt(draws)  # Kolmogorov and Smirnov, 0.1 %
+    assert not alone.any()  # nobody to wait for
 
 
 def test_slow_nodes_and_lost_messages_have_nothing_to_do_with_each_other():

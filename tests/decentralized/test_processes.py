@@ -1,6 +1,5 @@
 """One process a node over real sockets: the same numbers as in one process."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,20 +11,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from example_files import loaded
 from laureate.decentralized import LaunchError, launch
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "on_four_processes.py"
 EXAMPLE = HERE.parents[1] / "examples" / "own_network.py"
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +29,7 @@ def report():
 @pytest.mark.slow
 def test_four_processes_are_one(report):
     assert report["processes"] == 4
-    module = load(SCRIPT)
+    module = loaded(SCRIPT)
     names = list(module.optimisers())
     assert list(report["found"]) == names
     here = module.run(None, names)
@@ -71,7 +62,7 @@ def test_launch_from_the_command_line(tmp_path):
 
 @pytest.mark.slow
 def test_the_example_in_one_process(capsys):
-    losses = load(EXAMPLE).main(rounds=300)
+    losses = loaded(EXAMPLE).main(rounds=300)
     assert losses["DeTAG"] < losses["D-PSGD"]
     assert "kB sent" in capsys.readouterr().out
 

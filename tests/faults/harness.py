@@ -13,8 +13,12 @@ TOY = (sys.executable, str(Path(__file__).with_name("toy_laureate.py")))
 RUN_TOY = (*TOY, "run", "toy", "--scale", "smoke", "--quiet", "--json")
 
 
-def start(home: Path, command=RUN_TOY, workers: int = 1, executor: str = "numpy") -> subprocess.Popen:
+def start(
+    home: Path, command=RUN_TOY, workers: int = 1, executor: str = "numpy", held: bool = False
+) -> subprocess.Popen:
+    """``held``: cells of seeds from 3 on never end, so that a busy machine cannot be too late to stop the run."""
     environment = os.environ | {"LAUREATE_HOME": str(home), "TOY_EXECUTOR": executor}
+    environment |= {"TOY_HELD": "3"} if held else {}
     return subprocess.Popen(
         [*command, "--workers", str(workers)],
         env=environment,

@@ -79,8 +79,9 @@ class Notes:
 
 def wait_for(condition):
     """For a while: a test that is wrong must end, too."""
-    end = time.monotonic() + 20
-    while not condition() and time.monotonic() < end:
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "what was waited for did not come"
         time.sleep(0.01)
 
 

@@ -201,6 +201,29 @@ def test_one_lost_page_of_numbers_costs_few_cells(measured, home):
     assert harness.verdicts(measure().to_json()) == harness.verdicts(measured.to_json())
 
 
+def test_a_deleted_run_is_no_loss(measured):
+    """Numbers of rows have gaps then, at the beginning and in the middle, but no cell around them has lost any."""
+    measure(fresh=True)
+    measure(fresh=True)
+    with contextlib.closing(Store(store_path())) as store:
+        assert store.delete_run(1) == store.delete_run(3) == CELLS
+        (blob,), *_ = store._db.execute("SELECT data FROM observations WHERE cell = ?", (2 * CELLS,))
+    with sqlite3.connect(store_path()) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    db.close()
+    whole = store_path().read_bytes()
+    store_path().write_bytes(bytes(100) + whole[100:])
+    done = repair(store_path())
+    assert (done.rows["cells"], done.lost_cells) == (2 * CELLS, 0)
+    assert measure().cells["computed"] == 0
+    # And what is really lost, the last page of numbers before a gap, is all that is.
+    place = 4096 * (whole.index(blob) // 4096)
+    store_path().write_bytes(whole[:place] + bytes(4096) + whole[place + 4096 :])
+    done = repair(store_path())
+    assert 2 * CELLS - 8 <= done.rows["cells"] < 2 * CELLS
+    assert done.lost_cells == 2 * CELLS - done.rows["cells"]
+
+
 def test_a_lost_header_costs_nothing(measured):
     data = bytearray(store_path().read_bytes())
     data[:100] = bytes(100)

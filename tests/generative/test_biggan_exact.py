@@ -277,6 +277,16 @@ def test_truncated_latents_have_the_law_of_drawing_anew(cut):
         assert np.isclose(z.var(), law.var(), rtol=0.05)
 
 
+def test_the_truncated_variance_keeps_its_digits_however_small_the_threshold():
+    """Against Gauss's quadrature of z² = t² s² over 0 < s < 1, a mean of positive terms."""
+    s, weight = np.polynomial.legendre.leggauss(80)
+    s, weight = (s + 1) / 2, weight / 2
+    for t in (1e-200, 1e-12, 1e-9, 2e-8, 1e-6, 1e-4, 0.01, 0.3, 1.0, 3.0, 8.0):
+        density = weight * np.exp(-0.5 * (t * s) ** 2)
+        assert g.truncated_variance(t) == pytest.approx(t**2 * (density @ s**2) / density.sum(), rel=1e-12, abs=0)
+    assert g.truncated_variance(1e200) == g.truncated_variance(np.inf) == 1.0
+
+
 def test_no_threshold_is_the_normal_law():
     plain = jax.random.normal(KEY, (5,))
     np.testing.assert_array_equal(g.truncated_normal(KEY, (5,)), plain)
@@ -705,6 +715,16 @@ def test_the_share_of_copies():
     found = jax.jit(g.copy_share)(made, train, held)
     np.testing.assert_allclose(found, np.mean(apart[0] < apart[1]))
     assert float(found) == 0.75
+
+
+def test_what_is_as_near_to_both_is_half_a_copy():
+    """Duplicates in both sets, and what lies half-way: exchanging the sets always gives the rest to one."""
+    train, held = np.array([[0.0], [4], [9]]), np.array([[0.0], [6], [12]])
+    made = np.array([[0.0], [5], [4], [3], [7]])  # in both, half-way, a copy, near train, near held-out
+    share = jax.jit(g.copy_share)
+    assert float(share(made, train, held)) == pytest.approx((0.5 + 0.5 + 1 + 1 + 0) / 5)
+    assert float(share(made, held, train)) == pytest.approx((0.5 + 0.5 + 0 + 0 + 1) / 5)
+    assert float(share(made, train, train)) == 0.5
 
 
 # --- one step, both networks divided, by hand -------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """What is wrong is refused with the field, the rule, the value and the remedy."""
 
+import contextlib
+import dataclasses
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -165,6 +168,18 @@ def test_an_untrained_flow_is_refused_with_both_numbers(barely):
         barely.sample(KEY, X, 2)
     assert barely.sample(KEY, X, 2, untrained=True).shape == (2, 40, 1)
     assert barely.sample(KEY, X, 2, mode="raw").shape == (2, 40, 1)
+
+
+def test_an_untrained_flow_is_refused_just_where_it_would_move(barely):
+    """By every number of the model and of the call, given or left out: None is the next one's choice."""
+    asked: list[dict[str, Any]] = [{}, {"num_moves": None}, {"num_moves": 0}, {"num_moves": 2}]
+    for own, options in itertools.product((None, 0, 3), asked):
+        hooks = dataclasses.replace(barely.model, num_moves=own).hooks
+        chosen = next(n for n in (options.get("num_moves"), own, barely.model.num_inner) if n is not None)
+        with pytest.raises(ValueError, match="standing still") if chosen else contextlib.nullcontext():
+            hooks.before_sampling(barely.history, dict(options))
+        for free in ({"mode": "raw"}, {"untrained": True}):
+            hooks.before_sampling(barely.history, options | free)
 
 
 def test_integers_and_lists_are_inputs_too(barely):

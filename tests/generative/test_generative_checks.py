@@ -55,7 +55,7 @@ def check(fault=""):
 
 
 def test_a_sound_model_passes_all():
-    assert len(check()) == 10
+    assert {"training", "answers", "numbers are used", "every number is used", "divergence", "float64"} <= set(check())
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,30 @@ def tank_gradient(horizon, theta=THETA, learned=0.0, last=False):
     return total
 
 
+def worker_by_truncation(number, truncation, horizon, telescope, learned=0.0, carried=True):
+    """One worker's gradients, mean levels and ended episodes of ``number`` truncations, resets inside them included.
+
+    carried: whether ds/dθ is carried from truncation to truncation (RTRL) or the state they start from is a constant.
+    """
+    t, gradients, levels, ended = horizon, [], [], []
+    s, slope, before = np.zeros(2), np.zeros((2, 2)), np.zeros(2)
+    for _ in range(number):
+        gradient, level, done = np.zeros(2), 0.0, 0
+        if not carried:
+            slope, before = np.zeros((2, 2)), np.zeros(2)
+        for _ in range(truncation):
+            if t == horizon:
+                s, slope, before, t = START + learned * THETA, learned * np.eye(2), np.zeros(2), 0
+            s, slope, t = A @ s + B @ THETA, A @ slope + B, t + 1
+            now = slope.T @ Q @ s  # dL_t/dθ
+            gradient, before = gradient + now - (before if telescope else 0.0), now
+            level, done = level + 0.5 * s @ Q @ s, done + (t == horizon)
+        gradients.append(gradient)
+        levels.append(level / truncation)
+        ended.append(done)
+    return np.array(gradients), levels, ended
+
+
 def noise_of(key, num_pairs, theta, sigma, draw=0):
     """The noise ε an estimator draws in a step with this key: [N, P]."""
     shard = Shard(jnp.arange(num_pairs), None)

@@ -1,6 +1,7 @@
 """Gradients through a choice against quadrature, enumeration and formulas written again in NumPy."""
 
 import itertools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -244,8 +245,9 @@ def test_enumeration_is_the_difference_of_expectations(references):
 
 
 def test_many_states_are_visited_in_blocks_and_a_constant_is_not_seen():
-    """1,296 states, in blocks of 256 and the last of 16; f = 1000 + v·z, whose gradient is p (v − p·v)."""
+    """1,296 states in blocks of 256 and one of 16; f = 1000 + v·z, with the gradient p (v − p·v), also where p is 0."""
     theta, v = np.random.default_rng(3).normal(size=(2, 4, 6)).astype(np.float32)
+    theta[[0, 2], [1, 5]] = -np.inf
     blocks = []
     f = jax.custom_batching.custom_vmap(lambda z: 1000 + jnp.sum(z * v))
 
@@ -300,6 +302,17 @@ REFUSED = {
     "one nan": (lambda: straight_through(KEY, np.where(LOGITS > 0.4, np.nan, LOGITS)), ValueError, "free of nan"),
     "impossible": (lambda: zgr(KEY, LOGITS - np.inf), ValueError, "all -inf"),
     "no options": (lambda: zgr(KEY, np.zeros((2, 0), np.float32)), ValueError, r"logits must be \[..., options\]"),
+    "no such axis": (lambda: zgr(KEY, LOGITS, axis=1), ValueError, "these along axis 1; got"),
+    "several temperatures": (
+        lambda: jax.jit(gumbel_rao)(KEY, LOGITS, np.array([0.5, 1.0], np.float32)),
+        ValueError,
+        r"temperature must be one number; got \(2,\). For several",
+    ),
+    "st several": (
+        lambda: st_gumbel_softmax(KEY, LOGITS, np.array([0.5, 1.0])),
+        ValueError,
+        "st_gumbel_softmax.temperature must be one number",
+    ),
     "st cold": (lambda: st_gumbel_softmax(KEY, LOGITS, -1.0), ValueError, "st_gumbel_softmax.temperature must be > 0"),
     "index": (lambda: conditional_gumbel(KEY, LOGITS, np.array([0])), ValueError, "conditional_gumbel.index must be"),
     "draws": (lambda: conditional_gumbel(KEY, LOGITS, np.array(0), 0), ValueError, "samples must be >= 1"),
@@ -326,6 +339,30 @@ def test_refused(name):
 def test_doubted(call, words):
     with pytest.warns(UserWarning, match=words):
         jax.eval_shape(call)
+
+
+@pytest.mark.parametrize("estimator", [gumbel_rao, st_gumbel_softmax, straight_through, zgr])
+def test_logits_are_looked_at_along_their_axis(estimator):
+    """A row is a variable: what is found wrong or doubtful of the rows is found whichever axis they are turned to."""
+    inf = np.inf
+    rows = {
+        "fine": [[-inf, 0.0, 1.0], [-inf, 2.0, 0.5]],  # an option that no variable may take
+        "all -inf": [[0.0, 1.0, 2.0], [-inf, -inf, -inf]],
+        "look like probabilities": [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]],
+        "sums the other way": [[0.2, 0.7, 0.5], [0.8, 0.3, 0.5]],
+    }
+    told = {"look like probabilities": ["UserWarning"], "all -inf": ["ValueError"]}
+    for name, axis in itertools.product(rows, (0, 1, -1)):
+        logits = np.moveaxis(np.array(rows[name], np.float32)[None], -1, axis)
+        found = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                jax.eval_shape(lambda key, logits=logits, axis=axis: estimator(key, logits, axis=axis), KEY)
+            except ValueError as problem:
+                found = [type(problem).__name__] if name in str(problem) else [str(problem)]
+        found += [type(one.message).__name__ for one in caught]
+        assert found == told.get(name, []), (name, axis)
 
 
 @pytest.mark.slow
@@ -357,9 +394,19 @@ def test_the_loss_of_leave_one_out_has_its_gradient_and_that_of_what_follows():
             jax.jacobian(rows)(theta),
         )
 
-    by_theta, wanted, by_w, wanted_w, rows, plain, slopes = jax.jit(run)(jax.random.key(4), jnp.asarray(THETA))
-    np.testing.assert_allclose(by_theta, wanted, atol=1e-6)
-    np.testing.assert_allclose(by_w, wanted_w, atol=1e-6)
+    impossible = np.where(np.eye(2, 4) > 0, -np.inf, THETA).astype(np.float32)  # an option a row that cannot be
+    run = jax.jit(run)
+    for theta in (impossible, THETA):
+        by_theta, wanted, by_w, wanted_w, rows, plain, slopes = run(jax.random.key(4), jnp.asarray(theta))
+        assert np.abs(by_theta).max() > 1e-3
+        assert not np.asarray(by_theta)[np.isinf(theta)].any()
+        np.testing.assert_allclose(by_theta, wanted, atol=1e-6)
+        np.testing.assert_allclose(by_w, wanted_w, atol=1e-6)
+        np.testing.assert_allclose(rows, plain, atol=1e-6)
+        assert np.isfinite(slopes).all()
+        # Outside jit too: XLA makes a selection of a product with a truth value, which hides 0 · −∞.
+        follows = lambda z: jnp.sum(z * weights, axis=-1)  # noqa: E731
+        np.testing.assert_allclose(rloo_loss(jax.random.key(4), follows, theta, 5), plain, atol=1e-6)
     assert np.abs(slopes[0, 1]).max() == 0  # a row's loss is of its own choice
     assert np.abs(slopes[0, 0]).max() > 1e-3
     np.testing.assert_allclose(rows, plain, atol=1e-6)

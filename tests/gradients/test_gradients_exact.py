@@ -20,6 +20,7 @@ from gradients_reference import (
     step_keys,
     tank_gradient,
     tank_step,
+    worker_by_truncation,
 )
 from numpy.testing import assert_allclose
 
@@ -246,22 +247,35 @@ def test_telescoping_begins_every_episode_from_zero():
     assert np.abs(level[:, 0] - level[:, 1]).min() > 0
 
 
+@pytest.mark.parametrize("make", [RTRL, TruncatedBackprop])
 @pytest.mark.parametrize(
     ("horizon", "truncation", "telescope"),
     [
-        (6, 2, False),
-        (7, 3, True),
+        (5, 2, True),
+        pytest.param(6, 2, False, marks=pytest.mark.slow),
         pytest.param(6, 2, True, marks=pytest.mark.slow),
         pytest.param(7, 3, False, marks=pytest.mark.slow),
     ],
 )
-def test_rtrl_is_exact(horizon, truncation, telescope):
-    """Over whole episodes, with ends inside a truncation and a learned first state."""
-    number = horizon if horizon % truncation else horizon // truncation
-    estimator = RTRL(Tank(learned=0.7), truncation=truncation, horizon=horizon, telescope=telescope)
-    gradients, _, infos = run_steps(estimator, THETA, number)
-    exact = tank_gradient(horizon, learned=0.7, last=telescope)
-    assert_allclose(gradients.sum(axis=0) / infos.num_done.sum(), exact, rtol=1e-11)
+def test_workers_are_the_plain_algorithm(make, horizon, truncation, telescope):
+    """Truncation by truncation over several episodes, with ends inside a truncation and a learned first state."""
+    estimator = make(Tank(learned=0.7), truncation=truncation, horizon=horizon, telescope=telescope, num_workers=2)
+    gradients, _, infos = run_steps(estimator, THETA, 8)
+    expected, levels, ended = worker_by_truncation(8, truncation, horizon, telescope, 0.7, make is RTRL)
+    assert_allclose(gradients, expected, rtol=1e-11)
+    assert_allclose(infos.loss, levels, rtol=1e-11)
+    assert infos.num_done.tolist() == [2 * number for number in ended]
+    assert infos.cost.tolist() == [2 * truncation] * 8
+
+
+@pytest.mark.parametrize("telescope", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_rtrl_is_exact(telescope):
+    """Over whole episodes, with a learned first state."""
+    estimator = RTRL(Tank(learned=0.7), truncation=2, horizon=6, telescope=telescope)
+    gradients, _, _ = run_steps(estimator, THETA, 6)
+    exact = tank_gradient(6, learned=0.7, last=telescope)
+    for episode in (gradients[:3], gradients[3:]):
+        assert_allclose(episode.sum(axis=0), exact, rtol=1e-11)
 
 
 def test_backprop_through_the_whole_episode_is_exact_and_through_less_is_not():
@@ -282,6 +296,37 @@ def test_workers_begin_inside_a_truncation(make, ends):
     episodes = 12 // (ends or 12)
     assert_allclose(gradients[0] / episodes, tank_gradient(ends or 12, learned=0.7), rtol=1e-11)
     assert infos.num_done[0] == episodes
+
+
+class Filled(eqx.Module):
+    """s ← s + data, L = (θ₁ + θ₂) s: linear in θ, so that every pair's difference is known."""
+
+    def init(self, key, theta):
+        return jnp.zeros((), theta.dtype)
+
+    def step(self, key, theta, state, batch):
+        return state + batch, jnp.sum(theta) * (state + batch)
+
+
+def test_the_centre_of_truncated_es_has_the_data_of_the_first_pair():
+    """T = 4, K = 2, an episode and a half: a pair's difference is 2 (ε₁ + ε₂) times the sum of its states."""
+    data = np.random.default_rng(0).uniform(1, 2, size=(3, 2, PAIRS))
+    estimator = TruncatedES(Filled(), num_pairs=PAIRS, truncation=2, horizon=4, sigma=SIGMA, batches_per_pair=True)
+
+    @jax.jit
+    def run(key, theta, data):
+        def step(state, given):
+            index, batch = given
+            gradient, state, _ = estimator.step(jax.random.fold_in(key, index), theta, state, batch)
+            return state, gradient
+
+        return jax.lax.scan(step, estimator.init(key, theta), (jnp.arange(3), data))[1]
+
+    gradients = run(jax.random.key(0), jnp.asarray(THETA), data)
+    starts = [0.0, data[0, :, 0].sum(), 0.0]
+    for eps, start, batch, gradient in zip(drawn(3), starts, data, gradients, strict=True):
+        states = start + np.cumsum(batch, axis=0)
+        assert_allclose(gradient, ((eps.sum(1) * states.sum(0))[:, None] * eps).mean(0) / SIGMA**2, rtol=1e-9)
 
 
 class Kink(eqx.Module):

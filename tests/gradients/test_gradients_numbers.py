@@ -1,5 +1,7 @@
 """Half precision, overflow, any kind of key, saving: numbers at the edges of what the estimators are given."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from laureate._core import Status
+from laureate._core import Status, as_key
 from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
-from laureate.gradients.episodes import as_key
+from laureate.gradients.workers import center_key
 
 ES = {"num_pairs": 4, "truncation": 2, "horizon": 6, "sigma": 0.1}
 WORKERS = {"truncation": 2, "horizon": 6, "num_workers": 2}
@@ -144,3 +146,13 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(estimator, tmp_path):
     gradient, _, _ = step(jax.random.key(2), theta, state)
     again, _, _ = step(jax.random.key(2), theta, loaded)
     assert_array_equal(gradient, again)
+
+
+def test_every_word_of_a_key_and_every_bit_of_a_number_count():
+    words = np.arange(4, dtype=np.uint32)
+    bits = [np.asarray(jax.random.key_data(as_key(jnp.asarray(words + extra)))) for extra in np.eye(4, dtype=np.uint32)]
+    assert len({one.tobytes() for one in bits}) == 4
+    # 2 · window · pairs: the same in the lower bits, and beyond what a number that is folded in holds.
+    rooms = [SimpleNamespace(window=1, num_pairs=number) for number in (3, 2**30 + 3, 2**31 + 3)]
+    keys = [np.asarray(jax.random.key_data(center_key(room, jax.random.key(0)))) for room in rooms]
+    assert len({one.tobytes() for one in keys}) == 3

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from laureate._core import Status
 from laureate.gradients import (
     GPES,
+    RTRL,
     FullES,
     NoiseReuseES,
     PersistentES,
@@ -20,6 +21,7 @@ from laureate.gradients import (
     TruncatedBackprop,
     TruncatedES,
 )
+from laureate.gradients.episodes import NO_END, draw_length
 from laureate.gradients.noise import Shard, pair_keys
 from laureate.gradients.workers import center_key
 
@@ -240,16 +242,32 @@ def test_random_phase_spreads_the_episodes_and_lockstep_does_not():
     assert [int(info.num_done) for info in infos] == [0, 0, 0, 0, 200]
 
 
-def test_episode_lengths_are_drawn_log_uniformly():
-    """P(length = n) = log((n+1)/n) / log((high+1)/low), by a chi-square test at 0.001."""
-    from scipy import stats
+def test_episode_lengths_have_the_law_that_is_said():
+    """P(length = n) = log((n+1)/n) / log((high+1)/low); in random phases the first is uniform up to such a length."""
+    log_uniform, share, fixed, n = np.zeros(13), np.zeros(13), np.eye(13)[12], np.arange(3, 10)
+    log_uniform[n] = np.log((n + 1) / n) / np.log(10 / 3)
+    for length in n:
+        share[1 : length + 1] += log_uniform[length] / length
+    grains = np.isin(np.arange(13), (4, 8, 12)) / 3
+    laws = {True: (share, grains), False: (log_uniform, fixed)}
 
-    states, _ = run(PersistentES(Diary(), num_pairs=2000, truncation=2, horizon=(3, 9), sigma=0.1), 1)
-    lengths = states[0].episode.length
-    n = np.arange(3, 10)
-    expected = 2000 * np.log((n + 1) / n) / np.log(10 / 3)
-    assert stats.chisquare(np.bincount(lengths, minlength=10)[3:], expected).pvalue > 0.001
-    assert (lengths.min(), lengths.max()) == (3, 9)
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, None))
+    def drawn(key, first):
+        return draw_length(key, (3, 9), "random", 1, first), draw_length(key, 12, "random", 4, first)
+
+    for first, expected in laws.items():
+        for found, law in zip(drawn(jax.random.split(jax.random.key(0), 4000), first), expected, strict=True):
+            counts = np.bincount(found, minlength=13)
+            assert (np.abs(counts - 4000 * law) <= 4 * np.sqrt(4000 * law * (1 - law))).all()
+    assert draw_length(jax.random.key(0), 12, "lockstep", 4, jnp.asarray(True)) == 12
+    assert draw_length(jax.random.key(0), None, "lockstep", 1, jnp.asarray(True)) == NO_END
+
+
+def test_every_pair_and_worker_draws_a_length_of_its_own():
+    for make, count in ((PersistentES, {"num_pairs": 40, "sigma": 0.1}), (RTRL, {"num_workers": 40})):
+        states, _ = run(make(Diary(), truncation=2, horizon=(3, 9), **count), 1)
+        assert len(np.unique(states[0].episode.length)) == 7
 
 
 class Race(eqx.Module):

@@ -172,6 +172,15 @@ def test_the_table_of_real_chains():
     assert (synthetic_chains(2, 12)[1].coords == synthetic_chains(2, 12)[1].coords).all()
 
 
+def test_residues_are_labelled_by_the_whole_chain_however_short_it_is_cut():
+    found, whole = Backbones(num_chains=4, length=30), protein_chains()[:4]
+    for chain, coords, labels, residues in zip(whole, found.chains, found.labels, found.residues, strict=True):
+        np.testing.assert_array_equal(coords, chain.coords[:30])
+        np.testing.assert_array_equal(residues, chain.residues[:30])
+        np.testing.assert_array_equal(labels, secondary_structure(chain.coords)[:30])
+    assert any((secondary_structure(coords) != of).any() for coords, of in zip(found.chains, found.labels, strict=True))
+
+
 def test_superposition_and_quality():
     native = REAL[:, 1].astype(float)
     moved = native @ TURN.T.astype(float) + 5.0

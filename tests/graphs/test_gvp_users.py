@@ -1,20 +1,13 @@
 """The example runs, on a chain of its own and on a file."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from example_files import EXAMPLES, loaded
+
 
 def example():
-    path = Path(__file__).parents[2] / "examples" / "own_backbone.py"
-    spec = importlib.util.spec_from_file_location("own_backbone", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(EXAMPLES / "own_backbone.py")
 
 
 @pytest.mark.slow

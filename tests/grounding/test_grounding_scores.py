@@ -11,12 +11,21 @@ RNG = np.random.default_rng(0)
 
 
 def test_loss_of_equal_logits_in_closed_form():
-    """All logits 1: each scale counts H_s/H times q log(1 + e⁻¹) + (1 − q) log(1 + e), q the share of ones."""
-    masks = np.zeros((2, 8, 8), bool)
-    masks[0, :, :4] = True  # a quarter of all pixels, at every scale
-    logits = [jnp.ones((2, side, side)) for side in (2, 4, 8)]
+    """All logits 1: each scale counts H_s/H times q log(1 + e⁻¹) + (1 − q) log(1 + e), q the share of ones.
+
+    With more pixels than half precision has numbers as well.
+    """
     each = 0.25 * np.log1p(np.exp(-1)) + 0.75 * np.log1p(np.exp(1))
-    assert float(jax.jit(g.multiscale_loss)(logits, masks)) == pytest.approx((0.25 + 0.5 + 1) * each, rel=1e-5)
+
+    def given(side, kind):
+        masks = np.zeros((2, side, side), bool)
+        masks[0, :, : side // 2] = True  # a quarter of all pixels, at every scale
+        return [np.ones((2, size, size), kind) for size in (side // 4, side // 2, side)], masks
+
+    kinds = ((8, np.float32), (256, np.float16), (256, jnp.bfloat16))
+    losses = jax.jit(lambda examples: [g.multiscale_loss(*one) for one in examples])
+    found = losses([given(*kind) for kind in kinds])
+    np.testing.assert_allclose(found, (0.25 + 0.5 + 1) * each, rtol=1e-5)
 
 
 def test_the_sign_of_the_loss():
@@ -43,19 +52,30 @@ def test_padding_changes_nothing():
 
 
 def test_padding_is_in_no_loss_and_no_mask():
-    """The columns behind the third are padding with wrong answers: as if they were not there, in NumPy."""
-    rng = np.random.default_rng(1)
-    masks, logits = rng.random((2, 4, 5)) < 0.5, rng.normal(size=(2, 4, 5)).astype(np.float32)
-    valid = np.zeros((2, 4, 5), bool)
-    valid[..., :3] = True
-    masks[..., 3:], logits[..., 3:] = [True, False], [-7.0, 7.0]
-    chance = 1 / (1 + np.exp(-logits))
-    found = jax.jit(lambda z, p: (g.multiscale_loss([z], masks, valid), *g.overlaps(p, masks, valid, (0.5,))))
+    """Images of other heights and widths, beside which padding has wrong answers: pixel by pixel, in NumPy.
+
+    H_s / H and W_s / W differ at odd sizes, and no image fills its row of the batch.
+    """
+    rng, sizes = np.random.default_rng(1), ((2, 3), (3, 4), (5, 7))
+    masks, logits = rng.random((3, 5, 7)) < 0.5, [rng.normal(size=(3, *size)).astype(np.float32) for size in sizes]
+    valid = np.zeros((3, 5, 7), bool)
+    valid[0, :, :3] = valid[1, :4] = valid[2, :2, :6] = True
+    logits[-1][~valid & masks], logits[-1][~valid & ~masks] = -7.0, 7.0
+    chance = 1 / (1 + np.exp(-logits[-1]))
+    found = jax.jit(lambda z, p: (g.multiscale_loss(z, masks, valid), *g.overlaps(p, masks, valid, (0.5,))))
     loss, both, either = found(logits, chance)
-    mask, p = masks[..., :3], chance[..., :3]
-    assert float(loss) == pytest.approx(-np.log(np.where(mask, p, 1 - p)).mean(), rel=1e-5)
-    np.testing.assert_array_equal(both[:, 0], (mask & (p > 0.5)).sum((1, 2)))
-    np.testing.assert_array_equal(either[:, 0], (mask | (p > 0.5)).sum((1, 2)))
+    wanted = 0.0
+    for (height, width), z in zip(sizes, logits, strict=True):
+        losses = []
+        for image, row, column in np.ndindex(3, height, width):
+            at = image, row * 5 // height, column * 7 // width  # the nearest pixel
+            sign = 1 if masks[at] else -1
+            if valid[at]:
+                losses.append(np.log1p(np.exp(-sign * z[image, row, column])))
+        wanted += height / 5 * np.mean(losses)
+    assert float(loss) == pytest.approx(wanted, rel=1e-5)
+    np.testing.assert_array_equal(both[:, 0], (valid & masks & (chance > 0.5)).sum((1, 2)))
+    np.testing.assert_array_equal(either[:, 0], (valid & (masks | (chance > 0.5))).sum((1, 2)))
 
 
 def test_nearest_is_pytorchs():

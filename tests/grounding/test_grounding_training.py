@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from laureate import grounding as g
+from laureate._core import Status
 
 RNG = np.random.default_rng(0)
 KEY = jax.random.key(4)
@@ -60,6 +61,16 @@ def test_a_network_of_ones_own_is_asked_without_noise_for_its_finest_logits():
 
     found = g.predict(Two(jnp.asarray(2.0)), EXAMPLES.images, g.Tokens(EXAMPLES.words, EXAMPLES.lengths))
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-2 * EXAMPLES.images[..., 0])), rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [None, 0, 1, 2])
+def test_a_loss_that_is_not_finite_is_told_wherever_it_stands(bad, monkeypatch, recwarn):
+    losses = np.where(np.arange(3) == bad, np.inf, 0.5) if bad is not None else np.full(3, 0.5)
+    monkeypatch.setattr("laureate.grounding.training._train", lambda key, network, *more, **settings: (network, losses))
+    _, info = g.fit(KEY, Plain(jnp.asarray(0.3)), EXAMPLES, 3, batch=2)
+    assert int(info.status) == (Status.OK if bad is None else Status.DIVERGED)
+    assert len(recwarn) == (bad is not None)
+    assert (int(info.cost), len(info.losses)) == (6, 3)
 
 
 def test_dropout_is_a_setting_and_has_no_slope():

@@ -8,6 +8,7 @@ import pytest
 
 from laureate import grounding as g
 from laureate.layers import convolve
+from laureate.testing import KeyRecorder
 from networks import drawn
 
 RNG = np.random.default_rng(0)
@@ -60,6 +61,52 @@ def test_the_phrase_reaches_the_maps_that_it_may_reach(conditioning, knowing):
     assert all(reached(program, 0))
 
 
+@pytest.mark.parametrize("conditioning", ["both", "bottom-up", "top-down", "none"])
+def test_every_weight_reaches_the_maps_of_its_own_way_and_level_and_no_others(conditioning):
+    """F₁ F₂ F₃ and G₃ G₂ G₁, and a logit map for each G and the finest: of the traced program, nothing is computed."""
+    settings = {"depth": 3, "width": 4, "text_size": 6, "kernel_size": 3, "conditioning": conditioning}
+    network = drawn(lambda key: g.Segmenter(key, 7, inputs=1, **settings))
+    unet, rest = eqx.partition(network.unet, eqx.is_inexact_array)
+    maps = lambda weights: jax.tree.leaves(eqx.combine(weights, rest).maps(np.ones((1, 8, 9, 12), "f4"), TEXT[:1]))  # noqa: E731
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(unet)]
+    program = jax.make_jaxpr(maps)(unet)
+    for number, path in enumerate(paths):
+        level = int(path.partition("[")[2].partition("]")[0])
+        if path.startswith((".down", ".visual")) and conditioning == "bottom-up":
+            ahead = [0, 0, 1, 1, 1, 1] if path.startswith(".down") else [level < 1, 1, 0, 0, 1, 1]
+        elif path.startswith(".down"):
+            ahead = [level <= 0, level <= 1, 1, 1, 1, 1]
+        else:
+            ahead = [0, 0, 0, level >= 2, level >= 1, 1]
+        assert reached(program, number) == [bool(one) for one in ahead], path
+    weights, rest = eqx.partition(network, eqx.is_inexact_array)
+    said = np.ones((1, 2), int), np.ones(1, int)
+    logits = lambda weights: eqx.combine(weights, rest)(np.ones((1, 16, 17, 1), "f4"), *said)  # noqa: E731
+    program = jax.make_jaxpr(logits)(weights)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(weights)]
+    for number, path in enumerate(paths):
+        if path.startswith((".last", ".stem")):
+            assert reached(program, number) == [path.startswith(".stem")] * 3 + [True], path
+
+
+def test_every_map_has_a_head_of_its_own():
+    """Of maps that rise as they are given here: 1 × 1 convolutions of each, and a transposed one of the last."""
+    rising = tuple(RNG.normal(size=(1, *size, 4)).astype("f4") for size in ((3, 3), (5, 5)))
+
+    class Given(eqx.Module):
+        def maps(self, features, text, *, key):
+            return g.UNetMaps((), rising)
+
+    network = drawn(lambda key: g.Segmenter(key, 7, inputs=1, depth=2, width=4, text_size=4))
+    network = eqx.tree_at(lambda n: (n.unet, n.encoder), network, (Given(), lambda words, lengths: None))
+    words = np.ones((1, 2), int), np.ones(1, int)
+    last = lambda: g.double(rising[-1], network.last.kernel, (9, 10))[..., 0] + network.last_shift  # noqa: E731
+    found, finest = jax.jit(lambda: (network(np.ones((1, 9, 10, 1), "f4"), *words), last()))()
+    wanted = [rising[i] @ np.asarray(network.heads[i]) + network.head_shifts[i] for i in (0, 1)]
+    for one, two in zip(found, [*wanted, finest], strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_top_down_alone_has_skips_that_know_nothing_of_the_phrase():
     skips, rising = slopes(unet("top-down"))
@@ -77,26 +124,25 @@ def test_without_language_nothing_knows_and_with_both_everything_does():
     assert min(rising) > 0
 
 
-def test_each_level_reads_its_own_part_of_the_phrase():
-    """Changing part i changes F_i and what is below it, but none of the maps above."""
-    network = unet("both")
-    maps = eqx.filter_jit(lambda text: network.maps(MAPS, text).skips)
+def maps_that_stay(where, field):
+    """Of each part of the phrase that is changed alone, which maps are the same."""
+    network = unet(where)
+    maps = eqx.filter_jit(lambda text: getattr(network.maps(MAPS, text), field))
     before = maps(TEXT)
     for level in range(3):
         other = TEXT.copy()
         other[:, 2 * level : 2 * level + 2] += 1.0
-        same = [bool(np.array_equal(one, two)) for one, two in zip(maps(other), before, strict=True)]
+        yield level, [bool(np.array_equal(one, two)) for one, two in zip(maps(other), before, strict=True)]
+
+
+def test_each_level_reads_its_own_part_of_the_phrase():
+    """Changing part i changes F_i and what is below it, but none of the maps above."""
+    for level, same in maps_that_stay("both", "skips"):
         assert same == [number < level for number in range(3)]
 
 
 def test_the_way_up_reads_the_part_of_its_level():
-    network = unet("top-down")
-    maps = eqx.filter_jit(lambda text: network.maps(MAPS, text).rising)
-    before = maps(TEXT)
-    for level in range(3):
-        other = TEXT.copy()
-        other[:, 2 * level : 2 * level + 2] += 1.0
-        same = [bool(np.array_equal(one, two)) for one, two in zip(maps(other), before, strict=True)]
+    for level, same in maps_that_stay("top-down", "rising"):
         assert same == [number < 2 - level for number in range(3)]  # the deepest is first
 
 
@@ -166,6 +212,22 @@ def test_locations_are_the_corners_and_centres_of_cells():
     found = np.asarray(g.add_locations(jnp.zeros((1, 4, 5, 2))))[0, :, :, 2:]
     np.testing.assert_allclose(found[0, 0], [-1, -1, -0.6, -0.5, -0.8, -0.75, 0.2, 0.25], atol=1e-6)
     np.testing.assert_allclose(found[3, 4], [0.6, 0.5, 1, 1, 0.8, 0.75, 0.2, 0.25], atol=1e-6)
+
+
+@pytest.mark.parametrize("modulation", ["filter", "concatenation"])
+def test_every_weight_and_every_dropout_has_a_key_of_its_own(modulation):
+    """On both ways and at every level; nothing but the keys is computed."""
+
+    def train(key):
+        made, asked = jax.random.split(key)
+        network = g.Segmenter(made, 7, depth=2, width=4, text_size=4, kernel_size=3, modulation=modulation)
+        network(jnp.ones((2, 8, 9, 3)), jnp.ones((2, 4), int), jnp.array([3, 4]), key=asked)
+
+    with KeyRecorder() as recorder:
+        jax.jit(train)(jax.random.key(0))
+        jax.effects_barrier()
+    assert recorder.reused() == []
+    assert sum(counts["bernoulli"] for counts in recorder.uses.values()) == 2 * 2
 
 
 @pytest.mark.slow

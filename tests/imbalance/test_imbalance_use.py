@@ -17,6 +17,7 @@ from laureate.imbalance import (
     LogitAdjusted,
     adjust,
     balanced_error,
+    balanced_indices,
     class_counts,
     class_errors,
     log_prior,
@@ -196,6 +197,23 @@ def test_bad_input_of_every_loss(loss):
         loss(LOGITS, LABELS, PRIOR, tau=-0.5)
     with pytest.warns(UserWarning, match="tau = 5.0 is far beyond 1"):
         loss(LOGITS, LABELS, PRIOR, tau=5.0)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_labels_that_are_no_class_are_refused_everywhere(wrong):
+    labels, right, key = np.array([0, 1, 2, wrong]), np.array([0, 1, 2, 0]), jax.random.key(0)
+    calls = {
+        "class_counts": lambda: class_counts(labels, 3),
+        "balanced_indices": lambda: balanced_indices(key, labels, 3, 2),
+        "class_errors": lambda: class_errors(right, labels, 3),
+        "balanced_error": lambda: balanced_error(right, labels, 3),
+        "tune_tau": lambda: tune_tau(LOGITS, labels, PRIOR, np.ones(1)),
+        "pairwise": lambda: pairwise_margin_cross_entropy(LOGITS, labels, np.ones(3), np.ones((3, 3))),
+    }
+    losses = {name: lambda loss=loss: loss(LOGITS, labels, PRIOR) for name, loss in LOSSES.items()}
+    for call in (calls | losses).values():
+        with pytest.raises(ValueError, match=r"labels must be in 0\.\.2"):
+            call()
 
 
 def test_bad_input_elsewhere():

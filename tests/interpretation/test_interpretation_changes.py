@@ -124,6 +124,25 @@ def test_control_flips_a_decision_and_only_where_it_is_asked_for():
     assert float(plan.distance[0]) == pytest.approx(2 / 0.2, rel=0.3)
 
 
+def test_a_plan_says_what_is_set_to_what_and_how_far_that_is():
+    """From class 2 to class 0 of three that differ in mean and spread; units that are not set are left alone."""
+    means, variances = RNG.normal(size=(3, 4)), RNG.uniform(0.5, 2, size=(3, 4))
+    probe, positions = i.GaussianProbe(means, variances, np.ones(3) / 3), np.array([True, False])
+    h = RNG.normal(size=(2, 4)).astype(np.float32)
+
+    @jax.jit
+    def run(strength, h):
+        intervention, plan = i.control(probe, np.array([3, 1]), (2, 0), strength, positions)
+        return intervention(h), plan
+
+    after, plan = run(0.5, h)
+    values = means[0] + 0.5 * (means[0] - means[2])
+    assert plan.units.tolist() == [False, True, False, True]
+    np.testing.assert_allclose(plan.values, values, rtol=1e-5)
+    np.testing.assert_allclose(plan.distance, np.abs(values - means[2]) / np.sqrt(variances[2]), rtol=1e-5)
+    np.testing.assert_allclose(after, np.where(positions[:, None] & plan.units, values, h), rtol=1e-5)
+
+
 def test_the_difference_of_means():
     x, labels = RNG.normal(size=(30, 3)), RNG.integers(2, size=30)
     expected = x[labels == 1].mean(0) - x[labels == 0].mean(0)

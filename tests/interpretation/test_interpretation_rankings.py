@@ -119,6 +119,14 @@ def test_partners_aggregates_and_ridges_are_their_definitions(plain):
     np.testing.assert_array_equal(plain[0]["best"].partner_model, 1 + each.argmax(0))
 
 
+def test_what_is_not_finite_comes_last_and_of_equals_the_first():
+    scores = np.array([0.1, np.inf, 0.9, np.nan, 0.1, -np.inf, 0.9], np.float32)
+    found = i.ranked(scores)
+    assert found.order.tolist() == [2, 6, 0, 4, 1, 3, 5]
+    np.testing.assert_array_equal(found.scores, scores)
+    assert i.output_norm(scores[:, None]).order.tolist() == [2, 6, 0, 4, 1, 3, 5]
+
+
 def test_order_among_rankings(plain):
     all_three, first_two, _ = plain
     assert (np.asarray(all_three["min"]) <= np.asarray(all_three["max"])).all()
@@ -329,3 +337,15 @@ def test_memory_is_a_tenth_of_all_activations_at_most():
     used = jax.jit(stats.update).lower(stats.init(), arrays).compile().memory_analysis()
     sizes = used.argument_size_in_bytes, used.output_size_in_bytes, used.temp_size_in_bytes
     assert sum(sizes) < 0.1 * 8 * 4 * 500 * 10**6
+
+
+def test_a_mask_goes_with_its_chunk():
+    """Chunks of five, five and two tokens, of which others count in each; what does not is not a number."""
+    rng = np.random.default_rng(3)
+    first, second, mask = rng.normal(size=(12, 2)), rng.normal(size=(12, 3)), np.arange(12) % 3 != 1
+    spoilt = [np.where(mask[:, None], x, np.nan) for x in (first, second)]
+    _, moments = i.collect(spoilt, chunk=5, mask=mask)
+    exact = np.cov(np.hstack([first, second])[mask].T, bias=True)
+    assert int(moments.count) == mask.sum()
+    for a, b, wanted in ((0, 0, exact[:2, :2]), (0, 1, exact[:2, 2:]), (1, 0, exact[2:, :2]), (1, 1, exact[2:, 2:])):
+        np.testing.assert_allclose(moments.covariance(a, b), wanted, atol=1e-5)

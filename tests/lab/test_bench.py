@@ -15,6 +15,7 @@ from laureate.lab.running import bench
 from laureate.lab.running.bench import latest_rows, slow_down
 from laureate.lab.running.comparison import Comparison, Side
 from laureate.lab.running.timing import REPEATS, _summary, compare, measure
+from laureate.papers import comparisons_of, paper_ids
 
 MACHINE = "an abacus, 2 cores"
 
@@ -54,7 +55,7 @@ def test_the_gate(new, old, slow):
 def measured(store, monkeypatch):
     """``laureate bench`` with what is about to be measured in a list."""
     coming: list[dict] = []
-    asked = lambda methods: (each for method in methods for each in coming if each["id"] == method)  # noqa: E731
+    asked = lambda methods: (each for method, _ in methods for each in coming if each["id"] == method)  # noqa: E731
     monkeypatch.setattr(bench, "bench_rows", asked)
     monkeypatch.setattr("laureate.lab.running.environment.environment", lambda: {"machine": MACHINE, "versions": {}})
     return coming
@@ -107,21 +108,20 @@ def test_an_unknown_method(measured):
 
 
 def test_every_paper_that_runs_has_a_comparison():
-    from laureate.papers import paper_ids
-
     assert all((Path(papers.__file__).parent / name.replace("-", "_") / "speed.py").is_file() for name in paper_ids())
 
 
 def test_a_benchmark_that_fails_is_one_line(monkeypatch):
     monkeypatch.setattr(bench, "MEASURE", "raise SystemExit('no such thing')")
     with pytest.raises(UserError, match=r"The benchmark of pes failed: no such thing"):
-        list(bench.bench_rows(["pes"]))
+        list(bench.bench_rows([("pes", "module:COMPARISONS")]))
 
 
 def test_rows_come_from_another_process(monkeypatch):
-    code = "import json, os, sys; print(json.dumps({'id': sys.argv[1], 'threads': os.environ['OMP_NUM_THREADS']}))"
+    code = "import json, os, sys; print(json.dumps({'words': sys.argv[1:], 'threads': os.environ['OMP_NUM_THREADS']}))"
     monkeypatch.setattr(bench, "MEASURE", f"print('noise'); {code}")
-    assert list(bench.bench_rows(["pes"])) == [{"id": "pes", "threads": "1"}]
+    rows = list(bench.bench_rows([("pes", comparisons_of("pes"))]))
+    assert rows == [{"words": ["pes", "laureate.papers.pes.speed:COMPARISONS"], "threads": "1"}]
 
 
 def work(seconds, calls, name):

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from skeletons import folder_of, free_id
 
 import laureate
 import toys
+from laureate import _data
 from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 from laureate.lab.running import definitions, source
 from laureate.lab.running import fingerprint as module
@@ -75,6 +77,30 @@ def test_comments_and_docstrings_do_not(tmp_path):
     assert fingerprint({}, write(tmp_path, comment="another reason")) == first
     (tmp_path / "mine.py").write_text(MINE.format(number=1, comment="why").replace("Say.", "Say it in other words."))
     assert fingerprint({}, (f"{tmp_path / 'mine.py'}:trial",)) == first
+
+
+GUARDED = """
+import warnings
+
+def trial(key, arm, problem, scale):
+    if {test}:
+        warnings.warn({warning}, {kind}Warning, stacklevel=2)
+        raise {kind}Error({text})
+    return dict(loss=len({other}))
+"""
+
+
+def test_the_wording_of_an_error_does_not_and_when_and_what_is_raised_does(tmp_path):
+    said = {"test": "scale", "warning": "'so'", "kind": "Runtime", "text": "'no'", "other": "'four'"}
+
+    def hash_of(**changes):
+        (tmp_path / "mine.py").write_text(GUARDED.format(**said | changes))
+        return fingerprint({}, (f"{tmp_path / 'mine.py'}:trial",))
+
+    first = hash_of()
+    assert hash_of(text="'another'") == hash_of(text="f'got {scale}'") == hash_of(warning="'else'") == first
+    moved = [hash_of(test="arm"), hash_of(kind="Unicode"), hash_of(text="scale"), hash_of(other="'fives'")]
+    assert len({first, *moved}) == 5
 
 
 def test_the_place_of_a_users_file_does_not(tmp_path):
@@ -148,6 +174,7 @@ REACH = {
         "problem": [{"problem": ""}],
         "over_seeds": [{"over_seeds": "loop"}],
         "x64": [{"x64": True}],
+        "data": [{"data": ("digits",)}, {"data": ("digits", "diabetes")}],
     },
 }
 DO_NOT_REACH = {
@@ -163,7 +190,6 @@ DO_NOT_REACH = {
         "accepts": [{"accepts": ("offset", "more")}],
         "deviations": [{"deviations": ("Another.",)}],
         "curves": [{"curves": ()}],
-        "data": [{"data": ("digits",)}],
         "over": [{"over": "data sets"}],
         "guards": [{"guards": (Guard("limit", "loss", low=0.0),)}],
         "arms": [{"arms": toys.ARMS[:2], "claims": (toys.BETTER,)}],
@@ -189,6 +215,43 @@ def test_everything_that_reaches_the_trial_moves_its_cells(changes):
 @pytest.mark.parametrize("changes", all_changes(DO_NOT_REACH))
 def test_what_does_not_reach_the_trial_does_not(changes):
     assert cells_of() == cells_of(**changes)
+
+
+def test_another_file_under_the_name_of_a_data_set_does(tmp_path, monkeypatch):
+    """Of a file and of a folder: what is in it, and the names of its files; not where it lies."""
+    table, folder = tmp_path / "table.csv", tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+
+    def cells(place):
+        monkeypatch.setattr(_data, "find", {"digits": place}.get)
+        _data.digest.cache_clear()
+        return tuple(cells_of(data=("digits",)))
+
+    seen = [cells(None)]
+    for text in ("1,2", "1,3"):
+        table.write_text(text)
+        seen.append(cells(table))
+    moved = tmp_path / "moved.csv"
+    moved.write_text("1,3")
+    assert cells(moved) == seen[-1]
+    for name, text in (("a", "1"), ("inner/b", "1"), ("inner/b", "2"), ("inner/c", "1")):
+        (folder / name).write_text(text)
+        seen.append(cells(folder))
+    (folder / "a").rename(folder / "b")  # in the same order
+    seen.append(cells(folder))
+    assert len(set(seen)) == len(seen)
+    _data.digest.cache_clear()
+
+
+def test_whoever_changes_the_worker_is_asked_for_the_protocol():
+    """How a trial is called, keyed and batched is in no cell's definitions: a new digest here, and PROTOCOL raised
+    where numbers could change by it."""
+    text = (Path(laureate.__file__).parent / "lab" / "running" / "worker.py").read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    assert (module.PROTOCOL, hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]) == (4, "f6dd6348ae58")
 
 
 def test_more_seeds_do_not():

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 import toys
@@ -79,3 +81,40 @@ def test_a_scale_that_is_not_there():
 def test_every_seed_that_is_asked_for_lies_in_a_block(seeds, starts):
     cells = plan(toys.selections(toys.paper(), "toy/better"), "smoke", seeds)
     assert [cell.start for cell in cells if cell.arm == "ours"] == starts
+
+
+# Every field of a cell, changed: what is compiled changes with it, or not. Who runs seeds in a loop compiles none.
+PROGRAM = {
+    "paper": ("other", False),
+    "experiment": ("other", False),
+    "arm": ("theirs", False),
+    "problem": ("mine.py:bowl", False),
+    "scale": ("desk", False),
+    "start": (5, False),
+    "count": (4, True),
+    "trial": ("mine.py:trial", True),
+    "problem_reference": ("mine.py:bowl", True),
+    "problem_settings": ({"size": 4, "width": 0.5}, True),
+    "accepts": ((), False),
+    "arm_settings": ({"shift": 0.0, "kind": "b"}, True),
+    "scale_settings": ({"draws": 9, "rate": 0.1}, True),
+    "over_seeds": ("loop", False),
+    "x64": (True, True),
+    "compilation": ("thorough", True),
+    "fingerprint": ("other", False),
+}
+
+
+def test_cells_share_a_program_where_floats_of_arm_and_scale_differ_and_nothing_else_that_is_compiled():
+    changes = {"problem_settings": {"size": 3, "width": 0.5}, "arm_settings": {"shift": 0.0, "kind": "a"}}
+    changes |= {"scale_settings": {"draws": 8, "rate": 0.1}}
+    cell = dataclasses.replace(plan(toys.selections(toys.paper()), "smoke")[0], **changes)
+    assert set(PROGRAM) == {field.name for field in dataclasses.fields(cell)}
+    for name, (value, compiles) in PROGRAM.items():
+        assert getattr(cell, name) != value
+        assert (dataclasses.replace(cell, **{name: value}).program != cell.program) == compiles, name
+    floats = {"arm_settings": {"shift": 2.0, "kind": "a"}, "scale_settings": {"draws": 8, "rate": 0.2}}
+    assert dataclasses.replace(cell, **floats).program == cell.program
+    # A problem's floats may be compiled in, as whatever is no array of it.
+    wider = {"size": 3, "width": 0.6}
+    assert dataclasses.replace(cell, problem_settings=wider).program != cell.program

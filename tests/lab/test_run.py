@@ -2,12 +2,17 @@
 
 import dataclasses
 import json
+import multiprocessing
+import threading
+import time
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 import toys
+from laureate.lab.cell import Cell, Outcome
 from laureate.lab.claim import Arm, Claim, Scale
 from laureate.lab.errors import UserError
 from laureate.lab.judging.results import ClaimResult
@@ -19,7 +24,7 @@ from laureate.lab.records import (
     paper_results,
     run_observations,
 )
-from laureate.lab.running import worker
+from laureate.lab.running import stoppable, worker
 from laureate.lab.running.plan import plan
 from laureate.lab.running.run import run_claims
 
@@ -53,6 +58,31 @@ def test_repeating_computes_nothing_and_says_the_same(store):
     assert cells(second) == {"computed": 0, "cached": 6, "failed": 0}
     for a, b in zip(first.claims, second.claims, strict=True):
         assert dataclasses.replace(a, run=0) == dataclasses.replace(b, run=0)
+
+
+def test_what_a_worker_says_first_is_never_taken_for_an_outcome(monkeypatch, tmp_path):
+    """However long it takes to start."""
+
+    def serve(connection):
+        time.sleep(0.1)
+        connection.send(stoppable.READY)
+        while isinstance(cell := connection.recv(), Cell):
+            connection.send(Outcome(error=cell.name))
+
+    def start(_):
+        ours, theirs = multiprocessing.Pipe()
+        threading.Thread(target=serve, args=(theirs,), daemon=True).start()
+        others.append(ours)
+        return None, ours
+
+    others: list[Any] = []
+    monkeypatch.setattr(stoppable, "START_SECONDS", 0.0)
+    monkeypatch.setattr(stoppable.Stoppable, "_start", start)
+    wanted = plan(toys.selections(toys.paper()), "smoke")
+    found = list(stoppable.Stoppable(2, tmp_path, 60.0).outcomes(wanted))
+    for connection in others:
+        connection.send(None)  # that is all
+    assert {cell.name: outcome.error for cell, outcome in found} == {cell.name: cell.name for cell in wanted}
 
 
 def test_more_seeds_and_another_arm_only_run_the_new_cells(store):

@@ -14,6 +14,7 @@ from laureate.lab.judging.results import Answer, ClaimId, ClaimResult
 from laureate.lab.running.plan import plan
 from laureate.lab.storing.shown import QUESTION, read_shown
 from laureate.lab.storing.store import Store
+from store_copy import copied
 
 
 @pytest.fixture
@@ -35,6 +36,19 @@ def test_a_store_of_version_0_1_is_read_and_its_cells_count_where_the_fingerprin
         assert np.isfinite(bias).all()
     assert store.finished_cell(cell) is None
     store.close()
+
+
+def test_scripts_read_a_copy_and_leave_the_file_as_it_is(tmp_path):
+    path = tmp_path / "store.sqlite"
+    shutil.copy(Path(__file__).parent / "data" / "store_0_1.sqlite", path)
+    before = path.read_bytes()
+    with copied(path) as store:  # of schema 2: opened for writing it would be brought up to date
+        assert store.last_run() == 1
+        store.add_artefact(1, "page.html", "text/html", b"<p>")
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["store.sqlite"]
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"), copied(tmp_path / "none.sqlite"):
+        pass
 
 
 def start(store: Store) -> int:
@@ -113,6 +127,18 @@ def test_the_largest_scale_is_shown_then_the_most_seeds_then_the_newest(store):
     full = keep(store, "supported", "full", seeds=5)
     assert shown(store) == ("supported", full)
     assert [result.scale for result in store.history("toy/better", "default", 3)] == ["full", "full", "desk"]
+
+
+def test_looks_are_the_numbers_of_seeds_before_in_their_order(store):
+    """Of this claim, problem and scale; an attempt that failed was no look, first or later."""
+    for seeds in (0, 14, 10, 0, 14, 20):
+        keep(store, "inconclusive" if seeds else "not run", seeds=seeds)
+    keep(store, "supported", "desk", seeds=30)
+    keep(store, "supported", seeds=40, problem="mine.py:bowl")
+    expected = {14: (), 10: (14,), 20: (14, 10), 50: (14, 10, 20), 30: (14, 10, 20)}
+    assert {seeds: store.earlier_looks("toy/better", "default", "smoke", seeds) for seeds in expected} == expected
+    assert store.earlier_looks("toy/better", "default", "desk", 40) == (30,)
+    assert store.earlier_looks("toy/worse", "default", "smoke", 50) == ()
 
 
 def test_what_is_shown_is_found_by_the_index_alone(store):

@@ -116,7 +116,6 @@ def test_group_normalisation_keeps_its_digits_where_the_mean_is_large():
     np.testing.assert_allclose(GroupNorm(4, groups=1)(images).std((1, 2, 3)), 1.0, atol=5e-3)
 
 
-@pytest.mark.slow
 def test_a_network_of_equinoxs_layers_gives_the_same():
     network = ResNet(KEY, inputs=2, channels=(4, 8), blocks=1)
     images = drawn(3, 9, 9, 2)

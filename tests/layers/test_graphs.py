@@ -79,6 +79,18 @@ def test_a_batch_is_its_graphs_side_by_side():
     assert totals.shape == (3, 3)
 
 
+def test_batches_of_batches_are_the_batch_of_all_however_they_are_grouped():
+    a, b, c, d = drawn(5, 9, 1), drawn(3, 2, 2), drawn(4, 0, 3), drawn(5, 9, 4)
+    flat = batch_graphs([a, b, c, d])
+    assert flat.num_graphs == 4
+    assert_array_equal(flat.graph_of, np.repeat(np.arange(4), (5, 3, 4, 5)))
+    grouped = [[[a, b], c, d], [a, [b, c, d]], [[a, b], [c, d]], [[a, [b, c]], d]]
+    joined = lambda part: batch_graphs([joined(p) for p in part]) if isinstance(part, list) else part  # noqa: E731
+    for whole in map(joined, grouped):
+        assert whole.num_graphs == 4
+        jax.tree.map(assert_array_equal, whole, flat)
+
+
 def test_messages_may_be_numbers_vectors_or_tables():
     """Of three graphs, one of them without edges; a node or a graph that nothing leads to divides by one."""
     graph = batch_graphs([drawn(5, 9, 1), drawn(4, 0, 2), drawn(3, 4, 3)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from laureate.layers import BatchNorm, RunningStatistics
+from laureate.layers import BatchNorm, GroupNorm, RunningStatistics
 
 RNG = np.random.default_rng(0)
 
@@ -90,14 +90,27 @@ def test_the_count_stops_at_its_largest_number():
     assert int(full.average(RunningStatistics.of(jnp.ones((8, 1))), 0.5).count) == most
 
 
-def test_normalise_and_restore():
-    rows = jnp.asarray(3 + 2 * RNG.normal(size=(100, 4)), jnp.float32)
-    statistics = RunningStatistics.of(rows)
-    scaled = statistics.normalise(rows)
-    assert_allclose(scaled.mean(0), 0.0, atol=1e-5)
-    assert_allclose(scaled.std(0), 1.0, rtol=1e-4)
-    assert_allclose(statistics.restore(scaled), rows, rtol=1e-4)
-    assert float(jnp.abs(statistics.normalise(rows, clip=0.5)).max()) == 0.5
+@pytest.mark.parametrize("shape", [(100, 4), (5, 20, 4)])
+def test_normalise_and_restore(shape):
+    """Entries that vary much, hardly and not at all, with a small and a large ε; rows along one axis and along two."""
+    rows = np.array([3, 300, -2, 7]) + np.array([2, 50, 1e-3, 0]) * RNG.normal(size=(100, 4))
+    rows, shaped = rows.astype(np.float32), rows.astype(np.float32).reshape(shape)
+    clips = (None, 0.5)
+
+    @jax.jit
+    def both(rows, shaped, epsilon):
+        statistics = RunningStatistics.of(rows)
+        scaled = [statistics.normalise(shaped, epsilon, clip) for clip in clips]
+        return scaled, statistics.restore(scaled[0], epsilon), statistics.restore(statistics.normalise(shaped))
+
+    for epsilon in (1e-8, 0.3):
+        (scaled, clipped), back, by_default = both(rows, shaped, epsilon)
+        exact = (shaped - rows.astype(float).mean(0)) / np.sqrt(rows.astype(float).var(0) + epsilon)
+        assert_allclose(scaled, exact, rtol=1e-3, atol=2e-3)  # of -2 ± 1e-3 single precision has four digits
+        assert_allclose(clipped, exact.clip(-0.5, 0.5), rtol=1e-3, atol=2e-3)
+        for restored in (back, by_default):
+            assert_allclose(restored, shaped, rtol=1e-5, atol=1e-6)
+    assert float(np.abs(clipped).max()) == 0.5
 
 
 def reference(x, mean, variance, epsilon=1e-5):
@@ -172,6 +185,31 @@ def test_scales_and_shifts_of_its_own_and_handed_in_are_all_applied(affine):
             expected = plain * (by_row[0].reshape(row) if a else 1)
             expected = expected + (own[1] if affine else 0) + (by_row[1].reshape(row) if b else 0)
             assert_allclose(result, expected, atol=1e-5)
+
+
+def test_half_precision_is_normalised_in_single_and_comes_back_as_half():
+    """With a scale and a shift and without, its own and handed in; rounded once, at the end. Integers become floats."""
+    kinds = {jnp.float16: 2**-11, jnp.bfloat16: 2**-8, jnp.int32: 1e-5}
+    images = 16.0 * RNG.integers(-250, 250, (4, 2, 3, 4))  # exact in all; float16 cannot hold their squares
+    scale, shift = RNG.normal(size=(2, 4)).astype(np.float32)
+    rows = RNG.normal(size=(2, 4, 4)).astype(np.float32)
+    every = [BatchNorm(4), GroupNorm(4, 2)]
+    every = [eqx.tree_at(lambda n: (n.scale, n.shift), norm, (scale, shift)) for norm in every]
+
+    @jax.jit
+    def found(given):
+        plain = BatchNorm(4, affine=False)
+        return [(every[0](x)[0], every[1](x), plain(x)[0], plain(x, None, *rows)[0]) for x in given]
+
+    normal = reference(images, images.mean((0, 1, 2)), images.var((0, 1, 2)))
+    groups = images.reshape(4, 6, 2, 2)
+    groups = reference(groups, *(f((1, 3), keepdims=True) for f in (groups.mean, groups.var))).reshape(images.shape)
+    rows_of_images = rows[:, :, None, None]
+    wanted = normal * scale + shift, groups * scale + shift, normal, normal * rows_of_images[0] + rows_of_images[1]
+    for results, (kind, relative) in zip(found([images.astype(kind) for kind in kinds]), kinds.items(), strict=True):
+        for result, right in zip(results, wanted, strict=True):
+            assert result.dtype == (jnp.float32 if kind == jnp.int32 else kind)
+            assert_allclose(np.asarray(result, float), right, rtol=1.01 * relative, atol=1e-5)
 
 
 def test_the_gradient_of_batch_normalisation_by_finite_differences():

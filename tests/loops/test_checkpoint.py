@@ -27,6 +27,9 @@ def test_every_kind_of_leaf_comes_back(tmp_path):
         "key": jax.random.key(3),
         "keys": jax.random.split(jax.random.key(3, impl="rbg"), 2),
         "half": jnp.arange(6, dtype=jnp.bfloat16).reshape(2, 3),
+        "one half": np.asarray(1.5, jnp.bfloat16),
+        "turned": np.arange(6, dtype=jnp.bfloat16).reshape(2, 3).T,  # rows that are not contiguous
+        "quarter": np.asarray([0.5, -2.0], jnp.float8_e4m3fn),
         "flags": jnp.array([True, False]),
         "scalar": jnp.asarray(2, jnp.int8),
         "net": Net(jnp.eye(2), jnp.tanh, 2),
@@ -48,7 +51,7 @@ def test_every_kind_of_leaf_comes_back(tmp_path):
     assert bool((loaded["keys"] == state["keys"]).all())
     assert jax.random.key_impl(loaded["keys"]) == jax.random.key_impl(state["keys"])
     assert loaded["net"].activation is jnp.tanh
-    for name in ("half", "flags", "scalar", "empty"):
+    for name in ("half", "one half", "turned", "quarter", "flags", "scalar", "empty"):
         assert loaded[name].dtype == state[name].dtype
         assert_array_equal(np.asarray(loaded[name], float), np.asarray(state[name], float))
 
@@ -96,6 +99,27 @@ def test_another_state_is_refused(tmp_path, other):
         file.load(other, ())
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"rate": 0.1}, "deep.steps was 3, is (absent)"),
+        ({"rate": 0.1, "deep": {"steps": 3}, "new": None}, "new was (absent), is None"),
+        ({"rate": 0.1, "deep": {"steps": 4}}, "deep.steps was 3, is 4"),
+        ({"rate": 0.1, "deep": {"step": 3}}, "deep.steps was 3, is (absent)"),
+        ({"rate": np.float32(0.1), "deep": {"steps": 3}}, "rate was 0.1, is"),
+        (None, "rate was 0.1, is (absent)"),
+    ],
+    ids=["removed", "added", "changed", "renamed", "type", "none"],
+)
+def test_settings_removed_added_changed_and_renamed_are_refused(tmp_path, other, told):
+    settings = {"rate": 0.1, "deep": {"steps": 3}}
+    Checkpoint(tmp_path / "a.npz", settings).save(1, np.ones(2), ())
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Checkpoint(tmp_path / "a.npz", other).load(np.ones(2), ())
+    done, *_ = Checkpoint(tmp_path / "a.npz", dict(reversed(settings.items()))).load(np.ones(2), ()) or (0,)
+    assert done == 1  # in another order they are the same
+
+
 def decay(rate):
     return lambda x: rate * x
 
@@ -113,6 +137,46 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert describe(long) != describe(long.at[50].set(1.0))
     assert describe(jax.random.key(0)) != describe(jax.random.key(0, impl="rbg"))
     assert "0x" not in str(describe({"f": decay, "jitted": jax.jit(decay(1.0)), "method": [].append, "o": object()}))
+
+
+def test_functions_that_differ_in_any_part_of_their_code_are_told_apart():
+    """Names that are looked up, constants and their types, operations, names of arguments, functions within."""
+    bodies = [
+        "x",
+        "-x",
+        "x + 1",
+        "x + 1.0",
+        "x + 2",
+        "x - 1",
+        "x[0]",
+        "x[1]",
+        "1",
+        "True",
+        "'1'",
+        "b'1'",
+        "0.0",
+        "-0.0",
+    ]
+    bodies += ["jnp.sin(x)", "jnp.cos(x)", "np.sin(x)", "sin(x)", "x.sin", "x.cos", "x.sin()", "f(x, a=1)", "f(x, b=1)"]
+    bodies += ["lambda y: y + 1", "lambda y: y + 2", "lambda y: jnp.sin(y)", "lambda y: jnp.cos(y)", "lambda y: x"]
+    bodies += ["x in {1, 2}", "x in {1, 3}", "x in (1, 2)", "lambda: lambda: 1", "lambda: lambda: 2"]
+    told = {body: str(describe(eval(f"lambda x: {body}"))) for body in bodies}
+    assert len(set(told.values())) == len(bodies)
+    assert told == {body: str(describe(eval(f"lambda x: {body}"))) for body in bodies}
+
+
+def test_a_set_in_the_code_is_the_same_in_whatever_order_it_is_kept():
+    """Strings hash otherwise in every process; of 0 and 8, which share a place, the order is that of their coming."""
+    ways = [frozenset(order) for order in ((0, 8), (8, 0))]
+    assert repr(ways[0]) != repr(ways[1])
+    asks = lambda x: x in {0, 8}  # noqa: E731
+    assert any(isinstance(constant, frozenset) for constant in asks.__code__.co_consts)
+    told = []
+    for way in ways:
+        constants = tuple(way if isinstance(one, frozenset) else one for one in asks.__code__.co_consts)
+        asks.__code__ = asks.__code__.replace(co_consts=constants)
+        told.append(describe(asks))
+    assert told[0] == told[1]
 
 
 class Slotted:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from small_runs import Decay, Heat
 
 from laureate import decentralized, gradients, pde, representation, sampling
 from program_budget import COMPILED, WHOLE
@@ -28,31 +29,6 @@ def programs():
     jax.monitoring.register_event_duration_secs_listener(listen)
     yield found
     jax.monitoring.unregister_event_duration_listener(listen)
-
-
-class Decay:
-    def init(self, key, theta):
-        return jnp.ones(())
-
-    def step(self, key, theta, state):
-        return 0.9 * state + theta, state**2
-
-
-class Heat(eqx.Module):
-    x0: jax.Array
-    horizon: float = 0.5
-
-    def drift(self, t, x):
-        return jnp.zeros_like(x)
-
-    def diffusion(self, t, x):
-        return jnp.ones(())
-
-    def driver(self, t, x, y, z):
-        return 0.0 * y
-
-    def terminal(self, x):
-        return jnp.sum(x**2)
 
 
 ES = gradients.PersistentES(Decay(), num_pairs=2, truncation=2, horizon=4, sigma=0.1)

@@ -1,41 +1,16 @@
 """Every driver that can run for more than ten seconds says how far it is, by one callback, and changes no number."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 from numpy.testing import assert_allclose
+from small_runs import Decay, Heat
 
 from laureate import decentralized, gradients, loops, memory, pde, recovery, representation, sampling, selection
 
 KEY = jax.random.key(0)
-
-
-class Heat(eqx.Module):
-    x0: jax.Array
-    horizon: float = 0.5
-
-    def drift(self, t, x):
-        return jnp.zeros_like(x)
-
-    def diffusion(self, t, x):
-        return jnp.ones(())
-
-    def driver(self, t, x, y, z):
-        return 0.0 * y
-
-    def terminal(self, x):
-        return jnp.sum(x**2)
-
-
-class Decay:
-    def init(self, key, theta):
-        return jnp.ones(())
-
-    def step(self, key, theta, state):
-        return 0.9 * state + theta, state**2
 
 
 HEAT, TABLE = Heat(jnp.zeros(1)), jax.random.normal(KEY, (40, 3))
@@ -138,10 +113,10 @@ def test_a_driver_says_how_far_it_is(name):
 def test_networks_that_learn_knockoffs_say_it_too():
     seen: list[loops.Progress] = []
     sampler = selection.KnockoffGAN(num_steps=40, checkpoints=4, batch=8)
-    selector = selection.KnockoffSelector(sampler, random_state=0, validation_fraction=0.0)
+    selector = selection.KnockoffSelector(sampler, random_state=0, validation_fraction=0.0, q=0.4)
     selector.fit(np.asarray(TABLE), np.asarray(TABLE[:, 0]), progress=seen.append)
     assert [(p.done, p.total) for p in seen][-1] == (40, 40)
-    whole = selection.KnockoffSelector(sampler, random_state=0, validation_fraction=0.0)
+    whole = selection.KnockoffSelector(sampler, random_state=0, validation_fraction=0.0, q=0.4)
     whole.fit(np.asarray(TABLE), np.asarray(TABLE[:, 0]))
     assert_allclose(selector.statistics_, whole.statistics_, rtol=1e-3, atol=1e-4)
     coder: list[loops.Progress] = []

@@ -132,6 +132,17 @@ def test_strokes_cover_what_they_should():
     assert np.sum(square[0, ..., 0] == 23) == 100
 
 
+def test_points_that_lie_in_one_place_change_no_line():
+    """A line is drawn as without what is repeated in it, and a line of one place alone as a dot."""
+    scene = lambda *points: Scene(10.0, 6.0, (Stroke([points], 1.0, "wall"),))  # noqa: E731
+    first, middle, last = (1.0, 1.0), (9.0, 1.0), (9.0, 5.0)
+    plain = frames_of(scene(first, middle, last), 40)
+    for points in ((first, *[middle] * 3, last), (first, first, middle, last), (first, middle, last, last)):
+        np.testing.assert_array_equal(frames_of(scene(*points), 40), plain)
+    np.testing.assert_array_equal(frames_of(scene(middle, middle), 40), frames_of(scene(middle), 40))
+    assert (plain < 255).any()
+
+
 def test_a_scene_in_plain_values_has_all_that_is_drawn():
     plain = plain_scene(Scene(10.0, 6.0, (LINE, DOT)))
     assert (plain["width"], plain["height"], plain["frames"]) == (1000, 600, 2)

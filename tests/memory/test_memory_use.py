@@ -46,12 +46,6 @@ def test_the_diagonal_pins_units_and_a_synchronous_cycle_is_reported():
     assert int(info.num_sweeps) == 9
 
 
-def test_a_unit_without_a_field_stays():
-    network = memory.HopfieldNetwork(jnp.zeros((3, 3)), jnp.array([0.0, 1.0, -1.0]))
-    found, _ = memory.recall(jax.random.key(0), network, jnp.array([-1.0, -1, -1]))
-    assert found.tolist() == [-1, 1, -1]
-
-
 @pytest.mark.slow
 def test_training_in_one_program_repeats_and_does_not_compile_again_for_another_beta():
     data = jnp.asarray(np.repeat(patterns_of(2, 8), 20, 0), jnp.float32)

@@ -7,6 +7,7 @@ import optax
 import pytest
 from multitask_quick import quick
 
+from laureate._core import as_key
 from laureate.multitask import gradvac, pcgrad, vaccine, visiting_order
 
 RNG = np.random.default_rng(1)
@@ -143,6 +144,9 @@ GRADS = {"a": RNG.normal(size=(3, 4)).astype(np.float32), "b": RNG.normal(size=(
 PARAMS = jax.tree.map(lambda leaf: leaf[0], GRADS)
 
 
+OTHER = jax.random.key(4, impl="rbg")
+
+
 def order_of(key, group, groups, step):
     own = jax.random.fold_in(jax.random.split(key, groups)[group], step)
     return np.asarray(visiting_order(own, 3))
@@ -153,10 +157,11 @@ def stepped():
     """Two steps of each, all in one program."""
     key = jax.random.key(3)
     made = {
-        "all": gradvac(key, 3, beta=0.4, target=0.3),
-        "leaf": gradvac(key, 3, beta=0.4, target=0.3, track="raw", per="leaf"),
+        "all": gradvac(key, 3, beta=0.4, target=0.9),
+        "leaf": gradvac(key, 3, beta=0.4, target=0.9, track="raw", per="leaf"),
         "fixed": gradvac(key, 3, beta=0.0, target=0.5, rescale=True),
-        "old-key": gradvac(jax.random.PRNGKey(3), 3, beta=0.4, target=0.3),
+        "old-key": gradvac(jax.random.PRNGKey(3), 3, beta=0.4, target=0.9),
+        "other-generator": gradvac(OTHER, 3, beta=0.4, target=0.9),
         "pcgrad": pcgrad(key, 3),
         "gradvac-pcgrad": gradvac(key, 3, beta=0.0),
     }
@@ -186,13 +191,16 @@ def flat(tree):
 def test_transformations_use_fresh_orders_and_keep_targets(stepped):
     key, found = stepped
     rows = np.concatenate([GRADS["a"], GRADS["b"].reshape(3, -1)], axis=1).astype(np.float64)
-    target = np.full((3, 3), 0.3)
-    for step in range(2):
-        expected, target = by_vectors(rows, target, order_of(key, 0, 1, step), 0.4)
-        np.testing.assert_allclose(flat(found["all"][step]), expected.sum(0), rtol=1e-4, atol=1e-5)
-    state = found["all"][2].weightings[0]
-    np.testing.assert_allclose(state.target[0], target, rtol=1e-4)
-    assert state.count.tolist() == [2]
+    for name, own in (("other-generator", as_key(OTHER)), ("all", key)):
+        target = np.full((3, 3), 0.9)  # all are pulled, and each order gives another sum
+        for step in range(2):
+            other, _ = by_vectors(rows, target, order_of(own, 0, 1, 1 - step), 0.4)
+            expected, target = by_vectors(rows, target, order_of(own, 0, 1, step), 0.4)
+            np.testing.assert_allclose(flat(found[name][step]), expected.sum(0), rtol=1e-4, atol=1e-5)
+            assert np.abs(other.sum(0) - expected.sum(0)).max() > 0.01 or name == "other-generator"
+        state = found[name][2].weightings[0]
+        np.testing.assert_allclose(state.target[0], target, rtol=1e-4)
+        assert state.count.tolist() == [2]
     assert (flat(found["old-key"][1]) == flat(found["all"][1])).all()
     target = np.full((3, 3), 0.5)
     expected = by_vectors(rows, target, order_of(key, 0, 1, 0), 0.0)[0].sum(0)
@@ -219,13 +227,16 @@ def test_tasks_visit_in_orders_of_their_own():
 
 
 def test_every_leaf_has_targets_and_orders_of_its_own(stepped):
+    """Targets so high that all are pulled: with the order of another leaf or step the sum is another one."""
     key, found = stepped
+    orders = {(group, step): order_of(key, group, 2, step) for group in range(2) for step in range(2)}
     for group, name in enumerate(("a", "b")):
-        rows, target = GRADS[name].reshape(3, -1).astype(np.float64), np.full((3, 3), 0.3)
+        rows, target = GRADS[name].reshape(3, -1).astype(np.float64), np.full((3, 3), 0.9)
         for step in range(2):
-            order = order_of(key, group, 2, step)
-            expected, target = by_vectors(rows, target, order, 0.4, "raw")
-            np.testing.assert_allclose(found["leaf"][step][name].ravel(), expected.sum(0), rtol=1e-4, atol=1e-5)
+            sums = {at: by_vectors(rows, target, order, 0.4, "raw")[0].sum(0) for at, order in orders.items()}
+            expected, target = sums.pop((group, step)), by_vectors(rows, target, orders[group, step], 0.4, "raw")[1]
+            np.testing.assert_allclose(found["leaf"][step][name].ravel(), expected, rtol=1e-4, atol=1e-5)
+            assert all(np.abs(other - expected).max() > 0.01 for other in sums.values())
         np.testing.assert_allclose(found["leaf"][2].weightings[0].target[group], target, rtol=1e-4)
 
 

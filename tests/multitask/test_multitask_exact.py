@@ -139,13 +139,14 @@ def random_tasks():
         def every(rows):
             gram = task_gram(rows)
             units = gram / jnp.sqrt(jnp.outer(jnp.diagonal(gram), jnp.diagonal(gram)))
-            return imtl_weights(gram, "sum")[0], imtl_weights(gram)[0], mgda_weights(gram), mgda_weights(units)
+            stopped = mgda_weights(gram, num_steps=2)
+            return imtl_weights(gram, "sum")[0], imtl_weights(gram)[0], mgda_weights(gram), mgda_weights(units), stopped
 
         return rows, quick(jax.vmap(every), rows)
 
 
 def test_weights_are_the_papers(random_tasks):
-    rows, (published, unit, _, _) = random_tasks
+    rows, (published, unit, *_) = random_tasks
     for g, a, b in zip(rows, published, unit, strict=True):
         u = g / np.linalg.norm(g, axis=1, keepdims=True)
         differences, of_units = g[0] - g[1:], u[0] - u[1:]
@@ -170,7 +171,7 @@ def shortest(gram):
 
 
 def test_mgda_is_the_shortest_combination(random_tasks):
-    rows, (_, _, (a, info), (units, _)) = random_tasks
+    rows, (_, _, (a, info), (units, _), _) = random_tasks
     for g, weights, square, status, gap in zip(rows, a, info.square, info.status, info.gap, strict=True):
         best = shortest(g @ g.T)
         np.testing.assert_allclose(weights, best, atol=1e-6)  # pyright: ignore[reportCallIssue]
@@ -181,6 +182,20 @@ def test_mgda_is_the_shortest_combination(random_tasks):
     for g, weights in zip(rows[:10], units, strict=False):
         u = g / np.linalg.norm(g, axis=1, keepdims=True)
         np.testing.assert_allclose(weights, shortest(u @ u.T), atol=1e-6)  # pyright: ignore[reportCallIssue]
+
+
+def test_mgda_stopped_early_says_how_far_it_may_be_off(random_tasks):
+    """‖g‖² - min_t ⟨g, g_t⟩ in the unit of the gradients, half of what may be missing at most."""
+    rows, (*_, (a, info)) = random_tasks
+    assert (info.cost <= 2).all()
+    late = info.status == Status.NOT_CONVERGED
+    assert late.sum() > 10
+    for g, weights, square, gap in zip(rows[late], a[late], info.square[late], info.gap[late], strict=True):
+        gram = g @ g.T
+        best = shortest(gram)
+        assert square == pytest.approx(weights @ gram @ weights)
+        assert gap == pytest.approx(square - np.min(gram @ weights))
+        assert 2 * gap >= square - best @ gram @ best
 
 
 # --- as transformations -----------------------------------------------------------------------------------------------
@@ -299,6 +314,9 @@ def test_scales_of_losses(moved):
     expect(moved, "inverse", 1 / LOSSES, 1 / LOSSES[0])
     expect(moved, "inverse", 1 / second, 1 / second[0], step=1)
     expect(moved, "inverse-first", 1 / LOSSES, 1 / LOSSES[0], step=1)
+    for name in ("inverse-first", "gradnorm"):  # the first losses stay the first
+        np.testing.assert_array_equal(moved[name][2].weightings[0].first, LOSSES[None], err_msg=name)
+        assert moved[name][2].weightings[0].count.tolist() == [2]
     # From s = -log L nothing moves at the first step; the second then has e^s L - 1 of the first losses.
     expect(moved, "imtl_l", 1 / LOSSES, 1 / LOSSES[0])
     expect(moved, "imtl_l", 1 / LOSSES, 1 / LOSSES[0], step=1)
@@ -374,13 +392,19 @@ def test_the_shortest_combination_of_unit_gradients(moved):
 def test_half_precision_is_computed_in_single_precision():
     rows = jnp.asarray(RNG.normal(size=(3, 40)), jnp.bfloat16)
 
-    def both(rows, coarse):
-        return task_gram(rows), mgda_weights(coarse)[0], imtl_weights(coarse)[0]
+    large = jnp.asarray(np.linspace(4e4, 6e4, 15).reshape(3, 5), jnp.float16)  # their sum is beyond the largest
+
+    def both(rows, coarse, large):
+        lie = task_geometry(large)
+        return task_gram(rows), mgda_weights(coarse)[0], imtl_weights(coarse)[0], lie.projections, lie.amplification
 
     exact = np.asarray(rows, np.float64)
     coarse = jnp.asarray(exact @ exact.T, jnp.bfloat16)
-    gram, *weights = quick(both, rows, coarse)
-    assert {str(array.dtype) for array in (gram, *weights)} == {"float32"}
+    gram, *weights, projections, amplification = quick(both, rows, coarse, large)
+    assert {str(array.dtype) for array in (gram, *weights, projections)} == {"float32"}
+    large = np.asarray(large, np.float64)
+    np.testing.assert_allclose(projections, large @ large.sum(0) / np.linalg.norm(large, axis=1), rtol=1e-5)
+    assert amplification == pytest.approx(1.0, rel=1e-5)
     np.testing.assert_allclose(gram, exact @ exact.T, rtol=1e-5, atol=1e-5)
     coarse = np.asarray(coarse, np.float64)
     for found, wanted in zip(weights, (shortest(coarse), fair_of_gram(coarse)), strict=True):

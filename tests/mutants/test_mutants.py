@@ -6,7 +6,7 @@ import pytest
 
 from mutants.coverage_map import touched
 from mutants.operators import OPERATORS, is_sound, mutants_of, sample
-from mutants.trial import random_mutants, summary, table
+from mutants.trial import listed, random_mutants, summary, table
 from mutation import ROOT, faults
 
 CASES = [
@@ -30,8 +30,31 @@ CASES = [
     ("keyword-dropped", "y = f(a, b=1, c=2)", {"y = f(a,  c=2)", "y = f(a, b=1)"}),
     ("keyword-dropped", "y = f(b=1)", {"y = f()"}),
     ("stop-gradient-removed", "y = jax.lax.stop_gradient(x)", {"y = x"}),
-    ("key-reused", "a, b = jax.random.split(key)", {"a, b = (jax.random.split(key)[0],) * 2"}),
+    ("stop-gradient-removed", "y = tree.map(lax.stop_gradient, x)", {"y = tree.map((lambda x: x), x)"}),
+    ("key-reused", "a, b = split(key)", set()),
+    ("key-reused", "a, b = jr.split(key)", {"a, b = jr.split(key)[jax.numpy.array([0, 0])]"}),
+    (
+        "key-reused",
+        "x, (a, b, c) = 0, jr.split(key, 3)",
+        {f"x, (a, b, c) = 0, jr.split(key, 3)[jax.numpy.array({order})]" for order in ([0, 0, 2], [0, 1, 1])}
+        | {"x, (a, b, c) = 0, jax.numpy.broadcast_to(key, 3)"},
+    ),
+    ("key-reused", "a, *b = jax.random.split(key, n)", {"a, *b = jax.numpy.broadcast_to(key, n)"}),
+    ("key-reused", "vmap(f)(jax.random.split(key), x)", {"vmap(f)(jax.numpy.broadcast_to(key, 2), x)"}),
+    ("key-reused", "f(keys[0], keys[i])", {"f(keys[0], keys[0])"}),
+    ("key-reused", "f(keys[way, level], keys[1:])", {"f(keys[0, level], keys[1:])", "f(keys[way, 0], keys[1:])"}),
     ("key-reused", "k = jax.random.fold_in(key, i)", {"k = key"}),
+    (
+        "key-reused",
+        "fold_in(key, 0) + fold_in(key, 3)",
+        {"key + fold_in(key, 3)", "fold_in(key, 0) + key"} | {"fold_in(key, 0) + fold_in(key, 0)"},
+    ),
+    (
+        "key-reused",
+        "fold_in(key, a * n + i)",
+        {"key", "fold_in(key, a + i)", "fold_in(key, (a * n))", "fold_in(key, i)"},
+    ),
+    ("key-reused", "fold_in(key, step + 1)", {"key", "fold_in(key, step)"}),
     ("mask-ignored", "y = jnp.where(c, a, b)", {"y = a"}),
     ("mask-ignored", "y = a & b", {"y = a", "y = b"}),
     ("mask-ignored", "y = mask * x", {"y = x"}),
@@ -103,7 +126,18 @@ def test_a_seed_gives_the_same_mutants_and_every_operator_its_turn(tmp_path):
     every = mutants_of(path)
     assert sample(every, 10, 1) == sample(every, 10, 1) != sample(every, 10, 2)
     assert {one.operator for one in sample(every, 10, 1)} == {"comparison-turned", "key-reused"}
-    assert len(sample(every, 1000, 0)) == len(every) == len(set(every)) == 101
+    assert len(sample(every, 1000, 0)) == len(every) == len(set(every)) == 102
+
+
+def test_all_of_an_operator_in_the_order_of_the_text(tmp_path):
+    area = tmp_path / "src" / "toy" / "calc"
+    area.mkdir(parents=True)
+    (tmp_path / "src" / "toy" / "__init__.py").write_text("")
+    (area / "__init__.py").write_text("k = fold_in(key, 3)\ny = x[0]\na = fold_in(key, i)\n")
+    every = [(row["line"], row["operator"]) for row in listed(tmp_path, "calc", None, 0, "key-reused")]
+    assert every == [(1, "key-reused"), (1, "key-reused"), (3, "key-reused")]
+    assert len(listed(tmp_path, "calc", 2, 0, "key-reused")) == 2
+    assert [row["line"] for row in listed(tmp_path, "calc", None, 0)] == [1, 1, 2, 3, 3]
 
 
 def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
@@ -144,8 +178,36 @@ def test_every_planted_fault_fits_its_source_and_names_tests_that_exist():
     assert not [(fault, name) for fault, file, *_, name in named if f"def {name}(" not in texts.get(file, "")]
 
 
+def unknown(named, tests):
+    """Those that are neither a test nor the name of one with cases."""
+    return sorted(set(named) - tests - {test.partition("[")[0] for test in tests})
+
+
+def test_a_case_that_is_not_there_is_seen():
+    assert unknown(["a.py::b", "a.py::b[1]", "a.py::b[2]", "a.py::c"], {"a.py::b[1]"}) == ["a.py::b[2]", "a.py::c"]
+
+
+def test_planted_faults_name_cases_that_exist(all_tests):
+    """What stands in brackets is made while tests are collected, so that only a run of everything knows."""
+    missing = unknown([test for row in faults([]) for test in row["tests"] if "::" in test], all_tests)
+    assert not missing
+
+
+def test_planted_faults_name_a_quick_test(quick_tests):
+    """Or a file or folder that has one: what only slower tests see, `make test` does not."""
+    known = {name[:end] for name in quick_tests for end in ends(name)}
+    unseen = [row["id"] for row in faults([]) if known.isdisjoint(row["tests"])]
+    assert unseen == [], "\n".join(unseen)
+
+
+def ends(name: str) -> list[int]:
+    """Where the folders, the file, the function and the case that a test's name consists of end."""
+    return [*(place for place, letter in enumerate(name) if letter in "/:["), len(name)]
+
+
 def test_the_thorough_tests_exist(all_tests):
     """A name that nobody bears keeps nothing out of `make test`."""
     listed = set((ROOT / "tests" / "thorough.txt").read_text(encoding="utf-8").splitlines())
     assert listed
-    assert not listed - all_tests
+    missing = sorted(listed - all_tests)
+    assert not missing

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from laureate.pages import charts
 from laureate.pages.charts import Axis, Series, curve_chart, film_chart, interval_chart, label
 
 
@@ -91,3 +92,32 @@ def test_a_film_has_no_style_or_script_of_its_own():
     drawn = film_chart(SCENE, '" onload="x', 0.1)
     assert "style=" not in drawn
     assert 'onload="x' not in drawn
+
+
+HOSTILE = """<b title='1'>&amp; "quoted" 'so' </text><script>"""
+
+
+def said(markup):
+    """All texts and values of attributes, read as a browser reads them; markup that is not well-formed is none."""
+    nodes = list(ElementTree.fromstring(f"<div>{markup}</div>").iter())
+    assert {node.tag for node in nodes}.isdisjoint({"b", "script"})
+    return [node.text for node in nodes if node.text], [value for node in nodes for value in node.attrib.values()]
+
+
+def test_whatever_a_chart_is_told_to_say_it_says_and_does_not_obey():
+    region = (0.0, 1.0)
+    texts, values = said(charts.interval_chart([0.1, 0.2], 0.1, 0.0, 0.3, [(0.0, HOSTILE)], HOSTILE, region))
+    assert (texts.count(HOSTILE), values.count(HOSTILE)) == (2, 1)  # the line's name and <desc>, aria-label
+    assert said(charts.strip(0.1, 0.0, 0.3, [0.0], region, HOSTILE))[1].count(HOSTILE) == 1
+    tile = charts.Tile(HOSTILE, 3, f"/areas/{HOSTILE}")
+    texts, values = said(charts.area_map([tile], 900, 900, "wide"))
+    label = f"{HOSTILE}, 3 papers"
+    assert {label, f"/areas/{HOSTILE}"} <= {*values}
+    assert label in texts
+    assert "".join(texts).replace(label, "").count("<b") == 1, "the name once more, on the tile itself"
+    one = charts.Series(HOSTILE, [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0])
+    texts, values = said(charts.curve_chart([one], f"x{HOSTILE}", f"y{HOSTILE}", f"all{HOSTILE}"))
+    assert (texts.count(HOSTILE), values.count(f"all{HOSTILE}")) == (2, 1)  # the line's title, the legend
+    assert {f"x{HOSTILE}", f"y{HOSTILE}", f"all{HOSTILE}"} <= {*texts}
+    texts, values = said(charts.film_chart({"width": 9, "height": 9, "frames": 1, "strokes": []}, HOSTILE, 0.1))
+    assert (texts, values.count(HOSTILE)) == ([HOSTILE], 1)

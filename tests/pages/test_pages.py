@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import html
 import io
+import itertools
 import json
 import re
 from contextlib import closing
@@ -144,6 +145,17 @@ def test_nothing_from_outside_is_markup(home, store):
     assert "<img" not in report.render_run(store, 1)
 
 
+@pytest.mark.parametrize("papers", [None, []], ids=["plain", "packed"])
+def test_what_the_script_of_a_file_reads_is_what_was_given(papers):
+    """Whatever signs are in it: no title ends the element that it stands in."""
+    specs = {"toy/better": {"title": f"</script>{toy_site.PAYLOAD}<!-- ]]> & \\u003c", "unit": "µs"}}
+    page = render.file_page(render.Site(explore=True, specs=specs), toy_site.PAYLOAD, {"": "<p>", "b": "<q>"}, papers)
+    assert "<img" not in page
+    (text,) = re.findall(r'<script type="application/(?:json|gzip)" id="data">(.*?)</script>', page, re.S)
+    data = json.loads(text if papers is None else gzip.decompress(base64.b64decode(text)))
+    assert data == {"papers": [], "specs": specs, "pages": {} if papers is None else {"b": "<q>"}}
+
+
 def unpacked(whole: str) -> str:
     """The text of a file with its packed pages and papers."""
     (packed,) = re.findall(r'<script type="application/gzip" id="data">([^<]*)</script>', whole)
@@ -186,6 +198,13 @@ def test_numbers_behind_a_picture_are_numbers(store):
     tables = [csv_of(figure, 7) for figure in figures]
     assert any("-" in table for table in tables)
     assert not any("'" in table for table in tables)
+
+
+def test_no_text_of_a_table_is_a_formula_and_every_other_value_stays():
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "a=b", "a@b", "'", "", 'with "quotes", commas\nand lines']
+    written = list(csv.reader(io.StringIO(csv_text(["text", "number"], [[text, -0.5] for text in texts]))))
+    assert written[0] == ["text", "number"]
+    assert written[1:] == [[f"'{text}" if text[:1] in set("=+-@") else text, "-0.5"] for text in texts]
 
 
 def test_the_shaded_side_is_where_the_claim_holds(store):
@@ -259,16 +278,45 @@ def test_a_query_survives_the_address():
     assert browse.Query.of({"page": "-1"}).page == 1
 
 
-def test_paging_goes_through_all_papers_once(shared):
+def assert_paged(ask, name, total, size):
+    """A list of so many, so many a page: all once, no page empty, none but the last with room, and none behind it."""
+    pages = ask(1)["pages"]
+    shown = [[row["id"] for row in ask(page)[name]] for page in range(1, pages + 2)]
+    assert [len(page) for page in shown] == [size] * (total // size) + [total % size] * (total % size > 0) + [0]
+    assert len(set(itertools.chain(*shown))) == total
+
+
+def test_paging_goes_through_all_papers_once(shared, monkeypatch):
     with Catalogue() as catalogue:
-        seen = []
-        for page in range(1, browse.search(catalogue, browse.Query(area="audio"))["pages"] + 1):
-            seen += [paper["id"] for paper in browse.search(catalogue, browse.Query(area="audio", page=page))["papers"]]
-        assert len(seen) == len(set(seen)) == browse.listing(catalogue)["facets"]["area"]["audio"]
-        first = [paper["id"] for paper in browse.search(catalogue, browse.Query("noisy labels"))["papers"]]
-        second = [paper["id"] for paper in browse.search(catalogue, browse.Query("noisy labels", page=2))["papers"]]
-        assert not set(first) & set(second)
-        assert browse.search(catalogue, browse.Query())["total"] == catalogue.size
+        words, phrase = browse.Query("speech", area="audio"), browse.Query('"neural networks"', area="graphs-geometry")
+        queries = {
+            browse.Query(): catalogue.size,
+            browse.Query(area="audio"): browse.listing(catalogue)["facets"]["area"]["audio"],
+            **{query: catalogue.search(query.q, area=query.area).total for query in (words, phrase)},
+        }
+        assert not browse.search(catalogue, phrase)["ignored_phrase"]
+        for query, total in queries.items():
+            for size in (total // 2, total, total + 1)[: 3 if query.area else 1]:  # all of them take long
+                monkeypatch.setattr(browse, "PAPERS_A_PAGE", size)
+                ask = lambda page, query=query: browse.search(catalogue, dataclasses.replace(query, page=page))  # noqa: E731
+                assert ask(1)["total"] == total
+                assert_paged(ask, "papers", total, size)
+        nothing = browse.search(catalogue, browse.Query("quantumchromodynamically"))
+        assert (nothing["pages"], nothing["papers"]) == (1, [])
+
+
+def test_paging_goes_through_all_runs_and_cells_once(store, monkeypatch):
+    total, cells = store.counts()["runs"], len(store.run_cells(1))
+    for size in (1, total, total + 1):
+        monkeypatch.setattr(content, "RUNS_A_PAGE", size)
+        assert_paged(lambda page: content.runs(store, page), "runs", total, size)
+    for size in (cells - 1, cells, cells + 1):
+        monkeypatch.setattr(content, "CELLS_A_PAGE", size)
+        assert_paged(lambda page: content.run(store, 1, page) or {}, "cells", cells, size)
+    monkeypatch.setattr(content, "RUNS_A_PAGE", 1)
+    for page in range(1, total + 1):
+        text = render.body("runs", WEB, **content.runs(store, page))
+        assert ('rel="prev"' in text, 'rel="next"' in text) == (page > 1, page < total)
 
 
 def test_a_map_fills_its_space():

@@ -125,6 +125,9 @@ def test_how_long_a_run_still_takes_is_read_from_the_cells_that_are_done(home, m
     run = store.start_run("laureate run toy", "desk", 10, "default", store.run(1)["environment"])
     cells = plan(toys.selections(toy_site.paper()), "desk")
     store.take(run, cells)
+    kept = [cell["id"] for cell in store.run_cells(1)]
+    store.use_cells(run, kept)  # for nothing: what is taken from the store says nothing about the others
+    assert kept
     told = content._live(store, store.run(run), store.run_cells(run))
     assert told == {"done": 0, "total": len(cells), "experiment": "", "seconds_left": None}
     for cell in cells[:3]:

@@ -22,6 +22,10 @@ def left_to_write(paper_id: str) -> list[str]:
         found.append(f"tests/papers/{folder}: tests of its trials")
     if MARK in (PACKAGE / area / "__init__.py").read_text("utf-8"):
         found.append(f"{area}/__init__.py: what the area is for")
+    if f"from laureate.{area} import " not in paper(paper_id).example:
+        found.append(f"laureate/{area}: the method that its example imports")
+        found.append(f"tests/{area}: oracles of the method; tests/contract: its row; tests/mutations: planted faults")
+        found.append("examples: a program for a problem that is not ours; CHANGELOG.md: a line")
     if area not in {one.area for one in disciplines()} | WITHOUT_RACE.keys():
         found.append(f"racing/disciplines: a discipline of {area}, or why there is none, in WITHOUT_RACE")
     return found + missing_rows(paper_id)

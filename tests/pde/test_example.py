@@ -1,25 +1,17 @@
 """The example runs, its control is about as good as the value function allows, and the lab takes its equation."""
 
-import importlib.util
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
 
+from example_files import EXAMPLES, loaded
 from laureate.lab.claim import Settings
 from laureate.papers import paper
 from laureate.papers.tensor_train_pde.trials import interacting
 
 
 def example():
-    path = Path(__file__).parents[2] / "examples" / "own_pde.py"
-    spec = importlib.util.spec_from_file_location("own_pde", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(EXAMPLES / "own_pde.py")
 
 
 @pytest.mark.slow

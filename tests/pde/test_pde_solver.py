@@ -20,6 +20,7 @@ from laureate.pde import (
 )
 from laureate.pde.networks import network, standards
 from laureate.pde.problem import simulate
+from laureate.pde.steps import Along
 from laureate.problems import pdes
 
 
@@ -136,6 +137,20 @@ def test_explicit_scheme_is_right_within_its_noise():
     assert 0.2 * noise < np.std(found) < 3 * noise
 
 
+def test_an_explicit_target_under_a_control_by_hand():
+    """V + h Δt at the end of the step, less ∇V·σu Δt where the paths were pushed."""
+    pde, rng = affine(), np.random.default_rng(1)
+    x, after, gradient = rng.normal(size=(3, 5, 4))
+    value, nothing, solver = rng.normal(size=5), jnp.zeros(0), affine_solver("explicit")
+    along = Along(0.3, 0.1, x, after, nothing, nothing, nothing, (value, gradient), nothing)
+    driven = [pde.driver(0.4, a, v, pde.sigma.T @ g) for a, v, g in zip(after, value, gradient, strict=True)]
+    expected = value + 0.1 * np.asarray(driven)
+    push = np.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(solver._explicit(pde, None, along), expected, rtol=1e-9)
+    expected -= 0.1 * gradient @ pde.sigma @ push
+    np.testing.assert_allclose(solver._explicit(pde, Push(jnp.asarray(push)), along), expected, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_control_of_the_paths_does_not_change_the_solution():
     pde, push = affine(), Push(jnp.array([1.0, -2.0, 0.5]))
@@ -183,15 +198,19 @@ def test_quadratic_hjb_value_gradient_and_control(quadratic):
     exact = float(pde.exact(0.0, pde.x0))
     assert abs(quadratic.v0 / exact - 1) < 0.03
     points = np.random.default_rng(1).normal(size=(50, 5)) * 0.7  # where the paths are at t = 0.5
-    t = 0.5
 
     @jax.jit
     @jax.vmap
-    def all_of(x):
+    def all_of(t, x):
         found, exact = quadratic.value_and_gradient(t, x), jax.value_and_grad(lambda x: pde.exact(t, x))(x)
         return found, exact, quadratic.optimal_control(t, x)
 
-    (value, gradient), (truth, slope), control = jax.tree.map(np.asarray, all_of(points))
+    times, places = np.append(np.full(50, 0.5), 0.0), np.concatenate([points, pde.x0[None]])
+    first, rest = (
+        jax.tree.map(lambda leaf, at=at: np.asarray(leaf)[at], all_of(times, places)) for at in (-1, slice(50))
+    )
+    assert abs(first[0][0] - quadratic.v0) < 1e-12
+    (value, gradient), (truth, slope), control = rest
     assert np.mean(np.abs(value - truth)) < 0.03 * np.mean(truth)
     assert np.mean((gradient - slope) ** 2) < 0.05 * np.mean(slope**2)
     assert np.max(np.abs(control + gradient)) < 1e-12
@@ -307,10 +326,11 @@ def test_monte_carlo_forms():
 
 def test_monte_carlo_discounts():
     """Without noise the sum is known to rounding; with it, Black and Scholes' formula is met."""
-    pde = affine(w=0.0, r=0.9, q=0.0, c=0.0)
+    pde = eqx.tree_at(lambda pde: pde.sigma, affine(r=0.9, q=0.0, c=0.0), np.zeros((4, 3)))
     dt = pde.horizon / 8
     factors = np.exp(-0.9 * dt * np.arange(9))
-    expected = factors[8] + np.sum(factors[:8] * 0.7 * np.cos(5 * dt * np.arange(8))) * dt
+    end = pde.x0 + pde.b * dt * np.sum(1 + dt * np.arange(8))  # b (1 + t) at the beginning of each step
+    expected = factors[8] * (1 + pde.w @ end) + np.sum(factors[:8] * 0.7 * np.cos(5 * dt * np.arange(8))) * dt
     assert abs(jax.jit(lambda key: MonteCarlo(2, 8).run(key, pde).v0)(jax.random.key(0)) - expected) < 1e-12
     call = pdes.BlackScholesBasket(2)
     found = jax.jit(lambda key: MonteCarlo(20_000, 20).run(key, call))(jax.random.key(1))
@@ -368,10 +388,14 @@ def test_the_backward_network_by_hand(scheme):
         last = jax.random.fold_in(jax.random.fold_in(draw_key, 1), 9)  # of ten times num_updates at n = N − 1
         net = network(net_key, 4, "scalar", 3, 1, jnp.float64)
         drawn = simulate(path_key, pde, 32, 2), standards(pilot_key, pde, 2), jax.random.choice(last, 32, (8,))
-        return solver.run(key, pde), *drawn, [(layer.weight, layer.bias) for layer in net.layers]
+        longer = DeepBackward(4, 32, 8, num_updates=7, width=3, depth=1).run(
+            key, pde
+        )  # of which nothing but this runs:
+        return longer.cost, solver.run(key, pde), *drawn, [(layer.weight, layer.bias) for layer in net.layers]
 
-    found, paths, (mean, deviation, level), chosen, layers = jax.tree.map(np.asarray, everything(key))
+    cost, found, paths, (mean, deviation, level), chosen, layers = jax.tree.map(np.asarray, everything(key))
     (first, shift), (second, constant) = layers
+    assert (found.cost, cost) == (10, 7 * (10 + 1 + 1))  # ten times as many at n = N − 1, and none at n = 0
 
     def value_and_gradient(x):
         hidden = np.tanh((x - mean[1]) / deviation[1] @ first.T + shift)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
+from laureate import loops
 from laureate._core import Status
 from laureate.pde import ALS, SALSA, CustomBasis, Fourier, FunctionalTensorTrain, Hermite, Polynomials, Splines
+from laureate.pde.sweep import Samples
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +117,26 @@ def test_rounding_finds_the_rank_and_keeps_its_promise():
     assert far.rank < near.rank
 
 
+def test_rounding_drops_as_much_as_it_may_and_no_more():
+    """Of a matrix, with many singular values alike: at each tolerance the least rank whose error is within it."""
+    rng = np.random.default_rng(0)
+    left, right = (np.linalg.qr(rng.normal(size=(6, 6)))[0] for _ in range(2))
+    s = np.array([1.0, 0.3, 0.29, 0.28, 0.27, 0.26])
+    cores = np.zeros((2, 6, 6, 6))
+    cores[0, 0], cores[1, :, :, 0] = left * s, right
+    tolerances = np.linspace(0.02, 0.9, 23)
+
+    @jax.jit
+    def rounded(cores, tolerances):
+        train = FunctionalTensorTrain(cores, Polynomials(-1.0, 1.0, 5))
+        return jax.vmap(lambda tolerance: train.round(tolerance).dense())(tolerances)
+
+    for tolerance, found in zip(tolerances, np.asarray(rounded(cores, tolerances)), strict=True):
+        tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]
+        kept = int(np.sum(tails > tolerance * np.linalg.norm(s)))
+        np.testing.assert_allclose(found, (left[:, :kept] * s[:kept]) @ right[:kept], atol=1e-12)
+
+
 @pytest.mark.slow
 def test_rounding_inside_jit_keeps_the_shape():
     first, _, _ = pair(4)
@@ -180,6 +202,15 @@ def test_every_basis_holds_the_constant_and_its_derivative(basis):
     assert here.shape == (4, 10, basis.size)
     assert np.max(np.abs(here @ np.asarray(basis.constant) - 1)) < 1e-12
     assert np.max(np.abs(derivative - (after - before) / (2 * step))) < 1e-6
+
+
+def test_every_basis_tells_its_interval_where_its_numbers_are_traced():
+    """As within ``solve``, whose programs serve any value of a setting."""
+    everywhere = (-np.inf, np.inf)
+    expected = [(-2.0, 2.0), (-2.0, 2.0), (0.3 - 6 * 0.8, 0.3 + 6 * 0.8), everywhere, (-2.0, 2.0), everywhere]
+    traced = eqx.filter_jit(lambda bases: [basis.interval for basis in bases])(loops.firm(BASES))
+    np.testing.assert_allclose(traced, expected, rtol=1e-15)
+    np.testing.assert_allclose([basis.interval for basis in BASES], expected, rtol=1e-15)
 
 
 def test_clipped_polynomials_do_not_explode():
@@ -256,24 +287,85 @@ def test_residual_never_rises_from_sweep_to_sweep_without_regularisation():
 def test_the_sweep_leaves_orthonormal_cores():
     """Cores right of the first are orthonormal from the right: each local problem is as well posed as its features."""
     x, y = additive(3, 4, 300)
-    train, _ = fitted(jax.random.key(4), x, y, Polynomials(-1.0, 1.0, 2), 2, ALS(max_sweeps=2))
+    train, _ = fitted(
+        jax.random.key(4), x, y, Polynomials(-1.0, 1.0, 2), 2, ALS(max_sweeps=2, tolerance=jnp.asarray(1e-4))
+    )
     for core in np.asarray(train.cores[1:]):
         unfolded = core.reshape(2, -1)
         assert np.max(np.abs(unfolded @ unfolded.T - np.eye(2))) < 1e-12
 
 
-def test_slots_beyond_the_rank_change_nothing():
-    """One sweep from a train of rank one, as it is and padded to three: the same function, if not yet the best one."""
+def test_a_fit_says_what_ended_it():
+    """Sweeps that were spent, a stall, nothing left to fit, or what is not finite; the program is that of above."""
+    x, y = additive(3, 4, 300)
+    broken = np.where(np.arange(300) == 7, np.nan, y)
+    cases = [
+        (y, 1e-4, Status.NOT_CONVERGED, 2),  # each of the two sweeps lowered the residual by more than that
+        (y, 0.999, Status.OK, 2),  # the second did not
+        (0 * y, 1e-4, Status.OK, 1),
+        (broken, 1e-4, Status.DIVERGED, 1),
+    ]
+    for targets, tolerance, status, sweeps in cases:
+        method = ALS(max_sweeps=2, tolerance=jnp.asarray(tolerance))
+        _, info = fitted(jax.random.key(4), x, targets, Polynomials(-1.0, 1.0, 2), 2, method)
+        assert (int(info.status), int(info.cost)) == (status, sweeps)
+
+
+def test_the_train_that_test_samples_like_best_is_given():
+    """Their targets are what the first sweep gives: the second, nearer to the samples, is not taken."""
     x, y = additive(3, 4, 300)
 
-    def swept(rank):
-        start = FunctionalTensorTrain.constant(1.0, 4, Polynomials(-1.0, 1.0, 2), rank)
-        train, info = start.fit(x, y, ALS(max_sweeps=1))
-        return train.dense(), info.residual
+    @eqx.filter_jit
+    def swept(sweeps, targets):
+        start = FunctionalTensorTrain.start(jax.random.key(4), 4, Polynomials(-1.0, 1.0, 2), rank=2)
+        test = None if targets is None else (x, targets)
+        train, info = start.fit(x, y, ALS(max_sweeps=sweeps, tolerance=jnp.asarray(1e-4)), test=test)
+        return jax.vmap(train)(x), info.cost
 
-    (alone, residual), (padded, same) = jax.jit(lambda: (swept(1), swept(3)))()
+    first, _ = swept(1, None)
+    found, cost = swept(2, first)
+    assert int(cost) == 2
+    np.testing.assert_allclose(found, first, atol=1e-9)
+    assert np.abs(first - y).max() > 1e-3
+
+
+@pytest.fixture(scope="module")
+def swept_once():
+    """One sweep from a train of rank one, as it is and padded to three, and the constant alone: all beside x ↦ ∏ x."""
+    with jax.enable_x64(True):
+        (x, y), (fresh, truth) = additive(3, 4, 300), additive(5, 4, 100)
+
+        def swept(rank, degree):
+            basis = Polynomials(-1.0, 1.0, degree)
+            samples, test = (
+                Samples.of(basis, inputs, targets + 9 * np.prod(inputs, axis=1), np.prod(inputs, axis=1)[:, None])
+                for inputs, targets in ((jnp.asarray(x), y), (jnp.asarray(fresh), truth))
+            )
+            start = FunctionalTensorTrain.constant(1.0, 4, basis, rank)
+            train, weights, info = ALS(max_sweeps=1).fit(start, samples, test)
+            return train.dense(), weights, info, (samples, test)
+
+        quick = {"xla_backend_optimization_level": 0}
+        all_of = jax.jit(lambda: [swept(1, 2), swept(3, 2), swept(1, 0)], compiler_options=quick)
+        return jax.tree.map(np.asarray, all_of())
+
+
+def test_slots_beyond_the_rank_change_nothing(swept_once):
+    """The same function, if not yet the best one."""
+    (alone, weights, info, _), (padded, same_weights, same, _), _ = swept_once
     np.testing.assert_allclose(padded, alone, atol=1e-9)
-    np.testing.assert_allclose(same, residual, rtol=1e-9)
+    np.testing.assert_allclose(same_weights, weights, rtol=1e-9)
+    np.testing.assert_allclose(same.residual, info.residual, rtol=1e-9)
+
+
+def test_residuals_are_those_of_the_train_and_the_functions_beside_it(swept_once):
+    """Of the samples and of those held out, relative to the size of the former's targets."""
+    for dense, weights, info, both in swept_once:
+        size = np.sqrt(np.mean(both[0].targets ** 2))
+        assert weights[0] == pytest.approx(9, abs=3)
+        for samples, residual in zip(both, (info.residual, info.test_residual), strict=True):
+            values = np.einsum("ijkl,ni,nj,nk,nl->n", dense, *samples.features) + samples.extras @ weights
+            assert residual == pytest.approx(np.sqrt(np.mean((values - samples.targets) ** 2)) / size, rel=1e-9)
 
 
 def test_ridge_keeps_collinear_functions_apart():

@@ -1,6 +1,9 @@
 """What demanding users met: intervals that do not cover, warnings at every step, errors from the depths."""
 
+import dataclasses
 import warnings
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,6 +19,7 @@ from laureate.pde import (
     TensorTrainSolver,
     extrapolate,
 )
+from laureate.pde.solution import Solution
 
 
 class Killed(eqx.Module):
@@ -88,13 +92,127 @@ def test_an_interval_that_covers_the_time_step(found):
         assert float(run.estimate - run.interval.low) == pytest.approx(half, rel=1e-6)
 
 
-def test_the_two_step_counts_share_their_paths(found):
-    """Coupled, what two step counts give for a path is much the same."""
-    from laureate.pde.extrapolation import _together
+class Clock(eqx.Module):
+    """All depends on the time: drift, diffusion and source; g = 1 + w·x, h = −r y + z_1 + cos 5t."""
 
-    _, runs, _ = found
-    low, high = _together(jax.random.key(3), runs[0].coarse, runs[0].fine, 2000)
-    assert np.corrcoef(low, high)[0, 1] > 0.7
+    noise: jax.Array
+    rate: jax.Array
+    x0: jax.Array = eqx.field(default_factory=lambda: jnp.array([0.2, -0.4]))
+    horizon: float = 0.9
+
+    def drift(self, t, x):
+        return jnp.stack([1 + t, t**2])
+
+    def diffusion(self, t, x):
+        return self.noise * jnp.stack([1 + t, 2 - t])
+
+    def driver(self, t, x, y, z):
+        return -self.rate * y + z[0] + jnp.cos(5 * t)
+
+    def terminal(self, x):
+        return 1 + jnp.array([1.0, 0.5]) @ x
+
+
+@dataclasses.dataclass
+class Learned:
+    """A solver that has learned V_n = offset_n + weight_n g, of its own for every step and number of steps."""
+
+    num_steps: int
+
+    @property
+    def offsets(self):
+        return np.sin(self.num_steps + np.arange(self.num_steps + 1))
+
+    @property
+    def weights(self):
+        return np.cos(self.num_steps + np.arange(self.num_steps + 1))
+
+    def solve(self, key, pde, control, progress):
+        cores = jnp.zeros((self.num_steps + 1, 2, 1, 1, 1))
+        learned = jnp.asarray(self.weights), jnp.asarray(self.offsets)
+        return Solution(pde, Polynomials(-1.0, 1.0, 0), cores, *learned, jnp.zeros(()), None)
+
+    def paths(self, noise, rate):
+        """What a path gives without noise, and what each step's noise adds."""
+        dt, slope = 0.9 / self.num_steps, np.array([1.0, 0.5])
+        x, total, added = np.array([0.2, -0.4]), 0.0, []
+        for n in range(self.num_steps):
+            t, weight = n * dt, self.weights[n]
+            value, sigma = self.offsets[n] + weight * (1 + slope @ x), noise * np.array([1 + t, 2 - t])
+            total += (-rate * value + sigma[0] * weight + np.cos(5 * t)) * dt
+            added.append((1 - weight) * slope * sigma * np.sqrt(dt))
+            x = x + np.array([1 + t, t**2]) * dt
+        return total + 1 + slope @ x, np.array(added)
+
+
+def test_every_path_is_walked_by_its_own_clock_and_both_step_counts_share_their_noise():
+    """Without noise to rounding; with it (and a driver that asks for no value) mean and deviation are known."""
+    three, six, count = Learned(3), Learned(6), 4000
+    root = np.sqrt(count)
+
+    @jax.jit
+    def both(noise, rate):
+        found = extrapolate(jax.random.key(0), three, Clock(noise, rate), num_paths=count)  # type: ignore[arg-type]
+        return found.estimate, found.time_error, found.interval, found.coarse.interval(jax.random.key(1), count)
+
+    for noise, rate in ((0.0, 0.7), (1.0, 0.0)):
+        estimate, time_error, interval, plain = jax.device_get(both(noise, rate))
+        (low, coarse), (high, fine) = three.paths(noise, rate), six.paths(noise, rate)
+        # A coarse step's noise is that of its two fine ones, over √2.
+        coarse, fine = coarse[:, None] / np.sqrt(2), fine.reshape(3, 2, 2)
+        assert abs(time_error - (low - high)) <= 1e-12 + 5 * np.linalg.norm(coarse - fine) / root
+        noises = {"both": np.linalg.norm(2 * fine - coarse), "coarse": np.sqrt(2) * np.linalg.norm(coarse)}
+        for found, value, deviation, more in (
+            (interval, 2 * high - low, noises["both"], abs(time_error)),
+            (plain, low, noises["coarse"], 0.0),
+        ):
+            assert abs(found.estimate - value) <= 1e-12 + 5 * deviation / root
+            assert found.standard_error * root == pytest.approx(deviation, rel=5 / np.sqrt(2 * count), abs=1e-12)
+            half = 1.959964 * found.standard_error + more
+            ends = found.estimate - found.low, found.high - found.estimate
+            np.testing.assert_allclose(ends, half, rtol=1e-6, atol=1e-12)
+        assert interval.estimate == estimate
+
+
+class Plain(NamedTuple):
+    """g = 1 + w·x and a diagonal noise that grows, without JAX: outside jit every operation is a program."""
+
+    horizon: float = 0.9
+
+    def diffusion(self, t, x):
+        return np.array([1.0, 2.0]) * (1 + np.asarray(t))
+
+    def terminal(self, x):
+        return 1 + self.terminal_gradient(x) @ x
+
+    def terminal_gradient(self, x):
+        return np.array([1.0, 0.5])
+
+
+class Weighed(Solution):
+    """V_n = weight_n g alone, of the steps that it is asked for."""
+
+    def at(self, n) -> Any:
+        weight = np.asarray(self.weights)[int(n)]
+        return SimpleNamespace(value_and_gradient=lambda x, g, slope: (weight * g, weight * slope))
+
+
+def test_a_control_is_asked_for_at_any_time_and_a_value_at_those_of_the_grid():
+    """Between two times V is linear, where that is asked for; a control, whose user has a clock of his own, always."""
+    weights, w, x = np.array([0.3, -1.0, 2.0, 1.0]), np.array([1.0, 0.5]), np.array([0.3, 0.1])
+    solution: Any = Weighed(Plain(), None, None, weights, None, np.zeros(()), None)  # type: ignore[arg-type]
+    for t, weight in ((0.0, 0.3), (0.3, -1.0), (0.375, -0.25), (0.9, 1.0)):
+        control = -np.array([1.0, 2.0]) * (1 + t) * weight * w
+        np.testing.assert_allclose(solution.optimal_control(t, x), control, atol=1e-12)
+        value, gradient = solution.value_and_gradient(t, x, interpolate=True)
+        np.testing.assert_allclose(value, weight * (1 + w @ x), atol=1e-12)
+        np.testing.assert_allclose(gradient, weight * w, atol=1e-12)
+    for asked in (solution.value, solution.gradient, solution.value_and_gradient):
+        with pytest.raises(ValueError, match=r"t must be a multiple of 0\.3; got 0\.375"):
+            asked(0.375, x)
+    for asked in (solution.value, solution.optimal_control, solution.residual):
+        with pytest.raises(ValueError, match=r"t must be in \[0, 0\.9\]; got 1\.2"):
+            asked(1.2, x)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """How the solver behaves: step, run and solve agree, a killed run resumes, and bad input is told before it hurts."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,9 +9,19 @@ import numpy as np
 import pytest
 
 from laureate._core import Status
-from laureate.pde import DeepBackward, DeepBSDE, MonteCarlo, Polynomials, TensorTrainSolver
+from laureate.pde import (
+    DeepBackward,
+    DeepBSDE,
+    MonteCarlo,
+    Polynomials,
+    TensorTrainSolver,
+    extrapolate,
+    extrapolation,
+    solver,
+)
 from laureate.pde.steps import StepInfo, judge, warn_of_doubts
 from laureate.problems.pdes import HJBLog, QuadraticHJB
+from laureate.testing import KeyRecorder
 
 
 def small(**settings):
@@ -279,7 +291,7 @@ def test_settings_are_leaves_that_do_not_recompile():
     @eqx.filter_jit
     def solved(tolerance):
         traces.append(1)
-        solution = small(tolerance=tolerance).run(jax.random.key(0), HJBLog(3))
+        solution = small(tolerance=tolerance, max_iterations=12).run(jax.random.key(0), HJBLog(3))
         return solution.v0, solution.info
 
     (first, info), (second, _) = (solved(jnp.asarray(tolerance, float)) for tolerance in (1e-6, 1e-8))
@@ -289,4 +301,53 @@ def test_settings_are_leaves_that_do_not_recompile():
     assert info.iterations[3] > 1
     assert again.iterations[3] == info.iterations[3]
     assert again.status[3] == Status.OK
+    # One that is not met within the iterations is told, at its step.
+    _, spent = solved(jnp.asarray(1e-30, float))
+    assert 0 < np.sum(spent.iterations == 12) < 4
+    np.testing.assert_array_equal(spent.status, np.where(spent.change > 1e-30, Status.NOT_CONVERGED, Status.OK))
+    np.testing.assert_array_equal(spent.change > 1e-30, spent.iterations == 12)
     assert len(traces) == 1
+
+
+def test_what_solves_on_the_host_uses_no_key_twice(monkeypatch):
+    """Paths to fit to and paths to test by, the first functions; two solutions, and paths of both."""
+
+    def begin(key, *given):
+        jax.random.normal(key)
+        raise StopIteration
+
+    @dataclasses.dataclass
+    class Drawn:
+        num_steps: int = 2
+
+        def solve(self, key, pde, control, progress=None):
+            return jax.random.normal(key)
+
+    monkeypatch.setattr(solver, "_euler_step", lambda key, pde, t, dt, x, control: x + jax.random.normal(key, x.shape))
+    monkeypatch.setattr(solver, "_begin", begin)
+    monkeypatch.setattr(extrapolation, "_together", lambda key, *given: jax.random.normal(key, (2, 3)))
+    with KeyRecorder() as recorder:
+        with pytest.raises(StopIteration):
+            small(num_test=2).solve(jax.random.key(0), HJBLog(3))
+        assert not recorder.reused()
+        assert recorder.uses
+        recorder.forget()
+        extrapolate(jax.random.key(0), Drawn(), None, num_paths=3)  # pyright: ignore[reportArgumentType]
+        assert not recorder.reused()
+
+
+def test_an_update_that_spoils_the_value_is_told():
+    """√|y − 1| has no derivative where the path begins: the loss is still finite, V(0, x0) is not."""
+
+    class Kink(HJBLog):
+        def driver(self, t, x, y, z):
+            return jnp.sqrt(jnp.abs(y - 1.0))
+
+        def terminal(self, x):
+            return jnp.ones(())
+
+    solver, pde = DeepBSDE(num_steps=1, batch=2, width=1, depth=1, num_updates=1), Kink(2)  # pyright: ignore[reportCallIssue]
+    found = eqx.filter_jit(solver.run)(jax.random.key(0), pde)
+    assert bool(jnp.isfinite(found.loss[-1]))
+    assert bool(jnp.isnan(found.v0))
+    assert int(found.status) == Status.DIVERGED

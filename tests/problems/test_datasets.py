@@ -2,14 +2,17 @@
 
 import gzip
 
+import jax
 import numpy as np
 import pytest
 
 from laureate import _data
 from laureate._data import DATA_SETS, FASHION_MNIST, find, lacking
 from laureate.papers import all_papers
-from laureate.problems.datasets import DatasetError, fashion_mnist, mnist_5k, small_images
+from laureate.problems import recovery, supports
+from laureate.problems.datasets import DatasetError, digits, fashion_mnist, mnist_5k, small_images
 from laureate.problems.images import binary_images
+from laureate.problems.long_tails import LongTailedDigits
 
 NAMES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
@@ -51,6 +54,19 @@ def test_missing_and_broken_files_are_told_with_the_remedy(folder):
         broken.write_bytes(gzip.compress(content))
         with pytest.raises(DatasetError, match="not an IDX file of bytes, or is cut short"):
             fashion_mnist(path)
+
+
+def test_the_last_rows_are_for_testing_and_none_where_none_are_asked_for():
+    images, _ = digits()
+    for problem, low in ((recovery.DigitImages, 0), (supports.DigitImages, -1)):
+        for count in (0, 3):
+            found = problem(train=5, test=count)
+            assert found.test.shape == (count, 8, 8)
+            np.testing.assert_allclose(found.test, low + (1 - low) * images[len(images) - count :], atol=1e-6)
+            np.testing.assert_allclose(found.train, low + (1 - low) * images[:5], atol=1e-6)
+    for count in (0, 1):
+        split = jax.eval_shape(LongTailedDigits(head=30, test=count).draw, jax.random.key(0))
+        assert (split.test_inputs.shape, split.test_labels.shape) == ((10 * count, 64), (10 * count,))
 
 
 @pytest.mark.skipif(not FASHION_MNIST.is_dir(), reason="Debian's dataset-fashion-mnist is not installed")

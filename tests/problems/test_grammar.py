@@ -65,9 +65,15 @@ def test_other_forms_are_of_the_same_word():
 
 
 def test_padding_costs_nothing():
-    logits = jnp.asarray(np.random.default_rng(0).normal(size=(3, 5)))
-    expected = -jax.nn.log_softmax(logits)[jnp.arange(2), jnp.array([4, 0])].mean()
-    assert float(nats(logits, jnp.array([4, 0, -1]))) == pytest.approx(float(expected), rel=1e-5)
+    """Words are what is counted, not sentences: each as much as any other, wherever its sentence ends."""
+    logits = np.random.default_rng(0).normal(size=(2, 3, 5)).astype(np.float32)
+    losses = np.log(np.exp(logits).sum(-1, keepdims=True)) - logits
+    found = jax.jit(nats)
+    for targets in ([[4, 0, -1], [2, -1, -1]], [[4, 0, 1], [2, 3, 3]]):
+        rows = np.array(targets)
+        expected = [losses[(*place, word)] for place, word in np.ndenumerate(rows) if word >= 0]
+        np.testing.assert_allclose(found(logits, rows), np.mean(expected), rtol=1e-5)
+    assert float(found(logits, np.full((2, 3), -1))) == 0
 
 
 @pytest.mark.slow

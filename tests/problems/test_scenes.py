@@ -135,6 +135,7 @@ def test_the_same_key_gives_the_same_scenes_and_images_are_in_range():
         (lambda: Scenes(size=17), "Scenes.size must be a multiple of grid 2"),
         (lambda: Scenes(size=8), "cells of at least 6 pixels"),
         (lambda: Scenes(kinds="colour"), "Scenes.kinds must be among attribute"),
+        (lambda: Scenes(kinds=" "), "Scenes.kinds must be among .* got ' '"),
         (lambda: Scenes(held_out=4), "Scenes.held_out must be 0, 2 or 3"),
         (lambda: Scenes(noise=-1), "Scenes.noise must be >= 0"),
         (lambda: Scenes().draw(KEY, 0), "Scenes.num must be >= 1"),

@@ -1,5 +1,7 @@
 """Environments end when they say, and a sweep of the lattice draws from its own energy."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +37,30 @@ def test_an_episode_ends_after_its_limit_and_not_before(name):
     expected = np.arange(environment.limit) == environment.limit - 1
     np.testing.assert_array_equal(terminated, expected & (name == "chain-deadly"))
     np.testing.assert_array_equal(truncated, expected & (name != "chain-deadly"))
+
+
+def test_a_room_ends_at_its_goal_or_at_its_limit_and_never_by_both():
+    """Every walk of as many steps as the limit, to a goal that some reach with the very last."""
+    room = Room(2, limit=3, goal=3)
+    walks = np.array(list(itertools.product(range(4), repeat=3)))
+
+    @jax.jit
+    @jax.vmap
+    def walked(walk):
+        key = jax.random.key(0)
+        step = lambda state, action: room.step(key, state, action)  # noqa: E731
+        return jax.lax.scan(step, room.reset(key)[0], walk)[1]
+
+    found = jax.tree.map(np.asarray, walked(walks))
+    for number, walk in enumerate(walks):
+        place = np.zeros(2, int)
+        for clock, action in enumerate(walk, 1):
+            place = np.clip(place + [(0, 1), (0, -1), (1, 0), (-1, 0)][action], 0, 1)
+            there, ended = place.tolist() == [1, 1], clock == 3
+            seen, reward, terminated, truncated = (leaf[number, clock - 1] for leaf in found[:4])
+            assert (seen.argmax(), terminated, truncated) == (place @ [2, 1], there, ended and not there)
+            assert reward == pytest.approx(there - 1 / 3)
+    assert found.terminated[:, 2].any()
 
 
 def test_a_sweep_draws_every_site_from_the_energys_conditional():

@@ -14,6 +14,7 @@ from laureate.recovery import (
     ConvDictionary,
     ConvLISTA,
     ConvWeight,
+    SupportSchedule,
     add_noise,
     analytic_conv_weight,
     circular_conv_weight,
@@ -70,6 +71,27 @@ def test_a_layer_is_the_layer_of_the_matrices():
     np.testing.assert_allclose(solver(b).reshape(2, -1), x, atol=1e-12)
     learned = ConvLISTA(d, (6, 6), w, layers=3)
     np.testing.assert_allclose(learned(b).reshape(2, -1), x, atol=1e-12)
+
+
+def test_the_largest_of_the_whole_code_pass_unshrunk():
+    """Of each image's code, all places and filters together: as many as the schedule says, if above the threshold."""
+    d, w, support = filters(), filters(seed=1), SupportSchedule(p=10, p_max=15)
+    b = np.random.default_rng(3).normal(size=(2, 6, 5)) * np.array([1.0, 0.05])[:, None, None]
+
+    @jax.jit
+    def run(b):
+        solver = ConvALISTA(d, (6, 5), w, layers=2, support=support)
+        return solver(b), solver.gamma, solver.theta
+
+    found, gammas, thetas = map(np.asarray, run(b))
+    matrix, weight = explicit(d, 6, 5), explicit(w, 6, 5)
+    x = np.zeros((2, matrix.shape[1]))
+    for gamma, theta, count in zip(gammas, thetas, (17, 25), strict=True):  # of 8 · 7 · 3 entries
+        v = x - gamma * (x @ matrix.T - b.reshape(2, 30)) @ weight
+        passes = (np.argsort(np.argsort(-np.abs(v), axis=1), axis=1) < count) & (np.abs(v) > theta)
+        x = np.where(passes, v, np.sign(v) * np.maximum(np.abs(v) - theta, 0))
+        assert passes.sum(1)[0] == count > passes.sum(1)[1] > 0
+    np.testing.assert_allclose(found.reshape(2, -1), x, atol=1e-12)
 
 
 def test_solvers_for_matrices_take_the_convolution_as_operator():

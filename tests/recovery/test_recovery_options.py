@@ -16,6 +16,7 @@ from laureate.recovery import (
     analytic_weight,
     as_dictionary,
     dense_matrix,
+    estimator,
     fit,
     fit_encoder,
     robust,
@@ -158,6 +159,16 @@ def test_an_encoder_uses_no_key_twice():
     with KeyRecorder() as recorder:
         fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.sgd(0.01), steps=2, batch=2)
         assert recorder.reused() == []
+
+
+def test_a_coder_learns_its_dictionary_and_trains_with_keys_of_their_own(monkeypatch):
+    learned = lambda key, signals, atoms: jax.random.normal(key, (signals.shape[1], atoms))  # noqa: E731
+    monkeypatch.setattr(estimator, "_learned", learned)
+    monkeypatch.setattr(estimator, "_trained", lambda key, *given: jax.random.gumbel(key))
+    with KeyRecorder() as recorder:
+        estimator.SparseCoder(n_components=4, random_state=0).fit(np.eye(3))
+        assert recorder.reused() == []
+        assert recorder.uses
 
 
 def test_the_encoders_weight_is_feasible():

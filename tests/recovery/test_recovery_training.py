@@ -25,8 +25,8 @@ from laureate.recovery import (
     learn_dictionary,
     nmse_db,
     perturb,
+    training,
 )
-from laureate.recovery.training import _plan
 
 D = jnp.asarray(random_dictionary(10, 20), jnp.float32)
 PRIOR = BernoulliGaussian(20, density=0.1)
@@ -76,7 +76,7 @@ def test_pairs_as_they_were_measured_and_a_loss_of_ones_own():
 
 def test_greedy_training_freezes_the_layers_behind_and_ahead():
     """With the rate's factors 1, 0.2, 0.02 and SGD, each stage's steps can be told from the parameters' path."""
-    plan = _plan("greedy", 2, 3)
+    plan = training._plan("greedy", 2, 3)
     np.testing.assert_array_equal(plan.last, [0] * 9 + [1] * 9)
     np.testing.assert_array_equal(plan.alone, ([True] * 3 + [False] * 6) * 2)
     np.testing.assert_allclose(plan.factor, ([1] * 3 + [0.2] * 3 + [0.02] * 3) * 2, rtol=1e-6)
@@ -89,16 +89,24 @@ def test_greedy_training_freezes_the_layers_behind_and_ahead():
 
 
 def test_a_greedy_stage_leaves_other_layers_alone(monkeypatch):
-    from laureate.recovery import training
+    """The second of three layers alone, then with the one behind it; the weight decays in what is trained only."""
+    solver, codes = TiLISTA(D, layers=3, support=None), np.eye(20, dtype=np.float32)
+    measured = codes @ np.asarray(D).T, codes
 
-    monkeypatch.setattr(training, "STAGES", (1.0,))
-    whole = training._plan("greedy", 3, 2)
-    # The second layer's own stage: the first is behind it and the third ahead.
-    monkeypatch.setattr(training, "_plan", lambda *_: training._Plan(*(leaf[2:4] for leaf in whole)))
-    solver = ALISTA(D, layers=3, support=None)
-    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.05), steps=2, mode="greedy")
-    changed = np.asarray(trained.theta != solver.theta)
-    np.testing.assert_array_equal(changed, [False, True, False])
+    @jax.jit
+    def trained(plan):
+        monkeypatch.setattr(training, "_plan", lambda *_: plan)
+        optimiser = optax.adamw(0.05, weight_decay=0.1)
+        found, _ = fit(KEY, solver, measured, optimiser=optimiser, steps=2, batch=20, mode="greedy")
+        return {name: getattr(found, name) for name in solver.trainable}
+
+    for alone in (True, False):
+        plan = training._Plan(np.array([1, 1]), np.full(2, alone), np.ones(2), np.array([True, False]))
+        found = trained(plan)
+        for name in ("gamma", "theta"):
+            changed = np.asarray(found[name] != getattr(solver, name))
+            np.testing.assert_array_equal(changed, [not alone, True, False])
+        assert np.all(np.asarray(found["weight"] != solver.weight))  # of all layers
 
 
 def test_a_drifted_dictionary_keeps_the_scalars_and_takes_the_weight_asked_for():

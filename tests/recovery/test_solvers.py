@@ -1,5 +1,7 @@
 """Solvers against hand computations, each other, the lasso's own conditions, and what must not change a result."""
 
+from fractions import Fraction
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -175,8 +177,15 @@ def test_the_slope_in_the_threshold_is_that_of_the_shrunk_entries():
     np.testing.assert_allclose(passed, np.diag([0.0, 1, 1, 1]))
 
 
-def test_a_schedule_in_percent():
-    np.testing.assert_array_equal(SupportSchedule(1.2, 13).counts(16, 500)[[0, 1, 10, 15]], [6, 12, 65, 65])
+@pytest.mark.parametrize("size", [7, 20, 250, 500, 1001])
+def test_a_schedule_in_percent(size):
+    """min(p (k + 1), p_max) % of the size, to the nearest whole number, in exact fractions."""
+    np.testing.assert_array_equal(SupportSchedule(1.2, 13).counts(16, 500)[[0, 1, 2, 10, 15]], [6, 12, 18, 65, 65])
+    for p, most in (("0", "0"), ("0.7", "100"), ("1.2", "13"), ("3.3", "9.9"), ("10", "25"), ("35", "100")):
+        shares = [min(Fraction(p) * k, Fraction(most)) * size / 100 for k in range(1, 17)]
+        found = SupportSchedule(float(p), float(most)).counts(16, size)
+        assert all(abs(count - share) <= Fraction(1, 2) for count, share in zip(found.tolist(), shares, strict=True))
+        assert found.dtype == np.int32
 
 
 @eqx.filter_jit

@@ -1,19 +1,12 @@
 """The example runs: the monitor tells health from collapse, and the probes give intervals."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+
+from example_files import EXAMPLES, loaded
 
 
 def example():
-    path = Path(__file__).parents[2] / "examples" / "own_encoder.py"
-    spec = importlib.util.spec_from_file_location("own_encoder", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(EXAMPLES / "own_encoder.py")
 
 
 @pytest.mark.slow

@@ -213,7 +213,6 @@ def test_one_step_of_fine_tuning_by_hand():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found, expected)
 
 
-@pytest.mark.slow
 def test_fine_tuning_trains_the_encoder_too():
     """The features are blind to the second entry, which alone tells the classes: a new last layer cannot help it."""
     x = jax.random.normal(KEY, (400, 2))

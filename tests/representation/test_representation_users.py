@@ -93,29 +93,36 @@ def test_running_statistics_are_carried_and_not_trained(name):
     assert_allclose(state.online.running.variance(), variance, rtol=1e-3)
     assert int(state.online.running.count) == 2 * 2 * 16
     assert eqx.tree_equal(state.online.first, model.first)
-    # a step that is not taken leaves them, too
+    # a step that is not taken leaves them, too, and all else; nor is it counted
     after, info = step(state, X.at[0, 0].set(jnp.nan), PAIR[1])
     assert int(info.status) == Status.DIVERGED
-    assert eqx.tree_equal(after.online, state.online)
+    assert eqx.tree_equal(after, state)
+    assert int(state.step) == 2
     memory = [leaf.shape for leaf in jax.tree.leaves(state.optimiser) if eqx.is_array(leaf) and leaf.ndim]
     assert memory.count((5,)) == 4  # scale and shift, two moments each: none of the statistics
 
 
 def test_the_target_keeps_statistics_of_its_own():
-    trainer = Siamese(DirectPred(dim=4), optax.sgd(0.5), momentum=0.9, apply=apply)
-    model, step = Normalised.start(KEY), eqx.filter_jit(trainer.step)
-    state, _ = step(trainer.init(KEY, model), *PAIR)
-    mean, _ = averaged(model, PAIR)  # both began as this model
-    assert_allclose(state.target.running.mean, mean, rtol=1e-4)
-    old = state.target
-    state, _ = step(state, *PAIR)
-    assert np.abs(np.asarray(state.target.first - state.online.first)).max() > 1e-4
-    before, kept = np.asarray(old.running.mean, np.float64), np.asarray(old.running.variance(), np.float64)
-    hidden = [np.asarray(batch @ old.first, np.float64) for batch in PAIR]
-    for values in hidden:
-        before, kept = 0.9 * before + 0.1 * values.mean(0), 0.9 * kept + 0.1 * values.var(0)
-    assert_allclose(state.target.running.mean, before, rtol=1e-4)
-    assert_allclose(state.target.running.variance(), kept, rtol=1e-3)
+    """Those of both views, one after the other, of both networks, whose weights are apart from the beginning."""
+    trainer = Siamese(DirectPred(dim=4), optax.sgd(0.5), momentum=0.9, target_init="independent", apply=apply)
+    models, step = map(Normalised.start, jax.random.split(KEY)), eqx.filter_jit(trainer.step)
+    state, kept = trainer.init(KEY, *models), {"online": None, "target": None}
+    for number in range(2):
+        used = state
+        state, _ = step(state, *PAIR)
+        for name, before in kept.items():
+            network = getattr(used, name)
+            hidden = [np.asarray(view @ network.first, np.float64) for view in PAIR]
+            for values in hidden:
+                seen = np.stack([values.mean(0), values.var(0)])
+                before = seen if before is None else 0.9 * before + 0.1 * seen
+            running, kept[name] = getattr(state, name).running, before
+            assert_allclose(running.mean, before[0], rtol=1e-4)
+            assert_allclose(running.variance(), before[1], rtol=1e-3)
+            assert int(running.count) == (number + 1) * 2 * 16
+        mixed = 0.9 * used.target.first + 0.1 * state.online.first
+        assert_allclose(state.target.first, mixed, rtol=1e-5, atol=1e-6)
+        assert np.abs(np.asarray(used.target.first - used.online.first)).max() > 0.1
 
 
 def test_equinox_batch_normalisation_with_its_state():

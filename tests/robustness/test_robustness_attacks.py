@@ -138,6 +138,24 @@ def test_the_gradient_of_the_interaction_reduced_attack(penalty, shape, targeted
     np.testing.assert_allclose(gradient, slopes(literal), atol=1e-7)
 
 
+def test_a_target_turns_the_whole_objective_round(monkeypatch):
+    """The loss and, signed, the penalty: labels that are wanted are made likely, and not left."""
+    monkeypatch.setattr(r.InteractionReduced, "subsets", lambda *_: jnp.array([[1.0, 0.0]]))
+    players, logits = r.players_from([0, 1]), lambda x: x[:, :1] * x[:, 1:] * jnp.array([1.0, -2.0, 4.0]) + x[:, :1]
+    images, delta = (jnp.asarray(values.reshape(BATCH, -1)[:, :2]) for values in (IMAGES, DELTA))
+
+    def gradients(targeted):
+        fast = r.FGSM(logits, r.Linf(0.1), targeted=targeted)
+        for attack in (fast, r.InteractionReduced(fast, players, 2.0, num_subsets=1)):
+            yield attack.gradient(KEY, attack.walk.logits, images, delta, jnp.asarray(LABELS))
+
+    (plain, left), (wanted_plain, wanted) = jax.jit(lambda: [list(gradients(targeted)) for targeted in (False, True)])()
+    for one, other in ((plain, wanted_plain), (left, wanted)):
+        for values, turned in zip(one, other, strict=True):
+            np.testing.assert_allclose(values, -np.asarray(turned), atol=1e-12)
+    assert np.abs(np.asarray(left[1] - plain[1])).min() > 1e-3  # there is a penalty
+
+
 def test_infinite_strength_follows_the_penalty_alone():
     made = lambda s: r.InteractionReduced(pgd(), PLAYERS, jnp.asarray(s), num_subsets=3, subset_size=1)  # noqa: E731
     (_, alone), (_, none), (_, one) = (gradient_of(made(s), KEY, jnp.asarray(DELTA)) for s in (np.inf, 0.0, 1.0))
@@ -371,19 +389,24 @@ class Thrown(r.AbstractAttack):
         return jnp.zeros(len(images)), jnp.broadcast_to(jax.random.normal(key, images.shape[1:]), images.shape)
 
 
-def test_start_steps_and_views_have_keys_of_their_own(monkeypatch):
+def test_start_steps_copies_and_views_have_keys_of_their_own(monkeypatch):
     """Without a network and with draws that are none: only keys are made. In L2 a start is a direction and a length.
 
     As jax is set for users, where ``split(key)[i]`` is ``fold_in(key, i)``: what was split must not be folded as well.
     """
     for name in ("normal", "uniform"):
         monkeypatch.setattr(jax.random, name, lambda key, shape, dtype=float: jnp.ones(shape, dtype))
-    attack = r.DI(Thrown(r.PGD(lambda images: images, r.L2(0.8), num_steps=2, random_start=True)))
+    monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high: jnp.zeros(shape, int))
+    logits = lambda images: images.reshape(len(images), -1)[:, :CLASSES]  # noqa: E731
+    thrown = Thrown(r.PGD(logits, r.L2(0.8), num_steps=2, random_start=True))
+    attack = r.VR(r.InteractionReduced(r.DI(thrown), PLAYERS, num_subsets=1), num_copies=3)
     with jax.threefry_partitionable(True), KeyRecorder() as recorder:
         eqx.filter_jit(attack.run)(KEY, jnp.asarray(IMAGES), jnp.asarray(LABELS))
         assert recorder.reused() == []
     drawn = sum(recorder.uses.values(), start=Counter())
-    assert drawn == {"normal": 1 + 2, "uniform": 1 + 2, "split": 2 + 2}
+    # A start; in each of two steps the noise of all copies, and three of them, each with sets, a view and a throw.
+    steps = {"normal": 2 * (1 + 3), "uniform": 2 * 3, "randint": 2 * 3, "split": 2 * (2 + 3 + 3)}
+    assert drawn == Counter(steps) + Counter(normal=1, uniform=1, split=2)
 
 
 @pytest.mark.slow
@@ -396,12 +419,20 @@ def test_no_key_is_used_twice():
 
 @pytest.mark.parametrize("ball", [r.Linf(0.3), r.L2(0.8)], ids=["linf", "l2"])
 def test_random_starts_fill_the_ball(ball):
-    draws = jax.vmap(lambda key: ball.draw(key, jnp.zeros((1, 2))))(jax.random.split(KEY, 2000))[:, 0]
-    norms = np.asarray(ball.norm(draws))
+    """Of an image, however many there are in the batch, which all have the same."""
+    images = jnp.zeros((3, 2, 1))
+
+    @jax.jit
+    def drawn(key):
+        draws = jax.vmap(lambda key: ball.draw(key, images))(jax.random.split(key, 2000))
+        return draws, ball.norm(draws[:, 0])
+
+    draws, norms = map(np.asarray, drawn(KEY))
     # Uniform in a ball of two dimensions: the share within a radius is its square.
     for share in (0.25, 0.5, 0.9):
         assert abs((norms <= share * ball.epsilon).mean() - share**2) < 0.04
-    np.testing.assert_allclose(np.asarray(draws).mean(0), 0, atol=0.03)
+    np.testing.assert_allclose(draws.mean((0, 1)), 0, atol=0.03)
+    np.testing.assert_array_equal(draws, draws[:, :1].repeat(3, axis=1))
 
 
 # --- failures inside jit ----------------------------------------------------------------------------------------------
@@ -415,6 +446,19 @@ def test_an_image_without_a_finite_gradient_stays_and_says_so():
     assert info.status.tolist() == [[Status.OK, Status.DIVERGED, Status.OK]] * 4
     np.testing.assert_array_equal(iterates[:, [0, 2]], plain[:, [0, 2]])
     np.testing.assert_array_equal(iterates[:, 1], 0)
+
+
+def test_a_step_without_a_finite_gradient_leaves_all_of_the_images_state():
+    """The momentum, too: where the next gradient is finite again, the walk goes on. Others do not notice."""
+    broken, state = IMAGES.copy(), r.AttackState(jnp.asarray(DELTA), jnp.asarray(DELTA[::-1]))
+    step = jax.jit(lambda images: pgd(momentum=0.6).step(KEY, images, jnp.asarray(LABELS), state))
+    broken[1, 0, 0, 0] = np.nan
+    (plain, _), (after, info) = step(IMAGES), step(broken)
+    assert info.status.tolist() == [Status.OK, Status.DIVERGED, Status.OK]
+    for new, fine, old in zip(after, plain, state, strict=True):
+        np.testing.assert_array_equal(new[1], old[1])
+        np.testing.assert_array_equal(np.asarray(new)[[0, 2]], np.asarray(fine)[[0, 2]])
+        assert (np.asarray(fine) != np.asarray(old)).any(axis=(1, 2, 3)).all()
 
 
 def test_no_direction_is_told_and_nothing_moves():

@@ -2,12 +2,14 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import checkify
 
+from laureate._core import Status
 from laureate.problems.energies import IsingLattice
 from laureate.sampling import (
     Binary,
@@ -97,6 +99,40 @@ def test_nan_is_rejected_and_counted():
         result = run(jax.random.key(0), kernel, np.zeros((2, 3), bool), 200)
     assert result.num_nan.min() > 0
     assert not result.samples[..., 0].any()
+
+
+class Hole(eqx.Module):
+    """A slope, but for positions with x_0 = 1."""
+
+    there: jax.Array
+
+    def __call__(self, x):
+        return jnp.where(x[0] > 0, self.there, jnp.sum(0.3 * x))
+
+
+def test_a_step_that_meets_nan_says_so_and_stays_out_of_it():
+    """Who weighs says it where a value that was weighed is NaN, at one site of four; who proposes, where that is."""
+    count = 400
+
+    @jax.jit
+    def steps(there):
+        keys = jax.random.split(jax.random.key(0), count)
+        kernels = [kind(Hole(there), Binary()) for kind in (Gibbs, GibbsWithGradients)]
+        return [jax.vmap(lambda key, k=k: k.step(key, k.init(jnp.zeros(4, bool))))(keys) for k in kernels]
+
+    found = jax.device_get(steps(jnp.nan))
+    for state, info in found:
+        assert not state.position[:, 0].any()
+        assert np.isfinite(state.logdensity).all()
+        assert np.isin(info.status, (Status.OK, Status.DIVERGED)).all()
+    weighed, proposed = ((info.status == Status.DIVERGED, info) for _, info in found)
+    assert abs(weighed[0].mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / count)
+    np.testing.assert_array_equal(proposed[0], proposed[1].proposal[:, 0])
+    assert 0 < proposed[0].sum() < count
+    assert not proposed[1].acceptance_rate[proposed[0]].any()
+    for state, info in jax.device_get(steps(2.0)):
+        assert (info.status == Status.OK).all()
+        assert state.position[:, 0].any()
 
 
 def test_masks_that_leave_nothing():

@@ -29,6 +29,7 @@ from laureate.sampling.enumeration import (
     spectral_gap,
     transition_matrix,
 )
+from laureate.sampling.gibbs import GibbsState
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +199,27 @@ def test_enumerated_blocks_are_those_that_are_drawn():
     assert np.abs(shares - weights).max() < 5 * np.sqrt(2 / 9 / 3000)
 
 
+def test_a_block_larger_than_what_is_free_is_what_is_free():
+    """With one free site of three every block is that site: one step draws from its conditional."""
+    target = np.random.default_rng(0).normal(size=8)
+
+    def logdensity(x):
+        return jnp.asarray(target)[(x @ jnp.array([4.0, 2.0, 1.0])).astype(int)]
+
+    def matrices(mask):
+        kernels = BlockGibbs, HammingBall
+        return [
+            transition_matrix(k(logdensity, Binary(), block_size=2, site_mask=mask), jnp.zeros(3, bool))
+            for k in kernels
+        ]
+
+    found = jax.jit(matrices)(np.array([False, True, False]))
+    expected, states = np.zeros((8, 8)), np.arange(8)
+    for end in (states, states ^ 2):
+        expected[states, end] = np.exp(target[end]) / (np.exp(target) + np.exp(target[states ^ 2]))
+    np.testing.assert_allclose(found, [expected, expected], rtol=1e-12, atol=1e-12)
+
+
 def test_a_gibbs_step_draws_from_the_conditional():
     """One of two sites, and there one of three values: half of each conditional, by hand."""
     table, draws = np.random.default_rng(6).normal(size=(3, 3)), 4000
@@ -217,6 +239,24 @@ def test_a_gibbs_step_draws_from_the_conditional():
     # Five cells: chi-square with four degrees of freedom; 6 standard deviations above its mean.
     cells = expected > 0
     assert ((observed - expected)[cells] ** 2 / expected[cells]).sum() < 4 + 6 * np.sqrt(8)
+
+
+@pytest.mark.parametrize("mask", [None, np.array([False, True, True, False, True])], ids=["all", "masked"])
+def test_gibbs_visits_every_free_site_and_no_other(mask):
+    """A random scan by its random word, a systematic one by the number of the step: each free site as often as any."""
+    free, numbers = np.arange(5) if mask is None else np.flatnonzero(mask), np.arange(30, dtype=np.uint32)
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def picked(numbers):
+        def site(scan, word, steps):
+            kernel = Gibbs(rugged, Binary(), scan=scan, site_mask=mask)
+            return kernel.pick(word, GibbsState(jnp.zeros(5, bool), jnp.zeros(()), steps))
+
+        of_words = jax.vmap(lambda n: site("random", n, jnp.int32(0)))(numbers)
+        return of_words, jax.vmap(lambda n: site("systematic", jnp.uint32(0), n.astype(jnp.int32)))(numbers)
+
+    for found in picked(numbers):
+        np.testing.assert_array_equal(found, np.resize(free, 30))
 
 
 def test_systematic_scan_leaves_the_target_invariant():

@@ -28,6 +28,7 @@ from laureate.sampling import (
     Binary,
     Gibbs,
     GibbsWithGradients,
+    LocallyInformed,
     ParallelTempering,
     PathAuxiliary,
     PersistentContrastiveDivergence,
@@ -188,7 +189,7 @@ def test_annealed_importance_weights_are_unbiased():
         assert float(result.standard_error) < 0.2
         ratio = float(jnp.exp(result.log_ratio - log_z))
         assert abs(ratio - 1) < 4 * float(result.standard_error) * ratio
-        assert int(result.cost) == 4000 * 2 * (count - 1)
+        assert int(result.cost) == 4000 * 3 * (count - 1)  # weight, start and step
         weights = np.exp(np.asarray(result.log_weights, float))
         recomputed = [np.log(weights.mean()), weights.std(ddof=1) / (weights.mean() * np.sqrt(4000))]
         recomputed += [weights.sum() ** 2 / (weights**2).sum()]
@@ -200,6 +201,23 @@ def test_annealed_importance_weights_are_unbiased():
     assert int(broken.status) == Status.NOT_CONVERGED, "weights that are NaN are not OK"
     with pytest.raises(ValueError, match="betas must be rising from 0 to 1"):
         estimate(jax.random.key(0), jnp.array([0.0, 0.5]))
+
+
+def test_annealing_tells_how_often_it_evaluates():
+    """Each evaluation is counted where it happens."""
+    seen = []
+
+    def logdensity(x):
+        jax.debug.callback(seen.append, x)  # once an element of a batch
+        return jnp.sum(x)
+
+    base, draw = (lambda x: 0.0 * jnp.sum(x)), (lambda key: jnp.zeros(2, bool))
+    kernel = LocallyInformed(logdensity, Binary())
+    settings = {"betas": np.linspace(0, 1, 3), "num_chains": 2, "steps_per_beta": 2}
+    anneal = jax.jit(lambda key: annealed_importance_sampling(key, kernel, base, draw, **settings))
+    cost = int(anneal(jax.random.key(0)).cost)
+    jax.effects_barrier()
+    assert cost == len(seen) == 2 * 2 * (1 + 3 + 2 * 3)  # chains, temperatures; weight, start, two steps
 
 
 @pytest.mark.slow
@@ -222,7 +240,6 @@ def _edge_energy(state, info):
     return IsingLattice(6).edge_energy(state.position)
 
 
-@pytest.mark.slow
 def test_parallel_tempering_swaps_by_the_right_ratio_and_crosses_a_valley():
     """Two modes that a single cold chain does not leave; the hot replicas do. Both modes must get their weight."""
 

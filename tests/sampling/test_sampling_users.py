@@ -132,30 +132,51 @@ class Summing(eqx.Module):
         return self.State(jnp.asarray(position))
 
     def step(self, key, state):
-        info = self.Info(jnp.ones(()), jnp.int32(2), jnp.int32(int(Status.OK)))
-        return self.State(state.position + jax.random.bits(key)), info
+        bits = jax.random.bits(key)
+        status = jnp.where(bits % 4 == 0, int(Status.DIVERGED), int(Status.OK)).astype(jnp.int32)
+        info = self.Info((bits % 8) / 8, (bits % 5).astype(jnp.int32), status)
+        return self.State(state.position + bits), info
 
 
 @pytest.fixture(scope="module")
-def sums():
-    """Positions of four such chains that begin at their number, after each of the steps 3 to 8 of key 5."""
+def drawn():
+    """The bits of four such chains in the steps 3 to 8 of key 5."""
     own = lambda chain, step: jax.random.fold_in(jax.random.fold_in(jax.random.key(5), chain), step)  # noqa: E731
     bits = jax.jit(jax.vmap(jax.vmap(lambda chain, step: jax.random.bits(own(chain, step)), (None, 0)), (0, None)))
-    drawn = np.asarray(bits(np.arange(4), np.arange(3, 9)))
-    return np.arange(4, dtype=np.uint32)[:, None] + np.cumsum(drawn, axis=1, dtype=np.uint32)
+    return np.asarray(bits(np.arange(4), np.arange(3, 9)))
 
 
-def test_a_mesh_takes_any_state_and_tells_its_progress(sums):
-    told, key, mesh = [], jax.random.key(5), jax.make_mesh((1,), ("chains",))
+def assert_summed(found, drawn):
+    """Chains that began at their number, kept every second step; and what their steps said, chain by chain."""
+    position = np.arange(len(drawn), dtype=np.uint32)[:, None] + np.cumsum(drawn, axis=1, dtype=np.uint32)
+    np.testing.assert_array_equal(found.samples, position[:, 1::2])
+    np.testing.assert_array_equal(found.state.position, position[:, -1])
+    np.testing.assert_array_equal(found.cost, (drawn % 5).sum(1))
+    np.testing.assert_array_equal(found.num_nan, (drawn % 4 == 0).sum(1))
+    np.testing.assert_allclose(found.acceptance_rate, (drawn % 8).mean(1) / 8)
+
+
+@pytest.mark.filterwarnings("ignore:.*log ratio of NaN")
+@pytest.mark.parametrize("mesh", [None, "chains"])
+def test_any_state_goes_on_and_tells_its_progress(drawn, mesh):
+    told, key, mesh = [], jax.random.key(5), mesh and jax.make_mesh((1,), (mesh,))
     more = {"first_step": 3, "thin": 2, "chunk": 4, "mesh": mesh, "progress": told.append}
     found = run(key, Summing(), state=Summing.State(jnp.arange(3, dtype=jnp.uint32)), num_steps=6, **more)
-    np.testing.assert_array_equal(found.samples, sums[:3, 1::2])
-    np.testing.assert_array_equal(found.state.position, sums[:3, -1])
-    np.testing.assert_array_equal(found.cost, [12, 12, 12])
+    assert_summed(found, drawn[:3])
     assert [(one.done, one.total) for one in told] == [(4, 6), (6, 6)]
 
 
-def test_each_of_two_devices_knows_the_chains_of_both(sums, monkeypatch):
+def test_a_kernel_is_asked_whether_a_state_is_its_own():
+    class Particular(Summing):
+        def check_state(self, state):
+            raise ValueError(f"{state.position} is another's")
+
+    with pytest.raises(ValueError, match=r"^7 is another's"):
+        run(jax.random.key(5), Particular(), state=Summing.State(jnp.arange(7, 10, dtype=jnp.uint32)), num_steps=6)
+
+
+@pytest.mark.filterwarnings("ignore:.*log ratio of NaN")
+def test_each_of_two_devices_knows_the_chains_of_both(drawn, monkeypatch):
     """Devices there are none: ``vmap`` over the devices' parts has the same axis and gathers over it."""
     copies = []
 
@@ -179,9 +200,7 @@ def test_each_of_two_devices_knows_the_chains_of_both(sums, monkeypatch):
     mesh = jax.sharding.AbstractMesh((2,), ("chains",))
     start = Summing.State(jnp.arange(4, dtype=jnp.uint32))
     found = run(jax.random.key(5), Summing(), state=start, num_steps=6, first_step=3, thin=2, chunk=6, mesh=mesh)
-    np.testing.assert_array_equal(found.samples, sums[:, 1::2])
-    np.testing.assert_array_equal(found.state.position, sums[:, -1])
-    np.testing.assert_array_equal(found.cost, [12] * 4)
+    assert_summed(found, drawn)
     for leaf in jax.tree.leaves(copies):
         np.testing.assert_array_equal(leaf[0], leaf[1])
 

@@ -5,28 +5,39 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.selection import e_values, knockoff_filter, knockoff_threshold, select_by_e_values, unattainable
+from laureate.selection import e_values, knockoff_filter, select_by_e_values, unattainable
 
 
 def brute_force(w, q, offset):
-    for t in sorted(set(np.abs(w[w != 0]))):
-        if (offset + np.sum(w <= -t)) / max(1, np.sum(w >= t)) <= q:
-            return t
-    return np.inf
+    """Of every row the least t > 0 among |W_j| that passes, by counting for each."""
+    t = np.abs(w)[:, :, None]
+    at_most, at_least = np.sum(w[:, None] <= -t, axis=2), np.sum(w[:, None] >= t, axis=2)
+    passes = (t[..., 0] > 0) & ((offset + at_most) / np.maximum(1, at_least) <= np.float32(q))
+    return np.min(np.where(passes, t[..., 0], np.inf), axis=1)
 
 
 def test_the_threshold_by_brute_force():
-    """O4, on 10,000 draws with ties and zeros; monotone in q, and offset 0 never stricter than 1."""
+    """O4, on 10,000 draws with ties and zeros, with what follows; monotone in q, and offset 0 never stricter than 1."""
     generator = np.random.default_rng(0)
     w = np.round(generator.normal(0.5, 1.0, size=(10_000, 12)), 1).astype(np.float32)
-    find = {(q, o): np.asarray(jax.jit(jax.vmap(lambda v, q=q, o=o: knockoff_threshold(v, q, o)))(w))
-            for q, o in ((0.2, 1), (0.5, 1), (0.2, 0))}  # fmt: skip
-    for (q, offset), found in find.items():
-        rows = slice(None) if (q, offset) == (0.2, 1) else slice(2000)
-        expected = [brute_force(row, np.float32(q), offset) for row in w[rows]]
-        np.testing.assert_array_equal(found[rows], np.array(expected, np.float32))
-    assert (find[0.5, 1] <= find[0.2, 1]).all()
-    assert (find[0.2, 0] <= find[0.2, 1]).all()
+    plus = jax.jit(jax.vmap(lambda w, q: (knockoff_filter(w, q), e_values(w, q)), (0, None)))
+    plain = jax.jit(jax.vmap(lambda w, q: (knockoff_filter(w, q, 0), None), (0, None)))
+    thresholds = {}
+    for q, offset in ((0.2, 1), (0.5, 1), (0.2, 0)):
+        found, e = jax.tree.map(np.asarray, (plus if offset else plain)(w, q))
+        threshold = brute_force(w, q, offset)
+        np.testing.assert_array_equal(found.threshold, threshold)
+        # A W_j of just τ is selected, and one of just -τ counts against it.
+        selected, against = w >= threshold[:, None], np.sum(w <= -threshold[:, None], axis=1)
+        assert (w == -threshold[:, None]).any()
+        np.testing.assert_array_equal(found.selected, selected)
+        share = np.where(np.isinf(threshold), 0, (offset + against) / np.maximum(1, selected.sum(1)))
+        np.testing.assert_allclose(found.estimate, share, rtol=1e-6)
+        if offset:
+            np.testing.assert_allclose(e, 12 * selected / (1 + against[:, None]), rtol=1e-6)
+        thresholds[q, offset] = threshold
+    assert (thresholds[0.5, 1] <= thresholds[0.2, 1]).all()
+    assert (thresholds[0.2, 0] <= thresholds[0.2, 1]).all()
 
 
 @pytest.mark.slow  # test_the_threshold_by_brute_force pins every number of the filter
@@ -71,6 +82,18 @@ def test_nothing_is_selected_of_zeros_and_of_too_few():
     assert unattainable(10, 0.1) == ""
     assert "at least 20" in unattainable(19, 0.05)
     assert unattainable(1, 0.1, offset=0) == ""
+
+
+def test_what_is_called_unattainable_is_what_the_filter_cannot_select_at_best():
+    """At best all W are positive: so many variables are enough at q = 1/n as the filter selects, and n - 1 never."""
+    assert knockoff_filter(jnp.arange(1.0, 26.0), 1 / 25).selected.all()
+    for n in range(2, 50):
+        for q in (1 / n, np.nextafter(1 / n, 0), 0.9 / n, 1.1 / n):
+            for p in (n - 1, n):
+                told = unattainable(p, q)
+                assert (told == "") == (1 / p <= q), (p, q)
+                # Whoever does as told can select something.
+                assert not told or unattainable(p, float(told.rpartition("Raise q to ")[2].split()[0])) == ""
 
 
 def test_e_values_of_one_draw_give_the_filters_list():

@@ -11,7 +11,8 @@ import optax
 import pytest
 
 from laureate.selection import GaussianKnockoffs, KnockoffGAN, RefinedKnockoffs, critic_loss, information, swap_loss
-from laureate.selection.gan import FittedKnockoffGAN, _Base, _correlations, _layers, _network
+from laureate.selection import gan as gan_module
+from laureate.selection.gan import FittedKnockoffGAN, _Base, _correlations, _Draw, _layers, _network, _Players, _Terms
 from laureate.selection.gaussian import SecondOrderKnockoffs
 from laureate.selection.losses import hints, moment_gap
 from laureate.testing import KeyRecorder
@@ -218,6 +219,63 @@ def test_the_validity_test_of_a_checkpoint_uses_no_key_twice():
         found = fit(KEY, KnockoffGAN(num_steps=1, checkpoints=1, batch=8, inner_steps=1, validation=0.5), x)
         assert all(used.endswith(", 2 times") for used in recorder.reused())  # never by two kinds of draws
     assert found.history.accuracy.shape == (2,)
+
+
+def test_a_game_of_numbers_is_played_as_written(monkeypatch):
+    """One number for each network and slopes of 1: Adam then moves by the rate, up for the rivals, down for G.
+
+    So all that training decides is known: which keys it draws from, whom G answers, what a checkpoint reports, and
+    which of its states is kept.
+    """
+    parts, each, inner, rate = 2, 12, 2, 0.25  # of twelve steps the last ten are reported
+    drawn: list[tuple[Any, ...]] = []
+
+    def draw(self, key, rows, revealed):
+        bits = jax.random.key_data(key)
+        jax.debug.callback(lambda bits, share: drawn.append((*bits.tolist(), float(share))), bits, revealed)
+        return _Draw(*[(bits[-1] % 1024).astype(float)] * len(_Draw._fields))
+
+    def terms(self, players, draw, knockoff):
+        still = jax.lax.stop_gradient(knockoff)
+        return _Terms(
+            players.discriminator + knockoff, players.discriminator, players.critic + still, players.power + draw.x
+        )
+
+    for owner, name, stub in (
+        (KnockoffGAN, "_draw", draw),
+        (KnockoffGAN, "_terms", terms),
+        (KnockoffGAN, "_noise", lambda self, key, shape: jnp.zeros(shape)),
+        (KnockoffGAN, "_generate", lambda self, generator, base, draw: generator + 0.0 * draw.x),
+        (gan_module, "_critic", lambda critic, knockoff: 0.0 * knockoff),
+        (gan_module, "_correlations", lambda x, knockoff: knockoff),
+        (gan_module, "moment_gap", lambda x, knockoff: knockoff),
+        (gan_module, "discrimination", lambda key, *tables: (jnp.mean(tables[1] - tables[0]) ** 2,)),
+    ):
+        monkeypatch.setattr(owner, name, stub)
+
+    @functools.partial(jax.jit, **options)
+    def train(key, wanted, simultaneous):
+        gan = KnockoffGAN(
+            simultaneous=simultaneous, inner_steps=inner, learning_rate=rate, num_steps=parts * each, checkpoints=parts
+        )
+        start, held = _Players(*jnp.zeros(4)), jnp.full((8, 1), wanted)
+        base = _Base(*jnp.zeros(4))
+        return gan._train(key, jax.random.key(1), start, base, held, held, None)
+
+    steps = np.arange(parts * each).reshape(parts, each)
+    for wanted, simultaneous in ((0, 0.0), (1, 0.0), (2, 1.0)):
+        drawn.clear()
+        found, history = jax.tree.map(np.asarray, train(KEY, -rate * each * wanted, simultaneous))
+        assert float(found) == pytest.approx(-rate * each * wanted, abs=1e-4)
+        jax.effects_barrier()
+        assert len(set(drawn)) == len(drawn)  # no minibatch twice
+        assert sorted(share for *_, share in drawn) == pytest.approx([0.0] * steps.size + [0.9] * inner * steps.size)
+        told = np.reshape([bits % 1024 for _, bits, share in drawn if share == 0], steps.shape)
+        rivals = rate * inner * (steps + (not simultaneous))
+        rows = rivals, rivals - rate * steps, rivals + told, -rate * steps
+        for name, values in zip(history._fields, rows, strict=False):
+            np.testing.assert_allclose(getattr(history, name), values[:, -10:].mean(1), atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(history.accuracy, (rate * each * (np.arange(3) - wanted)) ** 2, atol=1e-3)
 
 
 def test_noise_is_of_the_kind_asked_for_and_no_key_is_used_twice():

@@ -1,5 +1,7 @@
 """Gaussian, second-order, mixture and copula knockoffs against what is known exactly."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,8 +20,10 @@ from laureate.selection import (
 )
 from laureate.selection.gaussian import BARRIER, ledoit_wolf
 from laureate.selection.tables import check_table
+from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
+LIGHT = {"xla_backend_optimization_level": 0}  # compiling is all the time these take
 # Outside jit each operation of a sampler is a program of its own.
 solved = jax.jit(solve_s, static_argnums=1)
 sample = eqx.filter_jit(lambda sampler, key, x: sampler.sample(key, x))
@@ -158,6 +162,47 @@ def test_a_mixture_of_one_is_the_gaussian_and_components_are_told_apart():
     assert (np.abs(second_order[:, 0]) < 5).any()
 
 
+def test_a_knockoff_is_of_the_component_that_bayes_draws():
+    """One variable, N(±3, 1): s = 1, so that X̃ given the component is independent of X, and its sign tells which."""
+    x, law = np.repeat([0.0, 0.4], 2000)[:, None], ([0.2, 0.8], [[3.0], [-3.0]], np.ones((2, 1, 1)), "equi")
+    draw = jax.jit(lambda key: GaussianMixtureKnockoffs(*law).sample(key, x), compiler_options=LIGHT)
+    drawn = np.asarray(draw(KEY)).reshape(2, -1)
+    for rows, value in zip(drawn, (0.0, 0.4), strict=True):
+        known = 0.2 * np.exp(3 * value) / (0.2 * np.exp(3 * value) + 0.8 * np.exp(-3 * value))
+        assert abs(np.mean(rows > 0) - known) < 4 * np.sqrt(known * (1 - known) / len(rows))
+        assert np.abs(rows).std() == pytest.approx(1, abs=4 / np.sqrt(2 * len(rows)))
+
+
+class Copying:
+    """A sampler whose knockoffs are the originals; it draws from its keys, for a recorder to see."""
+
+    def fit(self, key, x):
+        return self
+
+    def sample(self, key, x):
+        return x + 0 * jax.random.uniform(key)
+
+
+def test_the_map_of_scores_and_back_is_the_identity_and_what_was_not_seen_becomes_a_neighbour():
+    """x = F⁻¹(Φ(z)) for every value that was fitted to, repeated ones as well; beyond the ends the last one."""
+    x = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8], float)[:, None] * [1.0, -2.0]
+    between = np.repeat([[3.5, -7.0], [0.0, 0.0], [10.0, -20.0]], 40, axis=0)
+
+    @functools.partial(jax.jit, compiler_options=LIGHT)
+    def back(key):
+        found = CopulaKnockoffs(Copying(), (0,)).fit(key, x)
+        return found.sample(jax.random.fold_in(key, 5), np.concatenate([x, between]))
+
+    with KeyRecorder() as recorder:
+        drawn = np.asarray(back(KEY))
+        assert recorder.reused() == []
+    np.testing.assert_array_equal(drawn[:12], x)
+    np.testing.assert_allclose(drawn[:, 1], np.concatenate([x, between])[:, 1])  # a column that is not mapped
+    assert set(drawn[12:52, 0]) == {3.0, 4.0}
+    assert set(drawn[52:92, 0]) == {1.0}
+    assert set(drawn[92:, 0]) == {9.0}
+
+
 def test_binary_and_coded_columns_come_out_as_they_went_in():
     generator = np.random.default_rng(0)
     latent = generator.normal(size=(400, 3)) @ np.linalg.cholesky(autoregressive(3, 0.6)).T
@@ -225,24 +270,47 @@ def test_a_column_is_constant_where_its_own_precision_says_so():
         check_table("SecondOrderKnockoffs", rows)
 
 
-def test_a_step_of_expectation_maximisation_by_hand():
-    """P(k | z), then means and covariances weighted by it, two rows of a unit sphere and the ridge added."""
+def maximised(z, weights, means, covariances, ridge):
+    """A step of expectation maximisation, and the mean log-likelihood before it.
+
+    P(k | z), then means and covariances weighted by it, as many rows of a unit sphere as columns and the ridge added.
+    """
     from scipy.stats import multivariate_normal
 
-    z = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
-    weights, means, covariances = [0.3, 0.7], [[0.0, 1.0], [-0.5, 0.2]], [[[1.0, 0.3], [0.3, 0.5]], [[2.0, 0], [0, 1]]]
-    law = zip(weights, means, covariances, strict=True)
+    p, law = z.shape[1], zip(weights, means, covariances, strict=True)
     densities = np.stack([w * multivariate_normal(m, c).pdf(z) for w, m, c in law], axis=1)
     shares = densities / densities.sum(1, keepdims=True)
-    wanted = shares.T @ z / shares.sum(0)[:, None]
-    spread = [(shares[:, k, None] * (z - wanted[k])).T @ (z - wanted[k]) for k in range(2)]
-    mass = shares.sum(0)[:, None, None]
-    step = jax.jit(MixtureKnockoffs(2, ridge=0.05)._expectation_maximisation)
-    found, likelihood = step(tuple(np.float32(part) for part in (np.log(weights), means, covariances)), z)
-    np.testing.assert_allclose(found[0], np.log(shares.mean(0)), rtol=1e-4)
-    np.testing.assert_allclose(found[1], wanted, atol=1e-5)
-    np.testing.assert_allclose(found[2], (spread + 2 * np.eye(2)) / (mass + 2) + 0.05 * np.eye(2), atol=1e-5)
-    assert float(likelihood) == pytest.approx(np.mean(np.log(densities.sum(1))), rel=1e-5)
+    mass = shares.sum(0)
+    means = shares.T @ z / mass[:, None]
+    spread = [(part[:, None] * (z - mean)).T @ (z - mean) for part, mean in zip(shares.T, means, strict=True)]
+    covariances = (spread + p * np.eye(p)) / (mass + p)[:, None, None] + ridge * np.eye(p)
+    return (shares.mean(0), means, covariances), np.mean(np.log(densities.sum(1)))
+
+
+def test_of_several_mixtures_fitted_by_hand_the_likeliest_is_kept_in_the_tables_units(monkeypatch):
+    """From different rows for every start; the likeliest fit has not the likeliest start."""
+    rows = np.random.default_rng(3).normal(size=(24, 2)) ** 3 * [1.0, 30.0] + [0.0, 100.0]
+    sampler = MixtureKnockoffs(2, "equi", restarts=4, num_steps=6, ridge=0.02)
+
+    def choice(key, number, shape, replace):  # sorting by random numbers takes long to compile
+        assert (number, shape, replace) == (24, (2,), False)
+        return (jax.random.key_data(key)[-1] + jnp.array([0, 7], jnp.uint32)) % 24
+
+    monkeypatch.setattr(jax.random, "choice", choice)
+    found = jax.jit(lambda key: sampler.fit(key, rows), compiler_options=LIGHT)(KEY)
+    mean, scale = rows.mean(0), rows.std(0)
+    z, fits, likelihoods = (rows - mean) / scale, [], np.zeros((4, 6))
+    for number, bits in enumerate(np.asarray(jax.random.key_data(jax.random.split(KEY, 4)))):
+        fit = np.full(2, 0.5), z[[bits[-1] % 24, (bits[-1] + 7) % 24]], np.stack([np.eye(2)] * 2)
+        for step in range(6):
+            fit, likelihoods[number, step] = maximised(z, *fit, 0.02)
+        fits.append(fit)
+    first, last = likelihoods[:, 0].argmax(), likelihoods[:, -1].argmax()
+    assert first != last, likelihoods
+    weights, means, covariances = fits[last]
+    np.testing.assert_allclose(np.exp(found.log_weights), weights, rtol=1e-4)
+    np.testing.assert_allclose(found.components.mean, mean + scale * means, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.components.covariance, covariances * np.outer(scale, scale), rtol=1e-3)
 
 
 @pytest.mark.slow

@@ -23,10 +23,12 @@ from laureate.selection import (
     RidgeDifference,
     SecondOrderKnockoffs,
     blind_list,
+    check_antisymmetry,
     score_blind_list,
     validity_report,
 )
-from laureate.selection.filters import knockoff_filter
+from laureate.selection.filters import e_values, knockoff_filter, select_by_e_values
+from laureate.testing import KeyRecorder
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(300, 20))
@@ -101,11 +103,41 @@ def test_it_selects_in_a_pipeline_and_clones():
     assert selector.get_support()[:10].sum() >= 5
 
 
-def test_several_draws_are_averaged_as_e_values():
-    selector = KnockoffSelector(q=0.4, draws=5, random_state=0).fit(X, Y)
-    assert selector.get_support()[:10].all()
-    assert selector.get_support().sum() <= 12
-    assert selector.statistics_[selector.support_].min() == selector.threshold_
+class Drawn(Fixed):
+    """Independent normal columns, others for another key."""
+
+    def sample(self, key, x):
+        return np.random.default_rng(np.asarray(jax.random.key_data(key))).normal(size=x.shape)
+
+
+def test_several_draws_are_averaged_as_e_values(monkeypatch):
+    """By hand: e = p 1{W >= τ(q/2)} / (1 + #{W <= -τ(q/2)}) of every draw, and e-BH of their mean at q."""
+    seen = []
+    for function in (e_values, select_by_e_values):  # each as one program
+        monkeypatch.setattr(f"laureate.selection.selector.{function.__name__}", jax.jit(function))
+
+    def products(key, x, knockoff, y):
+        w = np.abs(np.asarray(x).T @ np.asarray(y)) - np.abs(np.asarray(knockoff).T @ np.asarray(y))
+        seen.append(np.round(w, -1))  # with ties
+        return seen[-1] if len(w) == 20 else w
+
+    selector = KnockoffSelector(Drawn(), products, q=0.5, draws=4, validation_fraction=0, random_state=0).fit(X, Y)
+    ws = np.array(seen[-4:])
+    assert len({w.tobytes() for w in ws}) == 4  # every draw has its own key
+    each = []
+    for w in ws:
+        passing = [t for t in np.abs(w) if t > 0 and (1 + np.sum(w <= -t)) / max(1, np.sum(w >= t)) <= 0.25]
+        each.append(20 * (w >= min(passing)) / (1 + np.sum(w <= -min(passing))))
+    e = np.mean(each, axis=0)
+    np.testing.assert_allclose(selector.statistics_, e, rtol=1e-6)
+    largest = max((k for k in range(1, 21) if np.sort(e)[-k] >= 20 / (0.5 * k)), default=0)
+    assert 0 < largest < 20
+    np.testing.assert_array_equal(selector.support_, e >= np.sort(e)[-largest])
+    assert selector.threshold_ == pytest.approx(e[selector.support_].min())
+    assert len(set(e[selector.support_])) > 1
+    # At q/2 twenty variables are too few, though not at q.
+    with pytest.warns(UserWarning, match="no selection is possible: q = 0.04 takes at least 25"):
+        KnockoffSelector(Drawn(), products, q=0.08, draws=2, validation_fraction=0, random_state=0).fit(X, Y)
 
 
 def test_knockoffs_that_fail_are_refused_with_a_remedy():
@@ -203,6 +235,36 @@ def test_what_is_odd_is_warned_of():
     gan = KnockoffGAN(num_steps=1, batch=4, checkpoints=1)
     with pytest.warns(UserWarning, match="12 rows are fewer than 5 for each of 3 columns"):
         eqx.filter_eval_shape(lambda key: gan.fit(key, X[:12, :3]), KEY)
+
+
+def test_no_key_is_used_twice():
+    """Rows dealt out, sampler, two draws of it, validity, the trial of a statistic; that trial itself; a blind list."""
+
+    class Independent:
+        def fit(self, key, x, y=None):
+            jax.random.uniform(key)
+            return self
+
+        def sample(self, key, x):
+            return jax.random.normal(key, x.shape)
+
+    def difference(key, x, knockoff, y):
+        return jnp.abs(x.T @ y) - jnp.abs(knockoff.T @ y)
+
+    def drawing(key, x, knockoff, y):
+        jax.random.gumbel(key)
+        return difference(key, x, knockoff, y)
+
+    with KeyRecorder() as recorder:
+        more = {"statistic": difference, "draws": 2, "validation_fraction": 0.7, "q": 0.5, "random_state": 0}
+        KnockoffSelector(sampler=Independent(), **more).fit(X[:60, :4], Y[:60])
+        assert not recorder.reused()
+        recorder.forget()
+        check_antisymmetry(KEY, drawing)
+        assert not recorder.reused(shared=3), "one key for the three calls of a statistic"
+        recorder.forget()
+        blind_list(np.arange(6) < 3, list("abcdef"), KEY)
+        assert not recorder.reused()
 
 
 def test_the_blind_list_hides_and_scores(tmp_path):

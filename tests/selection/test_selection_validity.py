@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.selection import GaussianKnockoffs, validity_report
+from laureate.selection import GaussianKnockoffs, InvalidKnockoffsError, ValidityReport, validity, validity_report
 from laureate.selection.validity import second_moment_gaps
 from laureate.testing import KeyRecorder
 
@@ -83,6 +83,30 @@ def test_no_key_is_used_twice():
         jax.jit(lambda key: validity_report(x, knockoff, key).accuracy)(jax.random.key(0))
     assert recorder.reused() == []
     assert len(recorder.uses) == 4  # the split; sets for training and for the test; ties
+
+
+@pytest.mark.parametrize(("rows", "train", "first"), [(60, 0.25, 15), (61, 0.5, 30), (5, 0.01, 2), (5, 0.99, 3)])
+def test_the_first_rows_train_and_the_others_test(monkeypatch, rows, train, first):
+    """The share asked for, rounded down; two rows at least on either side."""
+    seen = []
+
+    def judge(key, *tables):
+        seen.extend(np.asarray(table) for table in tables)
+        return 0.5, jnp.ones(())
+
+    monkeypatch.setattr(validity, "discrimination", judge)
+    monkeypatch.setattr(validity, "second_moment_gaps", lambda x, knockoff: (0.0,) * 4)
+    x = np.arange(2.0 * rows, dtype=np.float32).reshape(rows, 2)
+    assert validity_report(x, -x, train=train).num_rows == rows - first
+    for table, wanted in zip(seen, (x[:first], -x[:first], x[first:], -x[first:]), strict=True):
+        np.testing.assert_array_equal(table, wanted)
+
+
+def test_a_p_value_of_just_the_level_is_let_through():
+    report = ValidityReport(*(np.float32(number) for number in (0.6, 0.25, 0, 0, 0, 0)), num_rows=40)
+    validity.refuse_or_warn(report, 0.25, allow_invalid=False)
+    with pytest.raises(InvalidKnockoffsError, match="No selection"):
+        validity.refuse_or_warn(report, 0.26, allow_invalid=False)
 
 
 def test_gaps_by_hand():

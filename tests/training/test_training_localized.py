@@ -32,7 +32,6 @@ from laureate.training import (
     cross_entropy,
     fit,
     local_block,
-    participation_ratio,
     predict,
     train,
 )
@@ -116,6 +115,14 @@ def test_gradients_above_the_boundary_are_those_of_backpropagation_and_below_not
     norm = np.sqrt(sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(slopes[boundary])))
     assert float(info.update_norm) == pytest.approx(norm, rel=1e-5)
     assert int(info.cost) == len(blocks) - boundary
+
+
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+def test_keys_of_other_generators_are_taken(kind):
+    trainer = LocalizedTraining(Fixed(1), RandomDirection(hold=0), optax.sgd(1.0))
+    state = trainer.init(jax.random.key(0, impl=kind), network())
+    new, _ = eqx.filter_eval_shape(trainer.step, state, *data())
+    assert (new.key.shape, new.key.dtype) == (state.key.shape, state.key.dtype)
 
 
 def test_clipping_and_decay_act_on_the_blocks_that_learn_alone():
@@ -333,17 +340,30 @@ def test_collapse_is_warned_of_with_numbers_and_then_measured_anew():
     assert again.weights[0].kept == pytest.approx(1.0)
 
 
-def test_directions_are_compared_with_when_the_block_became_local():
-    trainer = LocalizedTraining(OfEpoch(lambda epoch: min(epoch, 1)), Hebbian(), optax.sgd(0.1), local_rate=0.05)
-    state, told, used = trainer.init(jax.random.key(0), network()), [], []
-    for _ in range(3):
-        state, report = trainer.end_epoch(trainer.step(state, *stretched())[0], tuple(told))
+def test_norms_are_compared_within_an_epoch_and_directions_since_a_block_became_local_or_was_warned_of():
+    """Block 0, local after the first epoch, with weights by hand: equal singular values, as many as directions."""
+    trainer = LocalizedTraining(OfEpoch(lambda epoch: min(epoch, 1)), Hebbian(), optax.sgd(0.1))
+    state, told = trainer.init(jax.random.key(0), network()), []
+    epochs = [  # (singular value, directions, growth, share of directions kept, whether it is warned of)
+        (3.0, 2, None, None, False),  # by gradients
+        (4.5, 2, 1.5, 1.0, False),
+        (6.75, 2, 1.5, 1.0, False),
+        (6.75, 4, np.sqrt(2), 2.0, False),
+        (6.75, 2, np.sqrt(0.5), 1.0, False),
+        (6.0, 1, 6 / np.sqrt(2) / 6.75, 0.5, True),  # just half of its directions
+        (12.0, 1, 2.0, 1.0, True),  # just doubled
+        (23.5, 1, 23.5 / 12, 1.0, False),
+    ]
+    for value, directions, growth, kept, warned in epochs:
+        weight = jnp.asarray(value * np.eye(SIZES[1], SIZES[0]) * (np.arange(SIZES[0]) < directions), jnp.float32)
+        blocks = eqx.tree_at(lambda blocks: blocks[0].layers[0].weight, state.blocks, weight)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            state, report = trainer.end_epoch(state._replace(blocks=blocks), tuple(told))
         told.append(report)
-        used.append(float(participation_ratio(weights(state)[0])))
-    for report in told[1:]:
-        found = report.weights[0]
-        assert found.kept == pytest.approx(found.participation / used[0], rel=1e-4)  # after the epoch of gradients
-    assert len(set(used)) == 3
+        assert [issubclass(one.category, HebbianCollapseWarning) for one in said] == [True] * warned
+        wanted = [(value * np.sqrt(directions), growth, directions, kept)] if growth else []
+        assert [found[2:] for found in report.weights] == [pytest.approx(numbers, rel=1e-6) for numbers in wanted]
 
 
 # --- blocks of other kinds --------------------------------------------------------------------------------------------
@@ -369,6 +389,33 @@ def test_what_no_rule_knows_may_be_frozen():
     equal(new.blocks[0], state.blocks[0])
     assert not np.allclose(new.blocks[1].layers[0].weight, state.blocks[1].layers[0].weight)
     LocalizedTraining(Fixed(2), Frozen(), optax.sgd(0.1)).init(jax.random.key(0), attention_first())
+
+
+class Scaled(eqx.Module):
+    """A dense layer beside a parameter that no rule knows."""
+
+    dense: Dense
+    scale: jax.Array
+
+    def __call__(self, inputs):
+        return self.scale * self.dense(inputs)
+
+
+@pytest.mark.parametrize("statistics", ["update", "freeze"])
+def test_a_local_pass_goes_on_averaging_or_not_and_leaves_what_no_rule_knows(statistics):
+    """The first block is one that no rule knows, the second normalises, by the batch or by what was averaged."""
+    inputs = data()[0]
+    blocks = [Scaled(Dense(jnp.eye(5)), jnp.asarray(2.0)), Normalised(Dense(jnp.eye(5)), BatchNorm(5))]
+    more = {"on_unsupported": "freeze", "batch_statistics": statistics}
+    trainer = LocalizedTraining(Fixed(2), Hebbian(), optax.sgd(0.1), **more)
+    outputs, after, moves = eqx.filter_jit(trainer.local_pass)(jax.random.key(0), jnp.asarray(0), blocks, inputs)
+    seen = np.asarray(blocks[0](inputs))
+    assert moves[0] == {".dense.weight": None}
+    hebb = np.asarray(blocks[1].layer.weight) @ seen.T @ seen / len(seen)
+    np.testing.assert_allclose(np.asarray(moves[1][".layer.weight"]), hebb, atol=1e-5)
+    assert int(after[1].statistics.count) == (len(seen) if statistics == "update" else 0)
+    wanted = blocks[1].train(seen)[0] if statistics == "update" else blocks[1](seen)
+    np.testing.assert_allclose(outputs, wanted, atol=1e-4)
 
 
 class Gain(eqx.Module):
@@ -444,6 +491,30 @@ def test_saved_and_loaded_it_goes_on_as_if_it_had_not_been_stopped():
     assert [report.boundary for report in told] == [0, 1, 2, 2]
     assert all(weight.growth != 1.0 for report in told for weight in report.weights)  # the rule is at work
     assert int(whole.step) == 8
+
+
+def test_every_epoch_has_its_number_its_rule_and_what_comes_before_and_after_it(monkeypatch):
+    """Two calls are as one: what is handed to the epochs, without any step."""
+    asked: list[Any] = []
+
+    def epoch(key, trainer, state, inputs, targets, batch, first):
+        asked.append((int(first), type(trainer.rule), int(state.step), batch))
+        return state._replace(epoch_steps=state.epoch_steps + 1), None
+
+    monkeypatch.setattr("laureate.training.fitting._epoch", epoch)
+    trainer = LocalizedTraining(Staircase(start=1, every=1, most=2), Hebbian(), optax.sgd(0.1))
+    state, told, after = trainer.init(jax.random.key(0), network()), (), []
+    for num_epochs in (1, 3):
+        state, told = fit(
+            jax.random.key(1), trainer, state, *data(), batch=5, num_epochs=num_epochs, history=told,
+            before_epoch=lambda state, number: state._replace(step=jnp.asarray(10 * number)),
+            after_epoch=lambda state, report: after.append((report.epoch, state.boundary.index)),
+        )  # fmt: skip
+    assert asked == [(0, Frozen, 0, 5), (1, Hebbian, 10, 5), (2, Hebbian, 20, 5), (3, Hebbian, 30, 5)]
+    assert [(report.epoch, report.boundary, report.next_boundary) for report in told] == [
+        (0, 0, 1), (1, 1, 2), (2, 2, 2), (3, 2, 2),
+    ]  # fmt: skip
+    assert after == [(0, 1), (1, 2), (2, 2), (3, 2)]
 
 
 def test_every_example_is_seen_once_an_epoch_in_another_order():

@@ -152,6 +152,13 @@ def test_intervals_of_bins_by_hand(method, levels, share):
     assert (table.lo <= table.correct / table.count).all()
 
 
+def test_a_bin_of_fewer_than_thirty_examples_is_marked():
+    counts = [29, 30, 31, 210]
+    score, right = np.repeat([0.1, 0.3, 0.6, 0.9], counts), np.arange(300) % 2
+    table = PACConfidence(bins=4).fit(score, right).table()
+    assert (table.count.tolist(), table.few.tolist()) == (counts, [True, False, False, False])
+
+
 def test_the_target_is_the_top_or_a_class():
     p = np.random.default_rng(0).dirichlet(np.ones(3), size=300)
     y = np.array([np.random.default_rng(i).choice(3, p=row) for i, row in enumerate(p)])
@@ -233,6 +240,7 @@ def test_the_sequence_stops_at_the_first_failure():
 def test_the_threshold_by_brute_force(method):
     score, fast, slow = models_of()
     grid, n, delta, gap = np.linspace(0, 1, 41), 3000, 0.2, 0.06
+    score = grid[np.round(40 * score).astype(int)]  # a score of just the threshold exits
     cascade = SafeCascade(None, gap, delta, method=method, thresholds=grid).fit(score, fast, slow)
 
     def bound(gamma):
@@ -265,6 +273,11 @@ def test_cascades_at_the_ends():
     assert (alike.threshold_, alike.exit_share_) == (0.0, 1.0)  # 1 − δ^{1/n} <= ξ from n = 230 on
     hopeless = SafeCascade(None, 0.02, 0.1).fit(np.ones(500), np.zeros(500), np.ones(500))
     assert (hopeless.threshold_, hopeless.exit_share_, hopeless.bound_) == (math.inf, 0.0, 0.0)
+    # (b, c) = (10, 0) at the strict threshold and (10, 20) at the loose one, of 130 rows: only the latter passes.
+    score = np.repeat([0.9, 0.6, 0.7, 0.0], [10, 20, 70, 30])
+    fast, slow = (np.repeat(right, [10, 20, 70, 30]) for right in ([0, 1, 1, 0], [1, 0, 1, 1]))
+    loose = SafeCascade(None, 0.06, method="empirical", thresholds=[0.8, 0.5]).fit(score, fast, slow)
+    assert (loose.threshold_, loose.bound_, loose.exit_share_) == (0.5, pytest.approx(-10 / 130), 100 / 130)
     worse, better = np.array([[30]]), np.array([[10]])
     assert cascade_bounds(worse, better, 100, 0.1, "empirical")[0, 0] == pytest.approx(0.2)
 
@@ -320,8 +333,8 @@ def test_the_slow_model_is_asked_for_the_rest_alone():
 
 def test_a_shield_by_brute_force():
     generator = np.random.default_rng(0)
-    score, unsafe = generator.beta(1, 5, size=400), generator.uniform(size=700) < 0.4
-    grid = np.linspace(0, 1, 51)
+    unsafe, grid = generator.uniform(size=700) < 0.4, np.linspace(0, 1, 51)
+    score = grid[np.round(50 * generator.beta(1, 5, size=400)).astype(int)]
     shield = Shield(0.04, 0.1, thresholds=grid).fit(score, unsafe)
     becomes = clopper_pearson(unsafe.sum(), 700, 0.05, "upper")[1]
     expected, kept = math.inf, 0.0

@@ -149,22 +149,34 @@ METHODS = {
     "saps": SAPS(lam=0.1, temperature=1.0),
     "top-k": TopK(temperature=1.0),
     "own": ScoreSets(lambda p, u: -np.log(p) * (1 + u[:, None])),
+    "own-tied": ScoreSets(lambda p, u: 0.07 * np.ceil(11 * (1 - p)).astype(int)),  # in double precision
 }
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_set_holds_the_labels_whose_score_is_at_most_tau(name):
-    """Label by label, and sizes beside it: with options away from their defaults."""
+    """Label by label, and sizes beside it: with options away from their defaults, in both precisions."""
     method = METHODS[name]
-    z, y = world(300, 8)
-    method.fit(KEY, z[:200], y[:200])
-    p = softmax(z[200:] / method.temperature_)
-    u = np.asarray(jax.random.uniform(jax.random.key(5), (100,)), float)
-    scores = np.stack([method._label_scores(p, np.full(100, label), u) for label in range(8)], axis=1)
-    sets = method.predict_set(jax.random.key(5), z[200:])
-    np.testing.assert_array_equal(sets, scores <= method.tau_)
-    np.testing.assert_array_equal(method.predict_size(jax.random.key(5), z[200:]), sets.sum(axis=1))
-    assert not np.array_equal(sets, method.predict_set(jax.random.key(6), z[200:])) or name == "lac"
+    for dtype in (np.float32, np.float64):
+        z, y = world(300, 8, dtype=dtype)
+        method.fit(KEY, z[:200], y[:200])
+        p = softmax(z[200:] / dtype(method.temperature_))
+        u = np.asarray(jax.random.uniform(jax.random.key(5), (100,)), dtype)
+        scores = np.stack([method._label_scores(p, np.full(100, label), u) for label in range(8)], axis=1)
+        sets = method.predict_set(jax.random.key(5), z[200:])
+        np.testing.assert_array_equal(sets, scores <= np.float64(method.tau_))
+        np.testing.assert_array_equal(method.predict_size(jax.random.key(5), z[200:]), sets.sum(axis=1))
+        unlike = not np.array_equal(sets, method.predict_set(jax.random.key(6), z[200:]))
+        assert unlike != (name in ("lac", "own-tied"))
+    if name == "own-tied":
+        return
+    # A score of just τ belongs: with τ the score of a row's third rank the row has three labels.
+    p = method._probabilities(z[200:])
+    ordered = np.sort(method._scores(p, u), axis=1) if name == "own" else method._score(rank_all(p), u[:, None])
+    for row in range(5):
+        method.tau_ = ordered[row, 2]
+        assert method.predict_set(jax.random.key(5), z[200:])[row].sum() == 3
+        assert method.predict_size(jax.random.key(5), z[200:])[row] == 3
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "raps-penalty"])
@@ -403,6 +415,15 @@ def test_fit_tunes_on_rows_that_do_not_calibrate():
     assert (raps.k_reg_, raps.lam_) == (int(k), float(lam))
     scores = raps_score(rank_label(p[held], y[held]), np.asarray(jax.random.uniform(score_key, (240,)), float), k, lam)
     assert raps.tau_ == pytest.approx(np.sort(scores)[math.ceil(241 * 0.8) - 1])
+    # Groups change the thresholds alone: each is that of its own rows among those that calibrate.
+    site = np.array(["west", "north", "east"])[np.minimum(2, np.arange(400) ** 2 % 7)]
+    grouped = RAPS(0.2, tune_fraction=0.4, criterion="adaptive").fit(KEY, z, y, groups=site)
+    assert (grouped.k_reg_, grouped.lam_, grouped.temperature_) == (raps.k_reg_, raps.lam_, raps.temperature_)
+    own = [np.sort(scores[site[held] == name]) for name in ("east", "north", "west")]
+    taus = [one[math.ceil((len(one) + 1) * 0.8) - 1] for one in own]
+    np.testing.assert_allclose(grouped.tau_, taus)
+    assert grouped.groups_.tolist() == ["east", "north", "west"]
+    assert len(set(taus)) == 3
 
 
 def test_saps_is_tuned_to_the_smallest_sets():

@@ -16,7 +16,10 @@ KINDS = ("proportional", "softmax", "greedy")
 
 
 class AcquisitionState(NamedTuple):
-    """Which points of the pool are still without a label."""
+    """Which points of the pool are still without a label.
+
+    left: True for these, [N].
+    """
 
     left: Bool[Array, "N"]
 

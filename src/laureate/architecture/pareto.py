@@ -12,7 +12,10 @@ __all__ = ["ParetoPoint", "hypervolume", "pareto"]
 
 
 class ParetoPoint(NamedTuple):
-    """A snapshot that no other beats in both: its cost, its score, and after which decision it was taken."""
+    """A snapshot that no other beats in both cost and score.
+
+    cost: as ``cost_fn`` counts it. score: the higher the better. step: after which decision it was taken, from 0.
+    """
 
     cost: float
     score: float

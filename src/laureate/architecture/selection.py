@@ -41,7 +41,8 @@ class SelectionInfo(NamedTuple):
 
     place: the edge that was decided, or the crowded node that lost an edge. chosen: the operation's number, or the edge
     dropped. importance: of each candidate; -inf for what may not be chosen. tied: candidates that no score told apart
-    from the chosen one, itself included. cost: networks scored. status: DIVERGED where a score is not finite.
+    from the chosen one, itself included. cost: networks scored. status: DIVERGED where a score, or a
+    loss that breaks ties, is not finite.
     """
 
     place: Int[Array, ""]
@@ -192,11 +193,12 @@ class AbstractSelection(eqx.Module):
         candidates = jnp.where(allowed, sign * importance, -jnp.inf)
         tied = allowed & (candidates >= candidates.max())
         chance = jnp.zeros_like(strength) if self.ties == "first" else jax.random.uniform(tie_key, strength.shape)
+        finite = jnp.isfinite(importance)
         if self.ties == "loss" and losses is not None:  # what raises the loss more is needed more; then chance
             second = jnp.where(tied, sign * jnp.asarray(losses, exact), -jnp.inf)
-            tied = tied & (second >= second.max())
+            tied, finite = tied & (second >= second.max()), finite & jnp.isfinite(jnp.asarray(losses, exact))
         chosen = jnp.argmax(jnp.where(tied, chance, -1.0)).astype(jnp.int32)
-        fine = jnp.all(jnp.where(allowed, jnp.isfinite(importance), True))
+        fine = jnp.all(jnp.where(allowed, finite, True))
         status = jnp.where(fine, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)
         shown, count = jnp.where(allowed, importance, -jnp.inf), lambda which: jnp.sum(which).astype(jnp.int32)
         cost = count(allowed) if self.uses_scores else count(False)

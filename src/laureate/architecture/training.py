@@ -19,7 +19,12 @@ __all__ = ["SupernetTraining", "SupernetTrainingInfo", "SupernetTrainingState", 
 
 
 class SupernetTrainingState(NamedTuple):
-    """What training carries: parameters, the supernet's own state (running statistics), alpha, Optax's two states."""
+    """What training carries.
+
+    params: the supernet's parameters. net_state: its own state, such as running statistics. alpha: [edges, ops], the
+    logits of the operations. optimiser_state, alpha_state: Optax's, of the parameters and of alpha; the second is None
+    where alpha is fixed.
+    """
 
     params: Any
     net_state: Any
@@ -29,7 +34,11 @@ class SupernetTrainingState(NamedTuple):
 
 
 class SupernetTrainingInfo(NamedTuple):
-    """What a step reports: the training batch's loss; cost: gradients computed; status: DIVERGED if not finite."""
+    """What a step reports.
+
+    loss: of the training batch, before the step. cost: gradients computed. status: DIVERGED where the loss is not
+    finite; the step is taken all the same.
+    """
 
     loss: Float[Array, ""]
     cost: Int[Array, ""]

@@ -53,8 +53,8 @@ def _names(author: str) -> tuple[str, str]:
 
 def _key(entry: Entry) -> str:
     family = _names(entry.authors[0])[0] if entry.authors else "anonymous"
-    told = re.sub(r"[^a-z0-9]", "", plain(family)) + str(entry.year or "")
-    return told + re.sub(r"[^a-z0-9]", "", plain(entry.name or entry.title.split(" ")[0]))[:20]
+    author_and_year = re.sub(r"[^a-z0-9]", "", plain(family)) + str(entry.year or "")
+    return author_and_year + re.sub(r"[^a-z0-9]", "", plain(entry.name or entry.title.split(" ")[0]))[:20]
 
 
 def _venue(entry: Entry) -> str:
@@ -88,15 +88,15 @@ def bibtex(entry: Entry) -> str:
 
 def csl(entry: Entry) -> dict[str, Any]:
     """The same for programs that read CSL-JSON (Zotero, Pandoc)."""
-    told: dict[str, Any] = {"id": entry.id, "type": "manuscript" if _is_submission(entry) else "paper-conference"}
-    told["title"] = entry.title
-    told["author"] = [
+    item: dict[str, Any] = {"id": entry.id, "type": "manuscript" if _is_submission(entry) else "paper-conference"}
+    item["title"] = entry.title
+    item["author"] = [
         {"family": family} | ({"given": given} if given else {}) for family, given in map(_names, entry.authors)
     ]
     if entry.year:
-        told["issued"] = {"date-parts": [[entry.year]]}
+        item["issued"] = {"date-parts": [[entry.year]]}
     if entry.venue and not _is_submission(entry):
-        told |= {"container-title": _venue(entry), "event-title": entry.venue}
+        item |= {"container-title": _venue(entry), "event-title": entry.venue}
     if entry.url:
-        told["URL"] = entry.url
-    return told
+        item["URL"] = entry.url
+    return item

@@ -84,8 +84,8 @@ class Entry:
 
     def record(self) -> dict[str, Any]:
         """As a JSON object, tuples as lists."""
-        told = {name: getattr(self, name) for name in _FIELDS}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+        values = {name: getattr(self, name) for name in _FIELDS}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def title_key(self) -> str:
         """Equal for two listings of one paper, whatever their capitals and punctuation."""

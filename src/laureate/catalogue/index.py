@@ -174,12 +174,12 @@ def build(db: sqlite3.Connection, papers: Iterable[Entry], mark: str) -> None:
         db.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", ((name, count) for name in _names(entry)))
         vectors = [packed(direction(english[word] for word in known_words(text, english))) for text in phrases(entry)]
         db.execute("INSERT INTO phrases VALUES (?, ?)", (count, b"".join(vectors)))
-        said: set[str] = set()
-        for form, weight in profile(entry, said).items():
+        text_words: set[str] = set()
+        for form, weight in profile(entry, text_words).items():
             numbers, weights = postings.setdefault(form, (array("I"), array("H")))
             numbers.append(count)
             weights.append(min(65535, round(1000 * weight)))
-        words.update(said)
+        words.update(text_words)
         people.update({word for author in entry.authors for word in raw_words(author)})
     rows = (
         (form, len(numbers), numbers.tobytes(), weights.tobytes())
@@ -237,8 +237,8 @@ def _opened(name: str) -> str:
     return " ".join(part for part in parts if len(part) > 3) if len(parts) > 1 or re.search(r"\d", name) else ""
 
 
-def profile(entry: Entry, said: set[str] | None = None) -> dict[str, float]:
-    """Form -> how much the paper is about it. ``said`` collects the words of its text, persons' names left out."""
+def profile(entry: Entry, text_words: set[str] | None = None) -> dict[str, float]:
+    """Form -> how much the paper is about it. ``text_words`` collects those of its text, persons' names left out."""
     found: dict[str, float] = {}
     for field, text in _fields(entry):
         if not text.strip():
@@ -248,18 +248,18 @@ def profile(entry: Entry, said: set[str] | None = None) -> dict[str, float]:
         one = WEIGHTS[field] / (1 - LENGTH_SHARE + LENGTH_SHARE * len(forms) / LENGTHS[field])
         for form in forms:
             found[form] = found.get(form, 0.0) + one
-        if said is not None and field != "authors":
-            said.update(words)
+        if text_words is not None and field != "authors":
+            text_words.update(words)
     return found
 
 
 def _names(entry: Entry) -> set[str]:
     """All names the paper goes by, without blanks and signs."""
     short, colon, _ = entry.title.partition(":")
-    told = [entry.id, entry.title, *re.split(r"[/(),]", entry.name), entry.name]
+    texts = [entry.id, entry.title, *re.split(r"[/(),]", entry.name), entry.name]
     if colon and len(short.split()) <= 4:
-        told.append(short)
-    return {name for text in told if len(name := compact(text)) > 1}
+        texts.append(short)
+    return {name for text in texts if len(name := compact(text)) > 1}
 
 
 def _in_parts(counts: collections.Counter[str]) -> collections.Counter[str]:

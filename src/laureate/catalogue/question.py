@@ -43,7 +43,7 @@ class Vocabulary:
         words = [part for word in raw_words(text)[:MOST_WORDS] for part in word.split("'")[0].split("-") if part]
         corrected: list[tuple[str, str]] = []
         others: dict[str, dict[str, float]] = {}
-        said = " ".join(raw_words(text)[:MOST_WORDS])
+        query = " ".join(raw_words(text)[:MOST_WORDS])
         # What is a word already is searched as it is, so that the answer stays when nothing more is typed.
         if as_typed and words and not text.endswith(" ") and not self._known(stem(words[-1]), words[-1]):
             others[stem(words[-1])] = self._completions(words[-1])
@@ -55,23 +55,23 @@ class Vocabulary:
                 continue  # an ordinary word is no typing error, though no paper has it
             if pair := self._split(word):
                 corrected.append((word, " ".join(pair)))
-                said = re.sub(rf"\b{word}\b", " ".join(pair), said)
+                query = re.sub(rf"\b{word}\b", " ".join(pair), query)
             elif found := corrections(self._db, word):
                 best = found[0]
                 corrected.append((word, best.word))
-                said = re.sub(rf"\b{word}\b", best.word, said)
+                query = re.sub(rf"\b{word}\b", best.word, query)
                 others[stem(best.word)] = {
                     stem(other.word): 0.7 if other.edits == best.edits else 0.4 for other in found[1:]
                 }
         table = substitutes()
-        asked = list(dict.fromkeys([*analyse(said), *self._joined(words)]))
+        asked = list(dict.fromkeys([*analyse(query), *self._joined(words)]))
         groups = []
         for form in asked:
             group = dict.fromkeys((word for word in table.get(form, ()) if word not in asked), SUBSTITUTE)
             groups.append(others.get(form, {}) | group | {form: 1.0})
         rarity = self.rarities({form for group in groups for form in group})
-        told = [(group, max(rarity[form] * share for form, share in group.items())) for group in groups]
-        return corrected, [(group, weight) for group, weight in told if weight > 0]
+        weighted = [(group, max(rarity[form] * share for form, share in group.items())) for group in groups]
+        return corrected, [(group, weight) for group, weight in weighted if weight > 0]
 
     def _known(self, form: str, word: str) -> bool:
         return bool(
@@ -89,9 +89,9 @@ class Vocabulary:
         marks = ", ".join("?" * len(asked := sorted(set(words))))
         rows = self._db.execute(f"SELECT word, rank, vector FROM english WHERE word IN ({marks})", asked)
         known = {word: (rank, vector) for word, rank, vector in rows}
-        said = [word for word in words if word in known]
-        sureness = min(1.0, len(said) / SURE)
-        return [sureness * a for a in direction(known[word] for word in said)]
+        present = [word for word in words if word in known]
+        sureness = min(1.0, len(present) / SURE)
+        return [sureness * a for a in direction(known[word] for word in present)]
 
     def _split(self, word: str) -> tuple[str, str] | None:
         """``labelnoise`` as label noise, where both are words of the vocabulary."""
@@ -154,8 +154,8 @@ class Vocabulary:
 
     def _sureness(self, name: str, part: list[str], whole: str) -> float:
         """1 where a name is surely meant, less where it is also an ordinary word."""
-        told = "".join(part)
-        written_as_name = any(letter.isupper() for letter in told[1:]) or any(letter.isdigit() for letter in told)
+        text = "".join(part)
+        written_as_name = any(letter.isupper() for letter in text[1:]) or any(letter.isdigit() for letter in text)
         papers = int(self._one("SELECT papers FROM forms WHERE form = ?", stem(name)) or 0) if len(part) == 1 else 0
         if name == whole:
             return 2.0 if written_as_name or papers <= 6 else 0.6

@@ -38,8 +38,8 @@ class LineProgress:
         seconds = outcome.seconds + outcome.compile_seconds
         self._left.done(cell, seconds)
         word = "failed" if outcome.error else "done"
-        told = (f"[{self._done}/{self._total}] {word} {cell.name}", duration(seconds), self._left.words())
-        click.echo(" · ".join(filter(None, told)), err=True)
+        parts = (f"[{self._done}/{self._total}] {word} {cell.name}", duration(seconds), self._left.words())
+        click.echo(" · ".join(filter(None, parts)), err=True)
 
     def waiting(self, cells: "list[Cell]") -> None:
         """Say why nothing moves."""
@@ -112,8 +112,8 @@ class TerminalProgress:
         self._left.done(cell, outcome.seconds + outcome.compile_seconds)
         self._bar.update(self._task, advance=1, left=self._left.words(), description=_experiment(cell))
         if outcome.error:
-            told = f"failed {cell.name}: {outcome.error.splitlines()[0]}"
-            self._bar.console.print(told, style="red", markup=False, highlight=False)
+            message = f"failed {cell.name}: {outcome.error.splitlines()[0]}"
+            self._bar.console.print(message, style="red", markup=False, highlight=False)
 
     def waiting(self, cells: "list[Cell]") -> None:
         """Say why nothing moves."""

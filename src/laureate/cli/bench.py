@@ -22,7 +22,7 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     from laureate.lab.running.bench import bench_rows, last_row, slow_down
     from laureate.lab.running.environment import environment
     from laureate.lab.running.plan import unknown
-    from laureate.papers import paper_ids
+    from laureate.papers import comparisons_of, paper_ids
 
     known = paper_ids()
     for wanted in ids:
@@ -31,7 +31,7 @@ def bench(ids: tuple[str, ...], gate: bool, as_json: bool) -> int:
     store, facts = open_store(), environment()
     before = store.benchmarks()
     rows, slower = [], []
-    for row in bench_rows(_announced(ids or known, as_json)):
+    for row in bench_rows((one, comparisons_of(one)) for one in _announced(ids or known, as_json)):
         slower_by = slow_down(row, last_row(before, row, facts["machine"])) if gate else ""
         if slower_by:
             slower.append({"id": row["id"], "work": row["work"], "slower": slower_by})

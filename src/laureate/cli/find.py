@@ -139,8 +139,8 @@ def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
     counts = ", ".join(f"{MARKS[word]} {count} {word}" for word, count in tally(claims).items())
     shipped = sum(claim.reference for claim in claims)
     whose = "our reference" if shipped == len(claims) else f"{shipped} of them our reference"
-    told = f": {counts}{f' ({whose})' if shipped else ''}" if claims else ""
-    click.echo(click.style(filled(f"runs here, {len(claims)} claims{told}", 4, 6), fg="green"))
+    summary = f": {counts}{f' ({whose})' if shipped else ''}" if claims else ""
+    click.echo(click.style(filled(f"runs here, {len(claims)} claims{summary}", 4, 6), fg="green"))
     click.echo(f"    laureate show {paper_id}   laureate run {paper_id}")
 
 

@@ -32,8 +32,8 @@ def import_papers(files: tuple[Path, ...], venue: str, as_json: bool) -> None:
     if twice := len(papers) - done.new - done.enriched - done.known:
         left_out["listings of a paper that these files list more than once"] = twice
     if as_json:
-        told = {"read": len(papers), "new": done.new, "enriched": done.enriched, "known": done.known}
-        emit(told | {"left_out": left_out})
+        counts = {"read": len(papers), "new": done.new, "enriched": done.enriched, "known": done.known}
+        emit(counts | {"left_out": left_out})
         return
     click.echo(f"{len(papers)} read: {done.new} new, {done.enriched} gained something, {done.known} already there.")
     for what, count in left_out.items():

@@ -1,6 +1,7 @@
 """``laureate new``: the skeleton of a paper, in a source checkout. It runs, and one test lists what is missing."""
 
 import datetime
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,7 @@ PAPER = Paper(
     problem="TO WRITE: the reader's problem, in the reader's words.",
     idea="TO WRITE: how the paper solves it, in a few sentences.",
     equation="TO WRITE: the heart of it, in plain Unicode, a line each",
-    example=(
-        "# TO WRITE: an example, the code a user would write, about five lines\\n"
-        "import laureate.«area»\\n"
-    ),
+    example="# TO WRITE: an example of about five lines\\nimport laureate.«area»\\n",
     meaning="TO WRITE, after desk: what the verdicts mean for the reader, in a few sentences.",
     experiments=(FIRST,),
 )
@@ -177,7 +175,7 @@ def write_skeleton(root: Path, entry: "Entry", area: str) -> list[Path]:
         for word, value in words.items():
             text = text.replace(f"«{word}»", value)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(_wrapped(text), encoding="utf-8")
     return [*texts, _ledger(paper, entry.id)]
 
 
@@ -200,6 +198,12 @@ def _ledger(folder: Path, paper_id: str) -> Path:
 def _plain(text: str) -> str:
     """Text that may stand in a docstring."""
     return text.replace("\\", " ").replace('"', "'")
+
+
+def _wrapped(text: str) -> str:
+    """A source whose first line, which has the paper's name in it, is no longer than the linter allows."""
+    first, rest = text.split("\n", 1)
+    return f"{textwrap.fill(first, 120, break_long_words=False)}\n{rest}"
 
 
 def _authors(names: tuple[str, ...]) -> str:

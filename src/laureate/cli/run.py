@@ -168,8 +168,8 @@ def _print(summary, standings, page) -> None:
     for name, _, reason in (text.partition(" ") for text in summary.skipped):
         skipped.setdefault(reason, []).append(name)
     for reason, names in skipped.items():
-        told = f", each {reason}: {', '.join(names)}" if len(names) > 1 else f": {names[0]} {reason}"
-        click.echo(filled(f"skipped{told}", 2, 4), err=True)
+        which = f", each {reason}: {', '.join(names)}" if len(names) > 1 else f": {names[0]} {reason}"
+        click.echo(filled(f"skipped{which}", 2, 4), err=True)
     for failure in summary.failures:
         click.echo(click.style(f"  failed: {failure['cell']}", fg="red"), err=True)
         click.echo("    " + failure["error"].splitlines()[0], err=True)

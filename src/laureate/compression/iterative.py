@@ -20,7 +20,11 @@ __all__ = ["IterativeInfo", "IterativeQuantization", "IterativeState"]
 
 
 class IterativeState(NamedTuple):
-    """A model some of whose weights are codes, the optimiser's state for what can still be trained, and the stage."""
+    """What training carries.
+
+    model: some of its weights are codes. optimiser_state: Optax's, of what can still be trained. stage: how many stages
+    are frozen.
+    """
 
     model: Any
     optimiser_state: Any
@@ -28,7 +32,11 @@ class IterativeState(NamedTuple):
 
 
 class IterativeInfo(NamedTuple):
-    """Of a step: the loss before it and the gradient's norm; ``cost`` in gradients, and how it went."""
+    """What a step reports.
+
+    loss: before it. gradient_norm: of what can be trained. cost: gradients computed, 1. status: DIVERGED where loss or
+    gradient is not finite; the step is taken all the same.
+    """
 
     loss: Float[Array, ""]
     gradient_norm: Float[Array, ""]

@@ -22,14 +22,20 @@ Proxy = Literal["zero"] | Callable[[Array], Array]
 
 
 class WeightState(NamedTuple):
-    """Of one weight, at the last refresh: the quantiser's parameters and, where they are dear to find, the codes."""
+    """Of one weight, at the last refresh.
+
+    parameters: the quantiser's. codes: where they are dear to find, else None.
+    """
 
     parameters: Any
     codes: Array | None
 
 
 class NoiseState(NamedTuple):
-    """What ``refresh`` makes: a `WeightState` for every chosen weight, in the order of the model's leaves."""
+    """What ``refresh`` makes.
+
+    weights: a `WeightState` for every chosen weight, in the order of the model's leaves.
+    """
 
     weights: tuple[WeightState, ...]
 

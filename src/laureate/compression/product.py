@@ -19,7 +19,10 @@ EIGHT = ScalarQuantizer(8, scheme="symmetric")
 
 
 class Codebook(NamedTuple):
-    """The parameters of a `ProductQuantizer`: the centroids, ``[K, block]``."""
+    """The parameters of a `ProductQuantizer`.
+
+    centroids: [K, block], one a row.
+    """
 
     centroids: Float[Array, "centroids block"]
 

@@ -16,7 +16,8 @@ __all__ = ["Report", "Row", "dequantize", "expected_bytes", "freeze", "package",
 class Row(NamedTuple):
     """One array of a model: what became of it.
 
-    error: |φ(W) - W| / |W|, 0 for what is kept. reason: why it is kept; empty where it is quantised.
+    path: in the model, as ``layers.0.weight``. shape: of the array. bytes_before, bytes_after: its size. error: |φ(W) -
+    W| / |W|, 0 for what is kept. reason: why it is kept; empty where it is quantised.
     """
 
     path: str
@@ -28,9 +29,10 @@ class Row(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What ``quantize`` did: a row for every array, and the sums. Printed, it is a table; megabytes are 10⁶ bytes.
+    """What ``quantize`` did. Printed, it is a table; megabytes are 10⁶ bytes.
 
-    bytes_before, bytes_after: of all arrays; after, as they lie on disk, in a file that is longer by its header alone.
+    rows: one for every array. bytes_before, bytes_after: of all arrays; after, as they lie on disk, in a file that is
+    longer by its header alone.
     """
 
     rows: tuple[Row, ...]

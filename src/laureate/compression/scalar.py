@@ -18,7 +18,10 @@ SHARES = tuple(1 - 0.025 * number for number in range(33))
 
 
 class Grid(NamedTuple):
-    """The parameters of a `ScalarQuantizer`: step s and zero point z, one of each or one a channel (axes kept)."""
+    """The parameters of a `ScalarQuantizer`: one pair, or one a channel, with the axes of the weights kept.
+
+    scale: the step s. zero_point: the code z that stands for 0.
+    """
 
     scale: Float[Array, "..."]
     zero_point: Int[Array, "..."]

@@ -21,7 +21,11 @@ LARGEST = float(np.finfo(np.float32).max) / 2
 
 
 class Rules(NamedTuple):
-    """What ``match`` makes: (pattern, quantiser or None) in order, and whether biases and norms may be matched."""
+    """What ``match`` makes.
+
+    rules: (pattern, quantiser or None), in the order in which they are tried. everything: whether biases and norms may
+    be matched too.
+    """
 
     rules: tuple[tuple[str, Quantizer | None], ...]
     everything: bool = False

@@ -30,7 +30,10 @@ class Affine(eqx.Module):
 
 
 class LinearDynamics(NamedTuple):
-    """y' = A y + B u + c."""
+    """y' = A y + B u + c.
+
+    transition: A, [s, s]. control: B, [s, a]. constant: c, [s].
+    """
 
     transition: Float[Array, "s s"]
     control: Float[Array, "s a"]
@@ -49,7 +52,7 @@ def moment_alignment(x: Float[Array, "n p"], y: Float[Array, "m q"]) -> Affine:
 
     def parts(rows):
         mean = jnp.mean(rows, axis=0)
-        values, vectors = jnp.linalg.eigh(jnp.cov(rows.T, ddof=0))
+        values, vectors = jnp.linalg.eigh(jnp.atleast_2d(jnp.cov(rows.T, ddof=0)))
         vectors = vectors[:, ::-1][:, : y.shape[1]]
         skew = jnp.mean(((rows - mean) @ vectors) ** 3, axis=0)
         return mean, vectors * jnp.where(skew < 0, -1.0, 1.0), jnp.maximum(values[::-1][: y.shape[1]], 1e-9)

@@ -15,7 +15,10 @@ __all__ = ["AbstractBonus", "BonusInfo", "CountBonus", "CountState", "SimHash", 
 
 
 class Transitions(NamedTuple):
-    """Rows of steps: the observation acted in, the action, the observation that was reached."""
+    """Rows of steps.
+
+    observation: acted in, [n, ...]. action: taken. following: the observation that was reached.
+    """
 
     observation: Float[Array, "n ..."]
     action: Array
@@ -26,7 +29,7 @@ class BonusInfo(NamedTuple):
     """What a learning step reports.
 
     loss: what was minimised. kept: transitions that were learned from. cost: transitions passed through the networks.
-    status: DIVERGED where the loss is not finite.
+    status: DIVERGED where the loss is not finite; the step is taken all the same.
     """
 
     loss: Array
@@ -59,7 +62,10 @@ class AbstractBonus(eqx.Module):
 
 
 class CountState(NamedTuple):
-    """How often each cell was reached."""
+    """What was seen so far.
+
+    counts: how often each cell was reached, [cells].
+    """
 
     counts: Int[Array, " cells"]
 

@@ -70,6 +70,14 @@ class GymnasiumEnvironments:
         self.observation_space = _space(seen, gymnasium, "observation")
         self.action_space = _space(self.vector.single_action_space, gymnasium, "action")
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What tells them from others, for a checkpoint: names, wrappers, options and spaces; no simulator's state."""
+        told = {"name": str(self.vector), "each": [str(one) for one in getattr(self.vector, "envs", ())]}
+        told |= {"options": getattr(self.vector.spec, "kwargs", {}), "number": self.num_environments}
+        spaces = self.vector.single_observation_space, self.vector.single_action_space
+        return told | {"spaces": [str(space) for space in spaces], "part": self.part, "mode": str(self.mode)}
+
     def _seen(self, told: Any) -> np.ndarray:
         return np.array(told[self.part] if self.part else told)
 
@@ -196,7 +204,7 @@ class GymnasiumTraining:
             return state
 
         settings = {"learner": self.learner, "key": key, "num_steps": self.num_steps, "seed": seed}
-        settings |= {"num_warmup": self.num_warmup}
+        settings |= {"num_warmup": self.num_warmup, "environments": self.environments.settings}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
         advance = updates_on_the_host(run_key, self._update, begin_anew)
         state, told = loops.chunks(

@@ -23,7 +23,10 @@ __all__ = ["GymnasiumDreamerState", "GymnasiumDreamerTraining"]
 
 
 class GymnasiumDreamerState(NamedTuple):
-    """What the next update needs: the learner's state, and what was lived."""
+    """What the next update needs.
+
+    learner: its state. replay: what was lived.
+    """
 
     learner: DreamerState
     replay: ReplayState
@@ -90,7 +93,7 @@ class GymnasiumDreamerTraining:
         live_key, learn_key = jax.random.split(key)
         state, returns = self.collect(live_key, state)
         learner, last, status = self._learn(learn_key, state)
-        info = self._told(len(returns), float(np.mean(returns)) if returns else 0.0, last, status)
+        info = self._info(len(returns), float(np.mean(returns)) if returns else 0.0, last, status)
         return state._replace(learner=learner), info
 
     def run(
@@ -115,12 +118,13 @@ class GymnasiumDreamerTraining:
 
         def shapes() -> Any:
             _, last, status = eqx.filter_eval_shape(self._gradients, init_key, state)
-            row = self._told(0, 0.0, last, status)
+            row = self._info(0, 0.0, last, status)
             return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), row)
 
         plan = self.plan
         settings = {"learner": self.learner, "replay": self.replay, "key": key, "seed": seed, "batch": plan.batch}
         settings |= {name: getattr(plan, name) for name in ("num_steps", "num_gradients", "num_warmup")}
+        settings |= {"environments": self.environments.settings}
         kept = None if checkpoint is None else loops.Checkpoint(checkpoint, settings)
         advance = updates_on_the_host(run_key, self.step, begin_anew)
         return loops.chunks(advance, state, num_updates, 100, shapes=shapes, progress=progress, checkpoint=kept)
@@ -141,8 +145,8 @@ class GymnasiumDreamerTraining:
             sample_key, step_key = jax.random.split(key)
             return self.learner.step(step_key, self.replay.sample(sample_key, self.plan.batch, state.replay), learner)
 
-        learner, told = jax.lax.scan(learn, state.learner, jax.random.split(key, self.plan.num_gradients))
-        return learner, jax.tree.map(lambda leaf: leaf[-1], told), jnp.max(told.status)
+        learner, infos = jax.lax.scan(learn, state.learner, jax.random.split(key, self.plan.num_gradients))
+        return learner, jax.tree.map(lambda leaf: leaf[-1], infos), jnp.max(infos.status)
 
     def _row(self, seen: np.ndarray, reward: np.ndarray, terminal: np.ndarray, first: np.ndarray) -> Sequences:
         none = np.zeros((len(seen), self.learner.law.width), np.float32)
@@ -155,7 +159,7 @@ class GymnasiumDreamerTraining:
         space = self.environments.vector.single_action_space
         return space.low + 0.5 * (action + 1) * (space.high - space.low)
 
-    def _told(self, episodes: int, mean: float, last: Any, status: Any) -> DreamerTrainingInfo:
+    def _info(self, episodes: int, mean: float, last: Any, status: Any) -> DreamerTrainingInfo:
         cost = self.plan.num_steps * self.environments.num_environments
         numbers = np.asarray(episodes, np.int32), np.asarray(mean, np.float32)
         return DreamerTrainingInfo(*numbers, last, np.asarray(cost, np.int32), status)  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array
 
 from laureate import loops
-from laureate._core import require
+from laureate._core import as_key, require
 from laureate.control.bonuses import Transitions
 from laureate.control.cycle_gan import CycleGAN
 from laureate.control.dynamics_cycle import DynamicsCycle, warn_if_collapsed
@@ -105,4 +105,4 @@ class _Steps(eqx.Module):
 
     def __call__(self, state: Any, index: Array) -> tuple[Any, Any]:
         del index  # the state counts its steps
-        return self.training.step(jax.random.wrap_key_data(self.bits), state)
+        return self.training.step(as_key(self.bits), state)

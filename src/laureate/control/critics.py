@@ -21,7 +21,11 @@ LOSSES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
 
 
 class CriticState(NamedTuple):
-    """The critic's arrays, its optimiser's state, rows that were made before, and how many of these there are."""
+    """What the next step of a critic needs.
+
+    parameters: the network's arrays. optimiser: Adam's state. pool: rows that were made before, [num_kept, ...].
+    filled: how many of these there are.
+    """
 
     parameters: Any
     optimiser: Any
@@ -33,7 +37,7 @@ class CriticInfo(NamedTuple):
     """What a step of a critic reports.
 
     loss: half the sum of both sides. cost: rows passed through the critic. status: DIVERGED where the loss is not
-    finite.
+    finite; the step is taken all the same.
     """
 
     loss: Array
@@ -74,9 +78,10 @@ class PooledCritic(eqx.Module):
         require("PooledCritic", "loss", f"one of {', '.join(LOSSES)}", self.loss, lambda name: name in LOSSES)
 
     def init(self, row: Array) -> CriticState:
-        """The first weights, which the network brings, and an empty pool for rows as this one."""
+        """The first weights, which the network brings, and an empty pool for rows of this one's shape."""
         parameters = eqx.filter(self.network, eqx.is_inexact_array)
-        pool = jnp.zeros((self.num_kept, *jnp.shape(row)), jnp.result_type(row))
+        # What is made is no pixel, though the row may be one: an integer or half precision would round it.
+        pool = jnp.zeros((self.num_kept, *jnp.shape(row)), jnp.promote_types(jnp.result_type(row), jnp.float32))
         return CriticState(parameters, optax.adam(self.learning_rate).init(parameters), pool, jnp.asarray(0, jnp.int32))
 
     def judge(self, parameters: Any, rows: Float[Array, "n ..."]) -> Array:

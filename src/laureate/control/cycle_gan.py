@@ -13,13 +13,17 @@ from laureate._core import Status, require
 from laureate.control.bonuses import Transitions
 from laureate.control.critics import CriticState, PooledCritic
 from laureate.control.dynamics_cycle import normalised, rows_of
-from laureate.control.two_domains import Units
+from laureate.control.two_domains import Units, check_domains
 
 __all__ = ["CycleGAN", "CycleGANInfo", "CycleGANState"]
 
 
 class CycleGANState(NamedTuple):
-    """The arrays of both maps, their optimiser's state, and those of the critics."""
+    """What the next step needs.
+
+    step: steps taken. maps: the arrays of both maps. optimiser: Adam's state for them. critics: the states of D_Y and
+    D_X.
+    """
 
     step: Array
     maps: Any
@@ -28,7 +32,13 @@ class CycleGANState(NamedTuple):
 
 
 class CycleGANInfo(NamedTuple):
-    """What a step reports: the loss of the maps, its parts, the critics' losses; cost: transitions of X; status."""
+    """What a step reports.
+
+    loss: all that the maps make small, weighed. cycle_error: how far rows are from themselves after both maps, the mean
+    absolute error of X plus that of Y. adversarial: the critics' part of it, not weighed. critics: the sum of both
+    critics' own losses. cost: transitions of X. status: DIVERGED where one of these losses is not finite; the step is
+    taken all the same.
+    """
 
     loss: Array
     cycle_error: Array
@@ -107,6 +117,7 @@ class CycleGAN(eqx.Module):
         self, key: Array, x: Transitions, y: Transitions, state: CycleGANState, *, num_steps: int, batch: int = 32
     ) -> tuple[CycleGANState, CycleGANInfo]:
         """So many steps on batches drawn with replacement; see ``DynamicsCycle.train``."""
+        check_domains(x, y, bounded=False)
 
         def one(state, _):
             rows_key, step_key = jax.random.split(jax.random.fold_in(key, state.step))

@@ -22,7 +22,11 @@ SHARES = ("lam", "alpha", "mix", "decay")  # within 0 and 1
 
 
 class DreamerState(NamedTuple):
-    """The arrays of world model, actor, critic and slow critic, the optimisers' states, and the number of updates."""
+    """What the next update needs.
+
+    world, actor, critic: the arrays of each. slow: those of the critic as it was at the last copy. optimisers: the
+    states of their optimisers, in this order. count: updates done.
+    """
 
     world: Any
     actor: Any
@@ -33,7 +37,10 @@ class DreamerState(NamedTuple):
 
 
 class DreamerMemory(NamedTuple):
-    """What an agent remembers while it acts: the model's state, and the action taken last."""
+    """What an agent remembers while it acts.
+
+    state: the model's. action: the one taken last, [batch, actions].
+    """
 
     state: RSSMState
     action: Float[Array, "batch actions"]
@@ -43,7 +50,8 @@ class DreamerInfo(NamedTuple):
     """What an update reports.
 
     loss: of the world model. world: what it is made of. actor, critic: their losses. entropy: of the policy. target:
-    the mean λ-return. cost: steps learned from. status: DIVERGED where a loss is not finite.
+    the mean λ-return. cost: steps learned from. status: DIVERGED where a loss is not finite; the update is made all the
+    same.
     """
 
     loss: Array

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from laureate import loops
-from laureate._core import require
+from laureate._core import as_key, require
 from laureate.control.dreamer import DreamerInfo, DreamerMemory, DreamerState, DreamerV2
 from laureate.control.laws import OneHot
 from laureate.control.pixels import RULE, PixelEncoder
@@ -22,10 +22,11 @@ __all__ = ["DreamerTraining", "DreamerTrainingInfo", "DreamerTrainingState"]
 
 
 class DreamerTrainingState(NamedTuple):
-    """What the next update needs: the learner's state, what was lived, and where every environment stands.
+    """What the next update needs.
 
-    row: what each showed last, to be acted on. over: whether its episode ends with that, so that it begins anew with
-    the next step. returns: rewards of each one's episode so far.
+    learner: its state. replay: what was lived. memory: what the agent remembers of every episode. environments: their
+    states. row: what each showed last, to be acted on. over: whether its episode ends with that, so that it begins anew
+    with the next step. returns: rewards of each one's episode so far.
     """
 
     learner: DreamerState
@@ -210,4 +211,4 @@ class _Updates(eqx.Module):
     bits: Array
 
     def __call__(self, state: DreamerTrainingState, index: Array) -> tuple[DreamerTrainingState, DreamerTrainingInfo]:
-        return self.training.step(jax.random.fold_in(jax.random.wrap_key_data(self.bits), index), state)
+        return self.training.step(jax.random.fold_in(as_key(self.bits), index), state)

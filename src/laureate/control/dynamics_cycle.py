@@ -25,7 +25,11 @@ Pairs = tuple[Array, Array]
 
 
 class DynamicsCycleState(NamedTuple):
-    """What the next step needs: the arrays of G and of (H, P), their optimisers' states, and those of the critics."""
+    """What the next step needs.
+
+    step: steps taken. state_map: the arrays of G. action_maps: those of (H, P). optimisers: the states of the two
+    optimisers. critics: those of D_Y, D_U and D_A, None for one that is not there.
+    """
 
     step: Array
     state_map: Any
@@ -39,7 +43,8 @@ class DynamicsCycleInfo(NamedTuple):
 
     loss: all that the maps make small, weighed. dynamics, adversarial, ahead, action_adversarial, action_cycle, paired:
     its parts, not weighed. critic: the loss of D_Y, ¼ where it cannot tell. spread: the smallest variance of G(x) over
-    that of y. cost: transitions of X. status.
+    that of y. cost: transitions of X. status: DIVERGED where the loss of the maps or of D_Y is not finite; the step is
+    taken all the same.
     """
 
     loss: Array

@@ -22,10 +22,11 @@ Policy = Callable[[Array, Array, Any], tuple[Array, Any]]
 
 
 class Episode(NamedTuple):
-    """An episode: states and observations [T + 1, ...], what was done and what came of it [T].
+    """An episode of at most T steps.
 
-    length: steps until the episode ended, T where it did not; what follows repeats its last state, with rewards of 0.
-    terminated, truncated: whether it ended there, by a rule or by a time limit.
+    state, observation: before the first step and after each, [T + 1, ...]. action, reward: of each step, [T, ...] and
+    [T]. length: steps until the episode ended, T where it did not; what follows repeats its last state, with rewards of
+    0. terminated, truncated: whether it ended there, by a rule or by a time limit.
     """
 
     state: Any
@@ -107,7 +108,11 @@ def player(learner: BonusPPO | Training | DreamerTraining | GymnasiumDreamerTrai
 
 
 class GymnasiumEpisode(NamedTuple):
-    """An episode of a Gymnasium environment: pictures [T + 1, height, width, 3], rewards [T], and how it ended."""
+    """An episode of a Gymnasium environment.
+
+    frames: pictures before the first step and after each, [T + 1, height, width, 3]. reward: of each step, [T].
+    terminated, truncated: whether it ended by a rule or by a time limit; neither where it was cut.
+    """
 
     frames: np.ndarray
     reward: np.ndarray

@@ -22,7 +22,10 @@ def everything(observation: Array) -> Array:
 
 
 class BonusPPOState(NamedTuple):
-    """The states of the policy, of the bonus and of its scale; the last two are None without a bonus."""
+    """What the next update needs; without a bonus the last two are None.
+
+    ppo: of the policy. bonus: of the bonus. scale: of the bonus's scale.
+    """
 
     ppo: PPOState
     bonus: Any
@@ -34,7 +37,8 @@ class BonusPPOInfo(NamedTuple):
 
     reward, bonus: means a step, of the environment's reward and of the bonus as it is before it is scaled. deviation:
     by which the bonus was divided. distillation: the bonus's own loss. ppo: see ``PPOInfo``. Both are means over the
-    gradient steps, the status of ppo the worst. cost: environment steps. status: DIVERGED where a loss was not finite.
+    gradient steps, the status of ppo the worst. cost: environment steps. status: DIVERGED where a loss was not finite;
+    the steps are taken all the same.
     """
 
     reward: Array

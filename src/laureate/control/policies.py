@@ -164,7 +164,7 @@ class Layers(NamedTuple):
     """A perceptron to be made.
 
     sizes: of its input, hidden layers and output. gain: by which orthogonal weights are multiplied. last: whether the
-    activation stands after the last layer too.
+    activation stands after the last layer too. activation: between the layers, of arrays.
     """
 
     sizes: tuple[int, ...]

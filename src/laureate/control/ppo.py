@@ -32,8 +32,9 @@ class Rollout(NamedTuple):
     """What ``T`` steps in ``E`` environments have shown.
 
     observation: acted in, [T, E, ...]. action, log_probability: taken, and log π of it. following: the observation that
-    the step reached, also where the episode ended there. reward. terminated: nothing follows by the rules. ended: an
-    episode ends with this step, by the rules or by a time limit. last: the observations to be acted in next, [E, ...].
+    the step reached, also where the episode ended there. reward: of the step. terminated: nothing follows by the rules.
+    ended: an episode ends with this step, by the rules or by a time limit. last: the observations to be acted in next,
+    [E, ...].
     """
 
     observation: Float[Array, "T E ..."]
@@ -47,7 +48,11 @@ class Rollout(NamedTuple):
 
 
 class PPOBatch(NamedTuple):
-    """What one gradient step learns from; leading axes are any, targets have the heads last."""
+    """What one gradient step learns from; leading axes are any, the same for all.
+
+    observation: acted in. action, log_probability: taken, and log π of it by the policy that took it. advantage: A of
+    it. target: G of every head, the heads last.
+    """
 
     observation: Float[Array, "..."]
     action: Array
@@ -57,7 +62,10 @@ class PPOBatch(NamedTuple):
 
 
 class PPOState(NamedTuple):
-    """The network's arrays and the optimiser's state."""
+    """What the next step needs.
+
+    parameters: the network's arrays. optimiser: Optax's state for them.
+    """
 
     parameters: Any
     optimiser: Any
@@ -67,7 +75,8 @@ class PPOInfo(NamedTuple):
     """What a gradient step reports.
 
     loss: the whole. value_loss: ½ mean squared error, a number a head. entropy: of the policy. clipped: share of steps
-    whose ratio was cut. cost: observations passed through the network. status: DIVERGED where the loss is not finite.
+    whose ratio was cut. cost: observations passed through the network. status: DIVERGED where the loss is not finite;
+    the step is taken all the same.
     """
 
     loss: Array

@@ -14,7 +14,10 @@ __all__ = ["Replay", "ReplayState"]
 
 
 class ReplayState(NamedTuple):
-    """The ring, [capacity, environments, ...], and how many rows were ever written."""
+    """What was lived.
+
+    rows: a ring of steps, [capacity, environments, ...]. count: how many rows were ever written.
+    """
 
     rows: Sequences
     count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -94,7 +94,10 @@ def lambda_return(
 
 
 class ReturnScaleState(NamedTuple):
-    """The filter's value in every environment, and the statistics of all its values."""
+    """What the next rewards are scaled by.
+
+    filtered: R in every environment, [environments]. returns: the statistics of all values of R.
+    """
 
     filtered: Float[Array, " environments"]
     returns: RunningStatistics

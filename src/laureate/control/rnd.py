@@ -25,7 +25,11 @@ class BonusWarning(UserWarning):
 
 
 class PredictionState(NamedTuple):
-    """The predictor's arrays, its optimiser's state, and mean and variance of every entry of an observation."""
+    """What the next step needs.
+
+    parameters: the predictor's arrays. optimiser: Optax's state for them. observations: mean and variance of every
+    entry of an observation.
+    """
 
     parameters: Any
     optimiser: Any

@@ -16,7 +16,10 @@ __all__ = ["RSSM", "NormalisedGRU", "RSSMState", "make_rssm"]
 
 
 class RSSMState(NamedTuple):
-    """Where a model stands: the memory h, the numbers of the latent's law, and the latent z that was drawn."""
+    """Where a model stands.
+
+    memory: h. stats: the numbers of the latent's law. latent: z, drawn from it.
+    """
 
     memory: Float[Array, "... memory"]
     stats: Float[Array, "... size"]

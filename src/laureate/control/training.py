@@ -12,7 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from laureate import loops
-from laureate._core import require
+from laureate._core import as_key, require
 from laureate.control.exploration import BonusPPO, BonusPPOInfo, BonusPPOState
 from laureate.control.ppo import Rollout
 from laureate.control.rnd import BonusWarning
@@ -23,8 +23,11 @@ COLLAPSED = 1e-12  # of the variance of the bonus's returns
 
 
 class TrainingState(NamedTuple):
-    """What the next update needs: the learner's state, the environments' states, what is seen of them, and the sum of
-    rewards of each one's episode so far."""
+    """What the next update needs.
+
+    learner: its state. environments: their states. observation: what is seen of each, to be acted on. returns: rewards
+    of each one's episode so far, [environments].
+    """
 
     learner: BonusPPOState
     environments: Any
@@ -36,7 +39,7 @@ class TrainingInfo(NamedTuple):
     """What an update reports.
 
     episodes: that ended in its rollout. episode_return: their mean sum of rewards; 0 where none ended. best: the
-    largest reward of a step. learner: see ``BonusPPOInfo``. cost: environment steps. status.
+    largest reward of a step. learner: see ``BonusPPOInfo``. cost: environment steps. status: the learner's.
     """
 
     episodes: Array
@@ -158,7 +161,7 @@ class _Updates(eqx.Module):
     bits: Array
 
     def __call__(self, state: TrainingState, index: Array) -> tuple[TrainingState, TrainingInfo]:
-        return self.training.step(jax.random.fold_in(jax.random.wrap_key_data(self.bits), index), state)
+        return self.training.step(jax.random.fold_in(as_key(self.bits), index), state)
 
 
 def warn_if_collapsed(learner: BonusPPO, state: BonusPPOState) -> None:

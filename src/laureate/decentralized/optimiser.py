@@ -114,7 +114,8 @@ class DecentralizedOptimiser(eqx.Module):
         square = jnp.zeros(())
         sound = jnp.ones(self.gossip.size, bool)
         for leaf in jax.tree.leaves(params):
-            square += jnp.sum((leaf - leaf.mean(0, keepdims=True)) ** 2).astype(square.dtype)
+            wide = leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))  # half precision does not hold the squares
+            square += jnp.sum((wide - wide.mean(0, keepdims=True)) ** 2).astype(square.dtype)
             sound &= jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim)))
         bad = jnp.sum(~sound)
         status = jnp.where(bad > 0, Status.DIVERGED, Status.OK)

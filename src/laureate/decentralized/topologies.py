@@ -147,16 +147,19 @@ def ring(size: int) -> Topology:
 
 def exponential(size: int) -> Topology:
     """Neighbours at distances 1, 2, 4, … around a ring: log₂ n each way, and a gap of 1/log n."""
+    require("exponential", "size", "an integer >= 1", size, _is_count)
     return _shifts(size, [2**k for k in range((size - 1).bit_length())], f"exponential graph of {size}")
 
 
 def complete(size: int) -> Topology:
     """Every node is joined to every other."""
+    require("complete", "size", "an integer >= 1", size, _is_count)
     return _shifts(size, range(1, size // 2 + 1), f"complete graph of {size}")
 
 
 def star(size: int) -> Topology:
     """Node 0 talks to all others: a server."""
+    require("star", "size", "an integer >= 1", size, _is_count)
     return _of(size, ((0, i) for i in range(1, size)), f"star of {size}")
 
 
@@ -184,6 +187,7 @@ def hypercube(dimension: int) -> Topology:
 
 def random(size: int, probability: float, seed: int = 0) -> Topology:
     """Erdős–Rényi: every edge with this probability, drawn anew until the graph is connected (100 times at most)."""
+    require("random", "size", "an integer >= 1", size, _is_count)
     require("random", "probability", "in (0, 1]", probability, lambda p: 0 < p <= 1)
     draw = np.random.default_rng(seed)
     pairs = list(itertools.combinations(range(size), 2))

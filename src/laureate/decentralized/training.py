@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,15 +22,18 @@ __all__ = ["History", "TrainState", "place", "stack", "train"]
 Gradient = Callable[[Array, Any, Any], Any]
 
 
-class TrainState(eqx.Module):
-    """All that training needs to go on, to be given back as ``train(start=...)``."""
+class TrainState(NamedTuple):
+    """All that training needs to go on, to be given back as ``train(start=...)``.
+
+    params: of all nodes, which lead every leaf. optimiser: its state. round: how many rounds were made.
+    """
 
     params: Any
     optimiser: Any
     round: Array
 
 
-class History(eqx.Module):
+class History(NamedTuple):
     """What was recorded.
 
     round: at every record, the rounds done since the very start. cost: bytes sent by all nodes until then.
@@ -126,7 +129,8 @@ def train(
     known = jax.tree.map(np.asarray, eqx.filter(optimiser, eqx.is_array))
     rest = eqx.filter(optimiser, eqx.is_array, inverse=True)
     return _run_over(
-        jax.random.key_data(key), known, rest, gradient, placed, num_rounds, record, every, mesh, start is None
+        *(jax.random.key_data(key), jax.random.key_impl(key), known, rest, gradient, placed),
+        *(num_rounds, record, every, mesh, start is None),
     )
 
 
@@ -139,7 +143,7 @@ def _check_rows(data: Any, size: int) -> None:
 
 
 @eqx.filter_jit
-def _run_over(key_data, known, rest, gradient, placed, num_rounds, record, every, mesh, begin):
+def _run_over(key_data, implementation, known, rest, gradient, placed, num_rounds, record, every, mesh, begin):
     axis = mesh.axis_names[0]
 
     def on_node(key_data, known, placed):
@@ -147,7 +151,7 @@ def _run_over(key_data, known, rest, gradient, placed, num_rounds, record, every
         optimiser = eqx.combine(known, rest).over(axis)
         if begin:
             given = TrainState(given, optimiser.init(given), jnp.zeros((), jnp.int32))
-        key = jax.random.wrap_key_data(key_data)
+        key = jax.random.wrap_key_data(key_data, impl=implementation)
         step, watch = Round(key, optimiser, gradient, data), Watch(optimiser, record)
         last, (_, recorded) = loops.repeat(step, given, given.round, num_rounds // every, every=every, record=watch)
         last = jax.tree.map(lambda leaf: leaf[None], last)

@@ -50,7 +50,11 @@ class ConditionalState(NamedTuple):
 
 
 class ConditionalInfo(NamedTuple):
-    """What a step reports: its loss, its cost in passes (a network forward and backward over the batch), its status."""
+    """What a step reports.
+
+    loss: before it. cost: passes (a network forward and backward over the batch). status: DIVERGED where a loss is not
+    finite; the step is taken all the same.
+    """
 
     loss: Array
     cost: Array

@@ -30,14 +30,22 @@ __all__ = [
 
 
 class ImitationState(NamedTuple):
-    """What the next step needs: the policy log π(a | s), and the discriminator's state."""
+    """What the next step needs.
+
+    log_policy: log π(a | s), [states, actions]. judge: the discriminator's state.
+    """
 
     log_policy: Float[Array, "states actions"]
     judge: JudgeState
 
 
 class ImitationInfo(NamedTuple):
-    """What a step reports: see ``JudgeInfo``; cost is in passes over a batch."""
+    """What a step reports.
+
+    loss, margin, accuracy, saturated, nats: of the discriminator, see ``JudgeInfo``. regularisers: their states after
+    the step. cost: passes (a network forward and backward over a batch). status: DIVERGED where the loss is not finite;
+    the step is taken all the same.
+    """
 
     loss: Array
     margin: Array

@@ -41,7 +41,8 @@ class JudgeInfo(NamedTuple):
     loss: with penalties. margin: the mean logit of real examples less that of made ones. accuracy: the share of both on
     the right side of the loss's middle. saturated: the share of both from which there is nothing more to learn. nats:
     what regularisers cost, ½ real + ½ made. spectrum: the largest singular values of the discriminator's normalised
-    weights. cost: passes (a network forward and backward over the batch). status.
+    weights. cost: passes (a network forward and backward over the batch). status: DIVERGED where the loss is not
+    finite; the step is taken all the same.
     """
 
     loss: Array

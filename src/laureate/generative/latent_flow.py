@@ -40,7 +40,8 @@ class LatentFlowInfo(NamedTuple):
 
     loss: mean cost at the latents found, E(x, y, z_T). first_loss: at those drawn. risen: the share of pairs whose cost
     is higher than it was. flow_loss: mean ‖Z(h, z_t) − z_{t+1}‖² over the path. copy_loss: the same of Z(h, z) = z.
-    length_loss: mean (ρ − ‖z_{t+1} − z_t‖)². cost: passes, a network forward and backward over the batch.
+    length_loss: mean (ρ − ‖z_{t+1} − z_t‖)². cost: passes, a network forward and backward over the batch. status:
+    DIVERGED where one of these losses is not finite; the step is taken all the same.
     """
 
     loss: Array
@@ -54,7 +55,10 @@ class LatentFlowInfo(NamedTuple):
 
 
 class InferredLatents(NamedTuple):
-    """Latents [batch, dim] of known pairs; ``costs`` [steps + 1, batch] on the way to them."""
+    """Latents of known pairs.
+
+    latents: those found, [batch, dim]. costs: on the way to them, [steps + 1, batch].
+    """
 
     latents: Float[Array, "batch dim"]
     costs: Float[Array, "steps batch"]
@@ -235,13 +239,16 @@ class LatentFlowRegressor(AbstractConditional):
         if options:
             raise TypeError(f"LatentFlowRegressor.draw takes mode and num_moves; got {', '.join(sorted(options))}.")
         require("LatentFlowRegressor", "mode", f"one of {get_args(Mode)}", mode, lambda m: m in get_args(Mode))
-        chosen = num_moves if num_moves is not None else self.num_moves
-        number = 0 if mode == "raw" else self.num_inner if chosen is None else chosen
         networks = self.trained(state.parameters)
         h = networks["encoder"](x)
         start = self.latent.draw(key).astype(h.dtype)
+        number = self._count_moves(mode, num_moves)
         z, _ = jax.lax.scan(lambda z, _: (self.move(networks, h, z, mode), None), start, length=number)
         return networks["decoder"](h, z)
+
+    def _count_moves(self, mode: Mode = "directed", num_moves: int | None = None) -> int:
+        chosen = num_moves if num_moves is not None else self.num_moves
+        return 0 if mode == "raw" else self.num_inner if chosen is None else chosen
 
     def descent(self, key: Array, state: ConditionalState, x: Array, y: Array) -> InferredLatents:
         """The latents of pairs by T steps of descent from latents drawn at random."""
@@ -324,7 +331,7 @@ class _LatentFlowHooks(Hooks):
         if unknown := set(options) - {"mode", "num_moves", "untrained"}:
             raise TypeError(f"sample takes mode, num_moves and untrained; got {', '.join(sorted(unknown))}.")
         allowed = options.pop("untrained", False)
-        raw = options.get("mode") == "raw" or options.get("num_moves", self.model.num_moves) == 0
+        raw = self.model._count_moves(**options) == 0
         if not raw and not allowed and not any(isinstance(leaf, Tracer) for leaf in infos):
             last = slice(-max(1, len(infos.flow_loss) // 10), None)
             learned, copied = (float(np.asarray(v)[last].mean()) for v in (infos.flow_loss, infos.copy_loss))

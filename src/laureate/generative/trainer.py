@@ -47,12 +47,13 @@ class AdversarialState(NamedTuple):
 class AdversarialInfo(NamedTuple):
     """What a step reports; of several discriminator steps, the last.
 
-    generator_loss, discriminator_loss. margin, accuracy, saturated, nats: see ``JudgeInfo``. slope: the mean length of
-    the generator's gradient at made examples. flat: the share of them where it is below ``Adversarial.below``.
-    endangered: whether training is about to collapse: saturated > 0.95 or flat > 0.5. clipped: the share of numbers in
-    made examples beyond ±0.99. spectra: the largest singular values of the normalised weights, of the generator and of
-    the discriminator. regularisers: their states after the step. cost: passes (a network forward and backward over a
-    batch). status.
+    generator_loss, discriminator_loss: before the step, with penalties. margin, accuracy, saturated, nats: see
+    ``JudgeInfo``. slope: the mean length of the generator's gradient at made examples. flat: the share of them where it
+    is below ``Adversarial.below``. endangered: whether training is about to collapse: saturated > 0.95 or flat > 0.5.
+    clipped: the share of numbers in made examples beyond ±0.99. spectra: the largest singular values of the normalised
+    weights, of the generator and of the discriminator. regularisers: their states after the step. cost: passes (a
+    network forward and backward over a batch). status: DIVERGED where a loss is not finite; the step is taken all the
+    same.
     """
 
     generator_loss: Array

@@ -69,9 +69,10 @@ def truncated_normal(
 def truncated_variance(threshold: float) -> float:
     """1 − 2 t φ(t) / (2 Φ(t) − 1), the variance of N(0, 1) given |z| <= t."""
     require("truncated_variance", "threshold", "> 0", threshold, lambda t: t > 0)
-    density = np.exp(-0.5 * threshold**2) / np.sqrt(2 * np.pi)
-    inside = 2 * scipy.special.ndtr(threshold) - 1
-    return float(1 - 2 * threshold * density / inside) if np.isfinite(threshold) else 1.0
+    # P(χ²₃ <= t²) / P(χ²₁ <= t²), which does not cancel for small t; beyond 100 nothing is cut off.
+    half = min(float(threshold), 100.0) ** 2 / 2
+    squares, inside = scipy.special.gammainc([1.5, 0.5], half)
+    return float(squares / inside) if half > 1e-16 else 2 * half / 3
 
 
 def truncation_curve(

@@ -19,8 +19,8 @@ from jax import Array
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
-from laureate._core import require
-from laureate.gradients.episodes import Horizon, as_horizon, as_key, check_episodes, in_lockstep, is_count, where
+from laureate._core import as_key, require
+from laureate.gradients.episodes import Horizon, as_horizon, check_episodes, in_lockstep, is_count, where
 from laureate.gradients.noise import Shard, per_leaf, wide
 from laureate.gradients.pairs import EVERY_TRUNCATION, Pairs, Tally
 from laureate.gradients.reports import EstimatorState, Info, as_cost, checked, status_of

@@ -57,7 +57,7 @@ def gumbel_rao(
     0.0 0.000
     """
     require("gumbel_rao", "samples", ">= 1", samples, lambda k: k >= 1)
-    _check("gumbel_rao", logits)
+    _check("gumbel_rao", logits, axis)
     _check_temperature("gumbel_rao", temperature, samples)
     size = max(1, LARGEST_BLOCK // max(1, np.size(logits))) if chunk is None else chunk
     require("gumbel_rao", "chunk", ">= 1 or None", size, lambda c: c >= 1)
@@ -87,7 +87,7 @@ def st_gumbel_softmax(
     >>> jax.jit(st_gumbel_softmax)(jax.random.key(0), jnp.array([0.5, 0.2, -1.0])).tolist()
     [0.0, 1.0, 0.0]
     """
-    _check("st_gumbel_softmax", logits)
+    _check("st_gumbel_softmax", logits, axis)
     _check_temperature("st_gumbel_softmax", temperature, 1)
 
     def pullback(key, theta, tau, y, v):
@@ -104,7 +104,7 @@ def straight_through(key: Array, logits: Float[Array, "*batch n"], *, axis: int 
     >>> jax.jit(straight_through)(jax.random.key(0), jnp.array([0.5, 0.2, -1.0])).tolist()
     [0.0, 1.0, 0.0]
     """
-    _check("straight_through", logits)
+    _check("straight_through", logits, axis)
 
     def pullback(key, theta, tau, y, v):
         return _softmax_pullback(theta, 1.0, v)
@@ -124,7 +124,7 @@ def zgr(key: Array, logits: Float[Array, "*batch n"], *, axis: int = -1) -> Floa
     >>> jax.jit(zgr)(jax.random.key(0), jnp.array([0.5, 0.2, -1.0])).tolist()
     [0.0, 1.0, 0.0]
     """
-    _check("zgr", logits)
+    _check("zgr", logits, axis)
 
     def pullback(key, theta, tau, y, v):
         p, drawn = jax.nn.softmax(theta), _one_hot(y)
@@ -151,7 +151,7 @@ def conditional_gumbel(
     ((3, 2), True)
     """
     require("conditional_gumbel", "samples", ">= 1", samples, lambda k: k >= 1)
-    _check("conditional_gumbel", logits)
+    _check("conditional_gumbel", logits, -1)
     require("conditional_gumbel", "index", f"{logits.shape[:-1]}", np.shape(index), lambda s: s == logits.shape[:-1])
     logits = jax.lax.stop_gradient(jnp.asarray(logits))
     total = jax.nn.logsumexp(logits, axis=-1, keepdims=True)
@@ -198,25 +198,27 @@ def _one_hot(y: Array) -> Array:
     return jax.nn.one_hot(jnp.argmax(y, axis=-1), y.shape[-1], dtype=y.dtype)
 
 
-def _check(owner: str, logits: Array) -> None:
+def _check(owner: str, logits: Array, axis: int) -> None:
     kind = jnp.result_type(logits)
     if not jnp.issubdtype(kind, jnp.floating):
         raise TypeError(f"{owner}.logits must be of a floating type; got {kind}. Convert them: logits.astype(float).")
-    require(owner, "logits", "[..., options]", np.shape(logits), lambda s: len(s) >= 1 and s[-1] >= 1)
+    rule = f"[..., options], these along axis {axis}"
+    require(owner, "logits", rule, np.shape(logits), lambda s: -len(s) <= axis < len(s) and s[axis] >= 1)
     if isinstance(logits, Tracer):
         return
-    known = np.asarray(logits)
+    known = np.moveaxis(np.asarray(logits), axis, -1)
     require(owner, "logits", "free of nan", bool(np.isnan(known).any()), lambda found: not found)
     hopeless = bool(np.any(np.all(known == -np.inf, axis=-1)))
-    require(
-        owner, "logits", "finite for one option at least", hopeless, lambda found: not found, "Some row is all -inf."
-    )
+    rule, remedy = "finite for one option at least", "Those of some variable are all -inf."
+    require(owner, "logits", rule, hopeless, lambda found: not found, remedy)
     if known.shape[-1] > 1 and np.all((known >= 0) & (known <= 1)) and np.allclose(known.sum(-1), 1, atol=1e-5):
         warnings.warn(f"{owner}.logits look like probabilities: take their logarithm.", UserWarning, stacklevel=3)
 
 
 def _check_temperature(owner: str, temperature: float | Array, samples: int) -> None:
-    require(owner, "temperature", "> 0", temperature, lambda t: np.all(t > 0), "zgr is the limit.")
+    remedy = "For several map over them with jax.vmap."
+    require(owner, "temperature", "one number", np.shape(temperature), lambda shape: shape == (), remedy)
+    require(owner, "temperature", "> 0", temperature, lambda t: t > 0, "zgr is the limit.")
     if not isinstance(temperature, Tracer) and float(temperature) < 0.02 and samples < 100:
         warnings.warn(
             f"{owner}.temperature is {float(temperature):.3g} with {samples} samples: the variance grows as 1/τ, here "

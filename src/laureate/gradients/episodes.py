@@ -8,10 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from laureate._core import require
+from laureate._core import as_key, require
 
 NO_END = jnp.iinfo(jnp.int32).max
-THREEFRY = "threefry2x32"
 
 Horizon = int | tuple[int, int] | None
 
@@ -114,22 +113,6 @@ def new_episode(
         ended=jnp.zeros(previous.shape, bool),
         previous=jnp.zeros_like(previous),
     )
-
-
-def as_key(key: Array) -> Array:
-    """Any key, typed or as bits, as a typed threefry key.
-
-    Other generators ("rbg") give equal keys different numbers under ``vmap``: the two signs of a pair would no longer
-    share their randomness. Such a key is folded, word by word, into a threefry key.
-    """
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        if str(jax.random.key_impl(key)) == THREEFRY:
-            return key
-        key = jax.random.key_data(key)
-    threefry = jax.random.wrap_key_data(key[..., :2], impl=THREEFRY)
-    for word in range(2, key.shape[-1]):
-        threefry = jax.random.fold_in(threefry, key[..., word])
-    return threefry
 
 
 def step_key(episode: Episode) -> Array:

@@ -15,7 +15,7 @@ from jax import Array
 
 from laureate.gradients.episodes import Episode, draw_length, ends_inside, new_episode, run_on, step_key, where
 from laureate.gradients.noise import Shard, draw_noise, pair_keys, per_leaf, perturb, score_of, zero_scores
-from laureate.gradients.unroll import advance, begin, loss_dtype
+from laureate.gradients.unroll import advance, begin, loss_dtype, placeholder
 
 if TYPE_CHECKING:
     from laureate.gradients.antithetic import Antithetic
@@ -56,12 +56,8 @@ class Tally(eqx.Module):
 
 
 def unstarted_pairs(est: "Antithetic", key: Array, theta: Any, shard: Shard, clock: int = -1) -> Pairs:
-    """Pairs marked as over, so that the next step begins their episodes with that step's noise.
-
-    The inner states are placeholders; made by the unroll's own ``init``, they fit whatever a user may hold in a state.
-    """
-
-    inner = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), begin(est.unroll, key, theta))
+    """Pairs marked as over, so that the next step begins their episodes with that step's noise."""
+    inner = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), placeholder(est.unroll, key, theta))
     none = jnp.asarray(0, jnp.int32)
     episode = new_episode(key, lambda _: inner, lambda _: none, jnp.zeros(2, loss_dtype(theta)))
     episode = replace(episode, clock=jnp.asarray(clock, jnp.int32), over=jnp.asarray(True))

@@ -9,9 +9,8 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from laureate._core import require
+from laureate._core import as_key, require
 from laureate.gradients.antithetic import Antithetic
-from laureate.gradients.episodes import as_key
 from laureate.gradients.noise import Shard
 from laureate.gradients.reports import EstimatorState, Info
 

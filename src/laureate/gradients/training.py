@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,8 +20,11 @@ from laureate.gradients.unroll import as_theta
 __all__ = ["History", "TrainState", "train"]
 
 
-class TrainState(eqx.Module):
-    """All that training needs to go on: a pytree to be saved, and given back as ``train(start=...)``."""
+class TrainState(NamedTuple):
+    """All that training needs to go on: a pytree to be saved, and given back as ``train(start=...)``.
+
+    theta: the parameters. estimator, optimiser: their states. update, cost: updates and inner steps done so far.
+    """
 
     theta: Any
     estimator: Any
@@ -30,7 +33,7 @@ class TrainState(eqx.Module):
     cost: Array
 
 
-class History(eqx.Module):
+class History(NamedTuple):
     """What training recorded, update by update.
 
     loss, status, num_nonfinite: of every update, from the estimator's ``Info``.

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from laureate._core import as_key
 from laureate.gradients.antithetic import Antithetic, check_step, estimate, finish
-from laureate.gradients.episodes import Episode, as_key
+from laureate.gradients.episodes import NO_END, Episode
 from laureate.gradients.noise import Shard, zero_scores
 from laureate.gradients.pairs import EVERY_TRUNCATION, Pairs, run_pairs
 from laureate.gradients.reports import EstimatorState, Info, unused_key
@@ -81,13 +82,16 @@ class TruncatedES(Antithetic):
 
 
 def around(center: Episode, theta: Any, shard: Shard) -> Pairs:
-    """All pairs at the centre's state, with no noise behind them."""
+    """All pairs at the centre's state, with no noise behind them.
+
+    Their keys count down from the last number, for the centre's own steps count up.
+    """
     twice = lambda leaf: jnp.stack([leaf, leaf])  # noqa: E731
 
     def place(i):
         return Episode(
             inner=jax.tree.map(twice, center.inner),
-            key=jax.random.key_data(jax.random.fold_in(as_key(center.key), i)),
+            key=jax.random.key_data(jax.random.fold_in(as_key(center.key), NO_END - 1 - i)),
             clock=center.clock,
             length=center.length,
             over=center.over,

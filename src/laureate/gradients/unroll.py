@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.tree_util import keystr
 
+from laureate.gradients.episodes import NO_END
+
 __all__ = ["Unroll", "full_unroll_loss"]
 
 
@@ -98,6 +100,14 @@ def loss_dtype(theta: Any) -> Any:
 def begin(unroll: Any, key: Array, theta: Any) -> Any:
     """The first state of an episode, strongly typed."""
     return jax.tree.map(strong, unroll.init(key, theta))
+
+
+def placeholder(unroll: Any, key: Array, theta: Any) -> Any:
+    """A state that no episode goes on from; the unroll's own ``init`` makes it fit whatever a user may hold in one.
+
+    Its key is one that nobody draws from: an estimator folds numbers of pairs and episodes into the same ``key``.
+    """
+    return begin(unroll, jax.random.fold_in(key, NO_END), theta)
 
 
 def advance(unroll: Any, key: Array, theta: Any, state: Any, batch: Any) -> tuple[Any, Array, Array]:

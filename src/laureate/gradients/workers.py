@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from laureate._core import require
+from laureate._core import as_key, require
 from laureate.gradients.episodes import (
     Episode,
     Horizon,
     as_horizon,
-    as_key,
     check_episodes,
     draw_length,
     ends_inside,
@@ -25,7 +24,16 @@ from laureate.gradients.episodes import (
     step_key,
 )
 from laureate.gradients.reports import EstimatorState, Info, as_cost, checked, status_of, unused_key
-from laureate.gradients.unroll import adopt, advance, as_theta, begin, check_batches, check_unroll, loss_dtype
+from laureate.gradients.unroll import (
+    adopt,
+    advance,
+    as_theta,
+    begin,
+    check_batches,
+    check_unroll,
+    loss_dtype,
+    placeholder,
+)
 
 
 class Report(NamedTuple):
@@ -45,7 +53,7 @@ def no_report(theta: Any) -> Report:
 
 def unstarted_worker(est: Any, key: Array, theta: Any) -> Episode:
     """A worker marked as over, so that the next step begins its first episode."""
-    start = begin(est.unroll, key, theta)
+    start = placeholder(est.unroll, key, theta)
     none = jnp.asarray(0, jnp.int32)
     episode = new_episode(key, lambda _: start, lambda _: none, jnp.zeros((), loss_dtype(theta)))
     return replace(episode, clock=jnp.asarray(-1, jnp.int32), over=jnp.asarray(True))

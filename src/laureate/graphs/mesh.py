@@ -31,7 +31,11 @@ class NodeKind(enum.IntEnum):
 
 
 class MeshNodes(NamedTuple):
-    """What a mesh says of its nodes: the place in mesh space, the kind (`NodeKind`), further numbers or none."""
+    """What a mesh says of its nodes.
+
+    position: the place in mesh space, [n, d]. kind: one of `NodeKind`, [n]. extra: further numbers, [n, k], where k may
+    be 0.
+    """
 
     position: Float[Array, "n d"]
     kind: Int[Array, " n"]

@@ -22,7 +22,11 @@ PREDICTED = (NodeKind.NORMAL, NodeKind.OUTFLOW)
 
 
 class MeshStatistics(NamedTuple):
-    """The normalisers of what goes in and of what comes out; ``world`` is None where there are no world edges."""
+    """The normalisers of what goes in and of what comes out.
+
+    node, edge, world: of the parts of `MeshFeatures`; ``world`` is None where there are no world edges. target: of what
+    is predicted.
+    """
 
     node: Normaliser
     edge: Normaliser
@@ -31,7 +35,13 @@ class MeshStatistics(NamedTuple):
 
 
 class MeshFeatures(NamedTuple):
-    """What a network is shown, before it is normalised."""
+    """What a network is shown, before it is normalised.
+
+    node: [n, f], what the integrator shows of the frames, the change of held nodes where it is scripted, the kind
+    one-hot, further numbers. edge: [e, g], the vector along each edge of the mesh and its length, in mesh space, world
+    space or both. world: [w, h], the same along world edges. world_edges: between which nodes these are. The last two
+    are None where there are none.
+    """
 
     node: Float[Array, "n f"]
     edge: Float[Array, "e g"]

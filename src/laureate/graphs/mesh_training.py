@@ -23,7 +23,10 @@ __all__ = ["MeshTrainer", "TrainerInfo", "TrainerState", "fit_simulator", "windo
 
 
 class TrainerState(NamedTuple):
-    """What the next step needs: the simulator with its normalisers, and the optimiser's state."""
+    """What the next step needs.
+
+    simulator: the network with its normalisers. optimiser: Optax's state for it.
+    """
 
     simulator: MeshSimulator
     optimiser: Any

@@ -163,6 +163,7 @@ def multiscale_loss(
         )
     total = jnp.zeros(())
     for values in logits:
+        values = values.astype(jnp.promote_types(values.dtype, jnp.float32))  # half precision cannot count the pixels
         size = values.shape[1], values.shape[2]
         target = resize_nearest(masks, size).astype(values.dtype)
         # −log σ(z) for 1, −log σ(−z) for 0

@@ -103,7 +103,8 @@ def normalise_weights(
 
         w_y / ‖w_y‖^τ     (Kang et al. 2020)
 
-    weights: a column a class; leave its bias out. log_prior: not used; there so that rivals are called alike.
+    weights: a column a class, and where all of it is 0 it stays so; leave its bias out.
+    log_prior: not used; there so that rivals are called alike.
 
     >>> normalise_weights(jnp.array([[3.0, 0.5], [4.0, 0.0]])).tolist()
     [[0.6000000238418579, 1.0], [0.800000011920929, 0.0]]
@@ -111,7 +112,8 @@ def normalise_weights(
     del log_prior
     check_tau("normalise_weights", tau)
     weights = jnp.asarray(weights)
-    return weights / jnp.linalg.norm(weights, axis=0) ** tau
+    norms = jnp.linalg.norm(weights, axis=0)
+    return weights / jnp.where(norms == 0, 1, norms) ** tau
 
 
 def balanced_indices(key: Key[Array, ""], labels: Int[Array, "n"], num_classes: int, num: int) -> Int[Array, "num"]:

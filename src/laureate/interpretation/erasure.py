@@ -71,7 +71,11 @@ def erase_curve(
 
 
 class AblationResult(NamedTuple):
-    """What each unit is worth: the metric without it, less the intact metric."""
+    """What each unit is worth.
+
+    effects: the metric without the unit, less the intact metric, [units, ...]. intact: the metric of the model as it
+    is.
+    """
 
     effects: Float[Array, "d ..."]
     intact: Float[Array, "..."]

@@ -24,14 +24,20 @@ class MomentsState(NamedTuple):
 
 
 class MomentsInfo(NamedTuple):
-    """How an update ended; ``cost`` is in tokens that counted, ``status`` is DIVERGED where one was not finite."""
+    """How an update ended.
+
+    cost: tokens that counted. status: DIVERGED where one of them was not finite.
+    """
 
     cost: Int[Array, ""]
     status: Int[Array, ""]
 
 
 class Moments(NamedTuple):
-    """Means, covariances and correlations of the units of several models; what rankings are made from."""
+    """Means, covariances and correlations of the units of several models; what rankings are made from.
+
+    count: tokens. means: of each model's units. products: Σ (x − mean)(y − mean)ᵀ of the models a ≤ b, row by row.
+    """
 
     count: Int[Array, ""]  # pyright: ignore[reportIncompatibleMethodOverride]
     means: tuple[Float[Array, "d"], ...]

@@ -57,17 +57,17 @@ class BatchNorm(eqx.Module):
         scale: Float[Array, "b c"] | None = None,
         shift: Float[Array, "b c"] | None = None,
     ) -> tuple[Float[Array, "b *positions c"], RunningStatistics]:
-        """The normalised batch, and the statistics that were used (without a gradient)."""
+        """The normalised batch in the type of x, and the statistics that were used (without a gradient)."""
         require("BatchNorm", "x", f"of {self.channels} channels in the last axis", x.shape, self._fits)
         used = RunningStatistics.of(x.reshape(-1, self.channels)) if statistics is None else statistics
         middle = (1,) * (x.ndim - 2)
         mean, factor = (v.reshape(1, *middle, -1) for v in (used.mean, jax.lax.rsqrt(used.variance() + self.epsilon)))
-        result = ((x - mean) * factor).astype(x.dtype)
+        result = (x - mean) * factor
         for factor in (self.scale, scale):
             result = result if factor is None else result * factor.reshape(-1, *middle, self.channels)
         for term in (self.shift, shift):
             result = result if term is None else result + term.reshape(-1, *middle, self.channels)
-        return result, jax.lax.stop_gradient(used)
+        return result.astype(jnp.result_type(x, 1.0)), jax.lax.stop_gradient(used)  # of integers: floats
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         return len(shape) >= 2 and shape[-1] == self.channels
@@ -95,7 +95,7 @@ class GroupNorm(eqx.Module):
         self.scale, self.shift, self.groups = jnp.ones(channels), jnp.zeros(channels), groups
 
     def __call__(self, images: Float[Array, "b h w c"]) -> Float[Array, "b h w c"]:
-        """The normalised images."""
+        """The normalised images, in the type of those given."""
         channels = images.shape[-1]
         each = channels // self.groups
 
@@ -104,6 +104,7 @@ class GroupNorm(eqx.Module):
             grouped = values.mean((1, 2)).reshape(-1, self.groups, each).mean(2)
             return jnp.repeat(grouped, each, axis=1)[:, None, None, :]
 
-        centred = images - mean(images)
+        wide = images.astype(jnp.promote_types(images.dtype, jnp.float32))
+        centred = wide - mean(wide)
         factor = jax.lax.rsqrt(mean(centred**2) + 1e-5) * self.scale[None, None, None, :]
-        return centred * factor + self.shift[None, None, None, :]
+        return (centred * factor + self.shift[None, None, None, :]).astype(jnp.result_type(images, 1.0))

@@ -47,8 +47,8 @@ class Checkpoint:
             for path, leaf in _arrays(tree):
                 array, generator = _plain(leaf)
                 leaves.append({"path": name + path, "dtype": str(array.dtype), "generator": generator})
-                # NumPy's format knows no bfloat16: such numbers travel as bytes.
-                arrays[str(len(arrays))] = array if array.dtype.kind != "V" else array.view(np.uint8)
+                # NumPy's format knows no bfloat16: the bits of such numbers travel as integers.
+                arrays[str(len(arrays))] = array if array.dtype.kind != "V" else array.view(f"u{array.itemsize}")
         text = json.dumps({"format": FORMAT, "done": done, "settings": self.settings, "leaves": leaves})
         temporary = self.path.with_name(self.path.name + ".writing")
         try:

@@ -25,7 +25,10 @@ SECONDS_BETWEEN_FILES = 10.0
 
 
 class Progress(NamedTuple):
-    """Where a run stands: steps done, steps in all, seconds spent and expected to remain."""
+    """Where a run stands.
+
+    done, total: steps taken, and in all. seconds, remaining: spent, and expected to remain.
+    """
 
     done: int
     total: int

@@ -42,9 +42,9 @@ class Stroke(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """Strokes on a sheet, painted in their order.
+    """Strokes on a sheet.
 
-    width, height: of the sheet, in the unit of the points.
+    width, height: of the sheet, in the unit of the points. strokes: in the order in which they are painted.
     """
 
     width: float
@@ -126,7 +126,7 @@ def plain_scene(scene: Scene) -> dict[str, Any]:
     """
     number, strokes = checked(scene)
     unit = 1000 / scene.width
-    told = []
+    drawn = []
     for stroke in strokes:
         points = np.round(stroke.points * unit).astype(int).reshape(len(stroke.points), -1).tolist()
         one: dict[str, Any] = {"look": stroke.look, "width": round(stroke.width * unit), "points": points}
@@ -134,5 +134,5 @@ def plain_scene(scene: Scene) -> dict[str, Any]:
             one["square"] = True
         if stroke.shown is not None:
             one["shown"] = "".join("01"[int(there)] for there in stroke.shown)
-        told.append(one)
-    return {"width": 1000, "height": round(scene.height * unit), "frames": number, "strokes": told}
+        drawn.append(one)
+    return {"width": 1000, "height": round(scene.height * unit), "frames": number, "strokes": drawn}

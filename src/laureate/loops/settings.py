@@ -88,10 +88,17 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]]]:
 def _code(code: types.CodeType) -> str:
     digest = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
-        text = _code(constant) if isinstance(constant, types.CodeType) else repr(constant)
-        digest.update(text.encode())
+        digest.update(_constant(constant).encode())
     digest.update(repr(code.co_names).encode())
     return digest.hexdigest()[:12]
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, types.CodeType):
+        return _code(value)
+    if isinstance(value, frozenset):  # of ``x in {"a", "b"}``: its order is another in every process
+        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
+    return repr(value)
 
 
 def _array(value: Any) -> str:

@@ -19,7 +19,11 @@ __all__ = ["ContrastiveDivergence", "ContrastiveInfo", "ContrastiveState", "trai
 
 
 class ContrastiveState(NamedTuple):
-    """What training carries: the machine, Optax's state, and the persistent chains (none where they start anew)."""
+    """What training carries.
+
+    machine: as trained so far. optimiser_state: Optax's. chains: the persistent ones, [chains, units]; None where they
+    start anew from the data.
+    """
 
     machine: BoltzmannMachine
     optimiser_state: Any
@@ -32,7 +36,8 @@ class ContrastiveInfo(NamedTuple):
     gap: mean free energy of data minus that of samples, in units of 1/β; near zero when trained.
     gradient_norm: of all parameters together.
     cost: layer updates.
-    status: ``Status.DIVERGED`` where the gradient is not finite.
+    status: ``Status.DIVERGED`` where the gradient is not finite or data are not −1 and 1; the step is taken all the
+        same.
     """
 
     gap: Float[Array, ""]

@@ -15,7 +15,10 @@ __all__ = ["LayerGibbs", "LowRankSpinGibbs", "SpinGibbs", "SpinInfo", "SpinState
 
 
 class SpinState(NamedTuple):
-    """What both samplers carry: the spins."""
+    """What both samplers carry.
+
+    position: the spins, −1 or 1, [units].
+    """
 
     position: Float[Array, "units"]
 

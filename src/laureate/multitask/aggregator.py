@@ -35,7 +35,10 @@ class Weighting(NamedTuple):
 
 
 class AggregatorState(NamedTuple):
-    """The states of the weightings, in their order."""
+    """What the next step needs.
+
+    weightings: their states, in their order.
+    """
 
     weightings: tuple[Any, ...]
 

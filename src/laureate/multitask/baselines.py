@@ -65,7 +65,12 @@ def unit_sum(
 
 
 class MinimumNormInfo(NamedTuple):
-    """What `mgda_weights` found: the squared length, how far it may be above the least, steps taken (cost), status."""
+    """What `mgda_weights` found.
+
+    square: ‖g‖², the squared length of the combination. gap: ‖g‖² - min_t ⟨g, g_t⟩, in its unit; it is above the least
+    by twice that at most. cost: steps taken. status: NOT_CONVERGED where the gap is above the tolerance, DIVERGED where
+    a gradient is not finite.
+    """
 
     square: Float[Array, ""]
     gap: Float[Array, ""]

@@ -54,7 +54,7 @@ def task_geometry(grads: Any, step: Any = None, *, shared: Shared = None) -> Tas
     kept = shared_leaves("task_geometry", grads, shared)
     rows = [row for row, keep in zip(jax.tree.leaves(grads), kept, strict=True) if keep]
     gram = sum_of_grams(rows)
-    moved = [jnp.sum(row, axis=0) for row in rows]
+    moved = [jnp.sum(wide(row), axis=0) for row in rows]
     if step is not None:
         moved = [leaf for leaf, keep in zip(jax.tree.leaves(step), kept, strict=True) if keep]
         shapes = [(leaf.shape, row.shape[1:]) for leaf, row in zip(moved, rows, strict=True)]

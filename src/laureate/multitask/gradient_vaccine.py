@@ -8,7 +8,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key, UInt
 
-from laureate._core import require
+from laureate._core import as_key, require
 from laureate.multitask.aggregator import Weighting, aggregator
 from laureate.multitask.geometry import Shared, norms_and_cosines, wide
 
@@ -90,7 +90,10 @@ def visiting_order(key: Key[Array, ""], num_tasks: int) -> Int[Array, "T T"]:
 
 
 class GradVacState(NamedTuple):
-    """Targets, the bits of a key, and how many steps were made; each with a leading axis of groups."""
+    """What the next step needs; a group is a set of parameters with weights of its own.
+
+    target: the cosines aimed at, [groups, T, T]. key: the bits of a key, [groups, bits]. count: steps made, [groups].
+    """
 
     target: Float[Array, "groups T T"]
     key: UInt[Array, "groups bits"]
@@ -161,14 +164,13 @@ def _visits(name: str, key: Key[Array, ""], start: Array, beta: float | Array, t
     num_tasks = len(start)
 
     def init(num_groups):
-        typed = key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
-        bits = jax.random.key_data(jax.random.split(typed, num_groups))
+        bits = jax.random.key_data(jax.random.split(as_key(key), num_groups))
         target = jnp.broadcast_to(start, (num_groups, *start.shape))
         return GradVacState(target, bits, jnp.zeros(num_groups, jnp.int32))
 
     def step(gram, losses, state):
         del losses
-        own_key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
+        own_key = jax.random.fold_in(as_key(state.key), state.count)
         coefficients, target = vaccine(gram, state.target, visiting_order(own_key, num_tasks), beta, track=track)
         weights = jnp.sum(coefficients, axis=0)  # Σ_i g'_i = Σ_k (Σ_i C_ik) g_k
         return weights, GradVacState(target.astype(state.target.dtype), state.key, state.count + 1)

@@ -169,7 +169,10 @@ def imtl(
 
 
 class ImpartialState(NamedTuple):
-    """Of the last step, what `ImpartialInfo` says: status, number of weights below 0, and sign, each [groups]."""
+    """Of the last step, what `ImpartialInfo` says, [groups] each.
+
+    status: of the weights. negative: how many of them are below 0. sign: −1 or 1.
+    """
 
     status: Int[Array, "groups"]
     negative: Int[Array, "groups"]
@@ -177,7 +180,11 @@ class ImpartialState(NamedTuple):
 
 
 class LossScaleState(NamedTuple):
-    """log-scales s of the losses, [groups, T], their optimiser's state, and how many steps were made, [groups]."""
+    """What the next step needs; a group is a set of parameters with weights of its own.
+
+    s: the logarithms of the losses' scales, [groups, T]. optimiser: the state of their optimiser. count: steps made,
+    [groups].
+    """
 
     s: Float[Array, "groups T"]
     optimiser: Any

@@ -18,7 +18,11 @@ __all__ = ["GradNormState", "InverseLossState", "gradnorm", "inverse_loss", "unc
 
 
 class GradNormState(NamedTuple):
-    """Weights [groups, T], their optimiser's state, the first losses [groups, T], and the steps made [groups]."""
+    """What the next step needs; a group is a set of parameters with weights of its own.
+
+    weights: [groups, T]. optimiser: the state of the weights' optimiser. first: the losses of the first step, [groups,
+    T]. count: steps made, [groups].
+    """
 
     weights: Float[Array, "groups T"]
     optimiser: Any
@@ -97,7 +101,10 @@ def uncertainty(
 
 
 class InverseLossState(NamedTuple):
-    """The first losses, [groups, T], and how many steps were made, [groups]."""
+    """What the next step needs; a group is a set of parameters with weights of its own.
+
+    first: the losses of the first step, [groups, T]. count: steps made, [groups].
+    """
 
     first: Float[Array, "groups T"]
     count: Int[Array, "groups"]  # pyright: ignore[reportIncompatibleMethodOverride]

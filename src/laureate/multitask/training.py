@@ -37,7 +37,10 @@ class Tasks(Protocol):
 
 
 class TrainingHistory(NamedTuple):
-    """The losses of every step, [steps, T], and what ``watch`` returned, with a leading axis of steps."""
+    """What was seen at every step.
+
+    losses: [steps, T]. watched: what ``watch`` returned, with a leading axis of steps; () without one.
+    """
 
     losses: Float[Array, "steps T"]
     watched: Any

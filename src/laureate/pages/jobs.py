@@ -82,8 +82,8 @@ class Jobs:
                     job.total = int(found[1])
                 elif found := re.match(r"\[(\d+)/(\d+)\]", text):
                     job.done, job.total = int(found[1]), int(found[2])
-                    told = re.search(r"(?:done|failed) (\S+) ·", text)
-                    job.experiment = told[1] if told else job.experiment
+                    cell = re.search(r"(?:done|failed) (\S+) ·", text)
+                    job.experiment = cell[1] if cell else job.experiment
                     left = re.search(r"(about \S+ \w+ left)$", text)
                     job.left = left[1] if left else ""
                 elif found := re.match(r"  run (\d+): scale ", text):
@@ -138,7 +138,7 @@ class Jobs:
             "newest_before": job.newest_before,
             "experiment": job.experiment,
             "left": job.left,
-            "told_run": job.run,
+            "reported_run": job.run,
         }
 
 

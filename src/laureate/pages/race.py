@@ -25,9 +25,9 @@ margin-right:.4rem}.laureate-race .s0{--c:var(--s0)}.laureate-race .s1{--c:var(-
 WIDE = 30.0  # from such a ratio on qualities are drawn on a logarithmic axis
 
 
-def picture(told: Mapping[str, Any], against: str) -> str:
+def picture(race: Mapping[str, Any], against: str) -> str:
     """Quality against ``cost`` or ``seconds``, a line an entrant; empty where nobody has two points."""
-    curves = [curve for curve in told["curves"] if curve["middle"]]
+    curves = [curve for curve in race["curves"] if curve["middle"]]
     if max((len(curve["middle"]) for curve in curves), default=0) < 2:
         return ""
     drawn = [
@@ -35,11 +35,11 @@ def picture(told: Mapping[str, Any], against: str) -> str:
         for colour, curve in enumerate(curves)
     ]
     values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
-    log = min(values) > 0 and (told["metric"]["log"] or max(values) / min(values) > WIDE)
-    x_label = "seconds, compiling apart" if against == "seconds" else told["unit"]
+    log = min(values) > 0 and (race["metric"]["log"] or max(values) / min(values) > WIDE)
+    x_label = "seconds, compiling apart" if against == "seconds" else race["unit"]
     ends = "; ".join(f"{one.label} ends at {number(one.middle[-1])}" for one in drawn)
-    words = f"{told['metric']['name']} against {x_label}. {ends}."
-    return curve_chart(drawn, x_label, told["metric"]["name"], words, log_x=_apart(drawn), log_y=log)
+    words = f"{race['metric']['name']} against {x_label}. {ends}."
+    return curve_chart(drawn, x_label, race["metric"]["name"], words, log_x=_apart(drawn), log_y=log)
 
 
 def _apart(series: Sequence[Series]) -> bool:
@@ -47,22 +47,22 @@ def _apart(series: Sequence[Series]) -> bool:
     return min(values) > 0 and max(values) / min(values) > 4
 
 
-def body(told: Mapping[str, Any], table: Sequence[Sequence[str]], site: render.Site) -> str:
+def body(race: Mapping[str, Any], table: Sequence[Sequence[str]], site: render.Site) -> str:
     """What stands on the page: the advice, the table, the pictures, the code, the comparisons.
 
     table: rows of words, the heads first.
     """
-    pictures = [markupsafe.Markup(picture(told, against)) for against in ("cost", "seconds")]
-    return render.body("race", site, race=told, heads=table[0], table=table[1:], pictures=pictures)
+    pictures = [markupsafe.Markup(picture(race, against)) for against in ("cost", "seconds")]
+    return render.body("race", site, race=race, heads=table[0], table=table[1:], pictures=pictures)
 
 
-def fragment(told: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
+def fragment(race: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
     """For a notebook: with as much style as it needs."""
-    return f'<div class="laureate-race">{NOTEBOOK}{body(told, table, render.Site())}</div>'
+    return f'<div class="laureate-race">{NOTEBOOK}{body(race, table, render.Site())}</div>'
 
 
-def page(told: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
+def page(race: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
     """One file that opens from disk."""
-    name = f"race/{told['run']}"
+    name = f"race/{race['run']}"
     site = render.Site(pages=frozenset((name,)))
-    return render.file_page(site, f"Race {told['run']}", {name: body(told, table, site)})
+    return render.file_page(site, f"Race {race['run']}", {name: body(race, table, site)})

@@ -240,7 +240,7 @@ class Handler(RequestHandler):
         rows: list[ClaimResult] = []
         if job:
             with _store() as store:
-                job["run"] = store.run_after(job["newest_before"], job["command"]) or job["told_run"]
+                job["run"] = store.run_after(job["newest_before"], job["command"]) or job["reported_run"]
                 if job["run"] is not None and not job["active"]:
                     rows = [row for row in store.results(job["run"]) if isinstance(row, ClaimResult)]
         poll = POLL_MS["job"] if job and job["active"] else 0

@@ -21,7 +21,7 @@ from pathlib import Path
 from laureate.catalogue.entry import entry_by_id
 from laureate.lab.claim import Paper
 
-__all__ = ["all_papers", "paper", "paper_ids"]
+__all__ = ["all_papers", "comparisons_of", "paper", "paper_ids"]
 
 
 def paper_ids() -> list[str]:
@@ -38,6 +38,11 @@ def paper(paper_id: str) -> Paper:
     entry = entry_by_id(paper_id)
     facts = {name: getattr(entry, name) for name in ("title", "authors", "year", "award", "url")}
     return dataclasses.replace(declared, venue=entry.venue.removesuffix(f" {entry.year}"), **facts)
+
+
+def comparisons_of(paper_id: str) -> str:
+    """Where what is timed beside peers is, by name: it is loaded in a process of its own."""
+    return f"{__name__}.{paper_id.replace('-', '_')}.speed:COMPARISONS"
 
 
 def all_papers() -> list[Paper]:

@@ -156,7 +156,7 @@ class Hermite(Basis):
     @property
     def interval(self) -> tuple[float, float]:
         """Mean plus or minus six scales: a Gaussian path all but never leaves it."""
-        return float(self.mean - 6 * self.scale), float(self.mean + 6 * self.scale)
+        return self.mean - 6 * self.scale, self.mean + 6 * self.scale
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "... m"]:
         """φ_k(x) = He_k((x − mean)/scale) / √k!, by √(k+1) φ_{k+1} = s φ_k − √k φ_{k−1}."""

@@ -18,7 +18,11 @@ __all__ = ["DeepBSDE", "DeepBSDEState"]
 
 
 class DeepBSDEState(NamedTuple):
-    """V(0, x0), Z_0 and the networks of the steps 1 … N − 1; optimiser state; standards of the paths; updates done."""
+    """What the next update needs.
+
+    parameters: V(0, x0), Z_0 and the arrays of the networks of the steps 1 … N − 1. optimiser: Adam's state for them.
+    mean, deviation: of the paths at each step, by which the networks' inputs are normalised. update: updates done.
+    """
 
     parameters: Any
     optimiser: Any
@@ -28,7 +32,11 @@ class DeepBSDEState(NamedTuple):
 
 
 class DeepBSDEInfo(NamedTuple):
-    """The loss before the update, paths simulated, status."""
+    """What an update reports.
+
+    loss: before it. cost: paths simulated. status: DIVERGED where the loss, or V(0, x0) after it, is not finite; the
+    update is made all the same.
+    """
 
     loss: Float[Array, ""]
     cost: Int[Array, ""]
@@ -128,8 +136,8 @@ class DeepBSDE(eqx.Module):
         paths = simulate(jax.random.fold_in(key, state.update), pde, self.batch, self.num_steps)
         loss, gradient = jax.value_and_grad(self._loss)(state.parameters, pde, state, paths)
         updates, optimiser = optax.adam(self.learning_rate).update(gradient, state.optimiser)
-        parameters = optax.apply_updates(state.parameters, updates)
-        status = jnp.where(jnp.isfinite(loss), Status.OK, Status.DIVERGED)
+        parameters: Any = optax.apply_updates(state.parameters, updates)
+        status = _judged(loss, parameters[0])
         info = DeepBSDEInfo(loss, jnp.asarray(self.batch), status)
         return state._replace(parameters=parameters, optimiser=optimiser, update=state.update + 1), info
 
@@ -148,5 +156,10 @@ class DeepBSDE(eqx.Module):
 
         updates = jnp.arange(self.num_updates)
         state, (history, loss) = loops.scan(body, self.init(start, pde), updates, progress=progress)
-        status = jnp.where(jnp.isfinite(loss[-1]), Status.OK, Status.DIVERGED)
+        status = _judged(loss[-1], state.parameters[0])
         return NetworkSolution(state.parameters[0], history, loss, state.update, status)
+
+
+def _judged(loss: Float[Array, ""], value: Float[Array, ""]) -> Int[Array, ""]:
+    """By V(0, x0) too: where a gradient is not finite the loss before the update may be."""
+    return jnp.where(jnp.isfinite(loss) & jnp.isfinite(value), Status.OK, Status.DIVERGED)

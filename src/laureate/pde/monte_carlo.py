@@ -18,7 +18,11 @@ __all__ = ["MonteCarlo", "MonteCarloResult"]
 
 
 class MonteCarloResult(NamedTuple):
-    """The estimate of V(0, x0), its standard error, the paths used, status."""
+    """What simulation found.
+
+    v0: the estimate of V(0, x0). standard_error: of it. cost: paths used. status: DIVERGED where the estimate is not
+    finite.
+    """
 
     v0: Float[Array, ""]
     standard_error: Float[Array, ""]

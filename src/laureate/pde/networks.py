@@ -13,7 +13,11 @@ __all__ = ["NetworkSolution", "network", "standards"]
 
 
 class NetworkSolution(NamedTuple):
-    """v0: the estimate of V(0, x0). history: the estimate on the way. loss: likewise. cost: gradient updates in all."""
+    """What training networks found.
+
+    v0: the estimate of V(0, x0). history: the estimate on the way. loss: likewise. cost: gradient updates in all.
+    status: DIVERGED where the end is not finite.
+    """
 
     v0: Float[Array, ""]
     history: Float[Array, " updates"]

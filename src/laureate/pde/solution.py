@@ -37,7 +37,10 @@ class ValueFunction(eqx.Module):
 
 
 class Interval(NamedTuple):
-    """An estimate of V(0, x0) with its confidence interval and the standard error behind it."""
+    """An estimate with its confidence interval.
+
+    estimate: of V(0, x0). low, high: the ends of the interval. standard_error: from which they are made.
+    """
 
     estimate: Float[Array, ""]
     low: Float[Array, ""]

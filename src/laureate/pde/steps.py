@@ -16,7 +16,11 @@ __all__ = ["Along", "FixedPoint", "SolverState", "StepInfo", "judge", "warn_of_d
 
 
 class SolverState(NamedTuple):
-    """What the next backward step needs: the paths, V_{n+1}, and the step n that is to be done."""
+    """What the next backward step needs.
+
+    paths, test_paths: of training and for testing, [steps + 1, paths, d]; the second are none where nothing is tested.
+    function: V_{n+1}. n: the step that is to be done.
+    """
 
     paths: Float[Array, "n k d"]
     test_paths: Float[Array, "n q d"]
@@ -28,8 +32,10 @@ class StepInfo(NamedTuple):
     """How one backward step went.
 
     residual, test_residual: of the regression, relative. change: the last relative change of the fixed point.
-    iterations: of the fixed point. cost: sweeps in all. ranks: in use at each bond. value: mean target (V(0, x0) at
-    n = 0) with its standard_error. outside: share of coordinates beyond the basis' interval.
+    iterations: of the fixed point. cost: sweeps in all. ranks: in use at each bond. value: mean target (V(0, x0) at n =
+    0). standard_error: of that mean. outside: share of coordinates beyond the basis' interval. terminal_finite: whether
+    g and its gradient are finite on all paths. driver_finite: whether all targets are. status: NOT_CONVERGED where the
+    fixed point still moved, DIVERGED where something is not finite.
     """
 
     residual: Float[Array, ""]

@@ -36,7 +36,12 @@ class Samples(NamedTuple):
 
 
 class FitInfo(NamedTuple):
-    """How a regression went: residuals relative to the targets (root mean square), cost in sweeps, ranks in use."""
+    """How a regression went.
+
+    residual: root mean square, relative to that of the targets. test_residual: the same of test samples; where there
+    are none, ``residual`` again. cost: sweeps. ranks: in use at each bond, [bonds]. status: NOT_CONVERGED where sweeps
+    ran out before the residual stalled, DIVERGED where something is not finite.
+    """
 
     residual: Float[Array, ""]
     test_residual: Float[Array, ""]

@@ -39,7 +39,10 @@ class DatasetError(RuntimeError):
 
 
 class LabelledImages(NamedTuple):
-    """Images ``[n, side, side]``, uint8 in 0..255, and labels ``[n]``, int32, of a training and a test set."""
+    """A training and a test set of images with labels.
+
+    train_images, test_images: [n, side, side], uint8 in 0..255. train_labels, test_labels: [n], int32.
+    """
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -48,7 +51,11 @@ class LabelledImages(NamedTuple):
 
 
 class SmallImages(NamedTuple):
-    """Images ``[n, side, side]`` in [0, 1], float32, and labels ``[n]``, int32, of the data set ``name``."""
+    """A training and a test set of small images with labels.
+
+    train_images, test_images: [n, side, side] in [0, 1], float32. train_labels, test_labels: [n], int32. name: of the
+    data set.
+    """
 
     train_images: np.ndarray
     train_labels: np.ndarray

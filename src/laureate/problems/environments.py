@@ -19,7 +19,10 @@ WATCH = 4
 
 
 class ChainState(NamedTuple):
-    """Where one stands, and for how many steps one has walked."""
+    """Where one stands.
+
+    place: the state's number, from 0. clock: steps walked.
+    """
 
     place: Int[Array, ""]
     clock: Int[Array, ""]
@@ -100,7 +103,10 @@ class Chain(eqx.Module):
 
 
 class NoisyTVState(NamedTuple):
-    """The cell one stands in, what the television shows, and the steps walked."""
+    """Where one stands, and what is shown there.
+
+    place: the cell, (row, column). screen: what the television shows, [pixels]. clock: steps walked.
+    """
 
     place: Int[Array, "2"]
     screen: Float[Array, " pixels"]

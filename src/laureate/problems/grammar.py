@@ -22,7 +22,10 @@ ADVERB, BRACKET, NOUN, ADJECTIVE, VERB = range(5)
 
 
 class Grammar(NamedTuple):
-    """How many nouns, adjectives and verbs there are, and how long sentences are at most."""
+    """How many words there are, and how long sentences are.
+
+    nouns, adjectives, verbs: how many of each. length: words of a sentence, at most.
+    """
 
     nouns: int = 6
     adjectives: int = 4
@@ -43,8 +46,8 @@ class Grammar(NamedTuple):
 class Sentences(NamedTuple):
     """Sentences with their translation and what is known of every word; all ``[sentences, length]``, −1 for padding.
 
-    inside: 1 in brackets, the opening one included. tense: of the sentence. number, gender: of the last noun; −1 before
-    the first. kind: as in ``KINDS``.
+    sources, targets: the numbers of the words, and of those that translate them. inside: 1 in brackets, the opening one
+    included. tense: of the sentence. number, gender: of the last noun; −1 before the first. kind: as in ``KINDS``.
     """
 
     sources: np.ndarray

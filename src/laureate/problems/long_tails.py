@@ -15,7 +15,10 @@ __all__ = ["LongTailedDigits", "RareRows", "Split"]
 
 
 class Split(NamedTuple):
-    """Rows to train on, and rows to test on that have every class."""
+    """Rows to train on, and rows to test on that have every class.
+
+    inputs, labels: to train on, [n, d] and [n]. test_inputs, test_labels: to test on, [m, d] and [m].
+    """
 
     inputs: Float[Array, "n d"]
     labels: Int[Array, "n"]
@@ -56,7 +59,7 @@ class LongTailedDigits(eqx.Module):
         rows = jax.vmap(jax.random.permutation)(keys, self.rows)  # within each class
         inputs = jnp.concatenate([rows[classes[r], :count] for r, count in enumerate(self.counts)])
         labels = jnp.repeat(classes, jnp.asarray(self.counts), total_repeat_length=sum(self.counts))
-        held = rows[:, -self.test :]
+        held = rows[:, rows.shape[1] - self.test :]
         return Split(inputs, labels, held.reshape(-1, held.shape[-1]), jnp.repeat(jnp.arange(10), self.test))
 
 

@@ -239,9 +239,9 @@ FRAME = 0.05  # the time between two frames of a cloth
 class Springs(NamedTuple):
     """Masses of 1 joined by springs along edges, each edge in both directions; in a fluid at rest, with a weight.
 
-    rest: [e] lengths without force. fixed: [n] nodes that do not move.
-    stiffness, cubic: k and c of the force k (l − l0) + c (l − l0)³.
-    weight: [d] acceleration of all. drag: force −drag · v.
+    senders, receivers: [e] the nodes that each edge joins. rest: [e] lengths without force. fixed: [n] nodes that do
+    not move. stiffness, cubic: k and c of the force k (l − l0) + c (l − l0)³. weight: [d] acceleration of all. drag:
+    force −drag · v.
     """
 
     senders: Int[Array, " e"]

@@ -15,7 +15,11 @@ __all__ = ["RareClass", "RareImages"]
 
 
 class RareClass(NamedTuple):
-    """Rows of pixels: of the common class and of the rare one to learn from, and others of the rare one."""
+    """Rows of pixels of two classes.
+
+    common: of the common class, to learn from, [n, pixels]. rare: of the rare one, to learn from, [n, pixels]. held:
+    others of the rare one, to test on, [m, pixels].
+    """
 
     common: Float[Array, "n pixels"]
     rare: Float[Array, "n pixels"]

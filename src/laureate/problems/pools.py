@@ -113,7 +113,10 @@ class LinePool(eqx.Module):
 
 
 class LabelledPool(NamedTuple):
-    """A pool and test rows of one law, labels of both partly wrong; ``test_truth`` are the right ones."""
+    """A pool and test rows of one law, labels of both partly wrong.
+
+    inputs, labels: of the pool. test_inputs, test_labels: of the test rows. test_truth: the right labels of these.
+    """
 
     inputs: Array
     labels: Array

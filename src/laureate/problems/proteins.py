@@ -36,7 +36,7 @@ STATES = ("coil", "helix", "strand")
 class Chain(NamedTuple):
     """One protein chain.
 
-    coords: [length, 4, 3], N, CA, C and O in Å, nan where an atom is missing.
+    name: of it, such as its entry and chain. coords: [length, 4, 3], N, CA, C and O in Å, nan where an atom is missing.
     residues: [length], places in ``AMINO_ACIDS``.
     """
 

@@ -69,4 +69,4 @@ class DigitImages(eqx.Module):
     def __init__(self, train: int = 400, test: int = 200):
         images, _ = digits()
         require("DigitImages", "train + test", f"<= {len(images)}", train + test, lambda n: n <= len(images))
-        self.train, self.test = jnp.asarray(images[:train]), jnp.asarray(images[-test:])
+        self.train, self.test = jnp.asarray(images[:train]), jnp.asarray(images[len(images) - test :])

@@ -35,8 +35,11 @@ SMALL, LARGE = (0.27, 0.32), (0.37, 0.43)  # radii, as shares of a cell
 
 
 class Objects(NamedTuple):
-    """The objects of scenes, [n, k] each. colour, shape: numbers. large: or small. radius, centre [n, k, 2]: in pixels,
-    (y, x). brightness: of the colour."""
+    """The objects of scenes, [n, k] each.
+
+    colour, shape: places in ``COLOURS`` and ``SHAPES``. large: or small. radius: in pixels. centre: [n, k, 2], (y, x)
+    in pixels. brightness: of the colour.
+    """
 
     colour: np.ndarray
     shape: np.ndarray
@@ -47,7 +50,11 @@ class Objects(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What a problem draws: images [n, h, w, 3] in [0, 1], masks [n, h, w], a phrase each, and its kind's number."""
+    """What a problem draws.
+
+    images: [n, h, w, 3] in [0, 1]. masks: [n, h, w], of what the phrase means. phrases: one an image. kinds: [n], of
+    the phrases, places in ``KINDS``. objects: what the images show; None where that is not known.
+    """
 
     images: np.ndarray
     masks: np.ndarray
@@ -82,7 +89,7 @@ class Scenes:
         rule = f"a multiple of grid {grid} with cells of at least 6 pixels"
         require("Scenes", "size", rule, size, lambda s: s % grid == 0 and s // grid >= 6)
         self.kinds = tuple(kinds.split())
-        require("Scenes", "kinds", f"among {', '.join(KINDS)}", kinds, lambda _: set(self.kinds) <= set(KINDS) != set())
+        require("Scenes", "kinds", f"among {', '.join(KINDS)}", kinds, lambda k: set() < set(k.split()) <= set(KINDS))
         require("Scenes", "held_out", "0, 2 or 3", held_out, lambda h: h in (0, 2, 3))
         require("Scenes", "noise", ">= 0", noise, lambda s: s >= 0)
         self.size, self.grid, self.noise = size, grid, noise

@@ -14,7 +14,10 @@ __all__ = ["ScoreTable", "ScoreTables"]
 
 
 class ScoreTable(NamedTuple):
-    """Scores of an agent, a random policy, a gamer and the world record, one number a game."""
+    """Scores of four players, one number a game.
+
+    scores: of an agent. random: of a random policy. gamer: of a human player. record: the world record.
+    """
 
     scores: Float[Array, " games"]
     random: Float[Array, " games"]

@@ -15,7 +15,10 @@ __all__ = ["Pendulum", "PendulumState", "PixelRoom"]
 
 
 class PendulumState(NamedTuple):
-    """Angle from the upright, in radians and not wrapped, its speed, and the steps done."""
+    """How a pendulum swings.
+
+    angle: from the upright, in radians and not wrapped. speed: radians a second. clock: steps done.
+    """
 
     angle: Float[Array, ""]
     speed: Float[Array, ""]

@@ -45,7 +45,7 @@ class OverlaidDigits(eqx.Module):
     def __init__(self, hidden: int = 32, batch_size: int = 32):
         images, labels = digits()
         self.images, self.labels = jnp.asarray(images), jnp.asarray(labels)
-        self.partners = jnp.arange(len(labels))[::-1]
+        self.partners = jnp.asarray(np.concatenate([np.arange(*part)[::-1] for part in PARTS.values()]))
         self.hidden, self.batch_size = hidden, batch_size
 
     def draw(self, key: Key[Array, ""]) -> "OverlaidDigits":

@@ -17,7 +17,10 @@ MOVES = np.array([[0, 1], [0, -1], [1, 0], [-1, 0]], np.int32)
 
 
 class WalkState(NamedTuple):
-    """Where one stands, and the steps walked."""
+    """Where one stands.
+
+    place: the cell, a number or (row, column). clock: steps walked.
+    """
 
     place: Array
     clock: Int[Array, ""]
@@ -243,7 +246,10 @@ class Hearth(eqx.Module):
 
 
 class PointMassState(NamedTuple):
-    """Place, speed, and the steps done."""
+    """How a mass moves.
+
+    place: x. speed: v. clock: steps done.
+    """
 
     place: Float[Array, ""]
     speed: Float[Array, ""]

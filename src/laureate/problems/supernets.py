@@ -20,7 +20,11 @@ MEMORY = 0.9  # of running statistics, a step
 
 
 class CellParams(NamedTuple):
-    """The trained numbers: a first layer, a kernel for every cell and edge, a last layer."""
+    """The trained numbers.
+
+    stem: of the first layer, [pixels, channels]. kernels: of every cell and edge, [cells, edges, patch, channels].
+    head, bias: of the last layer, [channels, classes] and [classes].
+    """
 
     stem: Float[Array, "pixels channels"]
     kernels: Float[Array, "cells edges patch channels"]

@@ -72,7 +72,8 @@ class DigitImages(eqx.Module):
         rule = f"such that train + validation + test is at most {len(images)}"
         require("DigitImages", "train", rule, total, lambda n: n <= len(images))
         rows = jnp.asarray(2 * images - 1, jnp.float32)
-        self.train, self.validation, self.test = rows[:train], rows[train : train + validation], rows[-test:]
+        self.train, self.validation = rows[:train], rows[train : train + validation]
+        self.test = rows[len(rows) - test :]
 
 
 class ImagesByClass(eqx.Module):

@@ -16,7 +16,10 @@ __all__ = ["AnswerTable", "Answers", "FastAndSlow"]
 
 
 class Answers(NamedTuple):
-    """For each image the fast model's logits and the label, and whether each model is right."""
+    """What two models say of images.
+
+    logits: the fast model's, [n, classes]. labels: the right ones, [n]. fast, slow: whether each model is right, [n].
+    """
 
     logits: Float[Array, "n 10"]
     labels: Int[Array, " n"]

@@ -144,8 +144,8 @@ def _discipline(problem: Any, known: list[Discipline], kind: str, what: str) -> 
     if kind not in named:
         raise unknown(kind, list(named))
     if lacking := missing(problem, named[kind]):
-        told = "; ".join(f"{spoken(name)}, {named[kind].needs[name]}" for name in lacking)
-        raise UserError(f"{what} is not {named[kind].kind}.", f"For that it lacks: {told}.")
+        needs = "; ".join(f"{spoken(name)}, {named[kind].needs[name]}" for name in lacking)
+        raise UserError(f"{what} is not {named[kind].kind}.", f"For that it lacks: {needs}.")
     return named[kind]
 
 

@@ -59,12 +59,12 @@ def unknown_kind(problem: Any, disciplines: list[Discipline], what: str) -> User
     if near[nearest.name] + close[nearest.name] == 0:
         return UserError(start, listed)
     lacking = "; ".join(_lacking(name, nearest.needs[name], given) for name in missing(problem, nearest))
-    told = f"Nearest is {nearest.kind} ({nearest.name}). For that it lacks {lacking}."
+    remedy = f"Nearest is {nearest.kind} ({nearest.name}). For that it lacks {lacking}."
     others = [one for one in ranked[1:] if near[one.name] and len(missing(problem, one)) == 1][:3]
     if others:
         near_too = (f"{one.kind} ({one.name}), without {spoken(missing(problem, one)[0])}" for one in others)
-        told += f" Near is also {'; '.join(near_too)}."
-    return UserError(start, f"{told} {listed}")
+        remedy += f" Near is also {'; '.join(near_too)}."
+    return UserError(start, f"{remedy} {listed}")
 
 
 def _lacking(name: str, meaning: str, given: list[str]) -> str:

@@ -121,26 +121,26 @@ class Race:
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``laureate race --json`` prints."""
-        told = {
+        record = {
             name: getattr(self, name)
             for name in (
                 *("discipline", "title", "problem", "unit", "budget", "seeds", "run", "machine", "advice", "code"),
                 *("codes", "scores", "moment", "notes", "cells", "pareto", "envelope", "best"),
             )
         }
-        told["metric"] = vars(self.metric)
-        told["rows"] = [vars(row) | {"against": self.against(row)} for row in self.rows]
-        told["curves"] = [vars(curve) for curve in self.curves]
-        told["pairs"] = [pair.to_json() | _by(pair, self.metric) for pair in self.standing.pairs]
-        told["leaders"] = self.standing.leaders
+        record["metric"] = vars(self.metric)
+        record["rows"] = [vars(row) | {"against": self.against(row)} for row in self.rows]
+        record["curves"] = [vars(curve) for curve in self.curves]
+        record["pairs"] = [pair.to_json() | _by(pair, self.metric) for pair in self.standing.pairs]
+        record["leaders"] = self.standing.leaders
         timed = self.by_seconds
-        told["by_seconds"] = timed and {
+        record["by_seconds"] = timed and {
             "order": timed.order,
             "leaders": timed.leaders,
             "mean": timed.mean,
             "pairs": [pair.to_json() | _by(pair, self.metric) for pair in timed.pairs],
         }
-        return _plain(told)
+        return _plain(record)
 
 
 def _by(pair: Pair, metric: Metric) -> dict[str, str]:
@@ -247,9 +247,9 @@ def _fitted(one: Scored) -> dict[str, int]:
 
 
 def _failed(one: Scored) -> Row:
-    told = (one.error.splitlines() or ["it said nothing"])[0]
+    message = (one.error.splitlines() or ["it said nothing"])[0]
     status = "endless" if one.endless else "crashed"
-    return Row(one.entrant.name, status, settings=one.config, tuning_cost=one.tuning_cost, words=(told,))
+    return Row(one.entrant.name, status, settings=one.config, tuning_cost=one.tuning_cost, words=(message,))
 
 
 def _curve(name: str, measured: Measured) -> Curve:
@@ -279,32 +279,34 @@ def advise(
         return "Nobody came in with a finite number in every seed: there is nothing to advise."
     first = standing.order[0]
     place = f"at {run.budget:,} {course.discipline.unit}"
-    told = f"Use {first}{settings_words(scored[first].config)}"
+    advice = f"Use {first}{settings_words(scored[first].config)}"
     score = f"{course.metric.name} {number(standing.mean[first])}"
     others, rest = standing.tied, standing.order[1:]
     if not rest:
-        told += f": nobody else came in {place}."
+        advice += f": nobody else came in {place}."
     elif not standing.decidable:
-        told += f" {place} ({score}) if you must: {plural('seed', standing.seeds)} cannot tell "
-        told += f"{len(standing.order)} entrants apart, ask for {enough_seeds(len(standing.order))}."
+        advice += f" {place} ({score}) if you must: {plural('seed', standing.seeds)} cannot tell "
+        advice += f"{len(standing.order)} entrants apart, ask for {enough_seeds(len(standing.order))}."
     elif not standing.leaders[1:]:
-        told += f": really better than {_all(rest)} {place} ({score})."
+        advice += f": really better than {_all(rest)} {place} ({score})."
     elif not others:
-        told += f" {place} ({score}); nobody is within noise, though {_all(standing.leaders[1:])} cannot be ruled out."
+        advice += (
+            f" {place} ({score}); nobody is within noise, though {_all(standing.leaders[1:])} cannot be ruled out."
+        )
     else:
         quick = min(others, key=lambda name: seconds[name])
         share = seconds[quick] / max(seconds[first], 1e-12)
-        told += f" {place} ({score}); "
+        advice += f" {place} ({score}); "
         if share <= FASTER and seconds[first] >= AT_ONCE:
-            told += f"{quick}{settings_words(scored[quick].config)} is within noise and takes {share:.2g} of the time"
+            advice += f"{quick}{settings_words(scored[quick].config)} is within noise and takes {share:.2g} of the time"
             more = [name for name in others if name != quick]
-            told += f"; {_all(more)} {'is' if len(more) == 1 else 'are'} within noise, too." if more else "."
+            advice += f"; {_all(more)} {'is' if len(more) == 1 else 'are'} within noise, too." if more else "."
         else:
-            told += f"{_all(others)} {'is' if len(others) == 1 else 'are'} within noise."
-    told += _by_the_clock(first, standing, by_seconds)
+            advice += f"{_all(others)} {'is' if len(others) == 1 else 'are'} within noise."
+    advice += _by_the_clock(first, standing, by_seconds)
     if edges := scored[first].entrant.edges(scored[first].config):
-        told += f" But {' and '.join(edges)}: look beyond before you settle."
-    return told
+        advice += f" But {' and '.join(edges)}: look beyond before you settle."
+    return advice
 
 
 def _by_the_clock(first: str, standing: Standing, by_seconds: Standing | None) -> str:

@@ -136,8 +136,8 @@ def run_course(
     finally:
         runner.close()
         store.end_run(runner.run, status)
-    counts = runner.computed, len(runner.known) - runner.computed
-    return Run(runner.run, budget, seconds, tuple(scored), max(0, counts[0]), max(0, counts[1]), facts["machine"])
+    kept = len(runner.known) + len(runner.failed) - runner.computed  # what failed was computed too
+    return Run(runner.run, budget, seconds, tuple(scored), runner.computed, kept, facts["machine"])
 
 
 class _Runner:
@@ -182,12 +182,12 @@ class _Runner:
         course, discipline = self.course, self.course.discipline
         code = filled(entrant.code, {}, course.fragments)
         settings = {"code": code, "area": discipline.area, "swept": ",".join(config), **course.facts, **config}
-        told = {**discipline.settings, "metric": course.metric.name, **scale}
+        scale_settings = {**discipline.settings, "metric": course.metric.name, **scale}
         configuration = {
             "race": discipline.name,
             "entrant": entrant.name,
             "settings": settings,
-            "scale": told,
+            "scale": scale_settings,
             "problem": course.reference.rpartition(":")[2],
             "count": count,
             "x64": discipline.x64,
@@ -210,7 +210,7 @@ class _Runner:
             problem_settings={},
             accepts=course.accepts,
             arm_settings=settings,
-            scale_settings=told,
+            scale_settings=scale_settings,
             over_seeds="loop",
             x64=discipline.x64,
             compilation="light",

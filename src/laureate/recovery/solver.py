@@ -21,7 +21,11 @@ __all__ = ["AbstractSolver", "RecoveryInfo", "add_noise", "nmse_db", "spectral_n
 
 
 class RecoveryInfo(NamedTuple):
-    """How a solve went: applications of D or a matrix of its size, ‖Dx − b‖ for every signal, and the status."""
+    """How a solve went.
+
+    cost: applications of D or of a matrix of its size. residual: ‖Dx − b‖ of every signal. status: of every signal,
+    DIVERGED where its residual is not finite.
+    """
 
     cost: Array
     residual: Array

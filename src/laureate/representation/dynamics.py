@@ -18,7 +18,10 @@ __all__ = ["LinearDynamics", "LinearState", "ModeDynamics"]
 
 
 class LinearState(NamedTuple):
-    """online W [D, n], predictor W_p [D, D], target W_a [D, n]."""
+    """The weights of a linear model.
+
+    online: W, [D, n]. predictor: W_p, [D, D]. target: W_a, [D, n].
+    """
 
     online: Float[Array, "d n"]
     predictor: Float[Array, "d d"]

@@ -105,7 +105,10 @@ class VICReg(eqx.Module):
 
 
 class JointState(NamedTuple):
-    """All that training needs to go on."""
+    """All that training needs to go on: a pytree to be saved.
+
+    online: the model; after training its encoder is what one wanted. optimiser: Optax's state for it. step: steps done.
+    """
 
     online: Any
     optimiser: Any
@@ -113,7 +116,11 @@ class JointState(NamedTuple):
 
 
 class JointInfo(NamedTuple):
-    """As ``SiameseInfo``."""
+    """What a step reports.
+
+    loss: before it. spread: standard deviation of the l2-normalised outputs × √D: about 1 in health, 0 in collapse.
+    cost: examples seen. status: DIVERGED where the loss is not finite; the step is then not taken.
+    """
 
     loss: Float[Array, ""]
     spread: Float[Array, ""]
@@ -171,7 +178,7 @@ class JointEmbedding(eqx.Module):
             cost=jnp.asarray(2 * z1.shape[0], jnp.int32),
             status=jnp.where(finite, int(Status.OK), int(Status.DIVERGED)),
         )
-        return JointState(eqx.combine(trained, fixed), memory, state.step + 1), info
+        return JointState(eqx.combine(trained, fixed), memory, state.step + finite), info
 
 
 def standardised(z: Float[Array, "n d"]) -> Float[Array, "n d"]:

@@ -1,8 +1,7 @@
 """See collapse coming: what the outputs of a network still span, and whether a predictor is aligned with them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
@@ -13,7 +12,7 @@ from laureate.representation.siamese import spread
 __all__ = ["CollapseReport", "alignment", "collapse_report", "effective_rank"]
 
 
-class CollapseReport(eqx.Module):
+class CollapseReport(NamedTuple):
     """eigenvalues: of E[z zᵀ], uncentred, largest first. effective_rank: exp of the entropy of their shares, 1 to D.
 
     spread: √D × standard deviation of the normalised outputs, 1 in health and 0 in collapse.

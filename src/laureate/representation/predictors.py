@@ -39,7 +39,11 @@ class DirectState(NamedTuple):
 
 
 class PredictorInfo(NamedTuple):
-    """nonfinite: the batch was not finite, and nothing was updated. collapsed: all outputs are zero by now."""
+    """What a predictor's update reports.
+
+    nonfinite: the batch was not finite, and nothing was updated. collapsed: all outputs are zero by now. cost: outputs
+    seen. status: DIVERGED where the batch was not finite.
+    """
 
     nonfinite: Bool[Array, ""]
     collapsed: Bool[Array, ""]

@@ -21,7 +21,10 @@ __all__ = ["Accuracy", "accuracy", "fine_tune", "knn_probe", "linear_probe"]
 
 
 class Accuracy(NamedTuple):
-    """A share of test examples with Wilson's 95 % interval, which holds near 0 and 1 too."""
+    """A share of test examples with Wilson's 95 % interval, which holds near 0 and 1 too.
+
+    value: the share. low, high: the ends of the interval.
+    """
 
     value: Array
     low: Array

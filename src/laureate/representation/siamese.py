@@ -34,9 +34,8 @@ class Predictor(Protocol):
 class SiameseState(NamedTuple):
     """All that training needs to go on: a pytree to be saved.
 
-    online: the model; after training its encoder is what one wanted.
-    target: the slow copy (None without one).
-    predictor, optimiser: theirs.
+    online: the model; after training its encoder is what one wanted. target: the slow copy (None without one).
+    predictor, optimiser: theirs. step: steps taken.
     """
 
     online: Any

@@ -62,11 +62,11 @@ def _checked_images(images: Any, low: float, high: float) -> Array:
     is_float = jnp.issubdtype(found.dtype, jnp.floating)
     require("generate", "images", "floats", str(found.dtype), lambda _: is_float, "Divide by 255.")
     require("generate", "images", "[b, ...] with b >= 1", list(found.shape), lambda s: len(s) >= 2 and s[0] >= 1)
-    told = f"{found.min()} to {found.max()}"
+    range_found = f"{found.min()} to {found.max()}"
     remedy = "Divide by 255, or set the ball's low, high."
     fine = bool((found >= low).all() and (found <= high).all())
     if not fine:
-        raise ValueError(f"generate.images must be within [{low}, {high}]; got {told}. {remedy}")
+        raise ValueError(f"generate.images must be within [{low}, {high}]; got {range_found}. {remedy}")
     return jnp.asarray(found)
 
 
@@ -98,8 +98,8 @@ def check_network(logits: Logits, images: Float[Array, "b ..."], labels: Int[Arr
         remedy = "Is dropout on? Fix its key, or average over draws inside the function."
         raise ValueError(f"{owner}.logits must be the same when called twice; got others. {remedy}")
     if len(images) > 1 and np.abs(np.asarray(logits(images[:1])) - found[:1]).max() > scale:
-        told = "others in a batch. Is batch norm in training mode?"
-        raise ValueError(f"{owner}.logits must be of each image alone; got {told}")
+        dependence = "others in a batch. Is batch norm in training mode?"
+        raise ValueError(f"{owner}.logits must be of each image alone; got {dependence}")
     if np.allclose(found.sum(1), 1, atol=1e-4) and (found >= 0).all():
         text = "logits seem to be probabilities (rows sum to 1): margins and strengths lose their scale; give logits"
         warnings.warn(f"{owner}: {text}.", stacklevel=3)

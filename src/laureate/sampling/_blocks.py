@@ -18,7 +18,10 @@ __all__ = ["PlainState", "choose", "draw_block", "log_probabilities", "patterns"
 
 
 class PlainState(NamedTuple):
-    """What a Gibbs sampler carries: the codes and f(x), not tempered."""
+    """What a Gibbs sampler carries.
+
+    position: the codes. logdensity: f(x), not tempered.
+    """
 
     position: Tree
     logdensity: Float[Array, ""]

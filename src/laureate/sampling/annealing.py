@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 from laureate import loops
 from laureate._core import Status, require
 from laureate.sampling._kernel import TEMPERABLE, TEMPERABLE_REMEDY, Tree, is_temperable
+from laureate.sampling.gibbs_with_gradients import InformedKernel
 
 __all__ = ["AnnealedImportance", "annealed_importance_sampling"]
 
@@ -37,7 +38,7 @@ class AnnealedImportance(NamedTuple):
     effective: effective number of the weights, (Σw)² / Σw².
     log_weights: one a chain.
     position: the chains' ends, approximate samples of the target when weighted.
-    cost: evaluations of the log densities, over all chains.
+    cost: evaluations of f, and as many of f_0, over all chains: of weights, and of the kernel's starts and steps.
     status: ``Status.NOT_CONVERGED`` unless effective >= 2: else one chain carries the estimate, or a weight is NaN.
     """
 
@@ -95,6 +96,7 @@ def annealed_importance_sampling(
     keys = jax.vmap(jax.random.split)(jax.random.split(key, num_chains))
     start = jax.vmap(lambda key: jax.tree.map(jnp.asarray, sample_base(key)))(keys[:, 0])
     first = jax.tree.map(lambda leaf: leaf[0], start)
+    at_start = kernel.num_evaluations(kernel.layout(first)) if isinstance(kernel, InformedKernel) else 1
     zeros = jnp.zeros(num_chains, jax.eval_shape(lambda x: target(kernel.layout(x).relax(x)), first).dtype)
 
     def anneal(chains, pair):
@@ -106,16 +108,18 @@ def annealed_importance_sampling(
             annealed = eqx.tree_at(lambda k: k.logdensity_fn, kernel, Annealed(base_logdensity, target, beta))
             state = annealed.init(position)
 
-            def advance(i, state):
-                return annealed.step(jax.random.fold_in(walk_key, number * steps_per_beta + i), state)[0]
+            def advance(i, carry):
+                state, info = annealed.step(jax.random.fold_in(walk_key, number * steps_per_beta + i), carry[0])
+                return state, carry[1] + info.cost
 
-            state = jax.lax.fori_loop(0, steps_per_beta, advance, state)
-            return state.position, log_weight
+            state, cost = jax.lax.fori_loop(0, steps_per_beta, advance, (state, jnp.int32(1 + at_start)))
+            return (state.position, log_weight), cost
 
-        return jax.vmap(one)(keys[:, 1], *chains), None
+        chains, cost = jax.vmap(one)(keys[:, 1], *chains)
+        return chains, jnp.sum(cost)
 
     pairs = (jnp.arange(betas.size - 1), betas[:-1], betas[1:])
-    (position, log_weights), _ = loops.scan(anneal, (start, zeros), pairs, progress=progress)
+    (position, log_weights), cost = loops.scan(anneal, (start, zeros), pairs, progress=progress)
     top = jnp.max(log_weights)
     weights = jnp.exp(log_weights - top)
     mean = jnp.mean(weights)
@@ -126,7 +130,7 @@ def annealed_importance_sampling(
         effective=effective,
         log_weights=log_weights,
         position=position,
-        cost=jnp.asarray(num_chains * (betas.size - 1) * (1 + steps_per_beta), jnp.int32),
+        cost=jnp.sum(cost).astype(jnp.int32),
         status=jnp.where(effective >= 2, int(Status.OK), int(Status.NOT_CONVERGED)).astype(jnp.int32),
     )
 

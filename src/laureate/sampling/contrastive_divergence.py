@@ -30,7 +30,13 @@ class ContrastiveState(NamedTuple):
 
 
 class ContrastiveInfo(NamedTuple):
-    """What an update reports: mean f on data minus mean f on samples (near zero when trained), and the acceptance."""
+    """What an update reports.
+
+    energy_gap: mean f on data minus mean f on samples; near zero when trained. acceptance_rate: of the chains' steps,
+    the mean. gradient_norm: of all parameters together. cost: evaluations of the log density by all chains. status:
+    DIVERGED where the gradient is not finite, though the step is taken, or data are outside the domain, and it is not;
+    else the worst of the chains.
+    """
 
     energy_gap: Float[Array, ""]
     acceptance_rate: Float[Array, ""]

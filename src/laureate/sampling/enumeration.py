@@ -187,10 +187,17 @@ def _gibbs(kernel: Gibbs, site: Int[Array, ""], position: Tree) -> tuple[Tree, A
 
 
 def _blocks(layout: Layout, kernel: DiscreteKernel, block_size: int) -> tuple[Int[Array, "blocks block"], Array]:
-    """All blocks of sites, and the probability of each: uniform over those of free sites."""
+    """All blocks of sites, and the probability of each: uniform over those of free sites.
+
+    Where there are too few of these all are in a block, and with which others does not matter, for they stay.
+    """
     blocks = jnp.asarray(list(itertools.combinations(range(layout.num_sites), block_size)), jnp.int32)
     free = layout.free_sites(kernel.site_mask)
-    weights = jnp.ones(len(blocks)) if free is None else jnp.all(free[blocks], axis=1).astype(float)
+    if free is None:
+        weights = jnp.ones(len(blocks))
+    else:
+        count = jnp.sum(free[blocks], axis=1)
+        weights = (count == jnp.max(count)).astype(float)
     return blocks, weights / jnp.sum(weights)
 
 

@@ -15,7 +15,10 @@ __all__ = ["Gibbs", "GibbsState"]
 
 
 class GibbsState(NamedTuple):
-    """What a Gibbs sampler carries: codes, f(x) not tempered, and the steps made: the systematic scan's place."""
+    """What a Gibbs sampler carries.
+
+    position: the codes. logdensity: f(x), not tempered. num_steps: steps made, the systematic scan's place.
+    """
 
     position: Tree
     logdensity: Float[Array, ""]

@@ -59,9 +59,10 @@ class LocalEnergy(Protocol):
 
 
 class IncrementalState(NamedTuple):
-    """What is carried: codes, f(x), and a tree of log weights.
+    """What is carried from step to step.
 
-    levels: the first holds log Σ_m g(exp d_m) of every site, each further one the log sums of `arity` entries below.
+    position: the codes. logdensity: f(x). levels: a tree of log weights: the first holds log Σ_m g(exp d_m) of every
+    site, each further one the log sums of `arity` entries below.
     """
 
     position: Array
@@ -70,7 +71,12 @@ class IncrementalState(NamedTuple):
 
 
 class IncrementalInfo(NamedTuple):
-    """What a step reports; ``cost`` counts sites whose differences were computed, for no step evaluates all of f."""
+    """What a step reports.
+
+    acceptance_rate: the probability with which the proposal was accepted. is_accepted: whether it was. log_ratio: log
+    of π(x')q(x|x') / (π(x)q(x'|x)). site: that was to change. cost: sites whose differences were computed, for no step
+    evaluates all of f. status: DIVERGED where the log ratio was NaN (such a proposal is rejected).
+    """
 
     acceptance_rate: Float[Array, ""]
     is_accepted: Bool[Array, ""]

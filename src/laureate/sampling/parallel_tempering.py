@@ -15,7 +15,10 @@ __all__ = ["ParallelTempering", "TemperingInfo", "TemperingState"]
 
 
 class TemperingState(NamedTuple):
-    """The replicas' states, stacked, the first the coldest; and the number of steps made, which says who may swap."""
+    """What the next step needs.
+
+    replicas: their states, stacked, the first the coldest. num_steps: steps made, which says who may swap.
+    """
 
     replicas: Any
     num_steps: Int[Array, ""]
@@ -32,7 +35,12 @@ class TemperingState(NamedTuple):
 
 
 class TemperingInfo(NamedTuple):
-    """What a step reports: the kernels' mean acceptance a replica, and which neighbouring pairs swapped."""
+    """What a step reports.
+
+    acceptance_rate: the kernel's mean, [replicas]. swapped: whether neighbours did, [pairs]. swap_rate: the probability
+    with which they do, 0 for pairs whose turn it is not, [pairs]. cost: evaluations of the log density by all replicas.
+    status: the worst of the kernel's.
+    """
 
     acceptance_rate: Float[Array, "replicas"]
     swapped: Bool[Array, "pairs"]

@@ -35,9 +35,10 @@ MOMENTS = (jnp.ones_like, lambda x: x)
 
 
 class SteinTest(NamedTuple):
-    """The p-value, the statistic, its bootstrap draws under the null, and whether all of it is finite.
+    """What a test of goodness of fit found.
 
-    p_value: (1 + draws at least as large)/(1 + draws); NaN where something is not finite.
+    p_value: (1 + draws at least as large)/(1 + draws); NaN where something is not finite. value: the statistic. null:
+    its bootstrap draws under the null, [draws]. status: DIVERGED where the statistic or a draw is not finite.
     """
 
     p_value: Float[Array, ""]

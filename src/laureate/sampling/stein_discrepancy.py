@@ -29,14 +29,20 @@ HALVINGS = 24  # of the interval in which it lies: as far as single precision go
 
 
 class Slices(NamedTuple):
-    """Unit vectors, one pair a row: r, which the score is projected on, and g, which the point is projected on."""
+    """Unit vectors, one pair a row.
+
+    r: which the score is projected on, [m, d]. g: which the point is projected on, [m, d].
+    """
 
     r: Float[Array, "m d"]
     g: Float[Array, "m d"]
 
 
 class SlicedKSD(NamedTuple):
-    """The sum over slices, and each slice's own."""
+    """A discrepancy along slices.
+
+    value: the sum over slices. per_slice: each slice's own, [m].
+    """
 
     value: Float[Array, ""]
     per_slice: Float[Array, "m"]

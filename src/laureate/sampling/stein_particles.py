@@ -34,7 +34,11 @@ Directions = Literal["none", "identity", "learned", "rotate"]
 
 
 class ParticleState(NamedTuple):
-    """Particles along the first axis; the optimiser's state; of "learned" slices g, not normalised, and its own."""
+    """Where the particles are.
+
+    position: a tree with the particles along the first axis of every leaf. optimiser: Optax's state for them. g: of
+    "learned" slices, not normalised, [d, d]; else [0, 0]. slice_optimiser: Optax's state for g; None for other slices.
+    """
 
     position: Any
     optimiser: Any
@@ -45,8 +49,8 @@ class ParticleState(NamedTuple):
 class ParticleInfo(NamedTuple):
     """What a step reports.
 
-    force: mean length of the particles' forces φ. alignment: mean |r·g| over slices. bandwidth: ℓ, of each slice.
-    cost: gradients of the log density. status: whether the forces are finite.
+    force: mean length of the particles' forces φ. alignment: mean |r·g| over slices. bandwidth: ℓ, of each slice. cost:
+    gradients of the log density. status: DIVERGED where a force is not finite; the step is taken all the same.
     """
 
     force: Float[Array, ""]

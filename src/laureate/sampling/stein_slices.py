@@ -28,7 +28,10 @@ LEAST = 10  # draws to fit slices to
 
 
 class MaxSlicedKSD(NamedTuple):
-    """The discrepancy along fitted slices, by draws they were not fitted to; each slice's own; the slices."""
+    """The discrepancy along fitted slices, by draws they were not fitted to.
+
+    value: the sum over slices. per_slice: each slice's own, [m]. slices: the fitted ones.
+    """
 
     value: Float[Array, ""]
     per_slice: Float[Array, "m"]

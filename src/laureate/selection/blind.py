@@ -20,7 +20,8 @@ YES, NO = {"yes", "y", "1", "true", "x"}, {"no", "n", "0", "false", "-"}
 class BlindScore(NamedTuple):
     """How many of the selected, and of the random ones beside them, the assessor called relevant.
 
-    p_value: of a difference so large by chance (hypergeometric, one-sided).
+    selected_relevant, selected: so many relevant, of so many that were selected. random_relevant, random: the same of
+    the random ones. p_value: of a difference so large by chance (hypergeometric, one-sided).
     """
 
     selected_relevant: int

@@ -1,5 +1,7 @@
 """From statistics W to a list of variables: the knockoff filters, and e-values over several draws of knockoffs."""
 
+import itertools
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -89,11 +91,11 @@ def unattainable(num_variables: int, q: float, offset: int = 1) -> str:
     >>> unattainable(8, 0.1)
     'q = 0.1 takes at least 10 selected variables with offset 1, and there are 8. Raise q to 0.125 or more.'
     """
-    needed = -(-offset // q) if offset else 1  # ceil(offset / q)
-    needed = int(needed)
+    # The filter's own comparison, of which offset / q is off by rounding: 1/3 is enough for three.
+    needed = next(count for count in itertools.count(max(1, int(offset / q))) if offset / count <= q)
     if num_variables >= needed:
         return ""
     return (
         f"q = {q:g} takes at least {needed} selected variables with offset {offset}, and there are {num_variables}. "
-        f"Raise q to {offset / num_variables:.3g} or more."
+        f"Raise q to {math.ceil(1000 * offset / num_variables) / 1000:g} or more."
     )

@@ -21,11 +21,12 @@ from laureate.testing._interpretation import check_running_statistics
 from laureate.testing._keys import KeyRecorder
 from laureate.testing._learners import check_learner
 from laureate.testing._multitask import check_aggregator
-from laureate.testing._options import pairwise
+from laureate.testing._options import check_settings, pairwise
 from laureate.testing._pde import check_pde_solver
-from laureate.testing._random import check_random_function
+from laureate.testing._random import check_keys, check_random_function
 from laureate.testing._recovery import check_recovery_solver
 from laureate.testing._representation import check_representation_loss, check_representation_trainer
+from laureate.testing._resuming import check_resumable
 from laureate.testing._robustness import check_attack
 from laureate.testing._sampling import check_sampler
 from laureate.testing._selection import check_knockoff_sampler
@@ -48,6 +49,7 @@ __all__ = [
     "check_exploration_bonus",
     "check_gradient_estimator",
     "check_graph_network",
+    "check_keys",
     "check_knockoff_sampler",
     "check_learner",
     "check_mesh_trainer",
@@ -59,8 +61,10 @@ __all__ = [
     "check_recovery_solver",
     "check_representation_loss",
     "check_representation_trainer",
+    "check_resumable",
     "check_running_statistics",
     "check_sampler",
+    "check_settings",
     "check_simulator",
     "check_standard_error",
     "pairwise",

@@ -47,8 +47,8 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
         check.require(int(info.status) == Status.OK, "status OK", info.status, "All scores are finite.")
     if selection.uses_scores and check.wants("divergence"):
         for index in (..., np.flatnonzero(selection.allowed[int(info.place)])[-1]):  # all, and a single one
-            _, told = program(key, alpha, with_nan(scores, index))
-            check.require(int(told.status) == Status.DIVERGED, "status DIVERGED where scores are nan", told.status, "")
+            _, ill = program(key, alpha, with_nan(scores, index))
+            check.require(int(ill.status) == Status.DIVERGED, "status DIVERGED where scores are nan", ill.status, "")
     no_retrace(check, program, [lambda: program(jax.random.key(1), alpha + 1, scores * 2)], 1)
     if check.wants("same key, same bits"):
         check.bits(program(key, alpha, scores), first, "the same decision from the same key", "")
@@ -56,8 +56,8 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
         keys = jax.random.split(key, 3)
         together = Program(jax.vmap(lambda key: selection.decide(key, selection.init(key, alpha), scores)))(keys)
         for number in range(3):
-            (state, info), (alone, told) = row(together, number), program(keys[number], alpha, scores)
-            found, expected = (state, info.chosen, info.tied), (alone, told.chosen, told.tied)
+            (state, info), (alone, alone_info) = row(together, number), program(keys[number], alpha, scores)
+            found, expected = (state, info.chosen, info.tied), (alone, alone_info.chosen, alone_info.tied)
             check.close(found, expected, 1e-6, "each decision as it is alone", "")
     value = lambda weights: float((weights * np.arange(1, space.shape[1] + 1)).sum() + weights[0].max())  # noqa: E731
     with warnings.catch_warnings(), KeyRecorder() as recorder:

@@ -13,12 +13,15 @@ from laureate.testing._checks import Check, Program, inexact_types, no_retrace, 
 __all__ = ["check_calibrator"]
 
 
-def check_calibrator(calibrator: Any, p: Any, y: Any, *, rtol: float = 1e-4, skip: Collection[str] = ()) -> list[str]:
+def check_calibrator(
+    calibrator: Any, p: Any, y: Any, *, rtol: float = 1e-4, cost: int | None = None, skip: Collection[str] = ()
+) -> list[str]:
     """Check ``fit(p, y, weights).transform(p)`` of a calibrator, for scores p [rows] and hits y [rows].
 
     calibrator: an Equinox module; what ``fit`` gives has ``transform`` and ``info``.
     p, y: scores in [0, 1] and hits, at least twenty, some scores equal.
     rtol: how far two fits of the same rows may be apart.
+    cost: what ``info.cost`` must be; without it, any number from 1 on will do.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: finite probabilities in [0, 1], of the shape of the scores that are asked; cost and status set; no
@@ -43,7 +46,9 @@ def check_calibrator(calibrator: Any, p: Any, y: Any, *, rtol: float = 1e-4, ski
     if check.wants("report"):
         found = {name: check.attribute(info, name, "info has cost and status.") for name in ("cost", "status")}
         check.require(found["status"] == Status.OK, "status OK", found["status"], "The rows are sound.")
-        check.require(found["cost"] >= 0, "a cost", found["cost"], "It counts passes over the rows.")
+        right = found["cost"] >= 1 if cost is None else found["cost"] == cost
+        expected = "a cost of 1 at least" if cost is None else f"a cost of {cost}"
+        check.require(right, expected, found["cost"], "It counts passes over the rows.")
     order = np.random.default_rng(0).permutation(len(p))
     no_retrace(check, program, [lambda: program(calibrator, p[order], y[order], ones, asked)], 0)
     if check.wants("the order of rows does not matter"):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from laureate.testing._checks import Check, Program, keys_used_once, on_host
+from laureate.testing._checks import Check, Program, every_number_is_used, keys_used_once, on_host
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_quantizer"]
@@ -22,9 +22,10 @@ def check_quantizer(
     skip: properties to leave out: those in the list that is returned.
 
     Properties: codes are whole numbers of ``bits`` bits, ``count`` of them; decoding keeps the shape and is finite;
-    what is quantised stays so when it is quantised again; stored parameters decode as they did; a block's mask covers
-    the weights whose values its code decides, and no others; weights in range let a gradient pass, and what is fitted
-    to is in range; no key is consumed twice; no retrace with other weights.
+    what is quantised stays so when it is quantised again; stored parameters decode as they did, saved and loaded ones
+    too, and every number of them counts; a block's mask covers the weights whose values its code decides, and no
+    others; weights in range let a gradient pass, and what is fitted to is in range; no key is consumed twice; no
+    retrace with other weights.
     """
     check = Check(type(quantizer).__name__, skip)
     quantizer.check("weight", shape)
@@ -59,8 +60,13 @@ def check_quantizer(
         check.close(again, seen, rtol, "the same when it is quantised again", "encode must find what decode gave.")
     if check.wants("stored"):
         decode = lambda codes, kept: quantizer.decode(codes, quantizer.restore(quantizer.store(kept), shape), shape)  # noqa: E731
-        exact = Program(decode)(codes, restored)
-        check.close(exact, after, rtol, "parameters that survive being stored twice", "")
+        stored = Program(decode)
+        check.close(stored(codes, restored), after, rtol, "parameters that survive being stored twice", "")
+        if check.wants("saved and loaded"):
+            loaded = stored(codes, check.saved(restored))
+            check.bits(loaded, stored(codes, restored), "the same of a loaded file", "Keep arrays in the parameters.")
+        # A scale that decode forgets leaves the weights as they were.
+        every_number_is_used(check, restored, lambda parameters: stored(codes, parameters))
     if check.wants("blocks"):
         remedy = "spread gives a code's value to the weights that decode makes of it."
         changed = other != seen

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from laureate.testing._checks import Check
-from laureate.testing._estimators import clone, refuses, settings_stay, spoiled
+from laureate.testing._estimators import LOADED, clone, refuses, settings_stay, spoiled, with_fitted
 
 __all__ = ["check_confidence_intervals"]
 
@@ -33,7 +33,8 @@ def check_confidence_intervals(
     skip: properties to leave out: those in the list that is returned.
 
     Properties: intervals are [lo, hi] in [0, 1], one a row; all of them hold what they promise at once in a share
-    1 − delta of calibration sets, within four standard errors, without groups and with them; a larger delta gives
+    1 − delta of calibration sets, within four standard errors, without groups and with them; what ends in ``_`` can be
+    saved as arrays and is all that is fitted; a larger delta gives
     narrower intervals, and so do more rows; a row's interval does not depend on the other rows nor on their order, nor
     on the order of the calibration's; scores beyond [0, 1] or not finite, events that are neither 0 nor 1, fewer events
     than scores, a delta that is no share and intervals before ``fit`` are refused with a ValueError; the constructor
@@ -62,6 +63,10 @@ def check_confidence_intervals(
         sound = lo.shape == hi.shape == score.shape and np.all((lo >= 0) & (lo <= hi) & (hi <= 1))
         got = f"{list(lo.shape)} and {list(hi.shape)}, from {lo.min():g} to {hi.max():g}"
         check.require(sound, f"0 <= lo <= hi <= 1, {len(score)} of each", got, "Clip to [0, 1].")
+    if check.wants("saved and loaded"):
+        loaded = with_fitted(check, clone(check, estimator), fitted).interval(score)
+        same = [np.asarray(end) for end in loaded]
+        check.bits(same, [lo, hi], "the same intervals of a loaded estimator", LOADED)
     if check.wants("a larger delta gives narrower intervals"):
         wider = fit(score, right, delta=(1 + delta) / 2).interval(score)
         narrower = np.all((wider[0] >= lo) & (wider[1] <= hi)) and np.any(wider[1] - wider[0] < hi - lo)

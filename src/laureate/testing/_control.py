@@ -101,8 +101,8 @@ def check_exploration_bonus(
             check.close(row(many, at), row(each, at), 1e-4, "the bonus of a loop over keys", "")
     if check.wants("divergence"):
         lost = with_nan(transitions, ...)
-        told = np.asarray(program(bonus, key, lost, start)[1].status)
-        check.require(told == Status.DIVERGED, "status DIVERGED where observations are nan", told, "")
+        status = np.asarray(program(bonus, key, lost, start)[1].status)
+        check.require(status == Status.DIVERGED, "status DIVERGED where observations are nan", status, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
             wide, rows = jax.tree.map(widened, (bonus, transitions))

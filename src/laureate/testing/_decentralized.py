@@ -22,7 +22,9 @@ from laureate.testing._checks import (
     same_bits,
     with_nan,
 )
+from laureate.testing._driving import training_by_pairs
 from laureate.testing._keys import KeyRecorder
+from laureate.testing._options import Allowed, Options, every_row, settings_by_pairs
 
 __all__ = ["check_decentralized_optimiser"]
 
@@ -34,6 +36,9 @@ def check_decentralized_optimiser(
     params: Any,
     *,
     rates: tuple[float, float] = (0.1, 0.2),
+    driver: Callable[..., Any] | None = None,
+    options: Options | None = None,
+    allowed: Allowed = every_row,
     unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
@@ -42,13 +47,17 @@ def check_decentralized_optimiser(
     make: from a learning rate, a number or a traced one, to the optimiser.
     params: what all nodes hold: a tree of arrays with a leading axis of nodes, not all equal.
     rates: two learning rates at which a quadratic does not blow up.
-    unused: numbers of the optimiser that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    driver: ``laureate.decentralized.train`` or your own, to see that no pair of ``every``, ``record``, stopping and
+        watching changes a round; it compiles four programs more.
+    options: values of the optimiser's static settings to try by pairs, as for ``check_settings``; of ``allowed`` rows.
+    unused: numbers of the optimiser that rightly change nothing, by the ends of their paths (``".tolerance"``), and
+        static settings.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: parameters and state keep their shapes; another rate changes the result and compiles nothing; every
     number of the optimiser is used and no key twice; saved and loaded, it goes on as if it had not been stopped; vmap
     over rates is a loop; parameters in double or half precision stay so; ``inspect`` reports the bytes that ``sent``
-    counts, consensus and status as computed apart, and sees a node that is not finite.
+    counts, consensus and status as computed apart, and sees a node that is not finite; pairs of options.
     """
     optimiser, other = (numbers_as_arrays(make(rate)) for rate in rates)
     check = Check(type(optimiser).__name__, skip)
@@ -100,7 +109,22 @@ def check_decentralized_optimiser(
             remedy = "Cast the rate and the mixing weights to the leaf's type."
             check.require(types == {name}, f"updates of {name} for parameters of {name}", types, remedy)
     _report(check, optimiser, params)
+
+    def once(optimiser):
+        state = optimiser.init(params)
+        after, new = update(optimiser, state, params)
+        return (params, state), (after, new), None
+
+    settings_by_pairs(check, optimiser, once, options, allowed, unused)
+    if driver is not None:
+        train = lambda number, **more: driver(jax.random.key(2), optimiser, _noisy, params, number, **more)  # noqa: E731
+        training_by_pairs(check, train, lambda params: jax.tree.leaves(params)[0])
     return check.finish()
+
+
+def _noisy(key: Any, params: Any, data: Any) -> Any:
+    """The gradient of half a square, and noise: who draws otherwise goes elsewhere."""
+    return jax.tree.map(lambda leaf: leaf + jax.random.normal(key, leaf.shape, leaf.dtype), params)
 
 
 def _types_of_updates(optimiser: Any, params: Any, name: str) -> set[str]:
@@ -126,6 +150,6 @@ def _report(check: Check, optimiser: Any, params: Any) -> None:
     broken = with_nan(params)
     ill = inspect(broken)
     right = int(ill.status) == Status.DIVERGED and int(ill.num_nonfinite) == 1
-    told = f"{int(ill.status)} and {int(ill.num_nonfinite)}"
-    check.require(right, "status DIVERGED and num_nonfinite 1 where a node holds nan", told, remedy)
+    reported = f"{int(ill.status)} and {int(ill.num_nonfinite)}"
+    check.require(right, "status DIVERGED and num_nonfinite 1 where a node holds nan", reported, remedy)
     check.require(describe(info) == describe(ill), "a report of fixed shapes", describe(ill), remedy)

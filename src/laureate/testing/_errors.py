@@ -38,12 +38,12 @@ def check_standard_error(
     if check.wants("errors are positive"):
         fine = np.isfinite(errors).all() and (errors > 0).all() and np.isfinite(estimates).all()
         check.require(fine, "finite estimates with errors above 0", errors.min(), "Is the sample larger than one?")
-    said, spread = np.sqrt(np.mean(errors**2, axis=0)), np.std(estimates, axis=0, ddof=1)
+    reported, spread = np.sqrt(np.mean(errors**2, axis=0)), np.std(estimates, axis=0, ddof=1)
     if check.wants("spread is the standard error"):
-        share = spread / said
+        share = spread / reported
         inside = np.all((share > 1 - tolerance) & (share < 1 / (1 - tolerance)))
         remedy = "Divide by the root of the number of independent samples, and by nothing else."
-        check.require(inside, f"a spread over {repeats} keys of {np.round(said, 6)}", np.round(spread, 6), remedy)
+        check.require(inside, f"a spread over {repeats} keys of {np.round(reported, 6)}", np.round(spread, 6), remedy)
     if exact is not None and check.wants("right on average"):
         off = np.abs(estimates.mean(axis=0) - np.asarray(exact)) / (spread / np.sqrt(repeats))
         check.require(np.all(off < 4.5), f"{exact} on average", estimates.mean(axis=0), "Is it biased?")

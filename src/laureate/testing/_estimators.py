@@ -1,14 +1,18 @@
 """What the checks of estimators in scikit-learn's manner share: clones, settings that stay as they are, refusals."""
 
+import io
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import jax
 import numpy as np
 
 from laureate.testing._checks import Check
 
-__all__ = ["clone", "refuses", "settings_stay", "spoiled"]
+__all__ = ["LOADED", "clone", "refuses", "settings_stay", "spoiled", "with_fitted"]
+
+LOADED = "What fit finds belongs into names that end in _, as numbers and arrays."
 
 
 def clone(check: Check, original: Any) -> Any:
@@ -35,6 +39,24 @@ def settings_stay(check: Check, estimator: Any, fitted: Any, returned: Any) -> N
     check.require(before == after, f"the settings {before}", after, "Keep what is fitted under names with _.")
     fresh = [name for name in vars(clone(check, fitted)) if name.endswith("_")]
     check.require(not fresh, "a clone that is not fitted", fresh, "Fit in fit alone.")
+
+
+def with_fitted(check: Check, fresh: Any, fitted: Any) -> Any:
+    """``fresh`` with all that ``fit`` has found, which must end in ``_`` and go through a file of arrays, no pickle."""
+    for name, value in vars(fitted).items():
+        if not name.endswith("_"):
+            continue
+        leaves, structure = jax.tree.flatten(value)
+        file = io.BytesIO()
+        try:
+            np.savez(file, allow_pickle=False, **{str(i): np.asarray(leaf) for i, leaf in enumerate(leaves)})
+        except ValueError as error:
+            check.fail(f"numbers and arrays in {name}", str(error), LOADED)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as kept:
+            loaded = [kept[str(i)] for i in range(len(leaves))]
+        setattr(fresh, name, jax.tree.unflatten(structure, [one.item() if one.ndim == 0 else one for one in loaded]))
+    return fresh
 
 
 def refuses(check: Check, calls: Mapping[str, Callable[[], Any]]) -> None:

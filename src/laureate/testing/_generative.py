@@ -11,6 +11,7 @@ from laureate._core import Status
 from laureate.testing._checks import (
     Check,
     Program,
+    every_number_is_used,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -33,6 +34,7 @@ def check_conditional_model(
     others: Sequence[Any] = (),
     cost: int | None = None,
     one_answer: bool = False,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init``, ``train`` and ``sample`` of a conditional model on pairs.
@@ -42,19 +44,21 @@ def check_conditional_model(
     others: the same model with other numbers; each must differ and compile nothing.
     cost: passes of a step, where it is known.
     one_answer: whether it answers alike whatever the key.
+    unused: numbers of the model that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
     Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of every step; answers
-    of y's shape, finite, other ones from another key; no retrace on a second call nor with another number; the same key
-    gives the same bits, and no key is used twice; an answer does not depend on the other inputs; pairs that are not
-    finite are reported; double precision stays so.
+    of y's shape, finite, other ones from another key; no retrace on a second call nor with another number; every number
+    changes what is learned or answered; the same key gives the same bits, and no key is used twice; an answer does not
+    depend on the other inputs; pairs that are not finite are reported; double precision stays so.
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
     x, y, key = np.asarray(x, np.float32), np.asarray(y, np.float32), jax.random.key(7)
     train = Program(lambda model, key, x, y, state: model.train(key, x, y, state, num_steps=2, batch=3))
     draw = Program(lambda model, key, state, x: model.sample(key, state, x, 3))
-    first = Program(lambda model: model.init())(model)
+    begin = Program(lambda model: model.init())
+    first = begin(model)
     with KeyRecorder() as recorder:
         state, info = jax.block_until_ready(train(model, key, x, y, first))
         # Two steps share nothing; x is drawn for, and trained with, other keys.
@@ -83,6 +87,12 @@ def check_conditional_model(
         for other in others:
             after = train(other, key, x, y, first)[0]
             check.require(not same_bits(after.parameters, state.parameters), "other arrays", "the same", "")
+
+    def taught(which):
+        after, told = train(which, key, x, y, begin(which))
+        return after, told, draw(which, jax.random.key(8), after, x)
+
+    every_number_is_used(check, model, taught, unused)
     if check.wants("same key, same bits"):
         check.bits(train(model, key, x, y, first)[0], state, "the same state from the same key", "")
         check.bits(draw(model, jax.random.key(8), state, x), answers, "the same answers from the same key", "")
@@ -91,8 +101,8 @@ def check_conditional_model(
         among = on_host(draw(model, jax.random.key(8), state, strangers))[:, 0]
         check.close(among, answers[:, 0], 1e-4, "the first input's answers among others", "Answer one row at a time.")
     if check.wants("divergence"):
-        told = np.asarray(train(model, key, x, with_nan(y, ...), first)[1].status)
-        check.require(np.all(told == Status.DIVERGED), "status DIVERGED where y is nan", told, "")
+        status = np.asarray(train(model, key, x, with_nan(y, ...), first)[1].status)
+        check.require(np.all(status == Status.DIVERGED), "status DIVERGED where y is nan", status, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
             wide = jax.tree.map(widened, model)
@@ -108,7 +118,12 @@ def check_conditional_model(
 
 
 def check_adversarial(
-    model: Any, *data: Any, others: Sequence[Any] = (), cost: int | None = None, skip: Collection[str] = ()
+    model: Any,
+    *data: Any,
+    others: Sequence[Any] = (),
+    cost: int | None = None,
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init()`` and ``step(key, *data, state)`` of what learns by playing against a discriminator.
 
@@ -116,11 +131,12 @@ def check_adversarial(
     data: what a step is given, rows first, float32 or integers; a tuple where there are conditions.
     others: the same model with another number each; each must differ after two steps and compile nothing.
     cost: passes of a step, where it is known.
+    unused: numbers of the model that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
     Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of a step; no retrace
-    on a second call nor with another number; the same key gives the same bits, and no key is used twice; data that are
-    not finite are reported; double precision stays so.
+    on a second call nor with another number; every number changes the state after two steps; the same key gives the
+    same bits, and no key is used twice; data that are not finite are reported; double precision stays so.
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
@@ -151,12 +167,13 @@ def check_adversarial(
         for number, other in enumerate(others):
             after = program(other, key, data, init(other))[0]
             check.require(not same_bits(after, state), "another state", f"the same for others[{number}]", "")
+    every_number_is_used(check, model, lambda which: program(which, key, data, init(which)), unused)
     if check.wants("same key, same bits"):
         check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
     if check.wants("divergence"):
         lost = with_nan(data, ...)
-        told = np.asarray(program(model, key, lost, first)[1].status)
-        check.require(told == Status.DIVERGED, "status DIVERGED where data are nan", told, "")
+        status = np.asarray(program(model, key, lost, first)[1].status)
+        check.require(status == Status.DIVERGED, "status DIVERGED where data are nan", status, "")
     if check.wants("float64"):
         with jax.enable_x64(True):
             wide, rows = jax.tree.map(widened, (model, data))

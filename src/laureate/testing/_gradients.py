@@ -1,12 +1,13 @@
 """What every estimator of a gradient promises."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from laureate._core import Status
 from laureate.testing._checks import (
@@ -22,11 +23,14 @@ from laureate.testing._checks import (
     same_bits,
     stacked,
 )
+from laureate.testing._driving import training_by_pairs
 from laureate.testing._keys import KeyRecorder
+from laureate.testing._options import Allowed, Options, every_row, settings_by_pairs
 
 __all__ = ["check_gradient_estimator"]
 
 STEPS = 4
+DESCENT = optax.sgd(0.1, momentum=0.9)  # one object: a new one would compile anew
 START = 2**20  # folded into a walk's key for init; a step's number is smaller
 
 
@@ -35,6 +39,9 @@ def check_gradient_estimator(
     theta: Any,
     *,
     others: Sequence[Any] = (),
+    driver: Callable[..., Any] | None = None,
+    options: Options | None = None,
+    allowed: Allowed = every_row,
     cost: int | None = None,
     shared_keys: int = 1,
     rtol: float = 2e-3,
@@ -46,17 +53,21 @@ def check_gradient_estimator(
     estimator: an Equinox module (or any pytree), small enough to be compiled in a second.
     theta: parameters, a tree of float32 arrays.
     others: the same estimator with other numbers; each must differ in its gradients and compile nothing.
+    driver: ``laureate.gradients.train`` or your own, to see that no pair of ``every``, ``record``, stopping and
+        watching changes an update; it compiles four programs more.
+    options: values of the estimator's static settings to try by pairs, as for ``check_settings``; of ``allowed`` rows.
     cost: what ``info.cost`` must be at every step; without it, any positive number will do.
     shared_keys: how many particles draw from one key on purpose: 2 for antithetic pairs.
     rtol: how far a gradient under vmap may be from that of a loop, of its largest entry; sums change their order.
-    unused: numbers of the estimator that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    unused: numbers of the estimator that rightly change nothing, by the ends of their paths (``".tolerance"``), and
+        static settings.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: the gradient is like theta and not zero; status, cost and loss are set; the state keeps its shapes; no
     retrace on a second call nor with another number; every number of the estimator changes the gradients; the same key
     gives the same bits, another key others; saved and loaded, it goes on as if it had not been stopped; vmap over keys
     is a loop; no key is consumed twice, those of init included; theta in double or half precision gives gradients of
-    its type.
+    its type; pairs of options.
     """
     check = Check(type(estimator).__name__, skip)
     estimator, others = numbers_as_arrays(estimator), [numbers_as_arrays(other) for other in others]
@@ -89,7 +100,21 @@ def check_gradient_estimator(
         check.bits(first + rest, whole, "the steps after loading to be those of one go", remedy)
     _over_keys(check, estimator, theta, walk, rtol, shared_keys)
     _precisions(check, estimator, theta)
+
+    def once(estimator):
+        state = estimator.init(jax.random.key(0), theta)
+        gradient, after, info = estimator.step(jax.random.key(1), theta, state)
+        return state, after, (gradient, info)
+
+    settings_by_pairs(check, estimator, once, options, allowed, unused)
+    if driver is not None:
+        train = lambda number, **more: driver(jax.random.key(2), estimator, DESCENT, theta, number, **more)  # noqa: E731
+        training_by_pairs(check, train, _first, ("loss", "status", "num_nonfinite", "num_unequal"))
     return check.finish()
+
+
+def _first(theta: Any) -> Any:
+    return jax.tree.leaves(theta)[0]
 
 
 def _gradient(check: Check, gradients: list, theta: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from laureate.testing._checks import (
     Check,
     Program,
+    every_number_is_used,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -25,20 +26,27 @@ __all__ = ["check_modulation"]
 
 
 def check_modulation(
-    layer: Any, features: Any, text: Any, *, others: Sequence[Any] = (), skip: Collection[str] = ()
+    layer: Any,
+    features: Any,
+    text: Any,
+    *,
+    others: Sequence[Any] = (),
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``layer(features, text, key=None)`` of a modulation, or of a network that is called in the same way.
 
     layer: an Equinox module.
     features: [b, h, w, c] with b >= 3. text: [b, d].
     others: the same with other numbers; each must differ and compile nothing.
+    unused: numbers of the layer that rightly change nothing, by the ends of their paths.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: a map of the same height and width for every example; the phrase changes it, and the features do; no
-    retrace on a second call nor with other numbers; the same key gives the same bits, no key is used twice, and without
-    a key nothing is drawn; what becomes of an example does not depend on the others, also where one is not finite;
-    gradients of every weight and of the text are finite and not all zero; saved and loaded it is the same; double
-    precision stays so.
+    retrace on a second call nor with other numbers; every number changes the maps; the same key gives the same bits, no
+    key is used twice, and without a key nothing is drawn; what becomes of an example does not depend on the others,
+    also where one is not finite; gradients of every weight and of the text are finite and not all zero; saved and
+    loaded it is the same; double precision stays so.
     """
     check = Check(type(layer).__name__, skip)
     layer, others = numbers_as_arrays(layer), [numbers_as_arrays(other) for other in others]
@@ -47,20 +55,20 @@ def check_modulation(
 
     def total(given, x):
         layer, r, key = given
-        told, plain = layer(x, r, key=key), layer(x, r)
+        keyed, plain = layer(x, r, key=key), layer(x, r)
         # Weighted, for a sum of normalised values does not depend on them.
         weights = jnp.cos(jnp.arange(plain.size, dtype=plain.dtype)).reshape(plain.shape)
-        return jnp.sum(weights * plain), (told, plain)
+        return jnp.sum(weights * plain), (keyed, plain)
 
     def whole(layer, x, r, key):
         arrays, rest = eqx.partition(layer, eqx.is_inexact_array)
         loss = lambda arrays, r: total((eqx.combine(arrays, rest), r, key), x)  # noqa: E731
-        slopes, (told, plain) = jax.grad(loss, argnums=(0, 1), has_aux=True)(arrays, r)
-        return told, plain, slopes
+        slopes, (keyed, plain) = jax.grad(loss, argnums=(0, 1), has_aux=True)(arrays, r)
+        return keyed, plain, slopes
 
     program = Program(whole)
     with KeyRecorder() as recorder:
-        told, plain, slopes = on_host(program(layer, x, r, key))
+        keyed, plain, slopes = on_host(program(layer, x, r, key))
         keys_used_once(check, recorder)
     if check.wants("shape"):
         check.require(plain.shape[:3] == x.shape[:3], f"maps of {x.shape[:3]}", plain.shape, "Pad at the borders.")
@@ -76,9 +84,10 @@ def check_modulation(
     no_retrace(check, program, calls, len(others))
     if others and check.wants("numbers are used"):
         for other in others:
-            check.require(not same_bits(program(other, x, r, key)[0], told), "other maps", "the same", "")
+            check.require(not same_bits(program(other, x, r, key)[0], keyed), "other maps", "the same", "")
+    every_number_is_used(check, layer, lambda which: program(which, x, r, key)[:2], unused)
     if check.wants("same key, same bits"):
-        check.bits(program(layer, x, r, key)[0], told, "the same maps from the same key", "")
+        check.bits(program(layer, x, r, key)[0], keyed, "the same maps from the same key", "")
         check.bits(program(layer, x, r, jax.random.key(9))[1], plain, "no draw without a key", "")
     if check.wants("examples do not see each other"):
         remedy = "Reduce over an example's own axes alone."

@@ -63,13 +63,13 @@ def check_running_statistics(
     if check.wants("mask"):
         half = np.arange(size) < size // 2
         spoilt = with_nan(parts[0], np.s_[size // 2 :])
-        masked, told = update(start, spoilt, half)
+        masked, info = update(start, spoilt, half)
         plain = Program(lambda state, chunk: stats.update(state, chunk)[0])(start, [x[: size // 2] for x in parts[0]])
         check.close(finish(masked), finish(plain), rtol, "only the tokens that are shown", "", floor=1.0)
-        check.require(told.status == Status.OK, "status OK where what is masked is nan", told.status, "")
+        check.require(info.status == Status.OK, "status OK where what is masked is nan", info.status, "")
     if check.wants("divergence"):
-        told = update(start, with_nan(parts[0], (0, 0)), every)[1]
-        check.require(told.status == Status.DIVERGED, "status DIVERGED where a token is nan", told.status, "")
+        info = update(start, with_nan(parts[0], (0, 0)), every)[1]
+        check.require(info.status == Status.DIVERGED, "status DIVERGED where a token is nan", info.status, "")
     if check.wants("no retrace"):
         before = update.traces
         update(one, [2 * x for x in parts[2]], every)

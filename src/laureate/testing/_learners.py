@@ -46,7 +46,7 @@ def check_learner(
     others: the same learner with another number each; each must compile nothing and learn something else.
     cost: of a step, as its info tells it; any above 0 where None.
     draws: whether ``step`` depends on its key.
-    keeps: whether a rollout that is not finite leaves the parameters as they were. The learners of this library take
+    keeps: whether a rollout that is not finite leaves the parameters as they were. Those of ``laureate.control`` take
         the step and report it: whether to go on is the caller's to decide.
     unused: numbers of the learner that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
@@ -80,9 +80,9 @@ def check_learner(
         same = same_bits(parameters(steps(batch=(other_key, rollout))[0]), parameters(steps.whole))
         check.require(not same, "something else learned with another key", "the same", "Is the key used?")
     if any(is_float(leaf) for leaf in jax.tree.leaves(rollout)):
-        state, told = steps(1, batch=(step_key, with_nan(rollout, ...)))
+        state, info = steps(1, batch=(step_key, with_nan(rollout, ...)))
         if check.wants("divergence is reported"):
-            status = np.asarray(told.status)
+            status = np.asarray(info.status)
             check.require(status == Status.DIVERGED, "status DIVERGED for a rollout of nan", status, "")
         if keeps and check.wants("divergence leaves the parameters"):
             remedy = "Step only where the losses are finite."

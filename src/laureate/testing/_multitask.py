@@ -1,13 +1,13 @@
 """What every aggregator of the gradients of several tasks promises."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from laureate.testing._checks import Check, Program, describe, inexact_types, row, stacked
+from laureate.testing._checks import Check, Program, describe, inexact_types, row, same_bits, stacked
 
 __all__ = ["check_aggregator"]
 
@@ -22,22 +22,25 @@ def check_aggregator(
     *,
     name: str = "aggregator",
     rtol: float = 1e-5,
+    others: Sequence[Any] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init(params)`` and ``update(grads, state, params, losses=losses)`` of an aggregator, ours or your own.
 
     transformation: an Optax transformation. params: a tree of float32. grads: the same with a leading axis of tasks.
     losses: above 0, one a task. name: in messages. rtol: of the largest entry, where the same is computed in another
-    order. skip: properties to leave out: those in the list that is returned.
+    order. others: the same with another number each; each must give other updates. skip: properties to leave out: those
+    in the list that is returned.
 
     Properties: updates are like the parameters, without the axis; a state keeps its shapes, can be saved, and goes on;
-    no retrace; vmap and scan equal a loop; gradients of 0 give an update of 0; what is not finite is not hidden;
-    bfloat16 and float64 stay so.
+    no retrace; every number is used; vmap and scan equal a loop; gradients of 0 give an update of 0; what is not finite
+    is not hidden; bfloat16 and float64 stay so.
     """
     check = Check(name, skip)
     step = Program(lambda g, state, values: transformation.update(g, state, params, losses=values))
     batches = [jax.tree.map(lambda leaf, k=k: leaf * (1 + k) + 0.1 * k, grads) for k in range(STEPS)]
-    values = [losses * (1 + 0.5 * k) for k in range(STEPS)]
+    faster = np.linspace(2.0, -1.0, len(losses), dtype=np.float32)  # some tasks than others
+    values = [losses * (1 + 0.5 * k) ** faster for k in range(STEPS)]
     start = transformation.init(params)
     walked, states = [], [start]
     for batch, value in zip(batches, values, strict=True):
@@ -53,6 +56,15 @@ def check_aggregator(
         check.bits(further, (walked[1], states[2]), "the same from a saved state", "Keep arrays in a state.")
     if check.wants("no retrace"):
         check.require(step.traces == 1, "one trace for all steps", step.traces, "Does the state change its type?")
+    if others and check.wants("every number is used"):
+        for number, other in enumerate(others):
+            own = Program(lambda g, state, values, other=other: other.update(g, state, params, losses=values))
+            state, updates = other.init(params), []
+            for batch, value in zip(batches, values, strict=True):
+                update, state = own(batch, state, value)
+                updates.append(update)
+            same = same_bits(updates, walked)
+            check.require(not same, "other updates for another number", f"the same for others[{number}]", "Is it read?")
     if check.wants("vmap and scan are loops"):
         remedy = "No Python branch on a value, no state outside."
 

@@ -32,6 +32,7 @@ def check_pde_solver(
     others: Sequence[Any] = (),
     single: bool = True,
     rtol: float = 1e-6,
+    cost: int | None = None,
     unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
@@ -41,6 +42,7 @@ def check_pde_solver(
     others: the same solver with other numbers; each must compile nothing.
     single: whether it must work in single precision too, as far as shapes tell.
     rtol: how far V(0, x0) under vmap may be from that of a loop.
+    cost: of the whole solution, the sum over its time steps; without it, any positive number will do.
     unused: numbers of the solver that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
@@ -51,7 +53,7 @@ def check_pde_solver(
     check = Check(type(solver).__name__, skip)
     with jax.enable_x64(True):
         changed = [numbers_as_arrays(other) for other in others]
-        _in_double(check, numbers_as_arrays(solver), pde, changed, rtol, unused)
+        _in_double(check, numbers_as_arrays(solver), pde, changed, rtol, cost, unused)
     if single and check.wants("float32"):
         narrow = jax.tree.map(lambda leaf: _narrowed(leaf), (numbers_as_arrays(solver), pde))
         with jax.enable_x64(False):
@@ -67,7 +69,13 @@ def _narrowed(leaf: Any) -> Any:
 
 
 def _in_double(
-    check: Check, solver: Any, pde: Any, others: Sequence[Any], rtol: float, unused: Collection[str]
+    check: Check,
+    solver: Any,
+    pde: Any,
+    others: Sequence[Any],
+    rtol: float,
+    cost: int | None,
+    unused: Collection[str],
 ) -> None:
     arrays = lambda solution: eqx.filter(solution, eqx.is_array)  # noqa: E731
     program = Program(lambda key, solver: solver.run(key, pde))
@@ -83,8 +91,10 @@ def _in_double(
     if check.wants("report"):
         report = getattr(first, "info", first)
         remedy = "A solution, or its info, has cost and status, one or one a time step."
-        cost, status = (check.attribute(report, name, remedy) for name in ("cost", "status"))
-        check.require(np.all(cost >= 0) and np.sum(cost) > 0, "costs >= 0, some above", cost, remedy)
+        found, status = (check.attribute(report, name, remedy) for name in ("cost", "status"))
+        right = np.sum(found) > 0 if cost is None else np.sum(found) == cost
+        expected = "costs >= 0, some above" if cost is None else f"costs >= 0, {cost} together"
+        check.require(np.all(found >= 0) and right, expected, found, remedy)
         known = {int(one) for one in status.ravel()} <= {int(Status.OK), int(Status.NOT_CONVERGED)}
         check.require(known, "status OK or NOT_CONVERGED", status, "Nothing diverges on a sound equation.")
     no_retrace(

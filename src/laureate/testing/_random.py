@@ -5,11 +5,13 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters import partial_eval
 
-from laureate.testing._checks import Check, keys_used_once, same_bits
+from laureate.testing._checks import QUICK, Check, keys_used_once, same_bits
 from laureate.testing._keys import KeyRecorder
 
-__all__ = ["check_random_function"]
+__all__ = ["check_keys", "check_random_function"]
 
 
 def check_random_function(
@@ -24,7 +26,7 @@ def check_random_function(
 
     Properties: no key is consumed twice; the same key gives the same bits, another others.
     """
-    check = Check(name or getattr(function, "__name__", type(function).__name__), skip)
+    check = Check(name or _name(function), skip)
     arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
     with KeyRecorder() as recorder:
         first = arrays(function(jax.random.key(11)))
@@ -35,3 +37,31 @@ def check_random_function(
         same = same_bits(arrays(function(jax.random.key(12))), first)
         check.require(not same, "something else from another key", "the same", "Is the key used?")
     return check.finish()
+
+
+def check_keys(function: Callable[[Any], Any], *, name: str = "", shared_keys: int = 1) -> list[str]:
+    """Check of a function of a key only that no key is consumed twice, and compute nothing that keys do not depend on.
+
+    It is traced, and of the program only what makes and consumes keys is compiled: a whole training takes a fraction of
+    a second. What is handed a key by the function (an environment, a problem) should draw from it, or nobody sees that
+    two had the same.
+
+    function, name, shared_keys: as of ``check_random_function``; the function is one that can be jitted.
+
+    Property: no key is consumed twice.
+
+    >>> check_keys(lambda key: [jax.random.normal(one) for one in jax.random.split(key)])
+    ['keys are used once']
+    """
+    check, key = Check(name or _name(function), ()), jax.random.key(11)
+    with KeyRecorder() as recorder:
+        traced = jax.make_jaxpr(lambda key: eqx.filter(function(key), eqx.is_array))(key)
+        left, _ = partial_eval.dce_jaxpr(traced.jaxpr, [False] * len(traced.jaxpr.outvars), instantiate=True)
+        jax.jit(jaxpr_as_fun(ClosedJaxpr(left, traced.consts)), compiler_options=QUICK)(key)
+        keys_used_once(check, recorder, shared_keys)
+    check.require(recorder.uses, "draws from its key", "none", "Is the key used?")
+    return check.finish()
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__)

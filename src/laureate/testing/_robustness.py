@@ -106,8 +106,8 @@ def check_attack(
         among = on_host(program(attack, key, strangers, y)[0])[:, 0]
         check.close(among, iterates[:, 0], 1e-3, "those among others", remedy)
     if check.wants("divergence"):
-        broken, told, _ = on_host(program(attack, key, with_nan(x, (0, 0)), y))
-        status = np.asarray(told.status)
+        broken, info, _ = on_host(program(attack, key, with_nan(x, (0, 0)), y))
+        status = np.asarray(info.status)
         expected = [int(Status.DIVERGED)] + [int(Status.OK)] * (len(x) - 1)
         check.require(np.all(status == expected), f"status {expected} where one image is nan", status.tolist(), "")
         check.close(broken[:, 1:], iterates[:, 1:], 1e-3, "the other images' iterates as before", "")

@@ -22,11 +22,15 @@ from laureate.testing._checks import (
     stacked,
     widened,
 )
+from laureate.testing._driving import watching
 from laureate.testing._keys import KeyRecorder
+from laureate.testing._options import Allowed, Options, every_row, pairwise, settings_by_pairs
 
 __all__ = ["check_sampler"]
 
 STEPS = 24
+# Twelve steps: a chunk that neither they nor a thinning of three divide, and a stop within a chunk.
+DRIVER: Options = {"chunk": (None, 11), "thin": (1, 3), "stop": (None, 9), "watched": (False, True)}
 
 
 def check_sampler(
@@ -35,6 +39,8 @@ def check_sampler(
     *,
     others: Sequence[Any] = (),
     driver: Callable[..., Any] | None = None,
+    options: Options | None = None,
+    allowed: Allowed = every_row,
     cost: int | None = None,
     unused: Collection[str] = (),
     skip: Collection[str] = (),
@@ -44,16 +50,18 @@ def check_sampler(
     kernel: an Equinox module (or any pytree).
     position: where the chain starts.
     others: the same kernel with other numbers; each must compile nothing.
-    driver: ``laureate.sampling.run`` or your own, to see that chunks, thinning and stopping change no sample; it
-        compiles four programs more.
+    driver: ``laureate.sampling.run`` or your own, to see that no pair of ``chunk``, ``thin``, stopping and watching
+        changes a sample; it compiles four programs more.
+    options: values of the kernel's static settings to try by pairs, as for ``check_settings``; of ``allowed`` rows.
     cost: what ``info.cost`` must be at every step; without it, any positive number will do.
-    unused: numbers of the kernel that rightly change nothing, by the ends of their paths (``".tolerance"``).
+    unused: numbers of the kernel that rightly change nothing, by the ends of their paths (``".tolerance"``), and static
+        settings.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: the state keeps its shapes; the chain moves, with status, cost and acceptance rate set; what the state
     caches is what its position gives; no retrace; every number of the kernel changes the chain; the same key gives the
     same bits, another others; saved and loaded it goes on as if it had not been stopped; vmap over keys is a loop; no
-    key is consumed twice, by ``adapt`` and the driver neither; in double precision nothing is single.
+    key is consumed twice, by ``adapt`` and the driver neither; in double precision nothing is single; pairs of options.
     """
     check = Check(type(kernel).__name__, skip)
     kernel, others = numbers_as_arrays(kernel), [numbers_as_arrays(other) for other in others]
@@ -97,6 +105,12 @@ def check_sampler(
             result = jax.eval_shape(lambda key: wide.step(key, wide.init(position)), jax.random.key(0))
         remedy = "Take the log density's type for all numbers."
         check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
+
+    def once(kernel):
+        state = kernel.init(position)
+        return state, *kernel.step(jax.random.key(0), state)
+
+    settings_by_pairs(check, kernel, once, options, allowed, unused)
     if driver is not None:
         _driver(check, kernel, position, driver)
     if hasattr(kernel, "adapt") and check.wants("keys are used once"):
@@ -157,24 +171,26 @@ def _over_keys(check: Check, kernel: Any, init: Program, position: Any, walk: Ca
 
 
 def _driver(check: Check, kernel: Any, position: Any, driver: Callable[..., Any]) -> None:
-    """Twelve steps in one go, in chunks that do not divide them, thinned, and stopped and continued."""
+    """Twelve steps in one go, and in all pairs of chunks, thinning, stops and watching."""
     key, start = jax.random.key(2), stacked([position] * 3)
     with KeyRecorder() as recorder:
         whole = driver(key, kernel, start, 12)
         keys_used_once(check, recorder)
-    if check.wants("chunks change nothing"):
-        parts = driver(key, kernel, start, 12, chunk=5)
+    if not check.wants("options of the driver by pairs"):
+        return
+    for chosen in pairwise(DRIVER):
+        thin, stop = chosen["thin"], chosen["stop"]
+        more = {**watching(chosen["watched"]), "thin": thin, "chunk": chosen["chunk"]}
+        run = driver(key, kernel, start, 12 if stop is None else stop, **more)
+        samples, cost = run.samples, run.cost
+        if stop is not None:
+            run = driver(key, kernel, num_steps=12 - stop, state=run.state, first_step=stop, **more)
+            # Chains first, then kept steps.
+            samples = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), samples, run.samples)
+            cost = cost + run.cost
+        kept = jax.tree.map(lambda leaf, thin=thin: np.asarray(leaf)[:, thin - 1 :: thin], whole.samples)
+        said = f"with {chosen} "
         remedy = "Derive a step's key from the chain and the absolute step, and keep the last, shorter chunk."
-        check.bits(parts.samples, whole.samples, "the samples of one go", remedy)
-        check.bits(parts.cost, whole.cost, "the cost of one go", "Add up every chunk.")
-    if check.wants("thinning keeps every third"):
-        thinned = driver(key, kernel, start, 12, thin=3, chunk=7)  # a chunk that thinning does not divide
-        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 2::3], whole.samples)
-        check.bits(thinned.samples, kept, "every third sample of the whole", "Thinning must not change keys.")
-        check.bits(thinned.cost, whole.cost, "the cost of all steps", "Steps that are not kept cost as well.")
-    if check.wants("stopped and continued"):
-        half = driver(key, kernel, start, 6, thin=3, chunk=7)
-        rest = driver(key, kernel, num_steps=6, state=half.state, first_step=6, thin=3, chunk=7)
-        end = jax.tree.map(lambda leaf: np.asarray(leaf)[:, 8::3], whole.samples)
-        check.bits(rest.samples, end, "the samples of one go", "first_step must enter the keys.")
-        check.bits(half.cost + rest.cost, whole.cost, "the cost of one go", "Count the steps of this call.")
+        check.bits(samples, kept, said + "the samples of one go", remedy)
+        check.bits(run.state, whole.state, said + "the states of one go", remedy)
+        check.bits(cost, whole.cost, said + "the cost of one go", "Count every step once, also those not kept.")

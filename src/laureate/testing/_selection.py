@@ -34,8 +34,8 @@ def check_knockoff_sampler(
     skip: properties to leave out: those in the list that is returned.
 
     Properties: a finite table of x's shape and type that is not x; no retrace on a second call; the same key gives the
-    same bits, another others; every number of the sampler changes the table; vmap over keys is a loop; no key is
-    consumed twice.
+    same bits, another others; saved and loaded it draws alike; every number of the sampler changes the table; vmap over
+    keys is a loop; no key is consumed twice.
     """
     fitting = KeyRecorder()
     if not hasattr(sampler, "sample"):
@@ -57,6 +57,10 @@ def check_knockoff_sampler(
         check.bits(program(sampler, keys[0], x), first, "the same table from the same key", "Draw from the key alone.")
     if check.wants("another key, other bits"):
         check.require(not same_bits(first, second), "another table from another key", "the same", "Is the key used?")
+    if check.wants("saved and loaded"):
+        numbers, others = eqx.partition(sampler, eqx.is_array)
+        loaded = eqx.combine(check.saved(numbers), others)
+        check.bits(program(loaded, keys[0], x), first, "the same table of a loaded sampler", "Keep arrays in it.")
     every_number_is_used(check, sampler, lambda which: program(which, keys[0], x), unused)
     vmap, keys_once = check.wants("vmap over keys is a loop"), check.wants("keys are used once")
     if vmap or keys_once:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from laureate.testing._checks import Check, keys_used_once
-from laureate.testing._estimators import clone, refuses, settings_stay, spoiled
+from laureate.testing._estimators import LOADED, clone, refuses, settings_stay, spoiled, with_fitted
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_prediction_sets"]
@@ -43,7 +43,8 @@ def check_prediction_sets(
 
     Properties: sets are bool, a row and a class each; they hold the label as often as promised, within four standard
     errors of the count; a larger alpha gives subsets; a row's set does not depend on the other rows nor on its place;
-    the same keys give the same bits, another key other sets, and no key is used twice; rows that are not finite, labels
+    the same keys give the same bits, another key other sets, and no key is used twice; what ends in ``_`` can be saved
+    as arrays and is all that is fitted; rows that are not finite, labels
     that are no class, fewer labels than rows, another number of classes, an alpha that is no share and sets before
     ``fit`` are refused with a ValueError; the constructor and ``fit`` leave the settings alone, ``fit`` returns the
     estimator, and a clone is not fitted.
@@ -74,6 +75,9 @@ def check_prediction_sets(
     if draws and check.wants("another key, other bits"):
         same = np.array_equal(fitted.predict_set(other_key, new), sets)
         check.require(not same, "other sets from another key", "the same", "Is the key used?")
+    if check.wants("saved and loaded"):
+        loaded = with_fitted(check, clone(check, estimator), fitted)
+        check.bits(np.asarray(loaded.predict_set(set_key, new)), sets, "the same sets of a loaded estimator", LOADED)
     if check.wants("a larger alpha gives subsets"):
         alpha = estimator.get_params()["alpha"]
         wider = fit(fit_key, x, y, alpha=min(2 * alpha, (1 + alpha) / 2))
@@ -116,12 +120,14 @@ def _coverage(check: Check, fit: Callable, wanted: float, keys: Any, proba: bool
     share, fewest = hits / (repeats * ROWS), ROWS // 2  # rows that calibrate, where others are tuned on
     # A calibration set's own coverage varies as a Beta variable, and the count beside it as a binomial one.
     error = 4 * math.sqrt(wanted * (1 - wanted) * (1 / fewest + 1 / ROWS) / repeats)
-    told = f"{share:.3f} in {repeats} times {ROWS} rows"
+    counted = f"{share:.3f} in {repeats} times {ROWS} rows"
     remedy = "tau is the ⌈(n + 1)(1 − alpha)⌉-th smallest score of rows that nothing was tuned on."
-    check.require(share >= wanted - error, f"at least {wanted - error:.3f} of the sets to hold the label", told, remedy)
+    check.require(
+        share >= wanted - error, f"at least {wanted - error:.3f} of the sets to hold the label", counted, remedy
+    )
     if exact:
         most = wanted + 1 / (fewest + 1) + error
-        check.require(share <= most, f"at most {most:.3f} of the sets to hold the label", told, remedy)
+        check.require(share <= most, f"at most {most:.3f} of the sets to hold the label", counted, remedy)
 
 
 def _wrong(

@@ -9,21 +9,25 @@ import numpy as np
 
 from laureate._core import Status
 from laureate.layers import pad_graph
-from laureate.testing._checks import Check, Program, inexact_types, keys_used_once, no_retrace
+from laureate.testing._checks import Check, Program, every_number_is_used, inexact_types, keys_used_once, no_retrace
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_mesh_trainer", "check_simulator"]
 
 
-def check_simulator(simulator: Any, graph: Any, frames: Any, *, skip: Collection[str] = ()) -> list[str]:
+def check_simulator(
+    simulator: Any, graph: Any, frames: Any, *, unused: Collection[str] = (), skip: Collection[str] = ()
+) -> list[str]:
     """Check ``step(graph, frames, following) -> (frames, info)`` of a simulator.
 
     simulator: an Equinox module whose step is for any graph. graph: small, without padding, with free and held nodes.
-    frames: [h, n, d], float32. skip: properties to leave out: those in the list that is returned.
+    frames: [h, n, d], float32.
+    unused: numbers of the simulator that rightly change nothing, by the ends of their paths.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: frames are moved on by one; held nodes take what is prescribed, and what is prescribed of free ones is
-    not read; cost and status; no retrace on a second call; the order of nodes and edges does not matter; padding
-    changes nothing; a state that is not finite is reported; double precision stays so.
+    not read; cost and status; no retrace on a second call; every number moves the nodes; the order of nodes and edges
+    does not matter; padding changes nothing; a state that is not finite is reported; double precision stays so.
     """
     check = Check(type(simulator).__name__, skip)
     frames = np.asarray(frames, np.float32)  # by NumPy, here and below: outside jit every shape would be a program
@@ -45,6 +49,7 @@ def check_simulator(simulator: Any, graph: Any, frames: Any, *, skip: Collection
         check.require(found["status"] == Status.OK, "status OK", found["status"], "")
         check.require(found["cost"] == 1, "a cost of 1", found["cost"], "")
     no_retrace(check, program, [lambda: program(simulator, graph, np.float32(0.9) * frames, following)], 0)
+    every_number_is_used(check, simulator, lambda which: program(which, graph, frames, following)[0], unused)
     if check.wants("order"):
         turn = np.random.default_rng(0).permutation(graph.num_nodes)
         place = np.argsort(turn).astype(np.int32)  # the node that was i is now place[i]
@@ -127,8 +132,8 @@ def check_mesh_trainer(
     if check.wants("divergence"):
         lost = windows.copy()
         lost[0, -1] = np.nan
-        _, kept, told = program(trainer, key, lost, begin)
-        check.require(told.status == Status.DIVERGED, "status DIVERGED for a window of nan", told.status, "")
+        _, kept, info = program(trainer, key, lost, begin)
+        check.require(info.status == Status.DIVERGED, "status DIVERGED for a window of nan", info.status, "")
         arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
         check.bits(arrays(kept), arrays(begin), "the state as it was", "Take no step that is not finite.")
     return check.finish()

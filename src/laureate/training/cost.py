@@ -48,8 +48,8 @@ class StepCost(NamedTuple):
 class CostRow(NamedTuple):
     """A boundary, as shares of full backpropagation.
 
-    localized: operations with the trainer's rule. frozen: with the blocks below the boundary left as they are.
-    kept: bytes of activations, which is the same for both.
+    boundary: blocks that are local. localized: operations with the trainer's rule. frozen: with the blocks below the
+    boundary left as they are. kept: bytes of activations, which is the same for both.
     """
 
     boundary: int

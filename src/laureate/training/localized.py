@@ -15,7 +15,7 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int
 
-from laureate._core import Status, require
+from laureate._core import Status, as_key, require
 from laureate.training.blocks import advance, trainable
 from laureate.training.checks import check_blocks
 from laureate.training.collapse import measure, renewed, reports, warn_of_collapse
@@ -73,10 +73,11 @@ class LocalizedState(NamedTuple):
 
 
 class LocalizedInfo(NamedTuple):
-    """One step: loss before the update, the supervision's factor, ‖ΔW_T‖ of the transition block.
+    """What a step reports.
 
-    cost: blocks that a gradient was computed for. status: DIVERGED where loss or update is not finite; then nothing
-    is changed but the count of steps.
+    loss: before the update. factor: the supervision's. update_norm: ‖ΔW_T‖ of the transition block. cost: blocks that a
+    gradient was computed for. status: DIVERGED where loss or update is not finite; then nothing is changed but the
+    count of steps.
     """
 
     loss: Float[Array, ""]
@@ -185,7 +186,7 @@ class LocalizedTraining(eqx.Module):
     def step(self, state: LocalizedState, inputs: Array, targets: Any) -> tuple[LocalizedState, LocalizedInfo]:
         """One batch: a forward pass with local updates on the way, backpropagation from the loss to the boundary."""
         first = state.boundary.index  # T, the transition block
-        key = jax.random.wrap_key_data(state.key)
+        key = as_key(state.key)
         hidden, below, directions = self.local_pass(key, state.step, state.blocks[:first], inputs)
         params, rest = self._learning(state.blocks, state.boundary)
 

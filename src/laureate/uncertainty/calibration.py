@@ -20,7 +20,11 @@ class CalibrationWarning(UserWarning):
 
 
 class CalibrationInfo(NamedTuple):
-    """How a fit went. ``cost`` counts passes over the rows; ``clipped`` is the share of them clipped to [0, 1]."""
+    """How a fit went.
+
+    cost: passes over the rows. clipped: the share of them clipped to [0, 1]. status: NOT_CONVERGED where it was stopped
+    before its tolerance, DIVERGED where the map is not finite.
+    """
 
     cost: Array
     clipped: Array

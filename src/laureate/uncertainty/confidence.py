@@ -20,14 +20,21 @@ LEVELS = ("bonferroni", "sidak", "none")
 
 
 class BinCounts(NamedTuple):
-    """How many scores lie in each bin, and of how many the event came true."""
+    """What was counted in each bin.
+
+    count: scores in it. correct: those of which the event came true.
+    """
 
     count: Any
     correct: Any
 
 
 class BinTable(NamedTuple):
-    """What is known of each bin: its ends, counts, the interval, and whether it has fewer than 30 examples."""
+    """What is known of each bin, [bins] each.
+
+    lower, upper: its ends. count, correct: scores in it, and those of which the event came true. lo, hi: the ends of
+    the interval of the probability. few: whether it has fewer than 30 examples.
+    """
 
     lower: np.ndarray
     upper: np.ndarray

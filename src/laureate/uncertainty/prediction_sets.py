@@ -154,7 +154,7 @@ class AbstractSets(BaseEstimator, ABC):
             raise TypeError(f"{owner} draws random numbers: give a new jax.random.key first, or randomized=False.")
         rows = np.arange(len(z))
         u = np.zeros(len(z), z.dtype) if key is None or not self.randomized else _uniform(key, rows, z.dtype)
-        return self._probabilities(z), u, tau.astype(z.dtype)
+        return self._probabilities(z), u, tau
 
     def _probabilities(self, z: np.ndarray) -> np.ndarray:
         if self.input == "proba" and self.temperature_ == 1:

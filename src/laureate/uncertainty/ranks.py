@@ -195,7 +195,10 @@ def fit_temperature(logits: Any, y: Any, lowest: float = 0.05, highest: float = 
 
 
 class CoverageLaw(NamedTuple):
-    """The law Beta(a, b) of the coverage over calibration sets, where scores have no ties."""
+    """The law Beta(a, b) of the coverage over calibration sets, where scores have no ties.
+
+    a: the rank of the threshold among the n calibration scores. b: n + 1 − a.
+    """
 
     a: int
     b: int

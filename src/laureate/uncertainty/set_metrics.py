@@ -11,7 +11,10 @@ SIZE_STRATA = (0, 2, 4, 7, 11, 101)
 
 
 class Strata(NamedTuple):
-    """The coverage of groups of examples, 0 where a group is empty, and how many are in each."""
+    """The coverage of groups of examples, [groups] each.
+
+    coverage: the share of sets that hold their label, 0 where a group is empty. count: examples in the group.
+    """
 
     coverage: Any
     count: Any

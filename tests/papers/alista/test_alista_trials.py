@@ -1,8 +1,5 @@
 """The claims of ALISTA: the promised ids, trials that would notice a fault, and a problem of one's own."""
 
-import importlib.util
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +7,7 @@ import pytest
 from scipy.stats import rankdata
 from trial_runner import run
 
+from example_files import EXAMPLES, loaded
 from laureate import recovery
 from laureate.lab.claim import Settings
 from laureate.lab.judging.evidence import draft
@@ -181,13 +179,7 @@ def test_the_condition_number_is_the_one_asked_for():
 
 
 def example():
-    path = Path(__file__).parents[3] / "examples" / "own_dictionary.py"
-    specification = importlib.util.spec_from_file_location("own_dictionary", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return loaded(EXAMPLES / "own_dictionary.py")
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Do the trials of BigGAN measure what they say?"""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import loaded
 from laureate import generative as g
 from laureate.lab.claim import Settings
 from laureate.lab.running.plan import Selection, plan
@@ -242,9 +242,7 @@ def test_a_block_is_that_of_pytorch():
 
 @pytest.mark.slow  # it reads the examples, which a copy of the package alone does not have
 def test_the_example_offers_what_the_experiment_asks_for():
-    specification = importlib.util.spec_from_file_location("own_conditional_images", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     data = module.images()
     assert all(hasattr(data, name) for name in EXPERIMENTS["images"].accepts)
     assert set(np.unique(data.train)) == {-1.0, 1.0}

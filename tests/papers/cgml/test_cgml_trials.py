@@ -1,6 +1,5 @@
 """The claims of cGML: the ids promised, trials that measure what they say, a problem of one's own."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import loaded
 from laureate import generative as g
 from laureate.lab.claim import Settings
 from laureate.lab.running.plan import Selection, plan
@@ -470,9 +470,7 @@ def test_both_sides_of_the_benchmark_do_the_same_work():
 
 @pytest.mark.slow  # it reads the examples, which a copy of the package alone does not have
 def test_the_example_offers_what_the_experiment_asks_for():
-    specification = importlib.util.spec_from_file_location("own_answers", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     problem = module.Arms()
     assert all(hasattr(problem, name) for name in OFFERS)
     # The elbow is at the upper arm's length, and reaches the hand.

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from example_files import run_with_problem
 from laureate.architecture import SelectionResult, Space, Table
 from laureate.lab.claim import Settings
 from laureate.papers.darts_pt import trials
@@ -208,11 +209,7 @@ def test_the_example_of_ones_own_supernet_runs():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "darts-pt/selection", "--problem", f"{EXAMPLE}:Tumours", "--scale", "smoke", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "darts-pt/selection", f"{EXAMPLE}:Tumours")
 
 
 @pytest.mark.slow

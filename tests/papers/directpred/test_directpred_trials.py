@@ -22,7 +22,6 @@ def test_the_ids_are_the_ones_promised():
     assert promised <= {claim.name for claim in PAPER.claims}
 
 
-@pytest.mark.slow
 def test_the_collapse_trial_predicts_the_rate_it_measures():
     """A wrong factor in the prediction, or a loss of one direction instead of two, would show."""
     experiment = EXPERIMENTS["collapse"]
@@ -110,8 +109,7 @@ class Blobs:
         return LabelledPairs.few(self, key, per_class)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arm", ["random", "linear"])
+@pytest.mark.parametrize("arm", [pytest.param("random", marks=pytest.mark.slow), "linear"])
 def test_accuracy_is_one_where_the_features_tell_and_chance_where_the_views_hide(arm):
     experiment, scale = EXPERIMENTS["accuracy"], EXPERIMENTS["accuracy"].scales["tiny"].settings
     problem = Blobs()

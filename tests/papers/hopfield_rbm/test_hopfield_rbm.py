@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import run_with_problem
 from laureate.lab.claim import Settings
 from laureate.papers.hopfield_rbm import trials
 from laureate.papers.hopfield_rbm.about import PAPER
@@ -62,8 +63,4 @@ def test_the_example_restores_a_letter():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "hopfield-rbm/features", "--problem", f"{EXAMPLE}:Letters", "--scale", "smoke", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "hopfield-rbm/features", f"{EXAMPLE}:Letters")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from trial_runner import QUICK
 
+from example_files import run_with_problem
 from laureate.lab.claim import Settings
 from laureate.papers.important_neurons import trials
 from laureate.papers.important_neurons.experiments import LOCALISED
@@ -428,11 +429,7 @@ def test_the_example_tells_which_units_agree():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "important-neurons/erasure", "--problem", f"{EXAMPLE}:RunningMaximum", "--scale", "smoke"]
-    assert not cli.main([*command, "--quiet"], standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "important-neurons/erasure", f"{EXAMPLE}:RunningMaximum")
 
 
 @pytest.mark.slow

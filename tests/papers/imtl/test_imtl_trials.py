@@ -1,6 +1,5 @@
 """Do the trials measure what they say? Against NumPy on the same draws, and by problems whose answer is known."""
 
-import importlib.util
 from pathlib import Path
 
 import equinox as eqx
@@ -11,6 +10,7 @@ import optax
 import pytest
 from trial_runner import QUICK, run
 
+from example_files import loaded
 from laureate.lab.claim import Settings
 from laureate.multitask import imtl_g, imtl_weights, mgda_weights, select, tune, uniform
 from laureate.papers.imtl import trials
@@ -148,6 +148,8 @@ def test_the_rate_is_chosen_on_the_validation_part(tried):
 
 
 def test_pairs_are_of_training_digits():
+    """And those of the other parts, also before any are drawn, of digits of that part."""
+
     class Numbers(OverlaidDigits):
         def _pairs(self, left, right):
             return left, right
@@ -158,6 +160,10 @@ def test_pairs_are_of_training_digits():
         assert (np.unique(rows)[[0, -1]] == [0, 999]).all()
         assert len(np.unique(rows)) > 900
     assert (left != right).mean() > 0.9
+    partners = np.asarray(problem.partners)
+    for first, end in PARTS.values():
+        assert sorted(partners[first:end]) == list(range(first, end))
+        assert (partners[first:end] != np.arange(first, end)).mean() > 0.9
 
 
 def test_dialects_are_turned_by_ten_degrees_each_and_judged_by_parts():
@@ -277,11 +283,7 @@ def test_tuning_and_choosing_refuse_what_cannot_be():
 
 @pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_your_own_tasks():
-    specification = importlib.util.spec_from_file_location("own_tasks", EXAMPLE)
-    assert specification is not None
-    assert specification.loader is not None
-    example = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(example)
+    example = loaded(EXAMPLE)
     found = example.main(steps=200)
     assert min(found["IMTL-G"]) > max(0.5, min(found["plain sum"]) - 0.02)
     assert found["lengths of the gradients"][0] > 1e5 * found["lengths of the gradients"][1]

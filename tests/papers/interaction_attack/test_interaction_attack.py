@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import run_with_problem
 from laureate import robustness as r
 from laureate.lab.claim import Settings
 from laureate.papers.interaction_attack import trials
@@ -232,8 +233,4 @@ def test_the_example_tells_transfer_and_interaction():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "interaction-attack/strength", "--problem", f"{EXAMPLE}:Stripes", "--scale", "smoke", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "interaction-attack/strength", f"{EXAMPLE}:Stripes")

@@ -1,6 +1,5 @@
 """The claims of KnockoffGAN: the ids promised, trials that measure what they say, and a table of one's own."""
 
-import importlib.util
 import warnings
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import loaded
 from laureate.lab.claim import Settings
 from laureate.lab.running.references import load
 from laureate.papers.knockoff_gan import speed, trials, trials_training
@@ -95,11 +95,7 @@ def test_a_table_of_ones_own_is_taken_and_run():
 
 @pytest.mark.slow
 def test_the_example_runs():
-    specification = importlib.util.spec_from_file_location("own_table", EXAMPLE)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert isinstance(module.main(), list)

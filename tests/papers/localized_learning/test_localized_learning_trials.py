@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 
+from example_files import run_with_problem
 from laureate.lab.claim import Settings
 from laureate.papers.localized_learning import trials, trials_host
 from laureate.papers.localized_learning.about import PAPER
@@ -182,8 +183,4 @@ def test_the_example_runs():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "localized-learning/from-scratch", "--problem", f"{EXAMPLE}:Moons", "--scale", "smoke", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "localized-learning/from-scratch", f"{EXAMPLE}:Moons")

@@ -1,6 +1,5 @@
 """Do the trials measure what they say? Against closed forms and scikit-learn on the same rows."""
 
-import importlib.util
 import warnings
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from trial_runner import QUICK, run
 
+from example_files import loaded
 from laureate.imbalance import LOSSES
 from laureate.lab.claim import Settings
 from laureate.papers.logit_adjustment import trials, trials_digits
@@ -171,11 +171,7 @@ def test_classifiers_are_corrected(trained):
 
 @pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_your_own_rows():
-    specification = importlib.util.spec_from_file_location("own_rare_classes", EXAMPLE)
-    assert specification is not None
-    assert specification.loader is not None
-    example = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(example)
+    example = loaded(EXAMPLE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = example.main(trees=10)

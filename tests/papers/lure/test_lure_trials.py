@@ -1,6 +1,5 @@
 """Do the trials measure what they say? Against NumPy on the same draws, and where the answer is known."""
 
-import importlib.util
 from pathlib import Path
 
 import equinox as eqx
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from trial_runner import run
 
+from example_files import loaded
 from laureate.lab.claim import Settings
 from laureate.papers.lure import trials, trials_training
 from laureate.problems.pools import LinePool, NoisyDigits, Pool
@@ -124,22 +124,23 @@ def test_a_network_chooses_new_points_and_says_how_likely_they_were():
 
 
 def test_noisy_digits_are_rare_and_wrong_as_said():
-    pool = eqx.filter_jit(NoisyDigits(num_pool=400, num_test=400).draw)(jax.random.key(1))
-    wrong = np.mean(np.asarray(pool.test_labels != pool.test_truth))
+    problem = NoisyDigits(num_pool=400, num_test=400)
+    draws = eqx.filter_jit(lambda key: jax.vmap(problem.draw)(jax.random.split(key, 16)))(jax.random.key(1))
+    pool = jax.tree.map(lambda leaf: np.asarray(leaf)[0], draws)
+    wrong = np.mean(pool.test_labels != pool.test_truth)
     assert 0.05 < wrong < 0.14  # a tenth, of which a tenth is right by chance
-    counts = np.bincount(np.asarray(pool.test_truth), minlength=10)
+    counts = np.bincount(pool.test_truth, minlength=10)
     assert counts[:3].sum() > 2 * counts[-3:].sum()
-    rows = {row.tobytes() for row in np.asarray(pool.inputs)}
-    assert not rows & {row.tobytes() for row in np.asarray(pool.test_inputs)}
+    rows = {row.tobytes() for row in pool.inputs}
+    assert not rows & {row.tobytes() for row in pool.test_inputs}
+    # Pool and test rows have one law: the means of their classes differ by four standard errors at most.
+    classes = np.stack([draws.labels, draws.test_labels]).reshape(2, -1)
+    assert abs(np.diff(classes.mean(1))[0]) < 4 * np.sqrt(classes.var(1).sum() / 6400)
 
 
 @pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_your_own_pool():
-    specification = importlib.util.spec_from_file_location("own_labels", EXAMPLE)
-    assert specification is not None
-    assert specification.loader is not None
-    example = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(example)
+    example = loaded(EXAMPLE)
     found = example.main(trees=10)
     assert abs(found["error"] - found["truth"]) < 4 * found["standard error"]
     assert found["plain mean"] > found["truth"] + 0.02

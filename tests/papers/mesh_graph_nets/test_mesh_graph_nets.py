@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import run_with_problem
 from laureate.graphs import TrainerInfo
 from laureate.lab.claim import Settings
 from laureate.papers.mesh_graph_nets import trials, trials_timed
@@ -364,8 +365,4 @@ def test_the_example_tells_its_errors():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "mesh-graph-nets/noise", "--problem", f"{EXAMPLE}:Membrane", "--scale", "smoke", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "mesh-graph-nets/noise", f"{EXAMPLE}:Membrane")

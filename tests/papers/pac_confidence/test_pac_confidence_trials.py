@@ -1,6 +1,5 @@
 """The claims of PAC confidence: the ids promised, trials that measure what they say, and models of one's own."""
 
-import importlib.util
 from pathlib import Path
 
 import jax
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from example_files import loaded
 from laureate.lab.claim import Settings
 from laureate.papers.pac_confidence import speed, trials
 from laureate.papers.pac_confidence.about import PAPER
@@ -196,9 +196,7 @@ def test_the_slow_model_is_the_better_one_and_the_pool_was_not_trained_on():
 
 
 def test_the_example_keeps_its_gap_and_its_problem_runs():
-    specification = importlib.util.spec_from_file_location("own_confidence", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     confidence, cascade, accuracy = module.main()
     assert confidence.table().count.sum() == 469
     assert cascade.bound_ <= 0.05

@@ -12,6 +12,7 @@ import numpy as np
 import optax
 import pytest
 
+from example_files import run_with_problem
 from laureate.compression import ScalarQuantizer
 from laureate.compression.selection import choose
 from laureate.lab.claim import Settings
@@ -181,8 +182,4 @@ def test_the_example_learns_and_reads_back_what_it_wrote():
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "quant-noise/beats-rounding", "--problem", f"{EXAMPLE}:Moons", "--scale", "smoke", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "quant-noise/beats-rounding", f"{EXAMPLE}:Moons")

@@ -1,6 +1,5 @@
 """The claims of RAPS: the ids promised, trials that measure what they say, the peer's sets, and one's own logits."""
 
-import importlib.util
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import loaded
 from laureate.lab.claim import Settings
 from laureate.papers.raps import speed, trials, trials_adaptive
 from laureate.papers.raps.about import PAPER
@@ -176,9 +176,7 @@ def test_the_digits_need_room():
 
 @pytest.mark.slow  # tests/test_form.py sees that its imports are there
 def test_the_example_covers_and_its_problem_runs():
-    specification = importlib.util.spec_from_file_location("own_scores", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     sets, y = module.main()
     assert coverage(sets, y) > 0.9
     found = trials.sets(KEY, arm("lac"), module.scores(), Settings(tune=500, calibrate=1000, test=3000))

@@ -1,6 +1,5 @@
 """The claims of referring segmentation: ids, fair arms, trials that measure what they say, a problem of one's own."""
 
-import importlib.util
 import inspect
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import loaded
 from laureate import grounding as g
 from laureate.lab.claim import Settings
 from laureate.papers.referring_segmentation import speed, trials
@@ -208,9 +208,7 @@ def test_all_experiments_name_arms_whose_programs_are_the_same():
 
 
 def test_the_example_of_ones_own_phrases(monkeypatch):
-    spec = importlib.util.spec_from_file_location("own_phrases", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     problem = module.Paper()
     found = trials.segmented(KEY, arm("mean-mask"), problem, TINY)
     assert np.isfinite(float(found["iou"]))
@@ -224,9 +222,7 @@ def test_the_example_of_ones_own_phrases(monkeypatch):
 
 @pytest.mark.slow
 def test_the_example_learns():
-    spec = importlib.util.spec_from_file_location("own_phrases", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     scores = module.main()
     assert scores["both"] > scores["none"] + 0.1
 

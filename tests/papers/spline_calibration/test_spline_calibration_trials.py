@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import run_with_problem
 from laureate.lab.claim import Settings
 from laureate.papers.spline_calibration import trials
 from laureate.papers.spline_calibration.about import PAPER
@@ -141,8 +142,4 @@ def test_the_example_runs(capsys):
 
 @pytest.mark.slow
 def test_a_problem_of_ones_own(tmp_path, monkeypatch):
-    from laureate.cli import cli
-
-    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
-    command = ["run", "spline-calibration/networks", "--problem", f"{EXAMPLE}:Tumours", "--scale", "tiny", "--quiet"]
-    assert not cli.main(command, standalone_mode=False)
+    run_with_problem(monkeypatch, tmp_path, "spline-calibration/networks", f"{EXAMPLE}:Tumours")

@@ -1,6 +1,5 @@
 """Do the trials of the discriminator bottleneck measure what they say?"""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from example_files import loaded
 from laureate.lab.claim import Settings
 from laureate.lab.running.plan import Selection, plan
 from laureate.lab.running.trying import try_problem
@@ -294,9 +294,7 @@ def test_the_bench_trains_on():
 
 @pytest.mark.slow  # it reads the examples, which a copy of the package alone does not have
 def test_the_example_offers_what_the_experiment_asks_for():
-    specification = importlib.util.spec_from_file_location("own_images", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = loaded(EXAMPLE)
     problem = module.images()
     assert all(hasattr(problem, name) for name in EXPERIMENTS["images"].accepts)
     assert set(np.unique(problem.train)) == {-1.0, 1.0}

@@ -64,9 +64,9 @@ def _paper(line: int, heading: str, items: list[str], venue: str) -> Entry:
     link = _LINK.match(heading)
     abstract, decision, authors = "", "", ""
     for item in items:
-        told = re.match(r"^abstract\s*(?:@\s*)?(.{0,200}?)(?<!\\):\s*(.*)$", item, re.I | re.DOTALL)
-        if told:
-            decision, abstract = decision_of(_plain(told[1])), clean(without_tex(_plain(told[2])))
+        match = re.match(r"^abstract\s*(?:@\s*)?(.{0,200}?)(?<!\\):\s*(.*)$", item, re.I | re.DOTALL)
+        if match:
+            decision, abstract = decision_of(_plain(match[1])), clean(without_tex(_plain(match[2])))
         elif not authors:
             authors = item
     url = link[2] if link else ""

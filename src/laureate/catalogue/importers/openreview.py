@@ -126,8 +126,8 @@ def _paper(line: int, note: dict[str, Any], decision: str) -> Entry:
         authors = []
     if not isinstance(authors, list) or not all(isinstance(name, str) for name in authors):
         raise Malformed(line, f"authors of {title[:60]!r} must be a list of names; got {str(authors)[:60]}")
-    told, venue_id = _value(content, "venue"), _value(content, "venueid")
-    venue, said = split_venue(told) if isinstance(told, str) else ("", "")
+    venue_text, venue_id = _value(content, "venue"), _value(content, "venueid")
+    venue, venue_decision = split_venue(venue_text) if isinstance(venue_text, str) else ("", "")
     if not venue:
         sources = [venue_id if isinstance(venue_id, str) else "", *_invitations(note)]
         found = next((f for s in sources if (f := re.match(r"([A-Za-z]{1,40})\.?\w{0,40}/(\d{4})/", s))), None)
@@ -140,7 +140,7 @@ def _paper(line: int, note: dict[str, Any], decision: str) -> Entry:
         title=clean(title, MOST_TITLE),
         authors=clean_authors(name for name in authors if name.lower() != "anonymous"),
         venue=venue,
-        decision=(decision_of(decision) if decision else "") or said,
+        decision=(decision_of(decision) if decision else "") or venue_decision,
         abstract=clean(abstract) if isinstance(abstract, str) else "",
         url=f"https://openreview.net/forum?id={forum}" if good else "",
     )

@@ -76,26 +76,25 @@ class _Page(HTMLParser):
         self.award = ""
         # Open elements as (tag, what their text is for).
         self._open: list[tuple[str, str]] = []
-        self._told: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _VOID:
             if tag == "br":
                 self.handle_data(" ")
             return
-        told = {name: value or "" for name, value in attrs}
-        names = told.get("class", "").split()
+        attributes = {name: value or "" for name, value in attrs}
+        names = attributes.get("class", "").split()
         use = self._open[-1][1] if self._open else ""
         if tag in ("script", "style"):
-            use = "title-or-abstract" if told.get("type", "").startswith("math/tex") else "skip"
-        elif _MATH.search(told.get("class", "")):
+            use = "title-or-abstract" if attributes.get("type", "").startswith("math/tex") else "skip"
+        elif _MATH.search(attributes.get("class", "")):
             use = "skip"
         elif "displaycards" in names:
             self.card = {"title": "", "authors": "", "abstract": "", "link": "", "line": self.getpos()[0]}
             self.card["depth"] = len(self._open)
             use = "card"
         elif self.card is not None and tag == "a" and "small-title" in names:
-            self.card["link"], use = told.get("href", ""), "title"
+            self.card["link"], use = attributes.get("href", ""), "title"
         elif self.card is not None and "author-str" in names and "higher" not in names:
             use = "authors"
         elif self.card is not None and "abstract-display" in names:

@@ -94,7 +94,19 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Basis:
+    """On what something is said of a claim.
+
+    seeds: how many were judged; 0 where none were.
+    reason: why the verdict is what it is, or why there is none.
+    """
+
+    seeds: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Basis):
     """What a verdict and an answer share: which claim, as it was declared, and under which circumstances.
 
     over: what the intervals are over, ``"seeds"`` or ``"data sets"``.
@@ -102,7 +114,6 @@ class Result:
     run: the run that found it; None where none did. started: when that run began.
     reference: it was not measured here but ships with the package (``laureate.lab.reference``).
     versions: with which libraries a reference was measured; empty for what was measured here, whose run knows.
-    reason: why the verdict is what it is, or why there is none.
     """
 
     id: ClaimId
@@ -117,13 +128,11 @@ class Result:
     over: str = "seeds"
     problem: str = DEFAULT_PROBLEM
     scale: str = ""
-    seeds: int = 0
     declared_seeds: int = 0
     machine: str = ""
     run: int | None = None
     started: str = ""
     seconds: float = 0.0
-    reason: str = ""
     reference: bool = False
     versions: str = ""
 
@@ -150,7 +159,8 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """A dictionary for ``json``; None stands for what is not finite."""
         entries = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
-        return entries | {"id": str(self.id), "paper": self.paper}
+        del entries["id"]
+        return {"id": str(self.id), "paper": self.paper} | entries
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> "ClaimResult | QuestionResult":
@@ -178,7 +188,7 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verdict(Basis):
     """What a run says about one claim; ``not run`` where none does.
 
     effect, low, high: the mean over seeds, or for bounds their median (``centre``), and its 95 % interval. For
@@ -189,14 +199,11 @@ class Verdict:
     effect_size: the effect in standard deviations over seeds (with bounds: how far the mean is inside the nearer one).
     improvement: the share of seeds with a positive effect, ties half (with bounds: of seeds inside them).
     test: what was tested, in words.
-    reason: why the verdict is what it is, or why there is none.
     guard: what kept it from being supported, or would have, whatever the test says; in words, empty if nothing did.
     looks: with which other numbers of seeds the claim was judged in this store before, at this scale, in that order.
     """
 
     verdict: Word = "not run"
-    seeds: int = 0
-    reason: str = ""
     effect: float = math.nan
     low: float = math.nan
     high: float = math.nan

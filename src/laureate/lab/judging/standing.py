@@ -100,7 +100,7 @@ def standings(
     """The arms by each metric, one number a seed, on which these claims of the experiment turn."""
     made = []
     for metric, better, unit in _metrics(claims):
-        scalars = {arm: np.asarray(told[metric], np.float64) for arm, told in arms.items() if metric in told}
+        scalars = {arm: np.asarray(metrics[metric], np.float64) for arm, metrics in arms.items() if metric in metrics}
         scalars = {arm: values for arm, values in scalars.items() if values.ndim == 1 and values.size}
         if scalars:
             guards = [guard.at(scale) if scale else guard for guard in experiment.guards]

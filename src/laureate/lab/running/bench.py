@@ -21,11 +21,14 @@ MEASURE = "from laureate.lab.running.timing import main; main()"
 BETWEEN_PROCESSES = 0.10
 
 
-def bench_rows(methods: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The comparisons of each method as they are measured, on one thread, as the lab's workers run."""
+def bench_rows(methods: Iterable[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """The comparisons of each method as they are measured, on one thread, as the lab's workers run.
+
+    methods: an id, and where its comparisons are, as ``"module:name"``.
+    """
     environment = os.environ | {name: os.environ.get(name, value) for name, value in SINGLE_THREAD.items()}
-    for method in methods:
-        command = [sys.executable, "-c", MEASURE, method]
+    for method, comparisons in methods:
+        command = [sys.executable, "-c", MEASURE, method, comparisons]
         # Row by row: what was measured before a comparison failed, or before patience ended, is kept. Complaints
         # go to a file, for two pipes that are read one after the other can block each other.
         with (
@@ -35,8 +38,10 @@ def bench_rows(methods: Iterable[str]) -> Iterator[dict[str, Any]]:
             yield from (json.loads(line) for line in process.stdout or () if line.startswith("{"))
             if process.wait():
                 complaint.seek(0)
-                told = (complaint.read().strip().splitlines() or ["it said nothing"])[-1]
-                raise UserError(f"The benchmark of {method} failed: {told}", "Is the peer's version one that it knows?")
+                failure = (complaint.read().strip().splitlines() or ["it said nothing"])[-1]
+                raise UserError(
+                    f"The benchmark of {method} failed: {failure}", "Is the peer's version one that it knows?"
+                )
 
 
 def last_row(rows: Iterable[Mapping[str, Any]], row: Mapping[str, Any], machine: str) -> Mapping[str, Any] | None:

@@ -9,7 +9,8 @@ module that is used as a value (``getattr(module, name)``) and for a module name
 that are no definitions as soon as anything of it is used; every module of the package for an import whose name is
 computed. Of a user's file, and of its neighbours, everything counts.
 
-The hash holds no module path, comment, docstring, layout or type of an argument.
+The hash holds no module path, comment, docstring, layout or type of an argument, nor the wording of an exception or a
+warning.
 """
 
 import hashlib

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from laureate._data import digest
 from laureate.lab.cell import DEFAULT_PROBLEM, Cell
 from laureate.lab.claim import Claim, Experiment, Paper, Scale
 from laureate.lab.errors import UserError
@@ -119,6 +120,8 @@ def _cell(selection: Selection, arm: str, scale_name: str, scale: Scale, problem
         "x64": experiment.x64,
         "compilation": scale.compilation or ("thorough" if scale_name == "full" else "light"),
     }
+    if own and (data := experiment.data_at(scale_name)):
+        configuration["data"] = {name: digest(name) for name in data}
     return Cell(
         paper=selection.paper.id,
         experiment=experiment.name,

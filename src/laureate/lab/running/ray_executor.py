@@ -129,9 +129,9 @@ class RayCluster:
         try:
             return self._ray.get(reference)
         except errors.RuntimeEnvSetupError as error:
-            told = [line.strip() for line in str(error).splitlines() if line.strip()]
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise UserError(
-                f"The nodes could not be given our code and libraries: {told[-1]}",
+                f"The nodes could not be given our code and libraries: {lines[-1]}",
                 "Give the cluster an image with our versions (docs/clusters.md), or virtualenv and a package index.",
             ) from error
         except (errors.RayTaskError, errors.TaskCancelledError) as error:

@@ -240,7 +240,7 @@ def in_turn(
     if fresh:
         yield cells, []
         return
-    said_so = False
+    announced = False
     while cells:
         mine, finished = store.take(run, cells)
         if mine or finished:
@@ -249,9 +249,9 @@ def in_turn(
             settled = {cell.key for cell in mine} | finished.keys()
             cells = [cell for cell in cells if cell.key not in settled]
             continue
-        if progress and not said_so:
+        if progress and not announced:
             progress.waiting(cells)
-            said_so = True
+            announced = True
         time.sleep(WAIT_SECONDS)
 
 

@@ -113,8 +113,8 @@ def _kind(annotation: ast.expr | None, classes: "list[ast.ClassDef]") -> str:
             word = {"Float": "float", "Int": "integer", "Bool": "boolean"}[name]
             return f"{word}s [{', '.join(axes)}]" if axes else f"one {word}"
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
-            told = [_kind(part, classes) if not isinstance(part, ast.Constant) else "…" for part in parts]
-            return f"({', '.join(told)})" if all(told) else ""
+            kinds = [_kind(part, classes) if not isinstance(part, ast.Constant) else "…" for part in parts]
+            return f"({', '.join(kinds)})" if all(kinds) else ""
         case ast.Name(id="Array") | ast.Attribute(attr="ndarray"):
             return "an array"
         case ast.Name(id=("int" | "float" | "str" | "bool") as name):
@@ -175,8 +175,8 @@ def _member(want: Wanted) -> list[str]:
         kind = want.gives and f"{want.gives[:1].upper()}{want.gives[1:]}."
         return [*_comment(" ".join(filter(None, (kind, own))), 4), f"    {want.name} = ...  # fill in"]
     gives = want.gives and f"Gives {want.gives}."
-    said = textwrap.wrap(" ".join(filter(None, (gives, own))) or "What it gives.", WIDTH - 14)
-    body = [f'        """{said[0]}', *(f"        {line}" for line in said[1:])]
+    docstring = textwrap.wrap(" ".join(filter(None, (gives, own))) or "What it gives.", WIDTH - 14)
+    body = [f'        """{docstring[0]}', *(f"        {line}" for line in docstring[1:])]
     body[-1] += '"""'
     return [
         f"    def {want.name}({want.arguments}):",

@@ -63,7 +63,7 @@ class _Writer:
         # The package's modules in a string: "module:name", or a program for another process.
         self._path = re.compile(rf"\b{re.escape(root)}(?:\.\w+)+")
         self._locals: list[set[str]] = []
-        self._in_class = False
+        self._in_class = self._in_message = False
 
     def write(self, node: Any) -> None:
         """Add a node with all below it."""
@@ -84,6 +84,13 @@ class _Writer:
                 self._use((node.id,))
             case ast.Attribute() if chain := _chain(node):
                 self._use(chain)
+            case ast.Raise() | ast.Expr(value=ast.Call()) if _is_message(node):
+                # That it is raised, when and as what, decides a result; how it is worded does not.
+                within, self._in_message = self._in_message, True
+                self._fields(node)
+                self._in_message = within
+            case ast.JoinedStr() | ast.Constant(value=str()) if self._in_message:
+                self.part.words.append("text")
             case ast.Constant():
                 self._constant(node.value)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
@@ -195,6 +202,11 @@ def _bound(body: Iterable[ast.AST]) -> set[str]:
 def _is_text(node: Any) -> bool:
     """A docstring, or any other string that stands alone."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_message(node: ast.Raise | ast.Expr) -> bool:
+    """An exception that is raised, or a call of ``warnings.warn``."""
+    return isinstance(node, ast.Raise) or _chain(node.value.func)[-1:] == ("warn",)  # type: ignore[attr-defined]
 
 
 def _arguments(node: ast.arguments) -> Iterator[ast.arg]:
@@ -341,8 +353,7 @@ def _is_not_run(statement: ast.stmt) -> bool:
     """``if TYPE_CHECKING:`` and ``if __name__ == "__main__":``."""
     if not isinstance(statement, ast.If) or statement.orelse:
         return False
-    test = statement.test.left if isinstance(statement.test, ast.Compare) else statement.test
-    return _chain(test)[-1:] in (("TYPE_CHECKING",), ("__name__",))
+    return ast.unparse(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "__name__ == '__main__'")
 
 
 def _reaches_out(node: ast.AST) -> bool:

@@ -34,6 +34,7 @@ class Stoppable:
         self._cache = str(compilation_cache)
         self._idle: list[tuple[Any, Connection]] = []
         self._busy: dict[Connection, tuple[Any, Cell, float]] = {}
+        self._starting: set[Connection] = set()  # of the busy, those that have said nothing yet
 
     def outcomes(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Outcome]]:
         """Each cell once, with what became of it."""
@@ -47,6 +48,8 @@ class Stoppable:
                     break
                 fresh = not self._idle
                 process, connection = self._start() if fresh else self._idle.pop()
+                if fresh:
+                    self._starting.add(connection)
                 connection.send(cell)
                 # A cell's time begins when its worker does.
                 self._busy[connection] = process, cell, time.monotonic() + START_SECONDS * fresh
@@ -54,6 +57,7 @@ class Stoppable:
                 if self._begins(connection):
                     continue
                 process, cell, began = self._busy.pop(connection)
+                self._starting.discard(connection)
                 outcome = self._outcome(process, connection, began)
                 compiled.add(cell.program)
                 yield cell, outcome
@@ -67,13 +71,14 @@ class Stoppable:
 
     def _begins(self, connection: Connection) -> bool:
         """Whether all that a worker has to say is that it begins now."""
-        process, cell, began = self._busy[connection]
-        if began <= time.monotonic() or not connection.poll():
+        if connection not in self._starting or not connection.poll():
             return False
         try:
             connection.recv()
         except (EOFError, OSError):
             return False
+        self._starting.remove(connection)
+        process, cell, _ = self._busy[connection]
         self._busy[connection] = process, cell, time.monotonic()
         return True
 
@@ -83,11 +88,11 @@ class Stoppable:
                 outcome = connection.recv()
                 self._idle.append((process, connection))
                 return outcome
-            said = f"{ENDLESS} {self.limit:.3g} s, which is more than it may take."
+            error = f"{ENDLESS} {self.limit:.3g} s, which is more than it may take."
         except (EOFError, OSError):
-            said = "The worker died while computing this cell (out of memory?)."
+            error = "The worker died while computing this cell (out of memory?)."
         _stop(process, connection)
-        return Outcome(error=said, seconds=max(0.0, time.monotonic() - began))
+        return Outcome(error=error, seconds=max(0.0, time.monotonic() - began))
 
     def _start(self) -> tuple[Any, Connection]:
         context = multiprocessing.get_context("spawn")
@@ -105,6 +110,7 @@ class Stoppable:
         for process, connection in self._idle:
             _stop(process, connection)
         self._busy.clear()
+        self._starting.clear()
         self._idle.clear()
 
 

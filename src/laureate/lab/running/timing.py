@@ -3,18 +3,18 @@
 import contextlib
 import ctypes
 import gc
-import importlib
 import importlib.metadata
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from laureate.lab.running.comparison import Comparison, Side
 from laureate.lab.running.memory import forget_peak, peak
+from laureate.lab.running.references import load
 
 __all__ = ["compare", "interval", "main", "measure", "seconds_of", "seconds_of_once"]
 
@@ -97,13 +97,13 @@ def _interleaved(works: list[Callable[[], Any]], repeats: int) -> np.ndarray:
 def _summary(seconds: np.ndarray, ours_times: float, peer_times: float = 1.0) -> dict[str, float]:
     """Medians; the 95 % interval of our time; the paired ratio with its own, where there is a peer."""
     low, high = interval(np.log(ours_times * seconds[:, 0]))
-    told = {"ours_s": float(ours_times * np.median(seconds[:, 0])), "ours_low": low, "ours_high": high}
+    timings = {"ours_s": float(ours_times * np.median(seconds[:, 0])), "ours_low": low, "ours_high": high}
     if seconds.shape[1] > 1:
         logs = np.log(peer_times * seconds[:, 1]) - np.log(ours_times * seconds[:, 0])
         low, high = interval(logs)
-        told |= {"peer_s": float(peer_times * np.median(seconds[:, 1])), "ratio": float(np.exp(logs.mean()))}
-        told |= {"low": low, "high": high}
-    return told
+        timings |= {"peer_s": float(peer_times * np.median(seconds[:, 1])), "ratio": float(np.exp(logs.mean()))}
+        timings |= {"low": low, "high": high}
+    return timings
 
 
 def interval(logs: np.ndarray) -> tuple[float, float]:
@@ -113,14 +113,11 @@ def interval(logs: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def rows_of(method: str) -> Iterator[dict[str, Any]]:
-    """All comparisons of one method, as they are measured."""
-    module = importlib.import_module(f"laureate.papers.{method.replace('-', '_')}.speed")
-    for comparison in module.COMPARISONS:
-        yield measure(method, comparison)
-
-
 def main() -> None:
-    """In a process of its own, started by ``laureate bench``: a line of JSON a comparison."""
-    for row in rows_of(sys.argv[1]):
-        print(json.dumps(row), flush=True)
+    """In a process of its own, started by ``laureate bench``: a line of JSON for each comparison of a method.
+
+    Its words are the method's id and where its comparisons are, as ``"module:name"``.
+    """
+    method, comparisons = sys.argv[1:]
+    for comparison in load(comparisons):
+        print(json.dumps(measure(method, comparison)), flush=True)

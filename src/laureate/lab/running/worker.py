@@ -67,8 +67,8 @@ def compute(cell: Cell) -> Outcome:
     except UserError as error:
         return Outcome(error=str(error), seconds=time.perf_counter() - started)
     except (Exception, SystemExit) as error:  # a user's file may call exit()
-        told = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Outcome(error=f"{told}\n\n{traceback.format_exc()}", seconds=time.perf_counter() - started)
+        summary = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Outcome(error=f"{summary}\n\n{traceback.format_exc()}", seconds=time.perf_counter() - started)
 
 
 def attempt(cell: Cell) -> tuple[Any, BaseException | None]:

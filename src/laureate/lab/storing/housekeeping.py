@@ -10,9 +10,9 @@ __all__ = ["delete", "describe", "texts"]
 PREFIX = "text/"
 
 
-def describe(db: sqlite3.Connection, run: int, told: Mapping[str, str | None]) -> None:
+def describe(db: sqlite3.Connection, run: int, texts: Mapping[str, str | None]) -> None:
     """Keep texts with a run by their names; an empty one is taken away, None leaves it as it is."""
-    for what, text in told.items():
+    for what, text in texts.items():
         if text is not None:
             db.execute("DELETE FROM artefacts WHERE run = ? AND name = ?", (run, PREFIX + what))
         if text:

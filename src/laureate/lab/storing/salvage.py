@@ -36,6 +36,8 @@ LOST_ENVIRONMENT = {
 }
 # The beginning of the file: SQLite's own header, which says nothing about what the file holds.
 HEADER_BYTES = 100
+# By which lost rows are told from deleted ones.
+INDEXES = {"cells": "cells_by_key", "observations": "sqlite_autoindex_observations_1"}
 TABLES: tuple[str, ...] = ("environments", "runs", "cells", "observations", "verdicts", "artefacts", "benchmarks")
 
 
@@ -155,15 +157,28 @@ def _move(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[dict[
 
 @dataclass(frozen=True)
 class _Found:
-    """The rows of a table in order, each with its number in the table, and how many between them were not readable."""
+    """The rows of a table in order, each with its number in the table, and how many between them were not readable.
+
+    A run that was deleted leaves numbers without a row, too. An index, which lies on other pages, tells them from those
+    that were lost. listed: the numbers that it has; None where it cannot be trusted, and then every number had a row.
+    """
 
     numbers: list[int]
     rows: list[dict[str, Any]]
+    listed: set[int] | None
     complete_end: bool
 
     @property
     def missing(self) -> int:
+        if self.listed is not None:
+            return len(self.listed) - len(self.numbers)
         return (self.numbers[-1] - len(self.numbers)) if self.numbers else 0
+
+    def between(self, before: float, after: float) -> bool:
+        """Whether there were rows between these two."""
+        if after == before + 1 or self.listed is None:
+            return after != before + 1
+        return after == math.inf or any(before < number < after for number in self.listed)
 
 
 def _fitting(db: sqlite3.Connection, table: str) -> Callable[[dict[str, Any]], bool]:
@@ -190,7 +205,15 @@ def _rows(db: sqlite3.Connection, table: str, fits: Callable[[dict[str, Any]], b
     numbers = sorted(number for number, row in found.items() if number > 0 and fits(row))
     # The last row of a file that was cut off may be read as zeros.
     whole_end = bool(back) and next(iter(back)) in numbers
-    return _Found(numbers, [found[number] for number in numbers], whole_end)
+    return _Found(numbers, [found[number] for number in numbers], _listed(db, table, numbers), whole_end)
+
+
+def _listed(db: sqlite3.Connection, table: str, numbers: list[int]) -> set[int] | None:
+    """The numbers that the index of a table has, if it can be read and has at least those that were found."""
+    listed = set()
+    with contextlib.suppress(sqlite3.DatabaseError, KeyError):
+        listed = {row[0] for row in db.execute(f"SELECT rowid FROM {table} INDEXED BY {INDEXES[table]}")}
+    return listed if listed and listed.issuperset(numbers) else None
 
 
 def _until_error(db: sqlite3.Connection, question: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -217,7 +240,7 @@ def _doubtful(observations: _Found, cells: dict[int, dict[str, Any]]) -> set[int
             doubtful.add(row["cell"])
     end = observations.numbers[-1] + 1 if observations.numbers and observations.complete_end else math.inf
     for (before, first), (after, second) in itertools.pairwise([(0, -1), *sound, (end, -1)]):
-        if after != before + 1:
+        if observations.between(before, after):
             doubtful |= {first, second}
     return doubtful
 
@@ -231,8 +254,8 @@ def _is_json(text: Any) -> bool:
 
 
 def _lost_run(number: int) -> dict[str, Any]:
-    told = {"id": number, "started": "", "finished": None, "status": "interrupted", "command": "(lost)"}
-    return told | {"scale": "", "seeds": 0, "problem": "default", "environment": 0}
+    row = {"id": number, "started": "", "finished": None, "status": "interrupted", "command": "(lost)"}
+    return row | {"scale": "", "seeds": 0, "problem": "default", "environment": 0}
 
 
 def _run_cells(source: sqlite3.Connection, runs: Iterable[int], cells: dict[int, Any]) -> list[dict[str, Any]]:

@@ -97,8 +97,8 @@ def torch_networks(work: Work) -> tuple[Any, Any, Any]:
             self.norm = nn.BatchNorm2d(channels, affine=False)
             self.gain, self.bias = (spectral_norm(nn.Linear(condition, channels, bias=False)) for _ in range(2))
 
-        def forward(self, x, told):
-            return self.norm(x) * (1 + self.gain(told))[:, :, None, None] + self.bias(told)[:, :, None, None]
+        def forward(self, x, embedded):
+            return self.norm(x) * (1 + self.gain(embedded))[:, :, None, None] + self.bias(embedded)[:, :, None, None]
 
     class Grow(nn.Module):
         def __init__(self):
@@ -107,10 +107,10 @@ def torch_networks(work: Work) -> tuple[Any, Any, Any]:
             self.layers = nn.ModuleList([conv(channels, channels), conv(channels, channels)])
             self.shortcut = conv(channels, channels, 1)
 
-        def forward(self, x, told):
+        def forward(self, x, embedded):
             up = lambda images: functional.interpolate(images, scale_factor=2)  # noqa: E731
-            inner = self.layers[0](up(functional.relu(self.norms[0](x, told))))
-            inner = self.layers[1](functional.relu(self.norms[1](inner, told)))
+            inner = self.layers[0](up(functional.relu(self.norms[0](x, embedded))))
+            inner = self.layers[1](functional.relu(self.norms[1](inner, embedded)))
             return inner + up(self.shortcut(x))
 
     class Generator(nn.Module):
@@ -122,10 +122,10 @@ def torch_networks(work: Work) -> tuple[Any, Any, Any]:
             self.norm, self.last = nn.BatchNorm2d(channels), conv(channels, 3)
 
         def forward(self, z, y):
-            parts, told = z.chunk(work.pieces, dim=1), self.embedding(y)
+            parts, embedded = z.chunk(work.pieces, dim=1), self.embedding(y)
             h = self.first(parts[0]).reshape(-1, channels, 4, 4).to(memory_format=torch.channels_last)
             for block, part in zip(self.blocks, parts[1:], strict=True):
-                h = block(h, torch.cat([told, part], dim=1))
+                h = block(h, torch.cat([embedded, part], dim=1))
             return torch.tanh(self.last(functional.relu(self.norm(h))))
 
     class Shrink(nn.Module):
@@ -179,17 +179,17 @@ def torch_step(work: Work) -> Side:
 
     def step():
         chosen = torch.randint(len(rows), (work.batch,))
-        real, told = rows[chosen], labels[chosen]
+        real, classes = rows[chosen], labels[chosen]
         with torch.no_grad():
-            made = generator(torch.randn(work.batch, work.latents), told)
+            made = generator(torch.randn(work.batch, work.latents), classes)
         with cached():
-            loss = relu(1 - discriminator(real, told)).mean() + relu(1 + discriminator(made, told)).mean()
+            loss = relu(1 - discriminator(real, classes)).mean() + relu(1 + discriminator(made, classes)).mean()
         judging.zero_grad()
         loss.backward()
         judging.step()
         discriminator.requires_grad_(False)
         with cached():
-            loss = -discriminator(generator(torch.randn(work.batch, work.latents), told), told).mean() + penalty()
+            loss = -discriminator(generator(torch.randn(work.batch, work.latents), classes), classes).mean() + penalty()
         making.zero_grad()
         loss.backward()
         making.step()

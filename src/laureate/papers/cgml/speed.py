@@ -100,26 +100,10 @@ def torch_side(work: Work) -> Side:
     return Side(lambda: [step() for _ in range(work.steps)][-1], 1 / work.steps)
 
 
-def draw_ours(work: Work) -> Side:
-    """A thousand answers: 20 moves of the flow each."""
+def draw_side(work: Work, kind: str, **settings: Any) -> Side:
+    """A thousand answers of a model of this kind, untrained. settings: how many moves or steps each takes."""
     x, y = (jnp.asarray(values) for values in pairs(work))
-    model = make_model(jax.random.key(0), "latent-flow", x, y, width=work.width, num_inner=work.inner)
-    state = model.init()
-    draw = jax.jit(lambda key, state: model.sample(key, state, x[:100], 10))
-    calls = 0
-
-    def run():
-        nonlocal calls
-        calls += 1
-        return draw(jax.random.key(calls), state)
-
-    return Side(run)
-
-
-def draw_diffusion(work: Work) -> Side:
-    """The same by our own diffusion, with as many steps."""
-    x, y = (jnp.asarray(values) for values in pairs(work))
-    model = make_model(jax.random.key(0), "diffusion", x, y, width=work.width, num_levels=work.inner)
+    model = make_model(jax.random.key(0), kind, x, y, width=work.width, **settings)
     state = model.init()
     draw = jax.jit(lambda key, state: model.sample(key, state, x[:100], 10))
     calls = 0
@@ -150,7 +134,7 @@ COMPARISONS = (
         work="a thousand answers of cGML, 20 moves each",
         peer="our diffusion, 20 steps each",
         package="",
-        ours=lambda: draw_ours(Work()),
-        theirs=lambda: draw_diffusion(Work()),
+        ours=lambda: draw_side(Work(), "latent-flow", num_inner=Work().inner),
+        theirs=lambda: draw_side(Work(), "diffusion", num_levels=Work().inner),
     ),
 )

@@ -100,7 +100,7 @@ def _points() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(POINTS, BLOCK)).astype(np.float32)
 
 
-def _told(objective: Any) -> str:
+def _note(objective: Any) -> str:
     return f"mean squared distance {objective / POINTS:.4f}"
 
 
@@ -110,7 +110,7 @@ def our_kmeans(num_steps: int, begun: bool = True) -> Side:
     start = points[:CENTROIDS] if begun else None
     run = jax.jit(lambda key, points: kmeans(key, points, CENTROIDS, num_steps, start=start))
     objective = float(run(jax.random.key(0), points).objective[-1])
-    return Side(lambda: run(jax.random.key(0), points).centroids, note=_told(objective))
+    return Side(lambda: run(jax.random.key(0), points).centroids, note=_note(objective))
 
 
 def their_kmeans() -> Side:
@@ -120,7 +120,7 @@ def their_kmeans() -> Side:
     points = _points()
     settings: dict[str, Any] = {"n_init": 1, "max_iter": LLOYD, "tol": 0, "init": points[:CENTROIDS]}
     make = lambda: KMeans(CENTROIDS, **settings).fit(points)  # noqa: E731
-    return Side(lambda: make().cluster_centers_, note=_told(make().inertia_))
+    return Side(lambda: make().cluster_centers_, note=_note(make().inertia_))
 
 
 def their_mini_batches() -> Side:
@@ -130,7 +130,7 @@ def their_mini_batches() -> Side:
     points = _points()
     settings: dict[str, Any] = {"n_init": 1, "max_iter": 1, "batch_size": 4096, "random_state": 0}
     make = lambda: MiniBatchKMeans(CENTROIDS, **settings).fit(points)  # noqa: E731
-    return Side(lambda: make().cluster_centers_, note=_told(make().inertia_))
+    return Side(lambda: make().cluster_centers_, note=_note(make().inertia_))
 
 
 STEP = f"a step of Adam, perceptron {INPUTS}-{WIDTH}-{WIDTH}-{CLASSES}, batch {BATCH}"

@@ -42,7 +42,7 @@ def facts(problem: Any) -> dict[str, Any]:
 def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:
     """The same first network, environments and judges for all entrants of a seed."""
     clock, environment, settings = Clock(scale), view(problem), traced(arm)
-    keys, (run_key, judge_key) = jax.random.split(key, 3), jax.random.split(jax.random.fold_in(key, 1))
+    *keys, run_key, judge_key = jax.random.split(key, 5)
     carry = clock.run(_begin, settings, environment, keys)
     size = int(scale.judges), int(scale.longest)
     for target in clock.targets():

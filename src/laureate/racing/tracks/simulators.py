@@ -86,14 +86,14 @@ def _graph(motion: Any) -> Any:
 
 def _begin(settings: dict, graph: Any, train: Any, key: Any, batch: int, warmup: int) -> Any:
     """Normalisers see a few batches before training, which costs what they hold."""
-    make_key, gather_key = jax.random.split(key)
+    make_key, draw_key, disturb_key = jax.random.split(key, 3)
     simulator, trainer = made(settings)(make_key, graph)
     zero = jnp.asarray(0, jnp.int32)
     if trainer is None:
         return None, zero, zero
     state = trainer.init(simulator)
-    windows, _ = windows_of(gather_key, train, simulator.integrator.num_frames + 1, batch * warmup)
-    return trainer.gather(gather_key, graph, windows, state), zero, jnp.asarray(batch * warmup, jnp.int32)
+    windows, _ = windows_of(draw_key, train, simulator.integrator.num_frames + 1, batch * warmup)
+    return trainer.gather(disturb_key, graph, windows, state), zero, jnp.asarray(batch * warmup, jnp.int32)
 
 
 def _advance(settings: dict, graph: Any, train: Any, key: Any, carry: Any, target: Any, batch: int, warmup: int) -> Any:

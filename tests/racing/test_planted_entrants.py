@@ -28,13 +28,16 @@ from laureate.racing.tracks import (
 from laureate.testing import KeyRecorder
 
 
-def raced(track, planted, problem, cost, points=2, phase="score", settings=(), **scale):
-    """The trial of a track with a planted method; no key is used twice, but for those that judge every point alike."""
+def raced(track, planted, problem, cost, points=2, phase="score", settings=(), shared=None, **scale):
+    """The trial of a track with a planted method; no key is used twice, but for those that judge every point alike.
+
+    shared: how often one and the same draw may come from one key, where it is not as often as there are points.
+    """
     arm = Settings({"code": "planted", "area": "", "swept": "", "planted": planted, **dict(settings)})
     scale = Settings({"cost": cost, "points": points, "seconds": 100.0, "phase": phase, **scale})
     with KeyRecorder() as recorder:
         found = track.trial(jax.random.key(3), arm, problem, scale)
-    assert recorder.reused(shared=points) == []
+    assert recorder.reused(shared=shared or points) == []
     return found
 
 
@@ -102,7 +105,7 @@ class Pulled(eqx.Module):
     graph = ring(4)
 
     def theta0(self, key):
-        return jnp.zeros(2)
+        return 0.0 * jax.random.normal(key, (2,))
 
     def gradient(self, key, params, data):
         return params - data + 0.0 * jax.random.normal(key, (2,))
@@ -117,7 +120,7 @@ def test_every_node_is_judged_by_its_own_model_after_the_rounds_that_were_paid_f
     network = Pulled(jnp.asarray(data))
     if given == "dictionary":
         network = {name: getattr(network, name) for name in ("graph", "theta0", "gradient", "loss")} | {"data": data}
-    found = raced(decentralized, Halves(), network, cost=58, settings={"nodes": 4})
+    found = raced(decentralized, Halves(), network, cost=58, settings={"nodes": 4}, shared=1)
     np.testing.assert_array_equal(found["cost"], [20, 50])
     for place, rounds in enumerate([2, 5]):
         models = (1 - 0.5**rounds) * data
@@ -173,7 +176,7 @@ def test_features_are_judged_by_their_neighbours_in_the_examples_that_score():
             for part in ((2 * labels - 1) * spread, labels, (2.0 * labels - 1)[:16] * spread[:16], tests)
         )
     )
-    found = raced(representation, Idle(), views, cost=50, settings={"batch": 3, "classes": 2})
+    found = raced(representation, Idle(), views, cost=50, settings={"batch": 3, "classes": 2}, shared=1)
     np.testing.assert_array_equal(found["cost"], [20, 40])
     np.testing.assert_allclose(found["error"], 0.75)
     np.testing.assert_allclose(found["rank"], 1.0, rtol=1e-3)
@@ -305,9 +308,11 @@ class Pairs:
     """The two likeliest labels, always."""
 
     def fit(self, key, scores, labels):
+        jax.random.gumbel(key)
         self.fitted = scores
 
     def predict_size(self, key, scores):
+        jax.random.uniform(key)
         self.judged = scores
         return np.full(len(scores), 2)
 
@@ -318,7 +323,8 @@ def test_sets_are_judged_by_rows_that_did_not_calibrate_them(phase):
     scores = rng.normal(size=(1000, 5))
     labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     pairs, problem = Pairs(), {"scores": scores, "labels": labels}
-    found = raced(prediction_sets, pairs, problem, cost=240, points=1, phase=phase, settings={"alpha": 0.1})
+    more = {"points": 1, "phase": phase, "settings": {"alpha": 0.1}, "shared": 2}  # what compiles is fitted once more
+    found = raced(prediction_sets, pairs, problem, cost=240, **more)
     place = {row.tobytes(): i for i, row in enumerate(scores)}
     fitted, judged = ([place[row.tobytes()] for row in rows] for rows in (pairs.fitted, pairs.judged))
     half = range(500) if phase == "tune" else range(500, 1000)

@@ -185,6 +185,15 @@ def test_a_repeated_race_computes_nothing(store, here):
     assert more.scores["a"][:10] == first.scores["a"]
 
 
+def test_what_was_kept_is_counted_beside_a_crash_which_is_computed_again(store, here):
+    sound, broken = planted.entrant("a", 1.0, grid=GRID), planted.entrant("broken", 0.0, mood="crash")
+    alone = run(store, sound, problem=REFERENCE).cells
+    both = run(store, sound, broken, problem=REFERENCE).cells
+    assert (alone["kept"], both["kept"]) == (0, alone["computed"])
+    assert both["computed"] == 2  # ten seeds, five a cell
+    assert run(store, sound, broken, problem=REFERENCE).cells == both
+
+
 def test_an_interrupted_race_goes_on_where_it_was(store, here, monkeypatch):
     entrants = planted.entrant("a", 1.0, grid=GRID), planted.entrant("b", 2.0)
     whole = run(store, *entrants, problem=REFERENCE, fresh=True)

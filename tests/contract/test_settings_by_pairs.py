@@ -1,0 +1,354 @@
+"""Words, flags and counts of methods, by pairs: all compute, none is ignored; nothing is compiled, only traced.
+
+Samplers and estimators of gradients have theirs in the tables of their areas.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any, Literal, get_origin
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import test_active_contract as active
+import test_architecture_contract as architecture
+import test_compression_contract as compression
+import test_control_contract as control
+import test_generative_contract as generative
+import test_gradients_contract as gradients
+import test_memory_contract as memory
+import test_pde_contract as pde
+import test_recovery_contract as recovery
+import test_representation_contract as representation
+import test_robustness_contract as robustness
+import test_sampling_contract as sampling
+import test_training_contract as training
+import test_uncertainty_contract as uncertainty
+from test_every_method import CONTRACTS, types_of
+
+from laureate.control import PooledCritic, Sequences
+from laureate.memory import BoltzmannMachine
+from laureate.problems.pdes import HJBLog
+from laureate.representation import DirectCopy, DirectPred, DirectSet, Linear, Siamese, TwoLayer
+from laureate.testing import check_settings
+from laureate.testing._options import every_row
+
+KEY = jax.random.key(0)
+
+
+def solved(solver):
+    solution = solver.run(KEY, HJBLog(3))
+    return None, None, (solution.v0, solution)
+
+
+def recovered(solver):
+    return None, None, solver.solve(recovery.IMAGES if type(solver).__name__.startswith("Conv") else recovery.SIGNALS)
+
+
+def attacked(attack):
+    images, labels = np.asarray(robustness.IMAGES, np.float32), robustness.LABELS
+    state = attack.init(KEY, images)
+    after, info = attack.step(KEY, images, labels, state)
+    return state, after, (info, attack.run(KEY, images, labels)[0])
+
+
+def quantised(quantizer):
+    weights = jnp.cos(jnp.arange(96.0)).reshape(6, 16)
+    parameters = quantizer.fit(KEY, weights)
+    codes = quantizer.encode(weights, parameters)
+    stored = quantizer.store(parameters)
+    return None, None, (codes, quantizer.decode(codes, quantizer.restore(stored, (6, 16)), (6, 16)), stored)
+
+
+def fitted(model):
+    x, y = jnp.asarray(generative.X), jnp.asarray(generative.Y)
+    state = model.init()
+    after, info = model.train(KEY, x, y, state, num_steps=2, batch=3)
+    return state, after, (info, model.sample(KEY, after, x, 3))
+
+
+def played(*data):
+    def one(model):
+        state = model.init()
+        return state, *model.step(KEY, *data, state)
+
+    return one
+
+
+def praised(bonus):
+    state = bonus.init(control.STEPS.following[0])
+    after = bonus.observe(control.STEPS, state)
+    return state, bonus.step(KEY, control.STEPS, after)[0], bonus.reward(control.STEPS, after)
+
+
+def trained(method):
+    state = method.init(KEY)
+    return state, *method.step(KEY, state)
+
+
+def learned(learner):
+    state = learner.observe(control.ROLLOUT, learner.init(jnp.zeros(4), 4))
+    return state, *learner.step(KEY, control.ROLLOUT, state)
+
+
+def judged(critic):
+    rows = control.STEPS.observation
+    state = critic.init(rows[0])
+    return state, *critic.step(KEY, rows, 2 * rows + 1, state)
+
+
+def diverged(method):
+    state = method.init(BoltzmannMachine(memory.WEIGHTS, jnp.zeros(4), jnp.zeros(2)))
+    return state, *method.update(KEY, state, memory.SPINS)
+
+
+def contrasted(trainer):
+    state = trainer.init(sampling.Coins(jnp.zeros(3)), jnp.zeros((4, 3), bool))
+    return state, *trainer.update(KEY, state, jnp.eye(3) > 0)
+
+
+def moved(particles):
+    state = particles.init(jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2)
+    return state, *particles.step(KEY, state)
+
+
+def acquired(acquisition):
+    state = acquisition.init(12)
+    pick, after, info = acquisition.step(KEY, active.SCORES, state)
+    return state, after, (pick, info)
+
+
+def decided(rule):
+    state = rule.init(KEY, jnp.zeros(rule.space.shape))
+    return state, *rule.decide(KEY, state, jnp.ones(rule.space.shape[1]))
+
+
+def tuned(predictor):
+    trainer = Siamese(predictor, representation.SGD)
+    return embedded(trainer)
+
+
+def embedded(trainer):
+    model = eqx.nn.Linear(6, 4, key=KEY)
+    views = jnp.cos(jnp.arange(96.0)).reshape(2, 8, 6)
+    state = trainer.init(KEY, model)
+    return state, *trainer.step(state, *views)
+
+
+def in_blocks(trainer):
+    state = trainer.init(KEY, training.BLOCKS)
+    return state, *trainer.step(state, *training.BATCH)
+
+
+def dreamt(agent):
+    seen = lambda *shape: jnp.cos(jnp.arange(12.0 * math.prod(shape))).reshape(3, 4, *shape)  # noqa: E731
+    batch = Sequences(seen(4), seen(2), seen(), seen() > 0.9, seen() > 0.9)
+    state = agent.init()
+    return state, *agent.step(KEY, batch, state)
+
+
+def calibrated(calibrator):
+    found = calibrator.fit(*(jnp.asarray(part, jnp.float32) for part in (uncertainty.P, uncertainty.Y)))
+    return None, None, (found.transform(jnp.linspace(0.0, 1.0, 5)), found.info)
+
+
+RULE = {"ties": ("random", "first"), "order": ("reverse", "random")}
+BONUS = {"whiten": (True, False)}
+DIRECT = {"freq": (1, 2), "scale": ("max", "none"), "zero_mean": (False, True), "trainable": (False, True)}
+# A method, what it computes, the values of its settings, and those that change no program here.
+ROWS: dict[str, Any] = {
+    name: (functools.partial(recovery.made, row), recovered, {"layers": (recovery.SOLVERS[row][1]["layers"], 1)})
+    for name, row in ((kind.__name__, row) for row, (kind, *_) in recovery.SOLVERS.items())
+}
+ROWS["HyperLISTA"][2]["most"] = (14, 3)
+ROWS |= {
+    "MonteCarlo": (
+        lambda: pde.ROWS["monte-carlo"](0.1),
+        solved,
+        {"num_paths": (64, 32), "num_steps": (3, 2), "form": ("exponential", "linear")},
+    ),
+    "DeepBSDE": (
+        lambda: pde.ROWS["deep-bsde"](0.1),
+        solved,
+        {"num_steps": (3, 2), "batch": (8, 4), "width": (4, 5), "depth": (2, 1), "num_updates": (4, 3)},
+    ),
+    "DeepBackward": (
+        lambda: pde.ROWS["deep-backward"](0.1),
+        solved,
+        {"num_steps": (3, 2), "num_samples": (16, 12), "batch": (4, 3), "width": (4, 5), "depth": (2, 1)}
+        | {"scheme": ("implicit", "explicit")},
+    ),
+    "TensorTrainSolver": (
+        lambda: pde.ROWS["explicit"](0.1),
+        solved,
+        {"rank": (2, 1), "num_steps": (3, 2), "num_samples": (60, 50), "scheme": ("explicit", "implicit")}
+        | {"use_terminal": (True, False), "num_test": (0, 4), "max_iterations": (100, 9)},
+    ),
+    "FGSM": (
+        lambda: robustness.ATTACKS["fgsm"][0],
+        attacked,
+        {"loss": ("cross-entropy", "margin"), "targeted": (False, True)},
+    ),
+    "PGD": (
+        lambda: robustness.pgd(),
+        attacked,
+        {"num_steps": (3, 2), "loss": ("cross-entropy", "margin"), "targeted": (False, True)}
+        | {"random_start": (False, True)},
+    ),
+    "VR": (lambda: robustness.ATTACKS["vr"][0], attacked, {"num_copies": (4, 2)}),
+    "TI": (lambda: robustness.ATTACKS["ti"][0], attacked, {"side": (3, 5)}),
+    "InteractionReduced": (
+        lambda: robustness.ATTACKS["ir"][0],
+        attacked,
+        {"num_subsets": (3, 2), "subset_size": (None, 2), "replacement": (False, True)}
+        | {"penalty": ("signed", "positive", "absolute")},
+    ),
+    "ScalarQuantizer": (
+        lambda: compression.QUANTIZERS["int4"],
+        quantised,
+        {"num_bits": (4, 3), "scheme": ("affine", "symmetric"), "granularity": ("tensor", "channel")}
+        | {"observer": ("minmax", "mse"), "outputs": ("first", "last")},
+    ),
+    "ProductQuantizer": (
+        lambda: compression.QUANTIZERS["product"],
+        quantised,
+        {"block": (4, 2), "num_centroids": (6, 5), "num_steps": (3, 2), "codebook_bits": (32, 8)}
+        | {"outputs": ("first", "last")},
+    ),
+    "Adversarial": (
+        lambda: generative.GAN,
+        played(generative.Y),
+        {"loss": ("hinge", "lsgan"), "num_discriminator_steps": (1, 2), "num_accumulated": (1, 2)},
+        "num_latents",  # what its generator takes
+    ),
+    "Judge": (
+        lambda: generative.JUDGE,
+        played(generative.Y, -2 * generative.Y),
+        {"loss": ("lsgan", "hinge"), "num_accumulated": (1, 2)},
+    ),
+    "AdversarialImitation": (lambda: generative.IMITATION, played(jnp.eye(3)[1:]), {"batch": (4, 3)}),
+    "AdversarialIRL": (lambda: generative.INVERSE, played(jnp.array([[0, 1], [1, 1]])), {"batch": (4, 3)}),
+    "LatentFlowRegressor": (lambda: model("latent-flow"), fitted, {"num_inner": (2, 3), "num_moves": (None, 2)}),
+    "ConditionalDiffusion": (lambda: model("diffusion"), fitted, {"num_levels": (3, 2)}),
+    "PersistentContrastiveDivergence": (
+        lambda: sampling.TRAINER,
+        contrasted,
+        {"num_steps": (2, 1), "num_chains": (3, 2, None)},
+    ),
+    "SteinVariational": (
+        lambda: sampling.PARTICLES["svgd"],
+        moved,
+        {"slices": ("none", "identity", "rotate"), "kernel": ("rbf", "imq")},
+    ),
+    "RND": (lambda: control.BONUSES["rnd"](), praised, BONUS),
+    "AutoencoderBonus": (lambda: control.BONUSES["autoencoder"](), praised, BONUS),
+    "DynamicsBonus": (lambda: control.BONUSES["dynamics"](), praised, BONUS),
+    "CountBonus": (lambda: control.COUNTS, praised, {"num_cells": (8, 9)}),
+    "BonusPPO": (lambda: control.TRAINING.learner, learned, {"num_epochs": (2, 1), "num_minibatches": (2, 4)}),
+    "Training": (
+        lambda: control.TRAINING,
+        trained,
+        {"num_environments": (4, 2), "num_steps": (6, 5), "num_warmup": (1, 2)},
+    ),
+    "PooledCritic": (
+        lambda: PooledCritic(control.line(1, 3), num_kept=2),
+        judged,
+        {"num_kept": (2, 3), "loss": ("lsgan", "log")},
+    ),
+    "ContrastiveDivergence": (
+        lambda: memory.DIVERGENCES["anew"],
+        diverged,
+        {"num_steps": (2, 1), "train_bias": (True, False)},
+    ),
+    "Acquisition": (lambda: active.ACQUISITION, acquired, {"kind": ("proportional", "softmax", "greedy")}),
+    "RandomSelection": (lambda: architecture.RULES["random"], decided, RULE),
+    "MagnitudeSelection": (lambda: architecture.RULES["magnitude"], decided, RULE | {"order": ("random", "reverse")}),
+    "PerturbationSelection": (
+        lambda: architecture.RULES["perturbation"],
+        decided,
+        RULE | {"order": ("random", "reverse"), "criterion": ("accuracy", "loss")},
+    ),
+    "DirectPred": (lambda: DirectPred(4), tuned, DIRECT | {"root": ("eigh", "newton-schulz")}, "dim"),
+    "DirectCopy": (lambda: DirectCopy(4), tuned, DIRECT, "dim", "root"),
+    "DirectSet": (lambda: DirectSet(4), tuned, DIRECT | {"root": ("eigh", "newton-schulz")}, "dim"),
+    "Linear": (lambda: Linear(4), tuned, {"symmetric": (False, True)}, "dim"),
+    "TwoLayer": (lambda: TwoLayer(4), tuned, {"hidden": (8, 6)}, "dim"),
+    "Siamese": (
+        lambda: Siamese(Linear(4), representation.SGD, momentum=None),
+        embedded,
+        {"loss": ("cosine", "l2"), "stop_gradient": (True, False)},
+        "target_init",  # of networks that are given
+    ),
+    "DreamerV2": (control.dreamer, dreamt, {"horizon": (3, 2), "slow_every": (2, 3)}),
+    "HistogramBinning": (
+        lambda: uncertainty.CALIBRATORS["histogram"],
+        calibrated,
+        {"bins": (4, 3), "scheme": ("mass", "width")},
+    ),
+    "SplineCalibrator": (
+        lambda: uncertainty.CALIBRATORS["spline"],
+        calibrated,
+        {"knots": (4, 5), "target": ("residual", "direct"), "ends": ("pinned", "free"), "monotone": (False, True)},
+    ),
+    "LocalizedTraining": (
+        lambda: training.TRAINERS["hebbian"][0],
+        in_blocks,
+        {"normalise": ("l2", "l1", "max", None), "relative": (True, False)},
+        *("monotone", "on_unsupported", "batch_statistics"),  # what is refused, on the host
+    ),
+}
+# Those of the areas' own tables, and what is made of the sizes of networks.
+MADE = {name: make for name, (make, compute, *_) in ROWS.items() if compute is recovered}  # not of their fields
+ALLOWED = {"LocalizedTraining": lambda row: row["normalise"] is not None or not row["relative"]}
+ELSEWHERE = set().union(
+    *(area.TYPES[f"test_contract[{name}]"] for area in (sampling, gradients) for name in area.OPTIONS)
+)
+REASONS = {
+    "sizes of the networks that it was made with": {
+        *("Concatenation", "FiLM", "Identity", "LanguageFilter", "LanguageUNet"),
+        *("BestOfK", "CVAE", "ConditionalGAN", "MixtureDensity", "FittedKnockoffGAN"),
+    },
+    "fitted on the host, by what the table holds: tests/selection": {
+        *("KnockoffGAN", "MixtureKnockoffs", "SecondOrderKnockoffs"),
+    },
+    "one by one, where codes and graphs are made by hand: tests/compression and tests/graphs": {
+        *("GVPConv", "IterativeQuantization", "MeshSimulator"),
+    },
+}
+
+
+def model(kind):
+    return generative.made(kind, generative.MODELS[kind][0])
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_settings(name):
+    make, compute, options, *unused = ROWS[name]
+    with jax.enable_x64(compute is solved):
+        made = make()
+        assert type(made).__name__ == name
+        check_settings(made, compute, options, make=MADE.get(name), allowed=ALLOWED.get(name, every_row), unused=unused)
+
+
+def counts_and_words(kind):
+    """The names of its static settings."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    kinds = {bool, int, str, "bool", "int", "str"}
+    return {
+        field.name
+        for field in fields
+        if field.metadata.get("static") and (field.type in kinds or get_origin(field.type) is Literal)
+    }
+
+
+def test_every_method_with_static_settings_has_a_row():
+    """So that a new flag is tried with the others, and not alone."""
+    elsewhere = {kind.__name__ for kind in ELSEWHERE} | set().union(*REASONS.values())
+    with_settings = set()
+    for area in CONTRACTS:
+        with_settings |= {name for name, kind in types_of(area)[0].items() if counts_and_words(kind)}
+    assert sorted(with_settings - elsewhere - set(ROWS)) == []
+    assert sorted((set(ROWS) | elsewhere) - {name for area in CONTRACTS for name in types_of(area)[0]}) == []
