@@ -10,10 +10,9 @@ import argparse
 import json
 import re
 from pathlib import Path
-from typing import Any
 
-from laureate.pages.race import NOTEBOOK, picture
-from laureate.pages.wording import duration, number
+from laureate.pages.race import NOTEBOOK, cells, columns, picture
+from laureate.racing.results import RaceResult
 from store_copy import copied
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,56 +23,47 @@ IMAGE = Path("images") / "race.svg"
 MOST = 4  # names in a summary
 
 
-def races(home: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """By problem: the day and the object of the newest race that ended; none of an older form, to be raced again."""
+def races(home: Path) -> dict[str, tuple[str, RaceResult]]:
+    """By problem: the day and the newest race that ended; none of an older form, to be raced again."""
     with copied(home / "store.sqlite") as store:
         runs = reversed(store.runs(store.last_run() or 0))
         rows = [(run["started"][:10], store.artefact(run["id"], "race.json")) for run in runs]
-    ended = [(day, json.loads(data)) for day, data in rows if data and b'"against"' in data]
+    ended = [(day, RaceResult.from_json(json.loads(data))) for day, data in rows if data and b'"against"' in data]
     examples = {path.name for path in (ROOT / "examples" / "races").glob("*.py")}
-    return {one["problem"]: (day, one) for day, one in ended if one["problem"].partition(":")[0] in examples}
+    return {one.problem: (day, one) for day, one in ended if one.problem.partition(":")[0] in examples}
 
 
-def section(day: str, race: dict[str, Any]) -> str:
+def section(day: str, race: RaceResult) -> str:
     """Of one race, folded: the table, the advice, and what must be known to read it."""
-    metric = race["metric"]
-    arrow = "↓" if metric["better"] == "lower" else "↑"
-    facts = f"{race['budget']:,} {race['unit']} a run, {race['seeds']} seeds, {day}, {race['machine']}"
+    quality = columns(race.metric)[2]
+    facts = f"{race.budget:,} {race.unit} a run, {race.seeds} seeds, {day}, {race.machine}"
     lines = [
-        f"<details><summary><code>{race['problem']}</code> ({race['discipline']}): {summary(race)}</summary>",
+        f"<details><summary><code>{race.problem}</code> ({race.discipline}): {summary(race)}</summary>",
         "",
-        f"{race['title']} {metric['name']} {arrow}: {metric['words']}. {facts}.",
+        f"{race.title} {quality}: {race.metric.words}. {facts}.",
         "",
-        f"|  | entrant | {metric['name']} {arrow} | 95 % interval | to the first | a run | settings |",
+        f"|  | entrant | {quality} | 95 % interval | to the first | a run | settings |",
         "|---|---|---|---|---|---|---|",
-        *map(table_row, race["rows"]),
+        *(f"| {' | '.join(without_compiling(cells(row)))} |" for row in race.rows),
         "",
-        f"**{race['advice']}**",
+        f"**{race.advice}**",
     ]
-    words = [f"{row['entrant']}: {word}" for row in race["rows"] for word in row["words"]]
+    words = [f"{row.entrant}: {word}" for row in race.rows for word in row.words]
     return "\n".join([*lines, *([""] if words else []), *(f"- {word}" for word in words), "", "</details>"])
 
 
-def table_row(row: dict[str, Any]) -> str:
-    """An entrant."""
-    settings = ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-                         for name, value in row["settings"].items())  # fmt: skip
-    if row["mean"] is None:
-        return (
-            f"|  | {row['entrant']} | {row['status']} |  |  |  | {settings if row['status'] != 'stayed out' else ''} |"
-        )
-    ends = f"[{number(row['low'])}, {number(row['high'])}]" if row["low"] is not None else "–"
-    cells = (row["place"] or "", row["entrant"], number(row["mean"]), ends, row["against"])
-    return f"| {' | '.join(map(str, cells))} | {duration(row['seconds'])} | {settings} |"
+def without_compiling(row: tuple[str, ...]) -> tuple[str, ...]:
+    """A row of the pages' table without its last column but one."""
+    return (*row[:-2], row[-1])
 
 
-def summary(race: dict[str, Any]) -> str:
+def summary(race: RaceResult) -> str:
     """The first, who is within noise, who is really worse; in one line."""
     groups: dict[str, list[str]] = {}
-    for row in race["rows"]:
+    for row in race.rows:
         words = {"first": "", "the same in every seed": "the same"}
-        word: str = row["against"].partition(",")[0]
-        groups.setdefault(words.get(word, word), []).append(row["entrant"])
+        word = row.against.partition(",")[0]
+        groups.setdefault(words.get(word, word), []).append(row.entrant)
     first = f"<b>{', '.join(groups.pop('', ['nobody']))}</b>"
     return "; ".join([first, *(f"{word}: {_some(names)}" for word, names in groups.items())])
 
@@ -84,7 +74,7 @@ def _some(names: list[str]) -> str:
     )
 
 
-def drawn(race: dict[str, Any]) -> str:
+def drawn(race: RaceResult) -> str:
     """Quality against cost as a picture that stands alone: the pages' chart with its style and its names inside."""
     chart, _, legend = picture(race, "cost").partition("</svg>")
     entries = re.findall(r'<li class="([^"]*)">([^<]*)</li>', legend)

@@ -45,10 +45,11 @@ MAY = {
     "lab.records": {"lab", "lab.judging", "lab.storing", "lab.reference"},
     "lab.running": {"laureate", "_data", "lab", "lab.judging", "lab.storing", "lab.records"},
     "catalogue": {"laureate", "lab", "lab.storing.home", "lab.storing.files", "lab.storing.database"},
-    "pages": {"laureate", "papers", "catalogue", *LAB},
-    "racing": {"laureate", "pages", *LAB},
+    "racing.results": set(),
+    "pages": {"laureate", "papers", "catalogue", "racing.results", *LAB},
+    "racing": {"laureate", "racing.results", "pages", *LAB},
     "tracks": COMMON | {"area", "lab", "lab.running.worker"},
-    "cli": {"laureate", "_data", "papers", "catalogue", "pages", "racing", *LAB},
+    "cli": {"laureate", "_data", "papers", "catalogue", "pages", "racing.results", "racing", *LAB},
 }
 HEAVY = {"jax", "jaxlib", "equinox", "optax", "blackjax", "sklearn"}
 FILES = {"sqlite3", "os", "pathlib", "io", "shutil", "tempfile", "subprocess", "socket", "multiprocessing"}
@@ -70,6 +71,7 @@ NEVER = {
     "catalogue": HEAVY | {"numpy", "scipy"},
     "pages": HEAVY | {"scipy", "sqlite3"},
     "cli": HEAVY | {"scipy", "sqlite3"},
+    "racing.results": HEAVY | FILES | {"numpy", "scipy", "click", "rich"},
     "racing": HEAVY | {"scipy", "sqlite3", "click", "rich"},
     "tracks": {"sqlite3", "click", "rich"},
     "trials": {"sqlite3", "click", "rich"},
@@ -90,7 +92,7 @@ COMPUTED = {f"laureate.{name}" for name in ("papers", "racing.disciplines", "cli
 WITH_JAX = {"laureate.lab.running.worker", "laureate.lab.running.timing"}
 # Data in, HTML out: no store, no catalogue, no network, no clock.
 PURE = {f"laureate.pages.{name}" for name in ("render", "charts", "figures", "mathml", "race", "wording")}
-PURE_MAY = {"laureate.lab.claim", "laureate.lab.judging.results"}
+PURE_MAY = {"laureate.lab.claim", "laureate.lab.judging.results", "laureate.racing.results"}
 REFERENCE = re.compile(r"(laureate(?:\.\w+)+)(:[\w.]*|\.)?")  # a dot at the end: an f-string goes on
 
 
@@ -103,8 +105,8 @@ def room_of(module: str) -> str:
         return next((kind for kind in ("trials", "speed") if rest[1].startswith(kind)), "declaration")
     if first == "papers" and rest:
         return "declaration"
-    if first == "racing" and rest[:1] == ["tracks"]:
-        return "tracks"
+    if first == "racing" and rest[:1] in (["tracks"], ["results"]):
+        return "tracks" if rest[0] == "tracks" else "racing.results"
     if first == "lab" and rest and rest[0] not in VOCABULARY:
         return f"lab.{rest[0]}"
     return "laureate" if first.startswith("__") else first

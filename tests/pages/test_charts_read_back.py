@@ -1,7 +1,10 @@
 """What a picture shows is what it was given: numbers are read back from its pixels, texts from its elements."""
 
+import dataclasses
 import itertools
+import json
 import math
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +15,9 @@ import toys
 from laureate.pages import race
 from laureate.pages.charts import Axis, Series, Tile, area_map, curve_chart, interval_chart, strip, treemap
 from laureate.pages.figures import curve_figures
+from laureate.racing.results import Curve, Metric, RaceResult
 
+STORED_RACE = Path(__file__).parents[1] / "racing" / "stored_race.json"
 HOSTILE = "a<b>&\"c'"
 
 
@@ -162,9 +167,10 @@ def test_the_letters_of_a_field_lie_inside_it(name):
     ],
 )
 def test_a_race_is_drawn_by_powers_where_its_numbers_are_far_apart(xs, log_x, ys, declared, log_y):
-    curve = {"entrant": "a", "cost": xs, "seconds": xs, "middle": ys, "low": ys, "high": ys}
-    told = {"curves": [curve], "metric": {"name": "loss", "log": declared}, "unit": "steps"}
-    (line,) = elements(race.picture(told, "cost"), "polyline")
+    stored = RaceResult.from_json(json.loads(STORED_RACE.read_text("utf-8")))
+    curve = Curve("a", cost=tuple(xs), seconds=tuple(xs), middle=tuple(ys), low=tuple(ys), high=tuple(ys))
+    found = dataclasses.replace(stored, curves=(curve,), metric=Metric("loss", "a loss", log=declared))
+    (line,) = elements(race.picture(found, "cost"), "polyline")
     across, up = Axis(xs, 58, 438, log_x, pad=0.0), Axis(ys, 250, 12, log_y)
     assert extent(line) == [pytest.approx((across(x), up(y)), abs=0.06) for x, y in zip(xs, ys, strict=True)]
 

@@ -10,13 +10,12 @@ import planted
 import pytest
 
 from laureate.lab.errors import UserError
-from laureate.pages.race import picture
+from laureate.pages.race import page, picture
 from laureate.racing import objects, running
 from laureate.racing.api import race
+from laureate.racing.conclusion import Race, conclude
 from laureate.racing.discipline import Metric
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_SEEDS
-from laureate.racing.page import page
-from laureate.racing.results import conclude
 from laureate.racing.running import Course, Run, Scored
 from laureate.racing.standing import Measured
 from laureate.racing.table import lines
@@ -248,7 +247,9 @@ def test_everything_is_said_in_json_on_the_page_and_in_the_store(store):
     assert html.count("<svg") >= 2
     assert "planted to crash" in html
     assert found._repr_html_().startswith('<div class="laureate-race">')
-    assert json.loads(store.artefact(found.run, "race.json"))["best"] == "a"
+    kept = json.loads(store.artefact(found.run, "race.json"))
+    assert kept["best"] == "a"
+    assert Race.from_json(kept) == found
     assert store.artefact(found.run, "race.html").decode() == html
 
 
@@ -279,7 +280,7 @@ def test_budgets_that_double_are_looked_at_once_each(store):
 def test_every_entrant_has_a_line_of_its_own(store):
     """Nine of them: eight colours, then dashes."""
     found = run(store, *(planted.entrant(f"e{i}", float(i)) for i in range(9)), seeds=2)
-    drawn = re.findall(r'class="line ([^"]*)"', picture(found.to_json(), "cost"))
+    drawn = re.findall(r'class="line ([^"]*)"', picture(found, "cost"))
     assert len(set(drawn)) == 9
 
 

@@ -72,8 +72,8 @@ def race(
     from laureate.cli._progress import make_progress
     from laureate.lab.storing.files import written_whole
     from laureate.lab.storing.home import reports
+    from laureate.pages.race import page
     from laureate.racing.api import race as run_race
-    from laureate.racing.page import page
 
     found = run_race(
         problem,

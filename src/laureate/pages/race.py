@@ -1,15 +1,16 @@
-"""The page of a race: from the object that ``laureate race --json`` prints to HTML. It knows nothing else of races."""
+"""The page of a race: from what it found to HTML. It knows nothing else of races."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import markupsafe
 
 from laureate.pages import render
 from laureate.pages.charts import Series, curve_chart
-from laureate.pages.wording import number
+from laureate.pages.wording import duration, number, settings
+from laureate.racing.results import Metric, RaceResult, Row
 
-__all__ = ["fragment", "page", "picture"]
+__all__ = ["cells", "columns", "fragment", "page", "picture"]
 
 # In a notebook there is no style sheet of ours around.
 NOTEBOOK = """<style>.laureate-race{--s0:#17569a;--s1:#b84e14;--s2:#17713a;--s3:#8e3b9c;--s4:#b3261e;--s5:#6b6200;
@@ -25,21 +26,21 @@ margin-right:.4rem}.laureate-race .s0{--c:var(--s0)}.laureate-race .s1{--c:var(-
 WIDE = 30.0  # from such a ratio on qualities are drawn on a logarithmic axis
 
 
-def picture(race: Mapping[str, Any], against: str) -> str:
+def picture(race: RaceResult, against: Literal["cost", "seconds"]) -> str:
     """Quality against ``cost`` or ``seconds``, a line an entrant; empty where nobody has two points."""
-    curves = [curve for curve in race["curves"] if curve["middle"]]
-    if max((len(curve["middle"]) for curve in curves), default=0) < 2:
+    curves = [curve for curve in race.curves if curve.middle]
+    if max((len(curve.middle) for curve in curves), default=0) < 2:
         return ""
     drawn = [
-        Series(curve["entrant"], curve[against], curve["middle"], curve["low"], curve["high"], colour)
+        Series(curve.entrant, getattr(curve, against), curve.middle, curve.low, curve.high, colour)
         for colour, curve in enumerate(curves)
     ]
-    values = [value for curve in curves for name in ("middle", "low", "high") for value in curve[name]]
-    log = min(values) > 0 and (race["metric"]["log"] or max(values) / min(values) > WIDE)
-    x_label = "seconds, compiling apart" if against == "seconds" else race["unit"]
+    values = [value for curve in curves for one in (curve.middle, curve.low, curve.high) for value in one]
+    log = min(values) > 0 and (race.metric.log or max(values) / min(values) > WIDE)
+    x_label = "seconds, compiling apart" if against == "seconds" else race.unit
     ends = "; ".join(f"{one.label} ends at {number(one.middle[-1])}" for one in drawn)
-    words = f"{race['metric']['name']} against {x_label}. {ends}."
-    return curve_chart(drawn, x_label, race["metric"]["name"], words, log_x=_apart(drawn), log_y=log)
+    words = f"{race.metric.name} against {x_label}. {ends}."
+    return curve_chart(drawn, x_label, race.metric.name, words, log_x=_apart(drawn), log_y=log)
 
 
 def _apart(series: Sequence[Series]) -> bool:
@@ -47,22 +48,38 @@ def _apart(series: Sequence[Series]) -> bool:
     return min(values) > 0 and max(values) / min(values) > 4
 
 
-def body(race: Mapping[str, Any], table: Sequence[Sequence[str]], site: render.Site) -> str:
-    """What stands on the page: the advice, the table, the pictures, the code, the comparisons.
+def columns(metric: Metric) -> tuple[str, ...]:
+    """The heads of the table."""
+    arrow = "↓" if metric.better == "lower" else "↑"
+    quality = (f"{metric.name} {arrow}", "95 % interval", "to the first")
+    return ("", "entrant", *quality, "seconds", "compiling", "settings")
 
-    table: rows of words, the heads first.
-    """
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row of it."""
+    chosen = settings(row.settings)
+    if row.mean is None:
+        return ("", row.entrant, row.status, "", "", "", "", chosen if row.status != "stayed out" else "")
+    ends = f"[{number(row.low)}, {number(row.high)}]" if row.low is not None and row.high is not None else "–"
+    place = str(row.place) if row.place else ""
+    times = duration(row.seconds), duration(row.compile_seconds)
+    return (place, row.entrant, number(row.mean), ends, row.against, *times, chosen)
+
+
+def body(race: RaceResult, site: render.Site) -> str:
+    """What stands on the page: the advice, the table, the pictures, the code, the comparisons."""
     pictures = [markupsafe.Markup(picture(race, against)) for against in ("cost", "seconds")]
-    return render.body("race", site, race=race, heads=table[0], table=table[1:], pictures=pictures)
+    heads, table = columns(race.metric), [cells(row) for row in race.rows]
+    return render.body("race", site, race=race, heads=heads, table=table, pictures=pictures)
 
 
-def fragment(race: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
+def fragment(race: RaceResult) -> str:
     """For a notebook: with as much style as it needs."""
-    return f'<div class="laureate-race">{NOTEBOOK}{body(race, table, render.Site())}</div>'
+    return f'<div class="laureate-race">{NOTEBOOK}{body(race, render.Site())}</div>'
 
 
-def page(race: Mapping[str, Any], table: Sequence[Sequence[str]]) -> str:
+def page(race: RaceResult) -> str:
     """One file that opens from disk."""
-    name = f"race/{race['run']}"
+    name = f"race/{race.run}"
     site = render.Site(pages=frozenset((name,)))
-    return render.file_page(site, f"Race {race['run']}", {name: body(race, table, site)})
+    return render.file_page(site, f"Race {race.run}", {name: body(race, site)})

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKS", "best_here", "busy", "centre", "csv_text", "duration", "in_words", "interval", "looks", "means", "moment",
-    "number", "origin", "origins", "plural", "rival", "sentence", "unit_of",
+    "number", "origin", "origins", "plural", "rival", "sentence", "settings", "unit_of",
 ]  # fmt: skip
 
 BUSY = 1.25  # wall over CPU seconds from which on a machine counts as busy
@@ -33,6 +33,16 @@ def number(value: float | None, digits: int = 3) -> str:
         raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
         text = f"{mantissa}·10{raised}"
     return text.replace("-", "−")
+
+
+def settings(config: Mapping[str, Any], between: str = " ") -> str:
+    """The settings of a method in a row.
+
+    >>> settings({"rate": 0.10, "scan": "random"}), settings({"size": 2}, " = ")
+    ('rate 0.1, scan random', 'size = 2')
+    """
+    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in config.items()}
+    return ", ".join(f"{name}{between}{value}" for name, value in shown.items())
 
 
 def centre(result: "ClaimResult") -> str:

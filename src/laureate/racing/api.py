@@ -14,12 +14,12 @@ from laureate.lab.running.run import Progress
 from laureate.lab.running.trying import in_their_file
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
+from laureate.pages.race import page
+from laureate.racing.conclusion import Race, conclude
 from laureate.racing.discipline import Discipline, Entrant
 from laureate.racing.disciplines import disciplines
 from laureate.racing.kinds import detect, missing, offers, spoken
 from laureate.racing.objects import hold
-from laureate.racing.page import page
-from laureate.racing.results import Race, conclude
 from laureate.racing.running import Course, run_course
 from laureate.racing.standing import enough_seeds
 

@@ -10,31 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from laureate.racing.results import Metric
+
 __all__ = ["Discipline", "Entrant", "Metric"]
 
 Value = float | int | str | bool
 Config = dict[str, Value]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What quality is.
-
-    words: what the number says. better: which way is up. limits: where it cannot say more, such as an accuracy of 1;
-        the advice names an entrant that stands there in every seed. log: whether entrants are compared by factors, for
-        what is positive and skewed: one lucky seed would decide a mean; the table then shows geometric means.
-    """
-
-    name: str
-    words: str
-    better: Literal["lower", "higher"] = "lower"
-    limits: tuple[float, ...] = ()
-    log: bool = False
-
-    @property
-    def sign(self) -> float:
-        """Times this, more is better."""
-        return 1.0 if self.better == "higher" else -1.0
 
 
 @dataclass(frozen=True)

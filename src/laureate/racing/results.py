@@ -1,24 +1,134 @@
-"""What a race found, as values: the table, which differences are real, the curves, the advice, the code to paste."""
+"""What a race found, as values that the page, the terminal, a notebook and the store are given alike.
+
+Made once, in ``laureate.racing.conclusion``. It becomes JSON at the edges alone: in the store, and where programs read.
+Nothing here loads NumPy.
+"""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self
 
-import numpy as np
+__all__ = ["Curve", "Metric", "Pair", "RaceResult", "Row", "Standing"]
 
-from laureate.pages.wording import number, plural
-from laureate.racing.code import script
-from laureate.racing.discipline import Metric
-from laureate.racing.running import Course, Run, Scored, labelled
-from laureate.racing.standing import Measured, Pair, Standing, at_seconds, enough_seeds, envelope, pareto, stand
 
-__all__ = ["Curve", "Race", "Row", "conclude"]
+@dataclass(frozen=True)
+class Metric:
+    """What quality is.
 
-FASTER = 0.8  # who is within noise of the first is worth a word if he takes at most this share of its seconds
-AT_ONCE = 0.05  # seconds of a run below which time is no reason to choose
-OVERSPENT = 1.05
-UNDERSPENT = 0.5
+    words: what the number says. better: which way is up. limits: where it cannot say more, such as an accuracy of 1;
+        the advice names an entrant that stands there in every seed. log: whether entrants are compared by factors, for
+        what is positive and skewed: one lucky seed would decide a mean; the table then shows geometric means.
+    """
+
+    name: str
+    words: str
+    better: Literal["lower", "higher"] = "lower"
+    limits: tuple[float, ...] = ()
+    log: bool = False
+
+    @property
+    def sign(self) -> float:
+        """Times this, more is better."""
+        return 1.0 if self.better == "higher" else -1.0
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Self:
+        """What ``vars`` of one became."""
+        return cls(**_known(cls, entries, limits=tuple(entries.get("limits", ()))))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two entrants: by how much the first is better than the second, in the metric's own unit; in logarithms where the
+    metric is compared by factors.
+
+    p: two-sided, before Holm. adjusted: after. same: not a single seed tells them apart.
+    by, interval: the difference and its 95 % interval for people: factors where that is what is compared.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    adjusted: float
+    real: bool
+    same: bool = False
+    by: str = ""
+    interval: str = ""
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether nothing says that they differ: the interval of the difference has 0 in it."""
+        return not self.real and not self.low > 0
+
+    @property
+    def word(self) -> str:
+        """What became of the comparison."""
+        if self.same:
+            return "the same in every seed"
+        return "real" if self.real else "within noise" if self.within_noise else "perhaps"
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object; what is not finite as null."""
+        return _plain(vars(self))
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave."""
+        unknown = {"low": -math.inf, "high": math.inf, **dict.fromkeys(("difference", "p", "adjusted"), math.nan)}
+        return cls(**{**unknown, **_known(cls, entries)})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Who is where, at one budget.
+
+    order: best first; only those whose every seed gave a finite number. diverged: the others, with how many did not.
+    mean, low, high: by entrant, over seeds. pairs: each pair once, the better one first.
+    """
+
+    order: tuple[str, ...]
+    diverged: Mapping[str, int]
+    mean: Mapping[str, float]
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+    pairs: tuple[Pair, ...] = field(default=())
+    seeds: int = 0
+
+    def pair(self, first: str, second: str) -> Pair:
+        """The comparison of two."""
+        return next(one for one in self.pairs if {one.first, one.second} == {first, second})
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """Those of whom nothing says that they are worse than the first."""
+        return tuple(name for name in self.order[1:] if self.pair(self.order[0], name).within_noise)
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """The first, and everybody who is not really worse."""
+        return self.order[:1] + tuple(name for name in self.order[1:] if not self.pair(self.order[0], name).real)
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object; what is not finite as null."""
+        record = {name: getattr(self, name) for name in ("order", "leaders", "mean", "low", "high", "diverged")}
+        return _plain(record | {"pairs": [pair.to_json() for pair in self.pairs]})
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any], seeds: int) -> Self:
+        """What ``to_json`` gave; an older Laureate kept neither intervals nor who had nothing yet."""
+        return cls(
+            order=tuple(entries["order"]),
+            diverged=dict(entries.get("diverged", {})),
+            mean={name: _number(value) for name, value in entries["mean"].items()},
+            low={name: _number(value, -math.inf) for name, value in entries.get("low", {}).items()},
+            high={name: _number(value, math.inf) for name, value in entries.get("high", {}).items()},
+            pairs=tuple(map(Pair.from_json, entries["pairs"])),
+            seeds=seeds,
+        )
 
 
 @dataclass(frozen=True)
@@ -29,7 +139,7 @@ class Row:
         stayed out. leads: not really worse than the first. cost, seconds: of a run with the whole budget, compiling
         apart. at_seconds: the mean quality at the moment at which the fastest had spent its budget,
         of those who are not done at once.
-    words: all that must be known to read the numbers.
+    words: all that must be known to read the numbers. against: how it stands to the first, in words.
     """
 
     entrant: str
@@ -46,6 +156,12 @@ class Row:
     compile_seconds: float | None = None
     tuning_cost: float = 0.0
     words: tuple[str, ...] = ()
+    against: str = ""
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Self:
+        """What ``vars`` of one became."""
+        return cls(**_known(cls, entries, words=tuple(entries.get("words", ()))))
 
 
 @dataclass(frozen=True)
@@ -59,14 +175,22 @@ class Curve:
     low: tuple[float, ...]
     high: tuple[float, ...]
 
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Self:
+        """What ``vars`` of one became."""
+        names = ("cost", "seconds", "middle", "low", "high")
+        return cls(entries["entrant"], **{name: _numbers(entries[name]) for name in names})
+
 
 @dataclass(frozen=True)
-class Race:
-    """What a race found. In a notebook it shows itself as a table, a picture and the code.
+class RaceResult:
+    """What a race found.
 
-    rows: best first, then who has no number. pairs: each two of those that have, with what tells them apart.
-    by_seconds: the same comparison at equal seconds: the moment, the order, and who leads.
+    rows: best first, then who has no number. standing: the order of those that have, and what tells each two apart.
+    by_seconds: the same comparison at equal seconds, at the ``moment`` when the fastest was done.
     pareto: nobody is both faster and better than one of these. envelope: who is best at each budget on the way.
+    codes: what to paste, by entrant; code: the first's. scores: by entrant, a number a seed.
+    cells: how many were ``computed`` and how many were ``kept``.
     """
 
     discipline: str
@@ -97,30 +221,8 @@ class Race:
         """The first's name; None where nobody came in."""
         return self.standing.order[0] if self.standing.order else None
 
-    def against(self, row: Row) -> str:
-        """How an entrant stands to the first, in words."""
-        if row.place is None:
-            return row.status
-        if row.entrant == self.best:
-            return "first"
-        pair = self.standing.pair(str(self.best), row.entrant)
-        if pair.same:
-            return "the same in every seed"
-        word = "worse" if pair.real else "within noise" if row.entrant in self.standing.tied else "perhaps worse"
-        return f"{word}, p {number(pair.adjusted, 2)}"
-
-    def __str__(self) -> str:
-        from laureate.racing.table import text
-
-        return text(self)
-
-    def _repr_html_(self) -> str:
-        from laureate.racing.page import fragment
-
-        return fragment(self)
-
     def to_json(self) -> dict[str, Any]:
-        """The object that ``laureate race --json`` prints."""
+        """The object that ``laureate race --json`` prints and that the store keeps."""
         record = {
             name: getattr(self, name)
             for name in (
@@ -129,214 +231,64 @@ class Race:
             )
         }
         record["metric"] = vars(self.metric)
-        record["rows"] = [vars(row) | {"against": self.against(row)} for row in self.rows]
+        record["rows"] = [vars(row) for row in self.rows]
         record["curves"] = [vars(curve) for curve in self.curves]
-        record["pairs"] = [pair.to_json() | _by(pair, self.metric) for pair in self.standing.pairs]
+        record["pairs"] = [pair.to_json() for pair in self.standing.pairs]
         record["leaders"] = self.standing.leaders
-        timed = self.by_seconds
-        record["by_seconds"] = timed and {
-            "order": timed.order,
-            "leaders": timed.leaders,
-            "mean": timed.mean,
-            "pairs": [pair.to_json() | _by(pair, self.metric) for pair in timed.pairs],
-        }
+        record["by_seconds"] = self.by_seconds and self.by_seconds.to_json()
         return _plain(record)
 
-
-def _by(pair: Pair, metric: Metric) -> dict[str, str]:
-    """By how much, in words: a factor where that is what is compared."""
-    values = pair.difference, pair.low, pair.high
-    if metric.log:
-        values = tuple(math.exp(min(value, 700.0)) for value in values)
-    by, low, high = (number(value) for value in values)
-    return {"by": f"{by} times" if metric.log else by, "interval": f"[{low}, {high}]"}
-
-
-def conclude(course: Course, run: Run, absent: Mapping[str, str]) -> Race:
-    """The race as a whole, from what was measured. ``absent``: who stayed out, and why."""
-    metric = course.metric
-    measured = {one.entrant.name: one.measured for one in run.scored if one.measured is not None}
-    by_name = {one.entrant.name: one for one in run.scored}
-    standing = stand({name: one.final(one.quality) for name, one in measured.items()}, metric)
-    sound = {name: measured[name] for name in standing.order}
-    seconds = {name: float(np.median(one.final(one.seconds))) for name, one in sound.items()}
-    moment = min((one for one in seconds.values() if one >= AT_ONCE), default=None)
-    by_seconds = stand(at_seconds(sound, moment), metric) if moment is not None else None
-    codes = {}
-    for name in sound:
-        one = by_name[name]
-        settings = {**course.facts, **one.config, **_fitted(one), "budget": run.budget}
-        where = course.reference, course.factory, course.dictionary
-        codes[name] = script(course.discipline, one.entrant, settings, course.fragments, *where)
-    rows = [_row(by_name[name], run, standing, by_seconds, i + 1, metric) for i, name in enumerate(standing.order)]
-    rows += [_row(by_name[name], run, standing, by_seconds, None, metric) for name in standing.diverged]
-    rows += [_failed(one) for one in run.scored if one.measured is None]
-    rows += [Row(name, "stayed out", words=(why,)) for name, why in absent.items()]
-    found_pareto = pareto(seconds, {name: standing.mean[name] for name in sound}, metric)
-    return Race(
-        discipline=course.discipline.name,
-        title=course.discipline.title,
-        problem=labelled(course),
-        metric=metric,
-        unit=course.discipline.unit,
-        budget=run.budget,
-        seeds=course.seeds,
-        run=run.number,
-        machine=run.machine,
-        rows=tuple(rows),
-        standing=standing,
-        moment=moment,
-        by_seconds=by_seconds,
-        pareto=found_pareto,
-        envelope=tuple(envelope(sound, course.costs(run.budget), metric)),
-        curves=tuple(_curve(name, measured[name]) for name in (*standing.order, *standing.diverged)),
-        advice=advise(course, run, standing, by_seconds, by_name, seconds),
-        code=codes.get(standing.order[0], "") if standing.order else "",
-        codes=codes,
-        scores={name: tuple(map(float, one.final(one.quality))) for name, one in measured.items()},
-        notes=course.discipline.notes,
-        cells={"computed": run.computed, "kept": run.kept},
-    )
-
-
-def _row(
-    one: Scored, run: Run, standing: Standing, by_seconds: Standing | None, place: int | None, metric: Metric
-) -> Row:
-    name, measured = one.entrant.name, one.measured
-    if measured is None:
-        raise ValueError(f"{name} was not measured.")
-    cost, seconds = (float(np.median(measured.final(what))) for what in (measured.cost, measured.seconds))
-    edges = one.entrant.edges(one.config)
-    words = [f"{' and '.join(edges)}: look beyond"] if edges else []
-    quality = measured.final(measured.quality)
-    if name in standing.diverged:
-        count = standing.diverged[name]
-        words.insert(0, f"no finite number in {count} of {plural('seed', len(quality))}; the mean is of the others")
-    if cost > OVERSPENT * run.budget:
-        words.append(f"spent {cost / run.budget:.2g} times the budget, for one step costs as much")
-    if cost < UNDERSPENT * run.budget and (measured.last < measured.cost.shape[1] - 1).any():
-        words.append(f"out of time at {cost / run.budget:.0%} of the budget: cut after {number(run.seconds_a_run)} s")
-    elif cost < UNDERSPENT * run.budget:
-        words.append(f"spent {cost / run.budget:.0%} of the budget, as much as it could use")
-    for limit in metric.limits:
-        if len(quality) and (quality == limit).all():
-            words.append(f"at {number(limit)}, the limit of the metric, in every seed")
-    timed = by_seconds.mean.get(name) if by_seconds is not None else None
-    return Row(
-        entrant=name,
-        status="finished" if place else "diverged",
-        place=place,
-        settings=one.config,
-        mean=_finite(standing.mean[name]),
-        low=_finite(standing.low[name]),
-        high=_finite(standing.high[name]),
-        at_seconds=_finite(timed),
-        leads=place is not None and name in standing.leaders,
-        cost=_finite(cost),
-        seconds=_finite(seconds),
-        compile_seconds=one.compile_seconds,
-        tuning_cost=one.tuning_cost,
-        words=tuple(words),
-    )
-
-
-def _fitted(one: Scored) -> dict[str, int]:
-    """Settings that a track has found to fit the budget, by their names after ``chosen_``; the first seed's."""
-    found = {name.removeprefix("chosen_"): values for name, values in one.others.items() if name.startswith("chosen_")}
-    return {name: int(values[0, -1]) for name, values in found.items() if np.isfinite(values[0, -1])}
-
-
-def _failed(one: Scored) -> Row:
-    message = (one.error.splitlines() or ["it said nothing"])[0]
-    status = "endless" if one.endless else "crashed"
-    return Row(one.entrant.name, status, settings=one.config, tuning_cost=one.tuning_cost, words=(message,))
-
-
-def _curve(name: str, measured: Measured) -> Curve:
-    points = int(np.isfinite(measured.cost).all(axis=0).sum())
-    quality = np.where(np.isfinite(measured.quality), measured.quality, np.nan)[:, :points]
-    kept = [i for i in range(points) if np.isfinite(quality[:, i]).any()]
-    ends = [np.nanquantile(quality[:, kept], share, axis=0) if kept else np.empty(0) for share in (0.1, 0.5, 0.9)]
-    return Curve(
-        name,
-        *(tuple(np.median(what[:, kept], axis=0).tolist()) for what in (measured.cost, measured.seconds)),
-        middle=tuple(ends[1].tolist()),
-        low=tuple(ends[0].tolist()),
-        high=tuple(ends[2].tolist()),
-    )
-
-
-def advise(
-    course: Course,
-    run: Run,
-    standing: Standing,
-    by_seconds: Standing | None,
-    scored: Mapping[str, Scored],
-    seconds: Mapping[str, float],
-) -> str:
-    """One sentence or two, of nothing but what was measured here."""
-    if not standing.order:
-        return "Nobody came in with a finite number in every seed: there is nothing to advise."
-    first = standing.order[0]
-    place = f"at {run.budget:,} {course.discipline.unit}"
-    advice = f"Use {first}{settings_words(scored[first].config)}"
-    score = f"{course.metric.name} {number(standing.mean[first])}"
-    others, rest = standing.tied, standing.order[1:]
-    if not rest:
-        advice += f": nobody else came in {place}."
-    elif not standing.decidable:
-        advice += f" {place} ({score}) if you must: {plural('seed', standing.seeds)} cannot tell "
-        advice += f"{len(standing.order)} entrants apart, ask for {enough_seeds(len(standing.order))}."
-    elif not standing.leaders[1:]:
-        advice += f": really better than {_all(rest)} {place} ({score})."
-    elif not others:
-        advice += (
-            f" {place} ({score}); nobody is within noise, though {_all(standing.leaders[1:])} cannot be ruled out."
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Self:
+        """What ``to_json`` gave, or an older Laureate stored."""
+        rows = tuple(map(Row.from_json, entries["rows"]))
+        scores = {name: _numbers(values) for name, values in entries["scores"].items()}
+        measured = [row for row in rows if row.entrant in scores]
+        seeds = max(map(len, scores.values()), default=0)
+        standing = Standing(
+            order=tuple(row.entrant for row in measured if row.place is not None),
+            diverged={row.entrant: _not_finite(scores[row.entrant]) for row in measured if row.place is None},
+            mean={row.entrant: _number(row.mean) for row in measured},
+            low={row.entrant: _number(row.low, -math.inf) for row in measured},
+            high={row.entrant: _number(row.high, math.inf) for row in measured},
+            pairs=tuple(map(Pair.from_json, entries["pairs"])),
+            seeds=seeds,
         )
-    else:
-        quick = min(others, key=lambda name: seconds[name])
-        share = seconds[quick] / max(seconds[first], 1e-12)
-        advice += f" {place} ({score}); "
-        if share <= FASTER and seconds[first] >= AT_ONCE:
-            advice += f"{quick}{settings_words(scored[quick].config)} is within noise and takes {share:.2g} of the time"
-            more = [name for name in others if name != quick]
-            advice += f"; {_all(more)} {'is' if len(more) == 1 else 'are'} within noise, too." if more else "."
-        else:
-            advice += f"{_all(others)} {'is' if len(others) == 1 else 'are'} within noise."
-    advice += _by_the_clock(first, standing, by_seconds)
-    if edges := scored[first].entrant.edges(scored[first].config):
-        advice += f" But {' and '.join(edges)}: look beyond before you settle."
-    return advice
+        timed = entries.get("by_seconds")
+        return cls(
+            **_known(
+                cls,
+                entries,
+                metric=Metric.from_json(entries["metric"]),
+                rows=rows,
+                standing=standing,
+                by_seconds=Standing.from_json(timed, seeds) if timed else None,
+                moment=entries["moment"],
+                pareto=tuple(entries["pareto"]),
+                envelope=tuple((int(cost), name) for cost, name in entries["envelope"]),
+                curves=tuple(map(Curve.from_json, entries["curves"])),
+                scores=scores,
+                notes=tuple(entries["notes"]),
+            )
+        )
 
 
-def _by_the_clock(first: str, standing: Standing, by_seconds: Standing | None) -> str:
-    """What equal seconds say against the first by cost; nothing where they do not."""
-    if by_seconds is None or not by_seconds.order or by_seconds.order[0] == first:
-        return ""
-    quick = by_seconds.order[0]
-    if first in by_seconds.diverged:
-        close = quick in standing.leaders
-        return f" When the fastest was done, it had nothing yet; {quick} was first then." if close else ""
-    return f" At equal seconds {quick} is really better." if by_seconds.pair(quick, first).real else ""
+def _known(cls: type, entries: Mapping[str, Any], **made: Any) -> dict[str, Any]:
+    """The entries that are fields and say something, and what was made of others."""
+    names = {one.name for one in fields(cls)}
+    return {name: value for name, value in entries.items() if name in names and value is not None} | made
 
 
-def settings_words(config: Mapping[str, Any]) -> str:
-    """Settings in a sentence; nothing where there are none."""
-    return f" with {', '.join(f'{name} = {shown(value)}' for name, value in config.items())}" if config else ""
+def _number(value: float | None, unknown: float = math.nan) -> float:
+    return unknown if value is None else value
 
 
-def shown(value: Any) -> str:
-    """A setting's value."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(map(_number, values))
 
 
-def _all(names: Any) -> str:
-    names = list(names)
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _not_finite(values: tuple[float, ...]) -> int:
+    return sum(not math.isfinite(value) for value in values)
 
 
 def _plain(value: Any) -> Any:

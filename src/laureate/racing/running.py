@@ -24,6 +24,7 @@ from laureate.lab.running.run import Progress, in_turn, problem_label
 from laureate.lab.running.stoppable import ENDLESS, Stoppable
 from laureate.lab.storing.home import compilation_cache
 from laureate.lab.storing.store import Store
+from laureate.pages.wording import settings as in_words
 from laureate.racing.code import filled, uses
 from laureate.racing.discipline import Config, Discipline, Entrant, Metric
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_SEEDS, best, rungs
@@ -194,9 +195,7 @@ class _Runner:
             "nonce": course.nonce,
         }
         references = (discipline.trial, course.reference, *uses(discipline, code, {**course.facts, **config}))
-        shown = ", ".join(
-            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in config.items()
-        )
+        shown = in_words(config)
         return Cell(
             paper="race",
             experiment=discipline.name,

@@ -8,22 +8,22 @@ the others would find a winner among equals too often. A difference is real if p
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laureate.lab.judging import statistics
-from laureate.racing.discipline import Metric
+from laureate.pages.wording import number
+from laureate.racing.results import Metric, Pair, Standing
 
 __all__ = [
     "ALPHA",
     "Measured",
-    "Pair",
-    "Standing",
     "compare",
     "compared",
+    "decidable",
     "enough_seeds",
     "envelope",
     "pareto",
@@ -55,66 +55,6 @@ class Measured:
         """One number a seed: at the last point it came to."""
         at = np.take_along_axis(what, np.maximum(self.last, 0)[:, None], axis=1)[:, 0]
         return np.where(self.last < 0, np.nan, at)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two entrants: by how much the first is better than the second, in the metric's own unit; in logarithms where the
-    metric is compared by factors.
-
-    p: two-sided, before Holm. adjusted: after. same: not a single seed tells them apart.
-    """
-
-    first: str
-    second: str
-    difference: float
-    low: float
-    high: float
-    p: float
-    adjusted: float
-    real: bool
-    same: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """As an object; ends that are not finite as null."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Who is where, at one budget.
-
-    order: best first; only those whose every seed gave a finite number. diverged: the others, with how many did not.
-    mean, low, high: by entrant, over seeds. pairs: each pair once, the better one first.
-    """
-
-    order: tuple[str, ...]
-    diverged: Mapping[str, int]
-    mean: Mapping[str, float]
-    low: Mapping[str, float]
-    high: Mapping[str, float]
-    pairs: tuple[Pair, ...] = field(default=())
-    seeds: int = 0
-
-    def pair(self, first: str, second: str) -> Pair:
-        """The comparison of two."""
-        return next(one for one in self.pairs if {one.first, one.second} == {first, second})
-
-    @property
-    def tied(self) -> tuple[str, ...]:
-        """Those of whom nothing says that they are worse than the first: the interval of the difference has 0 in it."""
-        pairs = {name: self.pair(self.order[0], name) for name in self.order[1:]}
-        return tuple(name for name, one in pairs.items() if not one.real and one.low <= 0)
-
-    @property
-    def decidable(self) -> bool:
-        """Whether as many seeds can call any difference real, after Holm over all pairs."""
-        return self.seeds == 0 or 2 * statistics.smallest_p(self.seeds) * max(1, len(self.pairs)) < ALPHA
-
-    @property
-    def leaders(self) -> tuple[str, ...]:
-        """The first, and everybody who is not really worse."""
-        return self.order[:1] + tuple(name for name in self.order[1:] if not self.pair(self.order[0], name).real)
 
 
 def compared(values: Any, metric: Metric) -> Floats:
@@ -166,8 +106,24 @@ def compare(scores: Mapping[str, Floats], metric: Metric) -> tuple[Pair, ...]:
     for (first, second, mean, low, high, same), p, adjusted in zip(found, raw, statistics.holm(raw), strict=True):
         apart = low > 0 or high < 0
         real = bool(adjusted < ALPHA and apart and not same)
-        pairs.append(Pair(first, second, mean, low, high, p, float(adjusted), real, same))
+        words = _in_words(mean, low, high, metric)
+        pairs.append(Pair(first, second, mean, low, high, p, float(adjusted), real, same, *words))
     return tuple(pairs)
+
+
+def _in_words(mean: float, low: float, high: float, metric: Metric) -> tuple[str, str]:
+    """By how much, and the interval: factors where that is what is compared."""
+    values = (mean, low, high)
+    if metric.log:
+        values = tuple(math.exp(min(value, 700.0)) for value in values)
+    by, *ends = map(number, values)
+    return f"{by} times" if metric.log else by, f"[{', '.join(ends)}]"
+
+
+def decidable(standing: Standing) -> bool:
+    """Whether as many seeds can call any difference real, after Holm over all pairs."""
+    seeds, pairs = standing.seeds, max(1, len(standing.pairs))
+    return seeds == 0 or 2 * statistics.smallest_p(seeds) * pairs < ALPHA
 
 
 def enough_seeds(entrants: int, least: int = 10) -> int:
@@ -238,7 +194,3 @@ def envelope(measured: Mapping[str, Measured], targets: Sequence[int], metric: M
         if there:
             found.append((int(target), max(there, key=lambda name: there[name])))
     return found
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from laureate.pages.wording import duration, number
-from laureate.racing.results import Race, Row, shown
+from laureate.pages.race import cells, columns
+from laureate.pages.wording import duration
+from laureate.racing.results import RaceResult
 
-__all__ = ["columns", "lines", "text"]
+__all__ = ["lines", "text"]
 
 
-def text(race: Race) -> str:
+def text(race: RaceResult) -> str:
     """Everything but the picture."""
     budget = f"{race.budget:,} {race.unit}, {race.seeds} seeds"
     parts = [f"{race.title} {race.problem} · {budget} · {race.metric.words}", "", *lines(race), ""]
@@ -25,42 +26,16 @@ def text(race: Race) -> str:
     return "\n".join([*parts, "", race.advice, *(["", race.code] if race.code else [])])
 
 
-def columns(race: Race) -> tuple[str, ...]:
-    """The heads of the table."""
-    arrow = "↓" if race.metric.better == "lower" else "↑"
-    return (
-        "",
-        "entrant",
-        f"{race.metric.name} {arrow}",
-        "95 % interval",
-        "to the first",
-        "seconds",
-        "compiling",
-        "settings",
-    )
-
-
-def cells(race: Race, row: Row) -> tuple[str, ...]:
-    """A row of it."""
-    settings = ", ".join(f"{name} {shown(value)}" for name, value in row.settings.items())
-    if row.mean is None:
-        return ("", row.entrant, row.status, "", "", "", "", settings if row.status != "stayed out" else "")
-    ends = f"[{number(row.low)}, {number(row.high)}]" if row.low is not None and row.high is not None else "–"
-    place = str(row.place) if row.place else ""
-    times = duration(row.seconds), duration(row.compile_seconds)
-    return (place, row.entrant, number(row.mean), ends, race.against(row), *times, settings)
-
-
-def lines(race: Race) -> list[str]:
+def lines(race: RaceResult) -> list[str]:
     """The table, its columns as wide as they need to be."""
-    table: list[Sequence[str]] = [columns(race), *(cells(race, row) for row in race.rows)]
+    table: list[Sequence[str]] = [columns(race.metric), *map(cells, race.rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     return [
         "  " + "  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip() for row in table
     ]
 
 
-def leads(race: Race) -> str:
+def leads(race: RaceResult) -> str:
     """Who was best at which budget, where it was not one from start to end."""
     if len({name for _, name in race.envelope}) < 2:
         return ""
