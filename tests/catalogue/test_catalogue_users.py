@@ -3,12 +3,12 @@
 import pytest
 
 ASKED = {
-    "words": ("speech", {"area": "audio"}),
-    "corrected": ("speach", {"area": "audio"}),
-    "phrase": ('"neural networks"', {"area": "graphs-geometry"}),
-    "phrases": ('"gradient" "network"', {"area": "optimisation"}),
-    "no such phrase": ('"networks neural"', {"area": "audio"}),
-    "filters alone": ("", {"area": "audio", "decision": "poster"}),
+    "words": ("speech", {"topic": "audio"}),
+    "corrected": ("speach", {"topic": "audio"}),
+    "phrase": ('"neural networks"', {"topic": "graphs-geometry"}),
+    "phrases": ('"gradient" "network"', {"topic": "optimisation"}),
+    "no such phrase": ('"networks neural"', {"topic": "audio"}),
+    "filters alone": ("", {"topic": "audio", "decision": "poster"}),
     "everything": (None, {}),
 }
 

@@ -7,7 +7,7 @@ import sys
 
 from laureate import papers
 from laureate.catalogue import entries
-from laureate.catalogue.entry import SHIPPED, problems_of
+from laureate.catalogue.entry import SHIPPED, entry_of, problems_of
 
 
 def test_every_record_follows_the_schema():
@@ -21,7 +21,7 @@ def test_schema_sees_what_is_wrong():
     del record["abstract"]
     assert problems_of(record) == []
     for change in (
-        {"area": "cooking"},
+        {"topic": "cooking"},
         {"fit": 7},
         {"fit": True},
         {"asks": ["one"]},
@@ -32,6 +32,13 @@ def test_schema_sees_what_is_wrong():
         {"colour": "red"},
     ):
         assert problems_of(record | change), change
+
+
+def test_a_record_of_an_older_version_is_read():
+    record = entries()[0].record()
+    record["area"] = record.pop("topic")
+    assert entry_of(record) == entries()[0]
+    assert entry_of({"id": "a", "title": "A"}).topic == ""
 
 
 def test_ids_and_titles_are_unique():

@@ -12,7 +12,7 @@ from laureate.catalogue import Catalogue, english, entries, index, search
 from laureate.catalogue.synonyms import analysed
 from laureate.catalogue.words import raw_words
 
-PAPERS = entries()[::22]  # forty, of all areas: fewer than are compared by their meaning or get a prior
+PAPERS = entries()[::22]  # forty, of all topics: fewer than are compared by their meaning or get a prior
 RUNNING = PAPERS[3].id
 QUESTIONS = [paper.asks[0] for paper in PAPERS[::6]] + ["image pictures noisy labels", PAPERS[5].name, PAPERS[7].title]
 

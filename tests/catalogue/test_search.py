@@ -143,9 +143,9 @@ def test_quotation_marks_hold_words_together(shipped):
 
 
 def test_filters(shipped):
-    hits = shipped.search("labels", area="vision", kind="method", decision="poster", venue="iclr", limit=20).hits
+    hits = shipped.search("labels", topic="vision", kind="method", decision="poster", venue="iclr", limit=20).hits
     assert hits
-    assert {(h.entry.area, h.entry.kind, h.entry.decision) for h in hits} == {("vision", "method", "Poster")}
+    assert {(h.entry.topic, h.entry.kind, h.entry.decision) for h in hits} == {("vision", "method", "Poster")}
     assert [h.entry.venue for h in shipped.search("", venue="ICML 2021", limit=20).hits] == ["ICML 2021"] * 5
     assert shipped.search("labels", runs=True).hits == []
 

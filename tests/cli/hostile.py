@@ -71,7 +71,10 @@ TYPED = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), max_size
     )
 )  # fmt: skip
 WORDS = {
-    "find": ("--area", "--kind", "--venue", "--decision", "--runs", "--limit", "--json", "vision", "oral", "noisy"),
+    "find": (
+        "--topic", "--area", "--kind", "--venue", "--decision", "--runs", "--limit", "--json", "vision", "oral",
+        "noisy",
+    ),
     "run": (
         "toy", "toy/better", "--all", "--scale", "smoke", "desk", "full", "--seeds", "--workers", "auto", "1",
         "--problem", "--fresh", "--quiet", "--gate", "--json",

@@ -30,9 +30,12 @@ def test_find(laureate):
 def test_find_with_filters(laureate):
     told = json.loads(laureate("find", "--venue", "icml", "--limit", "9", "--json").out)
     assert len(told["papers"]) == 5
-    said = laureate("find", "labels", "--area", "visoin")
+    by_topic, by_area = (laureate("find", "labels", word, "vision", "--json").out for word in ("--topic", "--area"))
+    assert {paper["topic"] for paper in json.loads(by_topic)["papers"]} == {"vision"}
+    assert by_area == by_topic  # as older versions called it
+    said = laureate("find", "labels", "--topic", "visoin")
     assert said.code == 2
-    assert "--area has no 'visoin'. Did you mean vision?" in said.err
+    assert "--topic has no 'visoin'. Did you mean vision?" in said.err
     assert "Say what you are looking for." in laureate("find").err
     said = laureate("find", "noisy labels", "--runs").out
     assert "Nothing found for 'noisy labels' with --runs." in said

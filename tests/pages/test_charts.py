@@ -110,7 +110,7 @@ def test_whatever_a_chart_is_told_to_say_it_says_and_does_not_obey():
     assert (texts.count(HOSTILE), values.count(HOSTILE)) == (2, 1)  # the line's name and <desc>, aria-label
     assert said(charts.strip(0.1, 0.0, 0.3, [0.0], region, HOSTILE))[1].count(HOSTILE) == 1
     tile = charts.Tile(HOSTILE, 3, f"/areas/{HOSTILE}")
-    texts, values = said(charts.area_map([tile], 900, 900, "wide"))
+    texts, values = said(charts.topic_map([tile], 900, 900, "wide"))
     label = f"{HOSTILE}, 3 papers"
     assert {label, f"/areas/{HOSTILE}"} <= {*values}
     assert label in texts

@@ -13,7 +13,7 @@ import pytest
 import toy_site  # noqa: F401  (finds the toys)
 import toys
 from laureate.pages import race
-from laureate.pages.charts import Axis, Series, Tile, area_map, curve_chart, interval_chart, strip, treemap
+from laureate.pages.charts import Axis, Series, Tile, curve_chart, interval_chart, strip, topic_map, treemap
 from laureate.pages.figures import curve_figures
 from laureate.racing.results import Curve, Metric, RaceResult
 
@@ -140,7 +140,7 @@ NAMES = ["combinatorial", "graphs-geometry", "audio", "out of distribution detec
 def test_the_letters_of_a_field_lie_inside_it(name):
     kinds = set()
     for wide, high in itertools.product((20, 24, 40, 60, 90, 130, 250), (16, 24, 40, 80, 120, 260)):
-        drawn = area_map([Tile(name, 4, "/")], wide, high, "large")
+        drawn = topic_map([Tile(name, 4, "/")], wide, high, "large")
         for one in elements(drawn, "text"):
             look, (x, y) = one.get("class", ""), (float(one.get("x", 0)), float(one.get("y", 0)))
             turned = look.endswith("turned")
@@ -217,14 +217,14 @@ def test_a_treemap_is_that_of_its_authors():
 
 @pytest.mark.parametrize(("wide", "high", "look"), [(90, 40, "tiny"), (24, 120, "turned")])
 def test_a_word_is_made_smaller_or_turned_before_it_is_cut(wide, high, look):
-    drawn, *_ = elements(area_map([Tile("combinatorial", 4, "/")], wide, high, "large"), "text")
+    drawn, *_ = elements(topic_map([Tile("combinatorial", 4, "/")], wide, high, "large"), "text")
     assert drawn.text == "combinatorial"
     assert look in (drawn.get("class") or "")
 
 
 def test_the_map_shows_every_field_with_its_papers():
     tiles = [Tile(HOSTILE, 4, "/a?b=1&c"), Tile("wide field", 30, "/wide")]
-    drawn = area_map(tiles, 600, 200, "large")
+    drawn = topic_map(tiles, 600, 200, "large")
     links = elements(drawn, "a")
     assert [one.get("href") for one in links] == ["/wide", "/a?b=1&c"]  # the largest first
     assert [one.get("aria-label") for one in links] == ["wide field, 30 papers", f"{HOSTILE}, 4 papers"]

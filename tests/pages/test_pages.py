@@ -270,10 +270,11 @@ def test_a_chart_without_vega_is_a_file_too(store):
 
 
 def test_a_query_survives_the_address():
-    query = browse.Query.of({"q": " a b ", "area": "VISION", "kind": "nonsense", "page": "3", "runs": "1"})
-    assert query == browse.Query(q="a b", area="vision", runs=True, page=3)
+    query = browse.Query.of({"q": " a b ", "topic": "VISION", "kind": "nonsense", "page": "3", "runs": "1"})
+    assert query == browse.Query(q="a b", topic="vision", runs=True, page=3)
+    assert browse.Query.of({"area": "vision"}) == browse.Query(topic="vision")  # an older address
     assert browse.Query.of(query.address(page=3)) == query
-    assert query.address(area="audio") == {"q": "a b", "area": "audio", "runs": "1"}
+    assert query.address(topic="audio") == {"q": "a b", "topic": "audio", "runs": "1"}
     assert browse.Query.of({"page": "٣", "q": "x"}).page == 3
     assert browse.Query.of({"page": "-1"}).page == 1
 
@@ -288,15 +289,16 @@ def assert_paged(ask, name, total, size):
 
 def test_paging_goes_through_all_papers_once(shared, monkeypatch):
     with Catalogue() as catalogue:
-        words, phrase = browse.Query("speech", area="audio"), browse.Query('"neural networks"', area="graphs-geometry")
+        words = browse.Query("speech", topic="audio")
+        phrase = browse.Query('"neural networks"', topic="graphs-geometry")
         queries = {
             browse.Query(): catalogue.size,
-            browse.Query(area="audio"): browse.listing(catalogue)["facets"]["area"]["audio"],
-            **{query: catalogue.search(query.q, area=query.area).total for query in (words, phrase)},
+            browse.Query(topic="audio"): browse.listing(catalogue)["facets"]["topic"]["audio"],
+            **{query: catalogue.search(query.q, topic=query.topic).total for query in (words, phrase)},
         }
         assert not browse.search(catalogue, phrase)["ignored_phrase"]
         for query, total in queries.items():
-            for size in (total // 2, total, total + 1)[: 3 if query.area else 1]:  # all of them take long
+            for size in (total // 2, total, total + 1)[: 3 if query.topic else 1]:  # all of them take long
                 monkeypatch.setattr(browse, "PAPERS_A_PAGE", size)
                 ask = lambda page, query=query: browse.search(catalogue, dataclasses.replace(query, page=page))  # noqa: E731
                 assert ask(1)["total"] == total

@@ -8,7 +8,7 @@ imports join them. Nothing here loads jax, numpy or scipy.
 'Exploration by Random Network Distillation'
 """
 
-from laureate.catalogue.entry import AREAS, COSTS, KINDS, Entry, entries
+from laureate.catalogue.entry import COSTS, KINDS, TOPICS, Entry, entries
 from laureate.catalogue.search import Catalogue, Hit, Result
 
-__all__ = ["AREAS", "COSTS", "KINDS", "Catalogue", "Entry", "Hit", "Result", "entries"]
+__all__ = ["COSTS", "KINDS", "TOPICS", "Catalogue", "Entry", "Hit", "Result", "entries"]

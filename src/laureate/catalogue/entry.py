@@ -11,11 +11,11 @@ from typing import Any
 from laureate.catalogue.words import compact, plain
 
 __all__ = [
-    "AREAS",
     "COSTS",
     "DECISIONS",
     "KINDS",
     "SHIPPED",
+    "TOPICS",
     "Entry",
     "entries",
     "entry_by_id",
@@ -25,7 +25,7 @@ __all__ = [
 
 SHIPPED = Path(__file__).with_name("papers.jsonl")
 
-AREAS = (
+TOPICS = (
     "architecture-search", "audio", "causality", "combinatorial-reasoning", "compression-efficiency",
     "fairness-privacy", "federated-distributed", "generative", "gradient-estimation", "graphs-geometry",
     "interpretability", "language", "learning-theory", "meta-continual", "optimisation", "reinforcement-learning",
@@ -44,6 +44,7 @@ class Entry:
 
     id: for ever, in kebab-case; a paper that runs in Laureate has the same id there.
     name: the short name by which people know the method; empty where there is none.
+    topic: of what field it is, one of ``TOPICS``; no area, which is a package of methods (``laureate.<area>``).
     problem, does, demo, asks: our own words: the reader's problem, what the method does, what would show it (empty
         where a small demonstration would not), and five ways in which people put the problem.
     cpu: what the demonstration would cost on two cores: ``minutes``, ``hours``, or ``no``.
@@ -63,7 +64,7 @@ class Entry:
     reviewed: bool = False
     name: str = ""
     kind: str = ""
-    area: str = ""
+    topic: str = ""
     problem: str = ""
     does: str = ""
     cpu: str = ""
@@ -101,7 +102,8 @@ _LISTS = ("authors", "asks", "terms", "symptoms", "also")
 
 
 def entry_of(record: dict[str, Any]) -> Entry:
-    """From a JSON object; names it does not know are left out."""
+    """From a JSON object; names it does not know are left out. An older Laureate called the topic ``area``."""
+    record = {"topic": record.get("area", "")} | record
     known: dict[str, Any] = {name: value for name, value in record.items() if name in _FIELDS}
     for name in _LISTS:
         known[name] = tuple(known.get(name, ()))
@@ -147,7 +149,7 @@ def problems_of(record: dict[str, Any]) -> list[str]:
     wrong.extend(f"{name} is not a field" for name in record if name not in _FIELDS)
     if wrong:
         return wrong
-    choices = {"area": AREAS, "kind": KINDS, "cpu": COSTS, "decision": DECISIONS, "fit": (0, 1, 2, 3)}
+    choices = {"topic": TOPICS, "kind": KINDS, "cpu": COSTS, "decision": DECISIONS, "fit": (0, 1, 2, 3)}
     wrong.extend(
         f"{name} must be one of {allowed}; got {record[name]!r}"
         for name, allowed in choices.items()

@@ -44,12 +44,12 @@ __all__ = [
 
 # How much one occurrence counts by where it stands, tuned on half of tests/catalogue/queries.jsonl.
 WEIGHTS = {
-    "name": 1.5, "title": 1.0, "authors": 0.5, "problem": 1.5, "does": 1.0, "demo": 0.8, "area": 0.3, "ask": 1.0,
+    "name": 1.5, "title": 1.0, "authors": 0.5, "problem": 1.5, "does": 1.0, "demo": 0.8, "topic": 0.3, "ask": 1.0,
     "symptom": 0.7, "also": 0.8, "terms": 0.35, "abstract": 0.25, "only abstract": 1.0,
 }  # fmt: skip
 # The length, in words, at which an occurrence counts for its full weight: about the average of the field.
 LENGTHS = {
-    "name": 3, "title": 10, "authors": 10, "problem": 11, "does": 24, "demo": 12, "area": 3, "ask": 7, "symptom": 9,
+    "name": 3, "title": 10, "authors": 10, "problem": 11, "does": 24, "demo": 12, "topic": 3, "ask": 7, "symptom": 9,
     "also": 10, "terms": 30, "abstract": 110, "only abstract": 110,
 }  # fmt: skip
 LENGTH_SHARE = 0.4
@@ -61,12 +61,12 @@ LONGEST_PHRASE = 60  # words of a text that are compared by their meaning
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE papers (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, area TEXT NOT NULL, kind TEXT NOT NULL, venue TEXT NOT NULL,
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, topic TEXT NOT NULL, kind TEXT NOT NULL, venue TEXT NOT NULL,
     decision TEXT NOT NULL, award TEXT NOT NULL, fit INTEGER NOT NULL, data TEXT NOT NULL
 );
 -- Listings and counts without words read these alone and never the long `data`.
 CREATE INDEX papers_in_order ON papers (award = '', fit DESC, number);
-CREATE INDEX papers_by_facet ON papers (area, kind, venue, decision);
+CREATE INDEX papers_by_facet ON papers (topic, kind, venue, decision);
 -- numbers: papers in ascending order, 32 bits each; weights: 16 bits each, in thousandths.
 CREATE TABLE forms (form TEXT PRIMARY KEY, papers INTEGER NOT NULL, numbers BLOB NOT NULL, weights BLOB NOT NULL);
 CREATE TABLE words (
@@ -169,7 +169,7 @@ def build(db: sqlite3.Connection, papers: Iterable[Entry], mark: str) -> None:
     count = 0
     for count, entry in enumerate(papers, 1):
         data = json.dumps(entry.record(), ensure_ascii=False)
-        row = (entry.id, entry.area, entry.kind, entry.venue, entry.decision, entry.award, entry.fit, data)
+        row = (entry.id, entry.topic, entry.kind, entry.venue, entry.decision, entry.award, entry.fit, data)
         db.execute("INSERT INTO papers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (count, *row))
         db.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", ((name, count) for name in _names(entry)))
         vectors = [packed(direction(english[word] for word in known_words(text, english))) for text in phrases(entry)]
@@ -203,7 +203,7 @@ def _fields(entry: Entry) -> Iterable[tuple[str, str]]:
     yield "problem", entry.problem
     yield "does", entry.does
     yield "demo", entry.demo
-    yield "area", f"{entry.area} {entry.kind} {entry.award}"
+    yield "topic", f"{entry.topic} {entry.kind} {entry.award}"
     for ask in entry.asks:
         yield "ask", ask
     for symptom in entry.symptoms:

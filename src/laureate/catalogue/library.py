@@ -153,7 +153,7 @@ def merge(first: Entry, second: Entry) -> Entry:
             "abstract",
             "url",
             "kind",
-            "area",
+            "topic",
             "problem",
             "does",
             "demo",

@@ -36,7 +36,7 @@ MEANING, MEANT, NEAREST = 0.9, 60, 3
 # So many (paper, form) pairs are read whole, the rarest words first; what is commoner is looked up for the candidates.
 POSTINGS = 25_000
 CANDIDATES = 300
-FILTERS = ("area", "kind", "venue", "decision")
+FILTERS = ("topic", "kind", "venue", "decision")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Catalogue:
         return [row[0] for row in self._db.execute("SELECT id FROM papers ORDER BY number")]
 
     def facets(self) -> dict[str, dict[str, int]]:
-        """How many papers each area, kind, venue and decision has, the fullest first."""
+        """How many papers each topic, kind, venue and decision has, the fullest first."""
         return {
             name: dict(self._db.execute(f"SELECT {name}, count(*) FROM papers GROUP BY 1 ORDER BY 2 DESC, 1"))
             for name in FILTERS
@@ -112,7 +112,7 @@ class Catalogue:
         self,
         question: str,
         *,
-        area: str = "",
+        topic: str = "",
         kind: str = "",
         venue: str = "",
         decision: str = "",
@@ -123,11 +123,11 @@ class Catalogue:
     ) -> Result:
         """Papers for a question, the likeliest first; for filters alone their papers, what won and fits first.
 
-        area, kind: exactly; venue: a part of its name; decision: exactly; all without regard to capitals.
+        topic, kind: exactly; venue: a part of its name; decision: exactly; all without regard to capitals.
         runs: only papers that run here.
         as_typed: the last word may be unfinished (search while typing).
         """
-        where, values = self._where(area, kind, venue, decision, runs)
+        where, values = self._where(topic, kind, venue, decision, runs)
         text, phrases = quoted(question)
         corrected, groups = self._words.groups(text, as_typed)
         names = self._words.named(text)
@@ -235,9 +235,9 @@ class Catalogue:
             return None
         return {row[0] for row in self._db.execute(f"SELECT number FROM papers WHERE 1 {where}", values)}
 
-    def _where(self, area: str, kind: str, venue: str, decision: str, runs: bool) -> tuple[str, list[str]]:
+    def _where(self, topic: str, kind: str, venue: str, decision: str, runs: bool) -> tuple[str, list[str]]:
         parts, values = [], []
-        for name, value in (("area", area), ("kind", kind), ("decision", decision)):
+        for name, value in (("topic", topic), ("kind", kind), ("decision", decision)):
             if value:
                 parts.append(f"AND papers.{name} = ? COLLATE NOCASE")
                 values.append(value)

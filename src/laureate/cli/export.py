@@ -12,7 +12,7 @@ import click
 from laureate.cli._common import find_run, open_store, run_number
 
 PAPER_COLUMNS: tuple[str, ...] = (
-    "id", "title", "authors", "venue", "decision", "award", "name", "kind", "area", "problem", "does", "demo", "cpu",
+    "id", "title", "authors", "venue", "decision", "award", "name", "kind", "topic", "problem", "does", "demo", "cpu",
     "runs", "url",
 )  # fmt: skip
 

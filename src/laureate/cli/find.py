@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", nargs=-1)
-@click.option("--area", default="", help="Only this area, such as vision or optimisation.")
+@click.option("--topic", "--area", default="", help="Only this topic, such as vision or optimisation.")
 @click.option("--kind", default="", help="Only this kind: method, model, theory, analysis, benchmark or system.")
 @click.option("--venue", default="", help="Only venues whose name contains this, such as ICML.")
 @click.option("--decision", default="", help="Only this decision: oral, spotlight, poster or submission.")
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @json_option
 def find(
     words: tuple[str, ...],
-    area: str,
+    topic: str,
     kind: str,
     venue: str,
     decision: str,
@@ -35,18 +35,18 @@ def find(
 
     \b
     laureate find gradients explode in a long unroll
-    laureate find noisy labels --area robustness-security
+    laureate find noisy labels --topic robustness-security
     laureate find '"label propagation" on graphs'
     """
-    from laureate.catalogue import AREAS, KINDS, Catalogue
+    from laureate.catalogue import KINDS, TOPICS, Catalogue
     from laureate.catalogue.entry import DECISIONS
     from laureate.lab.errors import UserError
     from laureate.papers import paper_ids
 
-    _one_of("--area", area, AREAS)
+    _one_of("--topic", topic, TOPICS)
     _one_of("--kind", kind, KINDS)
     _one_of("--decision", decision, DECISIONS)
-    filters = {"area": area, "kind": kind, "venue": venue, "decision": decision, "runs": runs}
+    filters = {"topic": topic, "kind": kind, "venue": venue, "decision": decision, "runs": runs}
     if not words and not any(filters.values()):
         raise UserError("Say what you are looking for.", 'For example: laureate find "labels are noisy"')
     with Catalogue(running=paper_ids()) as catalogue:
@@ -117,7 +117,7 @@ def _show(result: "Result") -> None:
     for place, hit in enumerate(result.hits, 1):
         entry = hit.entry
         facts = " · ".join(
-            filter(None, (f"{entry.venue} {entry.decision}".strip(), entry.award, entry.area, entry.kind))
+            filter(None, (f"{entry.venue} {entry.decision}".strip(), entry.award, entry.topic, entry.kind))
         )
         name = f"{entry.name}: " if entry.name and not entry.title.lower().startswith(entry.name.lower()) else ""
         click.echo(f"{place:>2}  " + click.style(filled(name + entry.title, 4).lstrip(), bold=True))
@@ -148,8 +148,8 @@ def _nothing(catalogue: "Catalogue", question: str, filters: dict[str, Any], res
     used = [f"--{name}" for name, value in filters.items() if value]
     click.echo(f"Nothing found for {question!r}{' with ' + ' '.join(used) if used else ''}.")
     if used and (without := catalogue.search(question, limit=3).hits):
-        near = "; ".join(f"{hit.entry.name or hit.entry.title} ({hit.entry.area})" for hit in without)
+        near = "; ".join(f"{hit.entry.name or hit.entry.title} ({hit.entry.topic})" for hit in without)
         click.echo(f"Without the filter: {near}.")
     if result.suggestions:
         click.echo(f"Words near yours: {', '.join(result.suggestions)}.")
-    click.echo("Try the problem in other words, or a whole area: laureate find --area vision")
+    click.echo("Try the problem in other words, or a whole topic: laureate find --topic vision")

@@ -1,10 +1,10 @@
-"""What the catalogue's pages show, as plain values: a search with its facets, the map of the areas, an entry."""
+"""What the catalogue's pages show, as plain values: a search with its facets, the map of the topics, an entry."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from laureate import papers
-from laureate.catalogue import AREAS, KINDS, Catalogue, Entry
+from laureate.catalogue import KINDS, TOPICS, Catalogue, Entry
 from laureate.catalogue.citation import bibtex
 from laureate.catalogue.entry import DECISIONS
 from laureate.lab.judging.results import Result, claims_of
@@ -24,7 +24,7 @@ class Query:
     """What a person asks of the catalogue; the page's address has the same fields."""
 
     q: str = ""
-    area: str = ""
+    topic: str = ""
     kind: str = ""
     venue: str = ""
     decision: str = ""
@@ -33,11 +33,11 @@ class Query:
 
     @classmethod
     def of(cls, given: dict[str, str]) -> "Query":
-        """From an address; what makes no sense is left out."""
+        """From an address; what makes no sense is left out. Older addresses call the topic ``area``."""
         page = given.get("page", "")
         return cls(
             q=given.get("q", "").strip()[:400],
-            area=_allowed(given.get("area", ""), AREAS),
+            topic=_allowed(given.get("topic", given.get("area", "")), TOPICS),
             kind=_allowed(given.get("kind", ""), KINDS),
             venue=given.get("venue", "")[:80],
             decision=_allowed(given.get("decision", ""), DECISIONS),
@@ -54,7 +54,7 @@ class Query:
     @property
     def filters(self) -> dict[str, Any]:
         """The fields that restrict."""
-        return {name: getattr(self, name) for name in ("area", "kind", "venue", "decision", "runs")}
+        return {name: getattr(self, name) for name in ("topic", "kind", "venue", "decision", "runs")}
 
 
 def _allowed(value: str, allowed: tuple[str, ...]) -> str:
@@ -62,7 +62,7 @@ def _allowed(value: str, allowed: tuple[str, ...]) -> str:
 
 
 def listing(catalogue: Catalogue) -> dict[str, Any]:
-    """What does not depend on the question: how many papers there are, by facet, and where the areas lie."""
+    """What does not depend on the question: how many papers there are, by facet, and where the topics lie."""
     facets = catalogue.facets()
     return {
         "size": catalogue.size,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-__all__ = ["PALETTE", "Series", "Tile", "area_map", "curve_chart", "interval_chart", "strip", "treemap"]
+__all__ = ["PALETTE", "Series", "Tile", "curve_chart", "interval_chart", "strip", "topic_map", "treemap"]
 
 # The colours s0 to s7 of the light theme, for pictures that leave the page.
 PALETTE = ("#17569a", "#b84e14", "#17713a", "#8e3b9c", "#b3261e", "#6b6200", "#007a7a", "#5c666e")
@@ -184,11 +184,11 @@ class Tile:
     href: str
 
 
-def area_map(tiles: Sequence[Tile], width: float, height: float, kind: str) -> str:
+def topic_map(tiles: Sequence[Tile], width: float, height: float, kind: str) -> str:
     """Fields as large as their papers are many, each a link. ``kind``: the class by which a style sheet picks one."""
     tiles = sorted(tiles, key=lambda tile: -tile.count)
     most = max((tile.count for tile in tiles), default=1)
-    parts = [f'<svg class="map {kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="Map of the areas">']
+    parts = [f'<svg class="map {kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="Map of the topics">']
     for tile, (x, y, wide, high) in zip(tiles, treemap([t.count for t in tiles], width, height), strict=True):
         shade = 0.1 + 0.25 * tile.count / most
         label_text = f"{tile.name}, {tile.count} papers"

@@ -17,7 +17,7 @@ import markupsafe
 from laureate.lab.claim import ROLES
 from laureate.lab.judging.results import tally
 from laureate.pages import wording
-from laureate.pages.charts import Tile, area_map
+from laureate.pages.charts import Tile, topic_map
 from laureate.pages.figures import Figure, csv_of, row_strip
 from laureate.pages.mathml import mathml
 
@@ -103,14 +103,14 @@ def _environment() -> jinja2.Environment:
         "combine": lambda first, second: {**first, **second},
     }
     environment.tests["finite"] = math.isfinite
-    environment.globals |= {"marks": wording.MARKS, "role_words": ROLES, "areas_map": _areas_map}
+    environment.globals |= {"marks": wording.MARKS, "role_words": ROLES, "topics_map": _topics_map}
     return environment
 
 
-def _areas_map(site: Site, areas: dict[str, int]) -> markupsafe.Markup:
+def _topics_map(site: Site, topics: dict[str, int]) -> markupsafe.Markup:
     """A wide map and a tall one; the style sheet shows the one that fits."""
-    tiles = [Tile(name, count, site.url("catalogue", area=name)) for name, count in areas.items()]
-    return markupsafe.Markup(area_map(tiles, 1000, 400, "wide") + area_map(tiles, 330, 760, "tall"))
+    tiles = [Tile(name, count, site.url("catalogue", topic=name)) for name, count in topics.items()]
+    return markupsafe.Markup(topic_map(tiles, 1000, 400, "wide") + topic_map(tiles, 330, 760, "tall"))
 
 
 def standalone(figure: Figure) -> str:

@@ -21,7 +21,7 @@ __all__ = ["render_everything", "render_run", "write_everything", "write_report"
 LARGEST_CATALOGUE = 1_200_000
 # What the search inside a file looks through and shows.
 PAPER_FIELDS = (
-    "id", "title", "authors", "venue", "decision", "award", "name", "kind", "area", "problem", "does", "demo", "asks",
+    "id", "title", "authors", "venue", "decision", "award", "name", "kind", "topic", "problem", "does", "demo", "asks",
     "url",
 )  # fmt: skip
 

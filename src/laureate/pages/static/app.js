@@ -263,11 +263,11 @@
     const away = (paper) => /^https?:/.test(paper.url) ? [" · ", make("a", { href: paper.url, rel: "noopener noreferrer" }, "the paper")] : [];
     const brief = (paper) => make("article", { class: "paper" },
       make("h3", {}, make("a", { "data-item": "", href: `#/paper/${encodeURIComponent(paper.id)}` }, paper.title)),
-      make("p", { class: "facts" }, [paper.authors.slice(0, 3).join(", ") + (paper.authors.length > 3 ? " and others" : ""), `${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · "), ...away(paper)),
+      make("p", { class: "facts" }, [paper.authors.slice(0, 3).join(", ") + (paper.authors.length > 3 ? " and others" : ""), `${paper.venue} ${paper.decision}`, paper.award, paper.topic, paper.kind].filter(Boolean).join(" · "), ...away(paper)),
       make("p", {}, paper.problem || paper.does),
       ...(paper.runs ? [make("p", {}, make("a", { class: "chip runs", href: `#/method/${paper.id}` }, "▶ runs here"))] : []));
     const show = (form, place, from) => {
-      const found = find(form.elements.q.value, Object.fromEntries(["area", "kind", "venue", "decision"].map((name) => [name, form.elements[name].value]).concat([["runs", form.elements.runs.checked]])));
+      const found = find(form.elements.q.value, Object.fromEntries(["topic", "kind", "venue", "decision"].map((name) => [name, form.elements[name].value]).concat([["runs", form.elements.runs.checked]])));
       const more = make("button", { type: "button" }, "show more");
       more.addEventListener("click", () => { more.remove(); place.append(...part()); });
       const part = () => { const next = found.slice(from, from + 20); from += 20; return [...next.map(brief), ...(from < found.length ? [more] : [])]; };
@@ -277,7 +277,7 @@
       const place = one('[id="/paper"]');
       const lines = [["The problem", paper.problem], ["What it does", paper.does], ["What would show it", paper.demo]].filter(([, text]) => text);
       place.replaceChildren(make("p", { class: "crumbs" }, make("a", { href: "#/catalogue" }, "Catalogue")), make("h1", {}, paper.title), make("p", { class: "facts" }, paper.authors.join(", ")),
-        make("p", { class: "facts" }, [`${paper.venue} ${paper.decision}`, paper.award, paper.area, paper.kind].filter(Boolean).join(" · "), ...away(paper)),
+        make("p", { class: "facts" }, [`${paper.venue} ${paper.decision}`, paper.award, paper.topic, paper.kind].filter(Boolean).join(" · "), ...away(paper)),
         ...lines.flatMap(([title, text]) => [make("h2", {}, title), make("p", {}, text)]), make("h2", {}, "In Laureate"),
         make("p", {}, paper.runs ? make("a", { href: `#/method/${paper.id}` }, "It runs here: problem, equation, example and verdicts") : "Not yet: its claims cannot be measured here."));
     };
@@ -294,7 +294,7 @@
       const form = one("form.search", page);
       if (form) {
         const asked = new URLSearchParams(query ?? "");
-        for (const name of ["q", "area", "kind", "venue", "decision"]) if (asked.has(name)) form.elements[name].value = asked.get(name);
+        for (const name of ["q", "topic", "kind", "venue", "decision"]) if (asked.has(name)) form.elements[name].value = asked.get(name);
         if (query) one("details.atlas", page).open = false;
         show(form, one("[data-results]", page), 0);
       }
