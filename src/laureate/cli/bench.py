@@ -1,11 +1,14 @@
 """``laureate bench``: speed beside peers, measured and kept."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from laureate.cli._common import emit, json_option, open_store
+
+if TYPE_CHECKING:
+    from laureate.lab.storing.rows import BenchmarkRow
 
 
 @click.command()
@@ -53,14 +56,15 @@ def _announced(methods: Iterable[str], quiet: bool) -> Iterator[str]:
         yield method
 
 
-def _print(row: Mapping[str, Any], slower: str) -> None:
+def _print(row: "BenchmarkRow", slower: str) -> None:
     click.echo(click.style(row["id"], bold=True) + f"  {row['work']}")
-    click.echo(f"  here {_side(row, 'ours')}")
+    click.echo(f"  here {_side(row['ours_s'], row['ours_compile_s'], row['ours_mb'])}")
     if row["ratio"] is None:
         click.echo(f"  {row['peer']}: not installed; pip install {row['package']}")
     else:
         version = f" {row['peer_version']}" if row["peer_version"] else ""
-        click.echo(f"  {row['peer']}{version} {_side(row, 'peer')}")
+        theirs = _side(row["peer_s"], row.get("peer_compile_s", 0.0), row.get("peer_mb"))
+        click.echo(f"  {row['peer']}{version} {theirs}")
         times = f"{row['ratio']:.3g} times as fast [{row['low']:.3g}, {row['high']:.3g}]"
         click.echo(f"  {click.style(times, bold=True)}, {row['repeats']} repeats in turn")
     if row["note"]:
@@ -69,9 +73,8 @@ def _print(row: Mapping[str, Any], slower: str) -> None:
         click.echo(click.style(f"  slower than last time: {slower}", fg="red"), err=True)
 
 
-def _side(row: Mapping[str, Any], who: str) -> str:
-    memory = row[f"{who}_mb"]
+def _side(seconds: float | None, compiling: float, memory: float | None) -> str:
     grew = "" if memory is None else f", {memory:.0f} MB"
-    seconds = row[f"{who}_s"]
+    seconds = seconds or 0.0
     shown = f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-    return f"{shown} (first call {row[f'{who}_compile_s']:.2g} s more{grew})"
+    return f"{shown} (first call {compiling:.2g} s more{grew})"

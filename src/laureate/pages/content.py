@@ -49,7 +49,7 @@ from laureate.pages.figures import (
 )
 from laureate.pages.wording import origins
 
-__all__ = ["Section", "ShownClaim", "board", "compare", "figure", "films_of", "method", "run", "runs"]
+__all__ = ["Section", "ShownClaim", "ShownSpeed", "board", "compare", "figure", "films_of", "method", "run", "runs"]
 
 CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
@@ -262,17 +262,49 @@ def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[dict[
             yield {"scale": record["scale"], "seconds": seconds, "machine": record["environment"]["machine"]}
 
 
-def speed_rows(store: Store, paper_id: str) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class ShownSpeed:
+    """A comparison with a peer on its method's page. versions: of what was compared, in words. measured: when."""
+
+    work: str
+    ours_s: float
+    peer: str
+    peer_s: float | None
+    ratio: float
+    low: float | None
+    high: float | None
+    note: str
+    measured: str
+    machine: str
+    versions: str
+
+
+def speed_rows(store: Store, paper_id: str) -> list[ShownSpeed]:
     """The newest comparison with each peer that ``laureate bench`` measured, with versions and machine."""
     found = []
     for row in latest_rows(store.benchmarks(paper_id)):
-        if isinstance(row.get("ratio"), int | float):
+        ratio = row.get("ratio")
+        if isinstance(ratio, int | float):
             facts = row["environment"]
             versions = facts.get("versions", {})
             with_what = [f"{name} {versions[name]}" for name in ("laureate", "jax") if name in versions]
             if row.get("peer_version") and row.get("package"):
                 with_what.append(f"{row['package']} {row['peer_version']}")
-            found.append(dict(row) | {"machine": facts.get("machine", ""), "versions": ", ".join(with_what)})
+            found.append(
+                ShownSpeed(
+                    work=row["work"],
+                    ours_s=row["ours_s"],
+                    peer=row["peer"],
+                    peer_s=row.get("peer_s"),
+                    ratio=ratio,
+                    low=row.get("low"),
+                    high=row.get("high"),
+                    note=row.get("note", ""),
+                    measured=row["measured"],
+                    machine=facts.get("machine", ""),
+                    versions=", ".join(with_what),
+                )
+            )
     return found
 
 

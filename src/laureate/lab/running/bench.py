@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from laureate.lab.errors import UserError
 from laureate.lab.running.executors import SINGLE_THREAD
+from laureate.lab.storing.rows import BenchmarkRow, StoredBenchmark
 
 __all__ = ["bench_rows", "last_row", "latest_rows", "slow_down"]
 
@@ -21,7 +22,7 @@ MEASURE = "from laureate.lab.running.timing import main; main()"
 BETWEEN_PROCESSES = 0.10
 
 
-def bench_rows(methods: Iterable[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+def bench_rows(methods: Iterable[tuple[str, str]]) -> Iterator[BenchmarkRow]:
     """The comparisons of each method as they are measured, on one thread, as the lab's workers run.
 
     methods: an id, and where its comparisons are, as ``"module:name"``.
@@ -44,7 +45,7 @@ def bench_rows(methods: Iterable[tuple[str, str]]) -> Iterator[dict[str, Any]]:
                 )
 
 
-def last_row(rows: Iterable[Mapping[str, Any]], row: Mapping[str, Any], machine: str) -> Mapping[str, Any] | None:
+def last_row(rows: Iterable[StoredBenchmark], row: BenchmarkRow, machine: str) -> StoredBenchmark | None:
     """The newest of the stored rows (oldest first) for the same work, peer and machine."""
     same = ("id", "work", "peer")
     found = None
@@ -54,12 +55,12 @@ def last_row(rows: Iterable[Mapping[str, Any]], row: Mapping[str, Any], machine:
     return found
 
 
-def latest_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def latest_rows(rows: Iterable[StoredBenchmark]) -> list[StoredBenchmark]:
     """The newest of the stored rows (oldest first) for each work and peer."""
     return list({(row.get("id"), row.get("work"), row.get("peer")): row for row in rows}.values())
 
 
-def slow_down(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
+def slow_down(new: BenchmarkRow, old: BenchmarkRow | None) -> str:
     """What became slower beyond noise, in words; empty where nothing did, or where there is nothing to compare with.
 
     Against the same version of the same peer the ratio is compared, as a busy machine slows both sides down; else our
@@ -68,16 +69,32 @@ def slow_down(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
     if old is None:
         return ""
     apart = 1 + BETWEEN_PROCESSES
-    both = new.get("ratio") is not None and old.get("ratio") is not None
-    if both and new.get("peer_version") == old.get("peer_version"):
-        if new["high"] * apart < old["low"]:
-            return (
-                f"{new['ratio']:.3g} times as fast as {new['peer']} [{new['low']:.3g}, {new['high']:.3g}],"
-                f" before {old['ratio']:.3g} [{old['low']:.3g}, {old['high']:.3g}]"
-            )
+    now, before = _Ratio.of(new), _Ratio.of(old)
+    if now and before and new.get("peer_version") == old.get("peer_version"):
+        if now.high * apart < before.low:
+            faster = f"{now.ratio:.3g} times as fast as {new['peer']} {now.interval}"
+            return f"{faster}, before {before.ratio:.3g} {before.interval}"
     elif new["ours_low"] > old["ours_high"] * apart:
         return (
             f"{new['ours_s']:.3g} s [{new['ours_low']:.3g}, {new['ours_high']:.3g}],"
             f" before {old['ours_s']:.3g} s [{old['ours_low']:.3g}, {old['ours_high']:.3g}]"
         )
     return ""
+
+
+class _Ratio(NamedTuple):
+    """How many times as fast as the peer, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, row: BenchmarkRow) -> "_Ratio | None":
+        """None where the peer was not there."""
+        ratio, low, high = row.get("ratio"), row.get("low"), row.get("high")
+        return None if ratio is None or low is None or high is None else cls(ratio, low, high)
+
+    @property
+    def interval(self) -> str:
+        return f"[{self.low:.3g}, {self.high:.3g}]"

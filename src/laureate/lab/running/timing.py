@@ -8,13 +8,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from laureate.lab.running.comparison import Comparison, Side
 from laureate.lab.running.memory import forget_peak, peak
 from laureate.lab.running.references import load
+from laureate.lab.storing.rows import BenchmarkRow
 
 __all__ = ["compare", "interval", "main", "measure", "seconds_of", "seconds_of_once"]
 
@@ -46,7 +47,7 @@ def compare(ours: Callable[[], Any], peer: Callable[[], Any], repeats: int = REP
     return _summary(_interleaved([ours, peer], repeats), 1.0, 1.0)
 
 
-def measure(method: str, comparison: Comparison) -> dict[str, Any]:
+def measure(method: str, comparison: Comparison) -> BenchmarkRow:
     """One row of ``laureate bench``; without numbers of the peer where it is not installed."""
     version = _version(comparison.package)
     row: dict[str, Any] = {"id": method, "work": comparison.work, "ours_s": None, "peer": comparison.peer}
@@ -59,7 +60,7 @@ def measure(method: str, comparison: Comparison) -> dict[str, Any]:
         row[f"{who}_mb"] = first[i][1]
     row |= _summary(seconds, *(side.times for side in sides))
     row |= {"repeats": len(seconds), "package": comparison.package, "peer_version": version}
-    return row | {"note": " ".join(side.note for side in sides if side.note)}
+    return cast(BenchmarkRow, row | {"note": " ".join(side.note for side in sides if side.note)})
 
 
 def _version(package: str) -> str | None:

@@ -1,8 +1,8 @@
-"""The rows that the store gives of runs and cells, as dictionaries whose entries have types."""
+"""The rows that the store gives of runs, cells and benchmarks, as dictionaries whose entries have types."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
-__all__ = ["CellRow", "MeasuredCell", "RunRow"]
+__all__ = ["BenchmarkRow", "CellRow", "MeasuredCell", "RunRow", "StoredBenchmark"]
 
 
 class RunRow(TypedDict):
@@ -63,3 +63,39 @@ class MeasuredCell(TypedDict):
     count: int
     seconds: float
     memory: int | None
+
+
+class BenchmarkRow(TypedDict):
+    """One comparison with a peer, as ``laureate bench`` measures and prints it.
+
+    id: of the paper. work: what was timed, in words. ours_s, peer_s: medians, in seconds. ours_low, ours_high: the 95 %
+    interval of our seconds. ratio, low, high: how many times faster ours is, with its interval. What is of the peer is
+    None, or is missing, where it is not installed. compile_s: of the first call, beyond the median; mb: megabytes.
+    package, peer_version: as installed; empty for a peer of our own.
+    """
+
+    id: str
+    work: str
+    ours_s: float
+    ours_low: float
+    ours_high: float
+    ours_compile_s: float
+    ours_mb: float | None
+    peer: str
+    peer_s: float | None
+    peer_compile_s: NotRequired[float]
+    peer_mb: NotRequired[float | None]
+    ratio: float | None
+    low: float | None
+    high: float | None
+    repeats: int
+    package: str
+    peer_version: str | None
+    note: str
+
+
+class StoredBenchmark(BenchmarkRow):
+    """The same with when it was measured (UTC, ISO 8601), and the environment, as of a run."""
+
+    measured: str
+    environment: dict[str, Any]

@@ -23,7 +23,7 @@ from laureate.lab.storing import housekeeping
 from laureate.lab.storing.alive import Alive, lives
 from laureate.lab.storing.arrays import label_of, pack, readable, unpack
 from laureate.lab.storing.database import readable_errors
-from laureate.lab.storing.rows import CellRow, MeasuredCell, RunRow
+from laureate.lab.storing.rows import BenchmarkRow, CellRow, MeasuredCell, RunRow, StoredBenchmark
 from laureate.lab.storing.schema import prepare, transaction
 from laureate.lab.storing.shown import shown
 
@@ -211,8 +211,8 @@ class Store:
         with self._transaction():
             return housekeeping.delete(self._db, run)
 
-    def add_benchmark(self, row: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
-        """Keep one comparison with a peer: a JSON object with the method's id under ``id``."""
+    def add_benchmark(self, row: BenchmarkRow, environment: Mapping[str, Any]) -> None:
+        """Keep one comparison with a peer."""
         with self._transaction():
             self._db.execute(
                 "INSERT INTO benchmarks (method, measured, data, environment) VALUES (?, ?, ?, ?)",
@@ -375,7 +375,7 @@ class Store:
         )
         return [cast(MeasuredCell, dict(row)) for row in rows]
 
-    def benchmarks(self, method: str = "") -> list[dict[str, Any]]:
+    def benchmarks(self, method: str = "") -> list[StoredBenchmark]:
         """All comparisons with peers (of one method), oldest first, with when and on what they were measured."""
         rows = self._rows(
             "SELECT benchmarks.data, measured, environments.data AS environment FROM benchmarks"
