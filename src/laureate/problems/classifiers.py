@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
 from laureate.layers import Convolution, max_pool
-from laureate.loops import repeat
+from laureate.problems._training import train_by_adam
 from laureate.problems.datasets import small_images
 
 __all__ = ["ConvolutionalNetwork", "ImageClasses", "Perceptron", "ResidualPerceptron", "make_network", "train_network"]
@@ -180,21 +180,11 @@ def train_network(
     key: of the batches. network: an Equinox module from images to logits. images, labels: to train on.
     num_steps, batch: of Adam, and examples each. learning_rate: the first.
     """
-    optimiser = optax.adam(lambda count: learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * count / num_steps)))
-    rows = jax.random.randint(key, (num_steps, batch), 0, len(labels))
-    arrays, rest = eqx.partition(network, eqx.is_array)
 
-    def loss(arrays, chosen):
-        logits = eqx.combine(arrays, rest)(images[chosen])
-        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels[chosen]))
+    def loss(network, chosen):
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(network(images[chosen]), labels[chosen]))
 
-    def step(state, index):
-        arrays, moments = state
-        updates, moments = optimiser.update(jax.grad(loss)(arrays, rows[index]), moments)
-        return (optax.apply_updates(arrays, updates), moments), None
-
-    (arrays, _), _ = repeat(step, (arrays, optimiser.init(arrays)), 0, num_steps)
-    return eqx.combine(arrays, rest)
+    return train_by_adam(key, network, loss, len(labels), num_steps, batch, learning_rate)
 
 
 def _drawn(key: Key[Array, ""], shapes: list[tuple[int, int]]) -> tuple[Array, ...]:

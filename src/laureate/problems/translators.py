@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.loops import repeat
+from laureate.problems._training import train_by_adam
 
 __all__ = [
     "AttentionEncoder",
@@ -190,17 +190,8 @@ def train_translator(
     key: of the batches. model: a `Translator`. sources, targets: sentences and their translations. num_steps, batch: of
         Adam, and sentences each. learning_rate: the first.
     """
-    optimiser = optax.adam(lambda count: learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * count / num_steps)))
-    rows = jax.random.randint(key, (num_steps, batch), 0, len(sources))
-    arrays, rest = eqx.partition(model, eqx.is_array)
 
-    def loss(arrays, chosen):
-        return nats(jax.vmap(eqx.combine(arrays, rest))(sources[chosen]), targets[chosen])
+    def loss(model, chosen):
+        return nats(jax.vmap(model)(sources[chosen]), targets[chosen])
 
-    def step(state, index):
-        arrays, moments = state
-        updates, moments = optimiser.update(jax.grad(loss)(arrays, rows[index]), moments)
-        return (optax.apply_updates(arrays, updates), moments), None
-
-    (arrays, _), _ = repeat(step, (arrays, optimiser.init(arrays)), 0, num_steps)
-    return eqx.combine(arrays, rest)
+    return train_by_adam(key, model, loss, len(sources), num_steps, batch, learning_rate)
