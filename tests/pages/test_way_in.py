@@ -129,12 +129,12 @@ def test_how_long_a_run_still_takes_is_read_from_the_cells_that_are_done(home, m
     store.use_cells(run, kept)  # for nothing: what is taken from the store says nothing about the others
     assert kept
     told = content._live(store, store.run(run), store.run_cells(run))
-    assert told == {"done": 0, "total": len(cells), "experiment": "", "seconds_left": None}
+    assert told == content.Live(0, len(cells), experiment="", seconds_left=None)
     for cell in cells[:3]:
         store.add_cell(run, cell, Outcome({"loss": np.zeros(cell.count)}))
     told = content._live(store, store.run(run), store.run_cells(run))
     left = 30.0 / 3 * (len(cells) - 3)
-    assert told == {"done": 3, "total": len(cells), "experiment": "toy/toy", "seconds_left": left}
+    assert told == content.Live(3, len(cells), experiment="toy/toy", seconds_left=left)
     store.end_run(run, "interrupted")
     store.close()
 

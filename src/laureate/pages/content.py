@@ -4,7 +4,7 @@ The rendering functions (:mod:`laureate.pages.render`) take what these return an
 """
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,10 @@ from laureate.pages.figures import (
 )
 from laureate.pages.wording import origins
 
-__all__ = ["Section", "ShownClaim", "ShownSpeed", "board", "compare", "figure", "films_of", "method", "run", "runs"]
+__all__ = [
+    "Live", "Section", "ShownClaim", "ShownPaper", "ShownSpeed", "Spent", "board", "compare", "figure", "films_of",
+    "method", "run", "runs",
+]  # fmt: skip
 
 CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
@@ -59,33 +62,64 @@ HISTORY = 10
 ANSWERS = 5
 
 
+@dataclass(frozen=True)
+class ShownPaper:
+    """A paper on the board.
+
+    cost: expected seconds, by scale. roles: its claims, headlines first. lead, figure: the claim whose picture stands
+        for it, and that picture; None where nothing was measured.
+    """
+
+    paper: Paper
+    cost: Mapping[str, float]
+    roles: Mapping[str, list[ClaimResult]]
+    lead: ClaimResult | None
+    figure: IntervalFigure | None
+
+    @property
+    def claims(self) -> list[ClaimResult]:
+        """All of them, in the order of the roles."""
+        return [result for mine in self.roles.values() for result in mine]
+
+    @property
+    def first(self) -> tuple[str, list[ClaimResult]]:
+        """The first role, and its claims."""
+        return next(iter(self.roles.items()), ("", []))
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """How many have each verdict.
+
+        Checks of our own code are counted apart, where they fold away; a paper of nothing else counts them here.
+        """
+        return tally([result for result in self.claims if result.role != "check"] or self.claims)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of it was measured."""
+        return list(self.tally) == ["not run"]
+
+    @property
+    def reference(self) -> int:
+        """How many of its results ship with the package."""
+        return sum(result.reference for result in self.claims)
+
+
 def board(store: Store, shown: Iterable[Paper]) -> dict[str, Any]:
     """Every claim with its result, by area, paper and role; what was found on the user's own problems apart."""
     shown = list(shown)
     results = board_results(store, shown)
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[ShownPaper]] = {}
     for paper in shown:
         mine = [result for result in results if result.paper == paper.id]
-        # Checks of our own code are counted apart, where they fold away; a paper of nothing else counts them here.
-        findings = [result for result in mine if result.role != "check"] or mine
-        facts = ("id", "title", "authors", "venue", "year", "award", "area", "problem", "meaning")
         lead = _lead(mine)
+        drawn = claim_figure(lead) if lead else None
         groups.setdefault(paper.area, []).append(
-            {name: getattr(paper, name) for name in facts}
-            | {
-                "cost": paper_record(paper)["cost"],
-                "roles": by_role(mine),
-                "tally": tally(findings),
-                "claims": len(mine),
-                "first": next(iter(by_role(mine).items()), ("", [])),
-                "lead": lead,
-                "figure": claim_figure(lead) if lead else None,
-                "reference": sum(result.reference for result in mine),
-            }
+            ShownPaper(paper, paper_record(paper)["cost"], by_role(mine), lead, drawn)
         )
     # What was measured comes first.
-    groups = {area: sorted(methods, key=_idle) for area, methods in groups.items()}
-    groups = dict(sorted(groups.items(), key=lambda pair: all(map(_idle, pair[1]))))
+    groups = {area: sorted(methods, key=lambda one: one.idle) for area, methods in groups.items()}
+    groups = dict(sorted(groups.items(), key=lambda pair: all(one.idle for one in pair[1])))
     own: dict[str, list[ClaimResult]] = {}
     for result in own_results(store, shown):
         own.setdefault(result.problem, []).append(result)
@@ -115,10 +149,6 @@ def _lead(results: Sequence[ClaimResult]) -> ClaimResult | None:
     """The claim whose picture stands for the paper: the first with a number, headlines before the others."""
     in_order = [result for mine in by_role(results).values() for result in mine]
     return next((result for result in in_order if claim_figure(result)), None)
-
-
-def _idle(paper: dict[str, Any]) -> bool:
-    return list(paper["tally"]) == ["not run"]
 
 
 def _tallies(results: Iterable[ClaimResult]) -> dict[str, dict[str, int]]:
@@ -187,7 +217,7 @@ def method(store: Store, paper: Paper, run: int | None = None) -> dict[str, Any]
         "reference": sum(result.reference for result in results),
         "reference_words": origins(results),
         "tallies": _tallies(claims),
-        "measured": {record["scale"]: record for record in _measured(store, paper, used)},
+        "measured": {spent.scale: spent for spent in _measured(store, paper, used)},
         "speed": speed_rows(store, paper.id),
         "run": run,
     }
@@ -249,7 +279,16 @@ def _earlier(store: Store, result: ClaimResult) -> tuple[ClaimResult, ...]:
     return (*earlier, ours) if isinstance(ours, ClaimResult) else earlier
 
 
-def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[dict[str, Any]]:
+@dataclass(frozen=True)
+class Spent:
+    """The seconds that a paper's cells took at a scale, and where."""
+
+    scale: str
+    seconds: float
+    machine: str
+
+
+def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[Spent]:
     """What the paper's cells of these runs took, a row a scale; the newest run of a scale stands."""
     for number in sorted(runs):
         record = store.run(number)
@@ -259,7 +298,7 @@ def _measured(store: Store, paper: Paper, runs: Iterable[int]) -> Iterable[dict[
                 for cell in store.run_cells(number, paper.id)
                 if cell["status"] == "done"
             )
-            yield {"scale": record["scale"], "seconds": seconds, "machine": record["environment"]["machine"]}
+            yield Spent(record["scale"], seconds, record["environment"]["machine"])
 
 
 @dataclass(frozen=True)
@@ -371,17 +410,26 @@ def _wall_seconds(record: RunRow) -> float | None:
     return max(0.0, (ended - datetime.datetime.fromisoformat(record["started"])).total_seconds())
 
 
-def _live(store: Store, record: RunRow, cells: Sequence[CellRow]) -> dict[str, Any]:
-    """How far a run is: cells done and ahead, the experiment under way, seconds left as soon as one cell is done."""
+@dataclass(frozen=True)
+class Live:
+    """How far a run is: cells done, of how many, the experiment of the last, seconds left as soon as one is done."""
+
+    done: int
+    total: int
+    experiment: str
+    seconds_left: float | None
+
+
+def _live(store: Store, record: RunRow, cells: Sequence[CellRow]) -> Live:
     computed = [cell for cell in cells if not cell["cached"]]
     ahead, wall = store.cells_ahead(record["id"]), _wall_seconds(record)
     last = max(computed, key=lambda cell: cell["id"], default=None)
-    return {
-        "done": len(computed),
-        "total": len(computed) + ahead,
-        "experiment": f"{last['paper']}/{last['experiment']}" if last else "",
-        "seconds_left": wall / len(computed) * ahead if computed and wall is not None else None,
-    }
+    return Live(
+        done=len(computed),
+        total=len(computed) + ahead,
+        experiment=f"{last['paper']}/{last['experiment']}" if last else "",
+        seconds_left=wall / len(computed) * ahead if computed and wall is not None else None,
+    )
 
 
 def _declared(results: Sequence[ClaimResult]) -> list[ClaimResult]:

@@ -66,7 +66,7 @@ def render_everything(store: Store, explore: bool = False) -> str:
     ids = paper_ids()
     board = content.board(store, [load_paper(paper_id) for paper_id in ids])
     methods = {paper_id: content.method(store, load_paper(paper_id)) for paper_id in ids}
-    groups = [paper["roles"] for found in board["areas"].values() for paper in found] + [board["own"]]
+    groups = [shown.roles for found in board["areas"].values() for shown in found] + [board["own"]]
     shown = [row for group in groups for rows in group.values() for row in rows]
     runs = sorted({row.run for row in shown if row.run}, reverse=True)
     names = ("", "catalogue", "paper", *(f"method/{name}" for name in ids), *(f"run/{number}" for number in runs))
