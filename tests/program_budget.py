@@ -29,8 +29,9 @@ from rooms import AREAS, PACKAGE
 PAPER_PROGRAMS, AREA_PROGRAMS, SECONDS = 27, 200, 15.0
 
 # A compiled program takes about four megabytes for as long as jax remembers it, and a single operation a tenth of that:
-# at the end of a module with more than so many operations' worth in the process, all are forgotten. Forgetting takes a
-# second or two, and common operations are compiled or read again; without it a worker grew to six gigabytes.
+# at the end of a module with more than so many operations' worth in the process, all are forgotten, and within a module
+# that has three times as many. Forgetting takes a second or two, and common operations are compiled or read again;
+# without it a worker grew to six gigabytes, and one ended in a segmentation fault of XLA among a thousand slow trials.
 HELD, WORTH = 5000, 10
 
 # Lowered in one context of the compiler, see ``_share_contexts``.
@@ -115,7 +116,8 @@ class ProgramBudget:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """After the fixtures of a module, its programs."""
-        if self.held > HELD and nextitem is not None and nextitem.path != item.path:
+        most = HELD if nextitem is None or nextitem.path != item.path else 3 * HELD
+        if self.held > most and nextitem is not None:
             import jax
 
             jax.clear_caches()

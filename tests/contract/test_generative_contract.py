@@ -174,7 +174,7 @@ def test_biggan():
     numbers = [{"penalty": 0.1}, {"learning_rate": 0.1}]
     images = RNG.normal(size=(4, 2, 2, 1)).astype(np.float32)
     models = eqx.filter_jit(lambda: [biggan(**one) for one in ({}, *numbers)])()
-    check_adversarial(models[0], (images, jnp.arange(4) % 2), others=models[1:])
+    check_adversarial(models[0], (images, jnp.arange(4) % 2), others=models[1:], unused=LIMITS)
 
 
 def TYPES():  # noqa: N802

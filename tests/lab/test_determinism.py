@@ -76,17 +76,24 @@ def test_the_number_of_workers_changes_nothing(tmp_path):
     assert alone.items() <= more.items(), "more seeds only add cells"
 
 
-def cheapest(paper: Paper) -> Experiment:
-    """Of those that do not read a clock."""
+def compiled_at_smoke(paper: Paper) -> list[Experiment]:
+    """Those that do not read a clock, the cheapest first."""
     fitting = [one for one in paper.experiments if one.over_seeds == "vmap" and "smoke" in one.scales]
-    return min(fitting, key=lambda one: one.scales["smoke"].cost)
+    return sorted(fitting, key=lambda one: one.scales["smoke"].cost)
+
+
+WITHOUT = {"gvp", "interaction-attack"}  # all their experiments of smoke run seed by seed on the host
+
+
+def test_every_other_paper_has_an_experiment_to_repeat():
+    assert {one for one in papers.paper_ids() if not compiled_at_smoke(papers.paper(one))} == WITHOUT
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper_id", papers.paper_ids())
+@pytest.mark.parametrize("paper_id", sorted({*papers.paper_ids()} - WITHOUT))
 def test_an_experiment_of_every_paper_in_one_process_and_in_two(paper_id, tmp_path):
     paper = papers.paper(paper_id)
-    words = [f"{paper_id}/{cheapest(paper).name}"]
+    words = [f"{paper_id}/{compiled_at_smoke(paper)[0].name}"]
     first = kept(paper, words, tmp_path / "one", workers=1)
     assert first == kept(paper, words, tmp_path / "two", workers=2)
     assert first == kept(paper, words, tmp_path / "again", workers=1, fresh=True)

@@ -93,6 +93,8 @@ def cell_of(name, arm):
 def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
     cell = cell_of(name, arm)
     outcome = compute(cell)
+    if outcome.error.startswith("ModuleNotFoundError: Gymnasium is not installed"):
+        pytest.skip("Gymnasium is not installed")
     assert not outcome.error, outcome.error
     for metric, values in outcome.metrics.items():
         assert len(values) == cell.count, metric

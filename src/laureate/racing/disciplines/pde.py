@@ -54,7 +54,7 @@ DISCIPLINE = Discipline(
     trial="laureate.racing.tracks.pde:trial",
     facts="laureate.racing.tracks.pde:facts",
     script="""
-with jax.enable_x64(True):
+with jax.enable_x64(True):  # and so must be where pde was made: its x0 is float64
     solver = {method}
     print(solver.run(jax.random.key(0), pde).v0)
 """,
