@@ -126,7 +126,7 @@ def count_twice(state, index):
     return state + 2, state * index
 
 
-def in_chunks(step, state, num_steps, size, settings, adapt=True, steps=1, shapes=None, **more):
+def in_chunks(step, state, num_steps, size, settings, adapt=True, steps_per_block=1, shapes=None, **more):
     """``loops.chunks`` of Python's numbers, with a file of its own settings."""
 
     def advance(state, done, number):
@@ -139,7 +139,7 @@ def in_chunks(step, state, num_steps, size, settings, adapt=True, steps=1, shape
     path, progress = more.get("checkpoint"), more.get("progress")
     kept = None if path is None else loops.Checkpoint(path, {"step": step, "start": state, **settings})
     form = (lambda: jax.ShapeDtypeStruct((1,), np.int32)) if shapes is None else shapes
-    told: dict[str, Any] = {"shapes": form, "progress": progress, "checkpoint": kept, "adapt": adapt, "steps": steps}
+    told: dict[str, Any] = {"shapes": form, "progress": progress, "checkpoint": kept, "adapt": adapt, "steps_per_block": steps_per_block}
     return loops.chunks(advance, np.asarray(state, np.int32), num_steps, size, **told)
 
 

@@ -45,7 +45,7 @@ def found():
             "scores": jnp.stack([score(draws), score(draws * 0.3), score(draws * 2), score(draws + 0.7)]),
             "modes": g.mode_report(answers, modes, 0.12),
             "arcs": jnp.stack([g.covered_arc(points, counted, bins) for counted, bins in arcs]),
-            "precision and recall": g.precision_recall(real, made, neighbours=2),
+            "precision and recall": g.precision_recall(real, made, num_neighbours=2),
             "diversity": g.diversity(one),
         }
 

@@ -295,7 +295,7 @@ def test_reported_errors_are_recomputed(references):
 KEY = jax.random.key(0)
 LOGITS = np.array([0.5, -0.2, 0.1], np.float32)
 REFUSED = {
-    "samples": (lambda: gumbel_rao(KEY, LOGITS, samples=0), ValueError, "gumbel_rao.samples must be >= 1; got 0"),
+    "samples": (lambda: gumbel_rao(KEY, LOGITS, num_samples=0), ValueError, "gumbel_rao.samples must be >= 1; got 0"),
     "cold": (lambda: gumbel_rao(KEY, LOGITS, 0.0), ValueError, "temperature must be > 0; got 0.0. zgr is the limit"),
     "chunk": (lambda: gumbel_rao(KEY, LOGITS, chunk=0), ValueError, "chunk must be >= 1 or None; got 0"),
     "integers": (lambda: zgr(KEY, np.array([1, 2])), TypeError, "zgr.logits must be of a floating type; got int"),

@@ -23,7 +23,7 @@ CELLS = np.array([[0, 1, 2], [2, 1, 3], [2, 3, 4]])
 KINDS = np.array([3, 0, 0, 0, 0])
 GRAPH = g.mesh_graph(POSITIONS, CELLS, kinds=KINDS)
 RUNS = (0.9 ** np.arange(12.0))[None, :, None, None] * np.array([0.0, 1, 2, 3, 4])[:, None] * np.ones((3, 1, 1, 1))
-SMALL = {"latent": 6, "num_steps": 1, "hidden_layers": 1}
+SMALL = {"latent": 6, "num_steps": 1, "num_hidden_layers": 1}
 
 
 OTHER = g.mesh_graph(POSITIONS, CELLS, kinds=[6, 0, 0, 5, 3])

@@ -177,7 +177,7 @@ def test_fourier_is_orthonormal_over_a_period():
 
 
 def test_splines_equal_scipys():
-    basis = Splines(-1.0, 2.0, pieces=6)
+    basis = Splines(-1.0, 2.0, num_pieces=6)
     x = np.linspace(-1.0, 2.0, 97)[:-1]
     knots = np.linspace(-1 - 1.5, 2 + 1.5, 6 + 7)
     expected = BSpline.design_matrix(np.asarray(x), knots, 3).toarray()

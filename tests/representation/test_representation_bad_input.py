@@ -55,9 +55,9 @@ def test_too_few_outputs_to_span_the_space():
     with pytest.warns(UserWarning, match="F is rank-deficient"):
         DirectPred(4, rho=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
     with pytest.raises(ValueError, match="eps must be > 0 then"):
-        DirectPred(4, rho=0.0, eps=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
+        DirectPred(4, rho=0.0, epsilon=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
     # two of each view are four, which may span four dimensions: a warning would be an error here
-    jax.eval_shape(DirectPred(4, rho=0.0, eps=0.0).update, DirectPred(4).init(KEY), Z[:2], Z[2:4])
+    jax.eval_shape(DirectPred(4, rho=0.0, epsilon=0.0).update, DirectPred(4).init(KEY), Z[:2], Z[2:4])
 
 
 def test_outputs_that_are_not_finite_change_nothing_and_are_told():
@@ -72,7 +72,7 @@ def test_outputs_that_are_not_finite_change_nothing_and_are_told():
 
 @pytest.mark.parametrize("kind", [DirectPred, DirectCopy])
 def test_a_representation_that_has_collapsed_already(kind):
-    predictor = kind(4, eps=0.1)
+    predictor = kind(4, epsilon=0.1)
     state, info = predictor.update(predictor.init(KEY), jnp.zeros((8, 4)), jnp.zeros((8, 4)))
     assert bool(info.collapsed)
     np.testing.assert_allclose(state.matrix, 0.1 * np.eye(4), atol=1e-7)
@@ -131,7 +131,7 @@ def test_other_settings():
 PROBES = {
     "linear": linear_probe,
     "knn": lambda *given: knn_probe(*given, k=1),
-    "tuned": lambda *given: fine_tune(KEY, lambda x: x, *given, optimiser=optax.sgd(0.1), steps=1, batch=2),
+    "tuned": lambda *given: fine_tune(KEY, lambda x: x, *given, optimiser=optax.sgd(0.1), num_steps=1, batch=2),
 }
 
 

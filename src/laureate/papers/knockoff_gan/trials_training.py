@@ -64,7 +64,7 @@ def non_gaussian(key: Array, arm: Settings, problem: Design, scale: Settings) ->
     if arm.sampler == "mixture":
         sampler = MixtureKnockoffs(num_components=4)
     elif arm.sampler == "refined":
-        sampler = RefinedKnockoffs(num_steps=scale.steps, batch=scale.batch, checkpoints=4)
+        sampler = RefinedKnockoffs(num_steps=scale.steps, batch=scale.batch, num_checkpoints=4)
     else:
         sampler = _network(arm, scale)
     return judged(key, sampler, problem, scale)
