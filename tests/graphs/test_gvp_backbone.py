@@ -27,7 +27,7 @@ TURN = (TURN * np.linalg.det(TURN)).astype(np.float32)
 
 
 def features(coords, **more):
-    graph, report = featurize_backbone(coords, **{"num_neighbors": 6} | more)
+    graph, report = featurize_backbone(coords, **{"num_neighbours": 6} | more)
     return [np.asarray(leaf) for leaf in (*graph.nodes, *graph.edges)], graph, report
 
 

@@ -70,7 +70,7 @@ def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
     runs = np.broadcast_to(np.arange(3.0)[:, None, None, None], (3, 4, 5, 1))  # the state is the trajectory's number
     places = (runs[:, 0, :, :1] + np.zeros((3, 5, 2))).astype("f4")
     nodes = g.MeshNodes(places, np.zeros((3, 5), "i4"), np.zeros((3, 5, 0), "f4"))
-    given: Any = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
+    given: Any = {"num_steps": 5, "batch": 6, "num_warmup": 4, "nodes": nodes, "trainer": Recorder()}
     with KeyRecorder() as recorder:  # windows are drawn by other keys than they are disturbed by
         record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, runs.astype("f4"), **given)
         assert not recorder.reused()

@@ -65,7 +65,7 @@ def test_a_weight_of_zeros_stays_one():
 
 
 def test_wrong_settings_raise():
-    with pytest.raises(ValueError, match=r"SpectralNorm\.iterations must be an integer >= 0; got -1"):
+    with pytest.raises(ValueError, match=r"SpectralNorm\.num_steps must be an integer >= 0; got -1"):
         SpectralNorm(-1)
     with pytest.raises(ValueError, match=r"SpectralNorm\.weight must be of two axes at least; got \(3,\)"):
         SpectralNorm().init(KEY, jnp.zeros(3))

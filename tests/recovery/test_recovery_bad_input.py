@@ -50,8 +50,8 @@ WRONG = {
     ),
     "samples as columns": (lambda: ALISTA(D)(np.ones((4, 9))), ValueError, r"samples as rows.*\(4, 9\).*Pass b.T"),
     "no signals": (lambda: ALISTA(D)(np.ones((2, 5))), ValueError, r"\[..., 4\], samples as rows"),
-    "no layers": (lambda: ALISTA(D, num_layers=0), ValueError, "ALISTA.layers must be an integer >= 1; got 0"),
-    "half a layer": (lambda: FISTA(D, num_layers=1.5), ValueError, "FISTA.layers must be an integer >= 1; got 1.5"),
+    "no layers": (lambda: ALISTA(D, num_layers=0), ValueError, "ALISTA.num_layers must be an integer >= 1; got 0"),
+    "half a layer": (lambda: FISTA(D, num_layers=1.5), ValueError, "FISTA.num_layers must be an integer >= 1; got 1.5"),
     "negative penalty": (lambda: ISTA(D, penalty=-1.0), ValueError, "ISTA.penalty must be >= 0; got -1.0"),
     "no step": (lambda: ISTA(D, lipschitz_constant=0.0), ValueError, "ISTA.lipschitz_constant must be > 0; got 0.0"),
     "negative threshold": (lambda: ALISTA(D, theta=-0.1), ValueError, "ALISTA.theta must be of .* >= 0; got -0.1"),
@@ -90,7 +90,7 @@ WRONG = {
     "no dictionaries": (
         lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), num_dictionaries=0),
         ValueError,
-        "fit.dictionaries must be >= 1; got 0",
+        "fit.num_dictionaries must be >= 1; got 0",
     ),
     "transposed weight": (lambda: ALISTA(D, D.T), ValueError, r"D's shape \(4, 6\); got \(6, 4\). Pass its transpose"),
     "kind of threshold": (lambda: ALISTA(D, threshold="one"), ValueError, "'scalar' or 'coordinate'; got 'one'"),
@@ -117,7 +117,7 @@ WRONG = {
     "no steps": (
         lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), num_steps=0),
         ValueError,
-        "fit.steps must be >= 1; got 0",
+        "fit.num_steps must be >= 1; got 0",
     ),
     "mode": (
         lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), mode="all"),
@@ -131,7 +131,7 @@ WRONG = {
     ),
     "density": (lambda: BernoulliGaussian(6, density=2.0), ValueError, "density must be within 0 and 1; got 2.0"),
     "drift": (lambda: perturb(KEY, D, -1.0), ValueError, "perturb.sigma must be >= 0; got -1.0"),
-    "encoder": (lambda: UnrolledCoherence(D, num_steps=0), ValueError, "UnrolledCoherence.steps must be >= 1; got 0"),
+    "encoder": (lambda: UnrolledCoherence(D, num_steps=0), ValueError, "UnrolledCoherence.num_steps must be >= 1; got 0"),
     "even filters": (lambda: analytic_conv_weight(np.ones((2, 4, 4))), ValueError, "odd size D.*got 4. Pad them"),
     "filters": (lambda: ConvALISTA(np.ones((3, 3)), (8, 8)), ValueError, r"filters must be \[M, D, D\]"),
     "small circle": (lambda: analytic_conv_weight(FILTERS, 4), ValueError, "2D − 1 = 5 .*Theorem 3.*got 4"),

@@ -31,7 +31,7 @@ Z = jax.random.normal(KEY, (8, 4))
     [
         ({"rho": 1.0}, r"DirectPred.rho must be in \[0, 1\); got 1.0"),
         ({"rho": -0.1}, "DirectPred.rho"),
-        ({"eps": -0.01}, "DirectPred.eps must be >= 0 and finite; got -0.01"),
+        ({"epsilon": -0.01}, "DirectPred.epsilon must be >= 0 and finite; got -0.01"),
         ({"freq": 0}, "DirectPred.freq must be an integer >= 1; got 0"),
         ({"power": 0.0}, "DirectPred.power must be > 0"),
         ({"scale": "mean"}, "DirectPred.scale must be 'max' or 'none'; got 'mean'"),

@@ -31,7 +31,7 @@ REFUSED = {
     "weights": (lambda: Constant().fit(P, Y, P - P[0]), r"Constant.weights must be > 0; got 0.0"),
     "weights' length": (lambda: Constant().fit(P, Y, P[1:]), r"Constant.weights must be \[40\], one a row"),
     "rows' weights": (lambda: Temperature().fit(ROWS, Y, P[1:]), r"Temperature.weights must be \[40\]"),
-    "bins": (lambda: ece(P, Y, 0), r"ece.bins must be >= 1; got 0"),
+    "bins": (lambda: ece(P, Y, 0), r"ece.num_bins must be >= 1; got 0"),
     "scheme": (lambda: ece(P, Y, 5, "area"), r"ece.scheme must be width or mass; got 'area'"),
     "no bins": (lambda: HistogramBinning(0), r"HistogramBinning.bins must be >= 1"),
     "histogram": (lambda: HistogramBinning(3, "area"), r"HistogramBinning.scheme must be mass or width"),

@@ -191,7 +191,7 @@ def fit_simulator(
     """
     length = simulator.integrator.num_frames + 1
     _check_trajectories(simulator, graph, trajectories, length, trainer.noise, nodes)
-    for name, value in {"num_steps": num_steps, "batch": batch, "warmup": num_warmup}.items():
+    for name, value in {"num_steps": num_steps, "batch": batch, "num_warmup": num_warmup}.items():
         require("fit_simulator", name, "an integer >= 1", value, lambda n: isinstance(n, int) and n >= 1)
     return _fit(key, simulator, graph, trajectories, trainer, num_steps, batch, num_warmup, nodes)
 

@@ -105,7 +105,7 @@ def run(
         settings = {"step": step, "start": state, "first": first, "every": every, "record": record}
     kept = None if checkpoint is None else Checkpoint(checkpoint, settings)
     try:
-        more = {"steps": every, "shapes": shapes, "progress": progress, "checkpoint": kept, "adapt": chunk is None}
+        more = {"steps_per_block": every, "shapes": shapes, "progress": progress, "checkpoint": kept, "adapt": chunk is None}
         state, rows = chunks(advance, state, blocks, size, **more)
     except jax.errors.TracerArrayConversionError:
         if watched:

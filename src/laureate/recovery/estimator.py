@@ -120,7 +120,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 def _training(key, solver, prior, snr, rate, steps, batch, progress=None):
-    more = {"optimiser": optax.adam(rate), "steps": steps, "batch": batch, "snr": snr, "progress": progress}
+    more = {"optimiser": optax.adam(rate), "num_steps": steps, "batch": batch, "snr": snr, "progress": progress}
     return fit(key, solver, prior, **more)[0]
 
 

@@ -104,10 +104,10 @@ class KnockoffGAN(eqx.Module):
         require(
             "KnockoffGAN", "activation", f"one of {tuple(ACTIVATIONS)}", self.activation, lambda a: a in ACTIVATIONS
         )
-        for name in ("inner_steps", "num_steps", "depth", "checkpoints"):
+        for name in ("num_inner_steps", "num_steps", "depth", "num_checkpoints"):
             require("KnockoffGAN", name, ">= 1", getattr(self, name), lambda v: v >= 1)
         require(
-            "KnockoffGAN", "num_steps", f"a multiple of checkpoints = {self.num_checkpoints}", self.num_steps,
+            "KnockoffGAN", "num_steps", f"a multiple of num_checkpoints = {self.num_checkpoints}", self.num_steps,
             lambda v: v % self.num_checkpoints == 0,
         )  # fmt: skip
 
