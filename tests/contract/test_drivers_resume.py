@@ -139,7 +139,13 @@ def in_chunks(step, state, num_steps, size, settings, adapt=True, steps_per_bloc
     path, progress = more.get("checkpoint"), more.get("progress")
     kept = None if path is None else loops.Checkpoint(path, {"step": step, "start": state, **settings})
     form = (lambda: jax.ShapeDtypeStruct((1,), np.int32)) if shapes is None else shapes
-    told: dict[str, Any] = {"shapes": form, "progress": progress, "checkpoint": kept, "adapt": adapt, "steps_per_block": steps_per_block}
+    told: dict[str, Any] = {
+        "shapes": form,
+        "progress": progress,
+        "checkpoint": kept,
+        "adapt": adapt,
+        "steps_per_block": steps_per_block,
+    }
     return loops.chunks(advance, np.asarray(state, np.int32), num_steps, size, **told)
 
 

@@ -326,7 +326,9 @@ RUNS = {
         key, chains.ROWS["path-auxiliary"].init(chains.SPINS), 2
     )[1],
     "sampling.ParallelTempering": tempered,
-    "selection.KnockoffGAN": knockoffs(selection.KnockoffGAN(num_steps=2, num_checkpoints=2, batch=4, num_inner_steps=2)),
+    "selection.KnockoffGAN": knockoffs(
+        selection.KnockoffGAN(num_steps=2, num_checkpoints=2, batch=4, num_inner_steps=2)
+    ),
     "selection.KnockoffGAN.validation": knockoffs(
         selection.KnockoffGAN(num_steps=1, num_checkpoints=1, batch=4, num_inner_steps=1, validation=0.3)
     ),

@@ -93,7 +93,7 @@ REFUSED = {
     "words": (lambda: g.featurize_backbone(COORDS.astype(str)), r"featurize_backbone.coords must be \[length"),
     "neighbours": (
         lambda: g.featurize_backbone(COORDS, num_neighbours=0),
-        r"featurize_backbone.num_neighbors must be an integer >= 1; got 0",
+        r"featurize_backbone.num_neighbours must be an integer >= 1; got 0",
     ),
     "chains": (lambda: g.featurize_backbone(COORDS, chains=["A"]), r"featurize_backbone.chains must be one a residue"),
     "numbers": (

@@ -131,7 +131,11 @@ WRONG = {
     ),
     "density": (lambda: BernoulliGaussian(6, density=2.0), ValueError, "density must be within 0 and 1; got 2.0"),
     "drift": (lambda: perturb(KEY, D, -1.0), ValueError, "perturb.sigma must be >= 0; got -1.0"),
-    "encoder": (lambda: UnrolledCoherence(D, num_steps=0), ValueError, "UnrolledCoherence.num_steps must be >= 1; got 0"),
+    "encoder": (
+        lambda: UnrolledCoherence(D, num_steps=0),
+        ValueError,
+        "UnrolledCoherence.num_steps must be >= 1; got 0",
+    ),
     "even filters": (lambda: analytic_conv_weight(np.ones((2, 4, 4))), ValueError, "odd size D.*got 4. Pad them"),
     "filters": (lambda: ConvALISTA(np.ones((3, 3)), (8, 8)), ValueError, r"filters must be \[M, D, D\]"),
     "small circle": (lambda: analytic_conv_weight(FILTERS, 4), ValueError, "2D − 1 = 5 .*Theorem 3.*got 4"),

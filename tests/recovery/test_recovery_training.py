@@ -152,7 +152,7 @@ def test_a_round_of_learning_by_hand():
     """Five steps of FISTA, least squares, unit columns; columns that no code uses become random directions."""
     with jax.enable_x64(True):
         signals = np.random.default_rng(0).normal(size=(12, 4))
-        settings = {"rounds": 1, "iterations": 5}
+        settings = {"num_rounds": 1, "num_steps": 5}
         learn = jax.jit(lambda key, penalty: learn_dictionary(key, signals, 6, penalty=penalty, **settings))
         found, unused = learn(KEY, 0.3), learn(KEY, 1e6)
         choice_key, noise_key, _, round_key = jax.random.split(KEY, 4)

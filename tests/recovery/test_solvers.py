@@ -79,7 +79,11 @@ def test_the_dictionary_as_weight_is_ista_to_the_bit():
 
 def test_untrained_networks_are_ista_with_their_first_threshold():
     ista = call(ISTA(jnp.asarray(D), num_layers=3, penalty=0.4), B)
-    for network in (LISTA(D, num_layers=3), LISTACP(D, num_layers=3, support=None), TiLISTA(D, num_layers=3, support=None)):
+    for network in (
+        LISTA(D, num_layers=3),
+        LISTACP(D, num_layers=3, support=None),
+        TiLISTA(D, num_layers=3, support=None),
+    ):
         np.testing.assert_allclose(call(network, B), ista, atol=1e-12)
     analytic = call(ALISTA(D, num_layers=3, support=None), B)
     for network in (LISTACP, TiLISTA):

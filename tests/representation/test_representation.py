@@ -184,7 +184,9 @@ def test_fine_tuning_learns_what_a_random_network_does_not_know():
     test_x, test_y = blobs(1)
     model = eqx.nn.MLP(6, 4, 16, 1, key=KEY)
     tune = eqx.filter_jit(
-        lambda steps: fine_tune(KEY, model, x, y, test_x, test_y, 3, optimiser=optax.adam(1e-2), num_steps=steps, batch=32)
+        lambda steps: fine_tune(
+            KEY, model, x, y, test_x, test_y, 3, optimiser=optax.adam(1e-2), num_steps=steps, batch=32
+        )
     )
     assert float(tune(300).value) > 0.85
 

@@ -120,8 +120,8 @@ def test_other_settings():
         collapse_report(jnp.zeros(3))
     with pytest.raises(ValueError, match=r"knn_probe\.k"):
         knn_probe(Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, k=9)
-    tune = {"optimiser": optax.sgd(0.1), "steps": 1, "batch": 2}
-    for wrong in ({"steps": -1}, {"batch": 0}):
+    tune = {"optimiser": optax.sgd(0.1), "num_steps": 1, "batch": 2}
+    for wrong in ({"num_steps": -1}, {"batch": 0}):
         with pytest.raises(ValueError, match=rf"fine_tune\.{next(iter(wrong))} must be >="):
             fine_tune(KEY, lambda x: x, Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, **(tune | wrong))
     with pytest.raises(ValueError, match=r"must both be \[n, n\]"):

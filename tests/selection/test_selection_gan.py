@@ -114,7 +114,7 @@ def test_the_gap_of_moments_is_zero_on_average_for_knockoffs_alone():
     assert bad.mean() > 0.1
 
 
-SMALL = {"num_steps": 20, "batch": 16, "checkpoints": 2}
+SMALL = {"num_steps": 20, "batch": 16, "num_checkpoints": 2}
 
 
 QUICK = {"xla_backend_optimization_level": 0}  # compiling is all the time these take
@@ -256,7 +256,11 @@ def test_a_game_of_numbers_is_played_as_written(monkeypatch):
     @functools.partial(jax.jit, **options)
     def train(key, wanted, simultaneous):
         gan = KnockoffGAN(
-            simultaneous=simultaneous, num_inner_steps=inner, learning_rate=rate, num_steps=parts * each, num_checkpoints=parts
+            simultaneous=simultaneous,
+            num_inner_steps=inner,
+            learning_rate=rate,
+            num_steps=parts * each,
+            num_checkpoints=parts,
         )
         start, held = _Players(*jnp.zeros(4)), jnp.full((8, 1), wanted)
         base = _Base(*jnp.zeros(4))

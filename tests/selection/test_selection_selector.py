@@ -256,7 +256,7 @@ def test_no_key_is_used_twice():
         return difference(key, x, knockoff, y)
 
     with KeyRecorder() as recorder:
-        more = {"statistic": difference, "draws": 2, "validation_fraction": 0.7, "q": 0.5, "random_state": 0}
+        more = {"statistic": difference, "num_draws": 2, "validation_fraction": 0.7, "q": 0.5, "random_state": 0}
         KnockoffSelector(sampler=Independent(), **more).fit(X[:60, :4], Y[:60])
         assert not recorder.reused()
         recorder.forget()

@@ -33,7 +33,7 @@ REFUSED = {
     "rows' weights": (lambda: Temperature().fit(ROWS, Y, P[1:]), r"Temperature.weights must be \[40\]"),
     "bins": (lambda: ece(P, Y, 0), r"ece.num_bins must be >= 1; got 0"),
     "scheme": (lambda: ece(P, Y, 5, "area"), r"ece.scheme must be width or mass; got 'area'"),
-    "no bins": (lambda: HistogramBinning(0), r"HistogramBinning.bins must be >= 1"),
+    "no bins": (lambda: HistogramBinning(0), r"HistogramBinning.num_bins must be >= 1"),
     "histogram": (lambda: HistogramBinning(3, "area"), r"HistogramBinning.scheme must be mass or width"),
     "one knot": (lambda: SplineCalibrator(1), r"SplineCalibrator.knots must be >= 2; got 1"),
     "knots": (lambda: SplineCalibrator((0.0, 0.6, 0.5, 1.0)), r"knots must be positions ascending from 0 to 1"),

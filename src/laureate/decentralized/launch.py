@@ -39,7 +39,7 @@ def launch(
     each with its node's number.
     """
     if num_nodes < 1:
-        raise ValueError(f"launch.nodes must be >= 1; got {num_nodes}.")
+        raise ValueError(f"launch.num_nodes must be >= 1; got {num_nodes}.")
     shared = {**os.environ, **(environment or {}), COORDINATOR: f"127.0.0.1:{_free_port()}", NODES: str(num_nodes)}
     # One thread a node: they share this machine's cores.
     shared.setdefault("OMP_NUM_THREADS", "1")

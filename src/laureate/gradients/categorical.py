@@ -72,7 +72,10 @@ def gumbel_rao(
             counted = (number < num_samples).reshape(-1, *[1] * theta.ndim)
             return total + jnp.sum(jnp.where(counted, _softmax_pullback(fresh, tau, v), 0), axis=0), None
 
-        return jax.lax.scan(block, jnp.zeros_like(theta), jnp.arange(0, num_samples, min(size, num_samples)))[0] / num_samples
+        return (
+            jax.lax.scan(block, jnp.zeros_like(theta), jnp.arange(0, num_samples, min(size, num_samples)))[0]
+            / num_samples
+        )
 
     return _draw(key, logits, axis, pullback, temperature)
 

@@ -43,7 +43,9 @@ def all_choices(num_variables: int, num_options: int) -> Float[Array, "states va
     number = num_options**num_variables
     remedy = "Compare with rloo instead."
     require("all_choices", "options ** variables", f"<= {MOST_STATES}", number, lambda n: n <= MOST_STATES, remedy)
-    chosen = np.array(list(itertools.product(range(num_options), repeat=num_variables)), int).reshape(number, num_variables)
+    chosen = np.array(list(itertools.product(range(num_options), repeat=num_variables)), int).reshape(
+        number, num_variables
+    )
     return jnp.asarray(np.eye(num_options, dtype=np.float32)[chosen])
 
 

@@ -55,9 +55,7 @@ class SpectralNorm(eqx.Module):
     num_steps: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
-        require(
-            "SpectralNorm", "num_steps", "an integer >= 0", self.num_steps, lambda n: isinstance(n, int) and n >= 0
-        )
+        require("SpectralNorm", "num_steps", "an integer >= 0", self.num_steps, lambda n: isinstance(n, int) and n >= 0)
 
     def init(self, key: Array, weight: Float[Array, "*_ o"]) -> SpectralState:
         """A random direction."""

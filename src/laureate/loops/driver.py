@@ -105,7 +105,13 @@ def run(
         settings = {"step": step, "start": state, "first": first, "every": every, "record": record}
     kept = None if checkpoint is None else Checkpoint(checkpoint, settings)
     try:
-        more = {"steps_per_block": every, "shapes": shapes, "progress": progress, "checkpoint": kept, "adapt": chunk is None}
+        more = {
+            "steps_per_block": every,
+            "shapes": shapes,
+            "progress": progress,
+            "checkpoint": kept,
+            "adapt": chunk is None,
+        }
         state, rows = chunks(advance, state, blocks, size, **more)
     except jax.errors.TracerArrayConversionError:
         if watched:
@@ -179,7 +185,14 @@ def chunks(
     if checkpoint is not None and checkpoint.path.exists():
         done, state, rows = checkpoint.load(state, form()) or (0, state, None)
         remedy = "Ask for as many steps, or name another file."
-        require("Checkpoint", "done", f"<= {total * steps_per_block} steps", done * steps_per_block, lambda n: n <= total * steps_per_block, remedy)
+        require(
+            "Checkpoint",
+            "done",
+            f"<= {total * steps_per_block} steps",
+            done * steps_per_block,
+            lambda n: n <= total * steps_per_block,
+            remedy,
+        )
         parts = [jax.tree.map(np.asarray, rows)]
     began, before, written, count = time.perf_counter(), done, done, size
     last_file = began

@@ -151,7 +151,11 @@ def fit(
 def _plan(mode: str, num_layers: int, num_steps: int) -> _Plan:
     if mode == "end_to_end":
         fresh = np.arange(num_steps) == 0
-        return _Plan(*map(jnp.asarray, (np.full(num_steps, num_layers - 1), np.zeros(num_steps, bool), np.ones(num_steps), fresh)))
+        return _Plan(
+            *map(
+                jnp.asarray, (np.full(num_steps, num_layers - 1), np.zeros(num_steps, bool), np.ones(num_steps), fresh)
+            )
+        )
     stages = np.tile(np.arange(len(STAGES)), num_layers)
     last = np.repeat(np.repeat(np.arange(num_layers), len(STAGES)), num_steps)
     stage = np.repeat(stages, num_steps)

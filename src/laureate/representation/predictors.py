@@ -241,7 +241,9 @@ class DirectCopy(_Direct):
         eye = jnp.eye(self.dim, dtype=symmetric.dtype)
         collapsed = largest < COLLAPSED
         safe = jnp.where(collapsed, jnp.ones_like(largest), largest)
-        scaled = symmetric / safe + self.epsilon * eye if self.scale == "max" else symmetric + self.epsilon * largest * eye
+        scaled = (
+            symmetric / safe + self.epsilon * eye if self.scale == "max" else symmetric + self.epsilon * largest * eye
+        )
         return jnp.where(collapsed, self.epsilon * eye, scaled), collapsed
 
 

@@ -206,7 +206,9 @@ class KnockoffGAN(eqx.Module):
         states = (optimiser.init(players.generator), optimiser.init(players.rivals))
         carry = ((players, states), players.generator, first)
         each = self.num_steps // self.num_checkpoints
-        (_, best, _), seen = loops.scan(part, carry, jnp.arange(self.num_checkpoints), progress=progress, steps_per_row=each)
+        (_, best, _), seen = loops.scan(
+            part, carry, jnp.arange(self.num_checkpoints), progress=progress, steps_per_row=each
+        )
         accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) >= 8 else jnp.zeros((0,))
         swap, critic, mine, gap, _ = seen
         return best, History(swap, critic, mine, gap, accuracies)

@@ -43,7 +43,9 @@ def check_standard_error(
         share = spread / reported
         inside = np.all((share > 1 - tolerance) & (share < 1 / (1 - tolerance)))
         remedy = "Divide by the root of the number of independent samples, and by nothing else."
-        check.require(inside, f"a spread over {num_repeats} keys of {np.round(reported, 6)}", np.round(spread, 6), remedy)
+        check.require(
+            inside, f"a spread over {num_repeats} keys of {np.round(reported, 6)}", np.round(spread, 6), remedy
+        )
     if exact is not None and check.wants("right on average"):
         off = np.abs(estimates.mean(axis=0) - np.asarray(exact)) / (spread / np.sqrt(num_repeats))
         check.require(np.all(off < 4.5), f"{exact} on average", estimates.mean(axis=0), "Is it biased?")

@@ -111,7 +111,9 @@ def _rows(generator: np.random.Generator, proba: bool) -> tuple[np.ndarray, np.n
     return (p if proba else logits), y
 
 
-def _coverage(check: Check, fit: Callable, wanted: float, keys: Any, proba: bool, exact: bool, num_repeats: int) -> None:
+def _coverage(
+    check: Check, fit: Callable, wanted: float, keys: Any, proba: bool, exact: bool, num_repeats: int
+) -> None:
     hits, seen = 0, np.random.default_rng(3)
     for _ in range(num_repeats):
         (x, y), (new, labels) = (_rows(seen, proba) for _ in range(2))
