@@ -71,7 +71,9 @@ DRIVERS = {
         )[1],
         6,
     ),
-    "recovery.learn_dictionary": (lambda **p: recovery.learn_dictionary(KEY, TABLE, 4, num_rounds=6, num_steps=2, **p), 6),
+    "recovery.learn_dictionary": (
+        lambda **p: recovery.learn_dictionary(KEY, TABLE, 4, num_rounds=6, num_steps=2, **p), 6
+    ),
     "selection.MixtureKnockoffs": (
         lambda **p: selection.MixtureKnockoffs(2, num_restarts=2, num_steps=6).fit(KEY, TABLE, **p).components.mean, 6
     ),

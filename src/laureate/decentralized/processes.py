@@ -34,7 +34,7 @@ def connect(coordinator: str | None = None, num_nodes: int | None = None, node: 
     Processes talk by gloo over TCP. Without arguments the settings are those that ``laureate decentralized launch``
     gives in the environment: ``LAUREATE_COORDINATOR`` (host:port of node 0), ``LAUREATE_NODES`` and ``LAUREATE_NODE``.
 
-    coordinator: host:port of node 0, which all must reach. num_nodes: how many processes. node: this one's number, from 0.
+    coordinator: host:port of node 0, which all must reach. num_nodes: of processes. node: this one's number, from 0.
     """
     given = (coordinator, num_nodes, node)
     found = tuple(

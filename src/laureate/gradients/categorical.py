@@ -224,8 +224,8 @@ def _check_temperature(owner: str, temperature: float | Array, num_samples: int)
     require(owner, "temperature", "> 0", temperature, lambda t: t > 0, "zgr is the limit.")
     if not isinstance(temperature, Tracer) and float(temperature) < 0.02 and num_samples < 100:
         warnings.warn(
-            f"{owner}.temperature is {float(temperature):.3g} with {num_samples} samples: the variance grows as 1/τ, here "
-            f"to about {1 / float(temperature):.0f} times that of τ = 1. zgr is the limit, without that noise.",
+            f"{owner}.temperature is {float(temperature):.3g} with {num_samples} samples: the variance grows as 1/τ, "
+            f"here to about {1 / float(temperature):.0f} times that of τ = 1. zgr is the limit, without that noise.",
             UserWarning,
             stacklevel=3,
         )

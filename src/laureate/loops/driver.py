@@ -136,7 +136,8 @@ def scan(
 
     >>> import jax.numpy as jnp
     >>> seen = []
-    >>> total, sums = scan(lambda s, x: (s + x, s + x), jnp.asarray(0), jnp.arange(4), progress=seen.append, steps_per_row=10)
+    >>> add, watch = lambda s, x: (s + x, s + x), seen.append
+    >>> total, sums = scan(add, jnp.asarray(0), jnp.arange(4), progress=watch, steps_per_row=10)
     >>> int(total), sums.tolist(), seen[-1].done, seen[-1].total
     (6, [0, 1, 3, 6], 40, 40)
     """
@@ -175,8 +176,8 @@ def chunks(
     advance: ``advance(state, done, count) -> (state, rows)``: ``count`` more blocks after the first ``done``; the first
         ``count`` rows of its leaves are theirs. shapes: the form of its rows, asked for only where they are on disk; to
         be given where ``advance`` cannot be traced.
-    steps_per_block: that a block stands for, in what ``progress`` gets. adapt: where somebody watches, so many blocks at once as
-        take about a second.
+    steps_per_block: that a block stands for, in what ``progress`` gets. adapt: where somebody watches, so many blocks
+        at once as take about a second.
 
     Returns the state and the rows of all blocks as NumPy arrays.
     """

@@ -57,7 +57,7 @@ def certified_schedule(
     sup‖x^{k+1} − x*‖₁ <= ((2μs − μ)γ + |1 − γ|) sup‖x^k − x*‖₁, from sup‖x*‖₁ = s B. No training, no data.
     Warns where s is beyond the theorem: the numbers are then no guarantee.
 
-    D, W: the dictionary and its analytic weight (`analytic_weight`). num_layers: how many thresholds. gamma: γ, the step.
+    D, W: the dictionary and its analytic weight (`analytic_weight`). num_layers: of thresholds. gamma: γ, the step.
     """
     require("certified_schedule", "sparsity", ">= 1", sparsity, lambda s: s >= 1)
     require("certified_schedule", "bound", "> 0", bound, lambda b: b > 0)

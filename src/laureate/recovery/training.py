@@ -88,8 +88,8 @@ def fit(
     prior: a sampler ``prior(key, n) -> codes`` or an array of codes, from which signals are made with noise of ``snr``
         decibels; or a pair (signals, targets) of arrays, as they were measured.
     loss: of (solver, estimate, target). Thresholds are kept >= 0 throughout.
-    redraw: ``redraw(key, solver) -> solver`` gives the solver another dictionary: so many (``num_dictionaries``) of them
-        share a batch.
+    redraw: ``redraw(key, solver) -> solver`` gives the solver another dictionary: ``num_dictionaries`` of them share
+        a batch.
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     """
     require("fit", "num_steps", ">= 1", num_steps, lambda n: n >= 1)

@@ -100,8 +100,8 @@ class LinearDynamics(eqx.Module):
         return self.path(state, time, num_steps, 1)[0]
 
     def path(self, state: LinearState, time: Any, num_steps: int, num_points: int) -> tuple[LinearState, LinearState]:
-        """The last state, and ``num_points`` states on the way, evenly in time; ``num_points`` must divide ``num_steps``."""
-        rule = f"a divisor of steps ({num_steps})"
+        """The last state, and ``num_points`` states on the way, evenly in time: a divisor of ``num_steps``."""
+        rule = f"a divisor of num_steps ({num_steps})"
         require("LinearDynamics.path", "num_points", rule, num_points, lambda p: p >= 1 and num_steps % p == 0)
         return integrate(self.rates, state, time, num_steps, num_points)
 

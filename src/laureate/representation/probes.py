@@ -165,7 +165,7 @@ def fine_tune(
     Not the best step's: that would be chosen on the test set. The batches come from ``key`` and the step's number.
 
     model: an Equinox encoder from one example to a vector. apply: as for ``Siamese``; statistics stay as they are.
-    optimiser: any of Optax. num_steps, batch: how many updates, from how many labelled examples each, drawn with repeats.
+    optimiser: any of Optax. num_steps, batch: updates, and labelled examples of each, drawn with repeats.
     progress: called about every second with a ``laureate.loops.Progress``. checkpoint: a file; the same call again,
         with as many steps or more, goes on from it.
     train, test: examples. train_labels, test_labels: their classes, 0 to num_classes − 1.

@@ -48,7 +48,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     statistic: "lasso", "lasso-entry", "ridge", "random-forest", or ``f(key, X, X_knockoff, y) -> W``.
     q: the bound on the expected share of false ones.
     offset: 1 (knockoff+) or 0.
-    num_draws: how many draws of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
+    num_draws: of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
     discrete: columns that are binary or codes, whose knockoffs must be so too: their indices, or a mask ``[p]`` of
         bool; "auto" finds them.
     validation_fraction: the share of rows kept from the sampler for the validity test. With fewer than 40 rows to hold
