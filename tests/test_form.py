@@ -171,10 +171,30 @@ def test_one_name_for_one_thing(room):
 
 
 # Plural nouns that count something are called num_* where they are integers.
-COUNTED = (
-    "atoms blocks checkpoints dictionaries draws epochs hidden_layers inner_steps iterations layers neighbours nodes"
-    " pieces points repeats restarts rounds samples steps trees units warmup"
-).split()
+COUNTED = [
+    "atoms",
+    "blocks",
+    "checkpoints",
+    "dictionaries",
+    "draws",
+    "epochs",
+    "hidden_layers",
+    "inner_steps",
+    "iterations",
+    "layers",
+    "neighbours",
+    "nodes",
+    "pieces",
+    "points",
+    "repeats",
+    "restarts",
+    "rounds",
+    "samples",
+    "steps",
+    "trees",
+    "units",
+    "warmup",
+]
 SPELLED = {"eps": "epsilon", "normalize": "normalise", "num_neighbors": "num_neighbours"}
 
 

@@ -161,6 +161,6 @@ def test_wrong_settings_raise():
     for channels in ((), (6,), (8, 6), (4, 0), (-4, 8)):
         with pytest.raises(ValueError, match=r"ResNet\.channels must be one or more multiples of 4"):
             ResNet(KEY, channels=channels)
-    with pytest.raises(ValueError, match=r"ResNet\.blocks"):
+    with pytest.raises(ValueError, match=r"ResNet\.num_blocks"):
         ResNet(KEY, num_blocks=-1)
     assert isinstance(ResidualBlock(iter([drawn(3, 3, 4, 4)] * 2), 4).layers[0], Convolution)
