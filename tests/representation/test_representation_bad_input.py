@@ -54,7 +54,7 @@ def test_outputs_of_the_wrong_shape(shapes):
 def test_too_few_outputs_to_span_the_space():
     with pytest.warns(UserWarning, match="F is rank-deficient"):
         DirectPred(4, rho=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
-    with pytest.raises(ValueError, match="eps must be > 0 then"):
+    with pytest.raises(ValueError, match="epsilon must be > 0 then"):
         DirectPred(4, rho=0.0, epsilon=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
     # two of each view are four, which may span four dimensions: a warning would be an error here
     jax.eval_shape(DirectPred(4, rho=0.0, epsilon=0.0).update, DirectPred(4).init(KEY), Z[:2], Z[2:4])

@@ -211,7 +211,7 @@ BAD = [
     (lambda: MixtureKnockoffs(num_components=0), ValueError, "num_components must be >= 1; got 0"),
     (lambda: KnockoffGAN(power=-1.0), ValueError, "KnockoffGAN.power must be >= 0; got -1.0"),
     (lambda: KnockoffGAN(learning_rate=0.0), ValueError, "learning_rate must be > 0"),
-    (lambda: KnockoffGAN(num_steps=5), ValueError, "num_steps must be a multiple of checkpoints = 10; got 5"),
+    (lambda: KnockoffGAN(num_steps=5), ValueError, "num_steps must be a multiple of num_checkpoints = 10; got 5"),
     (lambda: validity_report(X, X[:, :3]), ValueError, r"X_knockoff must be of X's shape \(300, 20\); got"),
     (lambda: validity_report(X[0], X[0]), ValueError, r"X must be a matrix \[n, p\]"),
     (lambda: blind_list([False, False], ["a", "b"], KEY), ValueError, "at least one variable; got 0"),

@@ -41,8 +41,8 @@ class ResNet(eqx.Module):
     """A small residual network for images of about 8 to 32 pixels a side: from a batch to its features.
 
     A stage is a convolution to more channels, normalisation, ReLU, and ``num_blocks`` residual blocks; between two
-    stages the image is halved. The features are the means over the positions that are left. Without blocks it is a plain
-    convolutional network.
+    stages the image is halved. The features are the means over the positions that are left. Without blocks it is a
+    plain convolutional network.
 
     key: of the initial weights.
     inputs: channels of an image.

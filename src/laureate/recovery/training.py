@@ -83,7 +83,7 @@ def fit(
     num_dictionaries: int = 4,
     progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[Solver, Array]:
-    """The trained solver and the losses, [steps] (greedy: steps for each of three stages of every layer).
+    """The trained solver and the losses, [num_steps] (greedy: so many for each of three stages of every layer).
 
     prior: a sampler ``prior(key, n) -> codes`` or an array of codes, from which signals are made with noise of ``snr``
         decibels; or a pair (signals, targets) of arrays, as they were measured.

@@ -327,9 +327,9 @@ def _critic(layers: Any, x: Array) -> Array:
     return _network(layers, x, jax.nn.relu)[..., 0]
 
 
-def mine_networks(key: Array, num_variables: int, units: int = 2) -> tuple[Array, Array]:
+def mine_networks(key: Array, num_variables: int, num_units: int = 2) -> tuple[Array, Array]:
     """T_1 .. T_p, a few tanh units a variable, two in the authors' code."""
-    return 0.5 * jax.random.normal(key, (num_variables, units, 3)), jnp.zeros((num_variables, units))
+    return 0.5 * jax.random.normal(key, (num_variables, num_units, 3)), jnp.zeros((num_variables, num_units))
 
 
 def mine_values(networks: tuple[Array, Array], x: Array, knockoff: Array) -> Array:
