@@ -328,7 +328,7 @@ def _critic(layers: Any, x: Array) -> Array:
 
 
 def mine_networks(key: Array, num_variables: int, num_units: int = 2) -> tuple[Array, Array]:
-    """T_1 .. T_p, a few tanh units a variable, two in the authors' code."""
+    """T_1 .. T_p, each of ``num_units`` tanh units (two in the authors' code), for ``num_variables``."""
     return 0.5 * jax.random.normal(key, (num_variables, num_units, 3)), jnp.zeros((num_variables, num_units))
 
 

@@ -13,7 +13,7 @@ from laureate.uncertainty.calibration import AbstractCalibrator, AbstractScoreMa
 __all__ = ["Constant", "HistogramBinning", "Identity", "IdentityMap", "StepMap"]
 
 
-def told(status: Array | int = Status.OK, cost: Array | int = 1, clipped: Array | float = 0.0) -> CalibrationInfo:
+def as_info(status: Array | int = Status.OK, cost: Array | int = 1, clipped: Array | float = 0.0) -> CalibrationInfo:
     """An info of arrays."""
     return CalibrationInfo(jnp.asarray(cost), jnp.asarray(clipped), jnp.asarray(status))
 
@@ -58,7 +58,7 @@ class Identity(AbstractCalibrator):
     ) -> IdentityMap:
         """Nothing is learned."""
         checked("Identity", p, y, weights)
-        return IdentityMap(told(cost=0))
+        return IdentityMap(as_info(cost=0))
 
 
 class Constant(AbstractCalibrator):
@@ -78,7 +78,7 @@ class Constant(AbstractCalibrator):
 
 @eqx.filter_jit
 def _fit_constant(p, y, weights) -> StepMap:
-    return StepMap(jnp.zeros(0, p.dtype), jnp.average(y, weights=weights)[None], told())
+    return StepMap(jnp.zeros(0, p.dtype), jnp.average(y, weights=weights)[None], as_info())
 
 
 class HistogramBinning(AbstractCalibrator):
@@ -122,4 +122,4 @@ def _fit(self: HistogramBinning, p, y, weights) -> StepMap:
     mass, hits = (jax.ops.segment_sum(part, which, self.num_bins) for part in (weights, weights * y))
     ends = jnp.concatenate([jnp.zeros(1, p.dtype), edges, jnp.ones(1, p.dtype)])
     values = jnp.where(mass > 0, hits / jnp.where(mass > 0, mass, 1), (ends[1:] + ends[:-1]) / 2)
-    return StepMap(edges, values, told())
+    return StepMap(edges, values, as_info())
