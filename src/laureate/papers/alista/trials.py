@@ -126,7 +126,7 @@ def trained(
 
     def train(rate):
         optimiser = optax.adam(lambda count: rate * (1 - count / steps))
-        settings = {"steps": steps, "batch": scale.batch, "snr": snr, "redraw": redraw, "loss": loss, "mode": mode}
+        settings = {"num_steps": steps, "batch": scale.batch, "snr": snr, "redraw": redraw, "loss": loss, "mode": mode}
         made, _ = r.fit(key, solver, prior, optimiser=optimiser, **settings)
         value = judge(made)
         return {n: getattr(made, n) for n in names}, jnp.where(jnp.isfinite(value), value, jnp.inf)
