@@ -149,7 +149,7 @@ def representation(calls: dict[str, Callable[[], Any]]) -> None:
     state, step = siamese.init(key, model), eqx.filter_jit(siamese.step)
 
     def tune(steps):
-        return fine_tune(key, model, x, labels, x, labels, 2, optimiser=optimiser, steps=steps, batch=8)
+        return fine_tune(key, model, x, labels, x, labels, 2, optimiser=optimiser, num_steps=steps, batch=8)
 
     calls["a DirectPred step"] = lambda: step(state, x, x + 0.1)
     calls["fine-tuning"] = lambda: tune(10)

@@ -151,13 +151,13 @@ def steps(quick):
     batch, repeats = (32, 3) if quick else (256, 15)
     key = jax.random.key(0)
     draws = jax.random.normal(key, (CHANNELS[-1] + DIM, HIDDEN)) * 0.1
-    model = ConvolutionalNetwork(ResNet(key, channels=CHANNELS, blocks=1), (draws[:64], draws[64:].T))
+    model = ConvolutionalNetwork(ResNet(key, channels=CHANNELS, num_blocks=1), (draws[:64], draws[64:].T))
     first, second = jax.random.normal(jax.random.key(1), (2, batch, 28, 28))
     optimiser = optax.sgd(RATE, momentum=HEAVY_BALL)
     settings: dict[str, Any] = {"momentum": EMA}
-    ours = Siamese(DirectPred(DIM, rho=RHO, eps=EPS), optimiser, apply=lambda m, x: m(x), **settings)
+    ours = Siamese(DirectPred(DIM, rho=RHO, epsilon=EPS), optimiser, apply=lambda m, x: m(x), **settings)
     stock = Siamese(
-        DirectPred(DIM, rho=RHO, eps=EPS),
+        DirectPred(DIM, rho=RHO, epsilon=EPS),
         optimiser,
         apply=lambda m, x: project(jax.vmap(m.features)(x[:, None]), *m.projector),
         **settings,

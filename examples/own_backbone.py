@@ -38,7 +38,7 @@ def main(path=None, steps=30):
     else:
         coords = build_backbone(np.full(24, np.deg2rad(-57)), np.full(24, np.deg2rad(-47)))
         chains, residues = ["A"] * 24, np.arange(24) % 20
-    graph, report = featurize_backbone(coords, chains, num_neighbors=10)
+    graph, report = featurize_backbone(coords, chains, num_neighbours=10)
     print(f"{graph.num_nodes} residues, {report.num_missing} left out, {report.num_breaks} interruptions")
     graph = pad_to_bucket(graph)  # another chain of about this length needs no new program
     known = np.zeros(graph.num_nodes, int)

@@ -65,9 +65,9 @@ def dictionary():
 
 def main(steps=300, layers=12):
     key = jax.random.key(0)
-    solver = ALISTA(Detector(), layers=layers, normalize=True)
+    solver = ALISTA(Detector(), num_layers=layers, normalise=True)
     train = eqx.filter_jit(
-        lambda key, solver: fit(key, solver, spikes, optimiser=optax.adam(0.01), steps=steps, snr=40)
+        lambda key, solver: fit(key, solver, spikes, optimiser=optax.adam(0.01), num_steps=steps, snr=40)
     )
     trained, _ = train(key, solver)
     x = spikes(jax.random.fold_in(key, 1), 500)
@@ -75,7 +75,7 @@ def main(steps=300, layers=12):
     errors = {"ALISTA, trained": nmse_db(trained(b), x), "ALISTA, not trained": nmse_db(solver(b), x)}
     for iterations in (layers, 10 * layers):
         tried = [
-            nmse_db(FISTA(Detector(), iterations, penalty=p, normalize=True)(b), x) for p in (0.1, 0.03, 0.01, 0.003)
+            nmse_db(FISTA(Detector(), iterations, penalty=p, normalise=True)(b), x) for p in (0.1, 0.03, 0.01, 0.003)
         ]
         errors[f"FISTA, {iterations} iterations"] = jnp.min(jnp.stack(tried))
     for name, error in errors.items():

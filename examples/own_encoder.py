@@ -114,7 +114,7 @@ def probe(key, encoder, labelled, test):
     """Frozen features by logistic regression and nearest neighbours, and all of it trained; with 95 % intervals."""
     (x, y), (test_x, test_y) = labelled, test
     known, asked = features(encoder, x), features(encoder, test_x)
-    settings = {"optimiser": optax.adam(1e-3), "steps": 200, "batch": 32, "apply": features}
+    settings = {"optimiser": optax.adam(1e-3), "num_steps": 200, "batch": 32, "apply": features}
     return {
         "linear probe": linear_probe(known, y, asked, test_y, CLASSES),
         "nearest neighbours": knn_probe(known, y, asked, test_y, CLASSES, k=5),

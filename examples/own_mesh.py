@@ -96,11 +96,11 @@ if __name__ == "__main__":
     graph = mesh_graph(positions, cells, kinds=kinds)
     # The state is a height, so edges know the mesh's offsets and the heights' differences.
     simulator = make_simulator(
-        jax.random.key(0), graph, SecondOrder(), 1, spaces="both", latent=16, num_steps=3, hidden_layers=1
+        jax.random.key(0), graph, SecondOrder(), 1, spaces="both", latent=16, num_steps=3, num_hidden_layers=1
     )
     trainer = MeshTrainer(optax.adam(optax.cosine_decay_schedule(0.003, 600)), TrainingNoise(1e-3, gamma=0.1))
     simulator, info = fit_simulator(
-        jax.random.key(1), simulator, graph, train, trainer=trainer, num_steps=600, batch=4, warmup=20
+        jax.random.key(1), simulator, graph, train, trainer=trainer, num_steps=600, batch=4, num_warmup=20
     )
     states, how = rollout(simulator, graph, test[:2], 50)
     by_step, _ = relative_errors(states, test[2:52], graph)

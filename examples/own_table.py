@@ -31,7 +31,7 @@ def table():
 def main(draws: int = 1) -> list[str]:
     x, y, names = inputs_and_response()
     # Products of columns are no Gaussian table: it selects all the same, and warns of what the validity test found.
-    selector = KnockoffSelector(CopulaKnockoffs(), q=0.3, draws=draws, allow_invalid=True, random_state=0).fit(x, y)
+    selector = KnockoffSelector(CopulaKnockoffs(), q=0.3, num_draws=draws, allow_invalid=True, random_state=0).fit(x, y)
     print(selector.explanation_)
     return [name for name, chosen in zip(names, selector.support_, strict=True) if chosen]
 

@@ -170,6 +170,79 @@ def test_one_name_for_one_thing(room):
             assert not wrong, f"{path}, line {node.lineno}: {node.name} has parameters {wrong}"
 
 
+# Plural nouns that count something are called num_* where they are integers.
+COUNTED = [
+    "atoms",
+    "blocks",
+    "checkpoints",
+    "dictionaries",
+    "draws",
+    "epochs",
+    "hidden_layers",
+    "inner_steps",
+    "iterations",
+    "layers",
+    "neighbours",
+    "nodes",
+    "pieces",
+    "points",
+    "repeats",
+    "restarts",
+    "rounds",
+    "samples",
+    "steps",
+    "trees",
+    "units",
+    "warmup",
+]
+SPELLED = {"eps": "epsilon", "normalize": "normalise", "num_neighbors": "num_neighbours"}
+
+
+def declared_in(tree):
+    """(name, annotation, line, whether public) of every parameter and every field of a class."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
+                public = node.name[0] != "_" or node.name == "__init__"
+                yield one.arg, one.annotation, one.lineno, public
+        if isinstance(node, ast.ClassDef):
+            for one in node.body:
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                    yield one.target.id, one.annotation, one.lineno, node.name[0] != "_"
+
+
+def misnamed(tree):
+    """Public counts without ``num_``, and words that are spelled otherwise everywhere else."""
+    wrong = []
+    for name, annotation, line, public in declared_in(tree):
+        kinds = [] if annotation is None else [part.strip(" \"'") for part in ast.unparse(annotation).split("|")]
+        values = any("Sequence" in kind or "tuple" in kind for kind in kinds)  # a count, or the values themselves
+        if public and name in COUNTED and "int" in kinds and not values:
+            wrong.append(f"line {line}: {name} is a count: num_{name}")
+        if public and name in SPELLED:
+            wrong.append(f"line {line}: {name} is {SPELLED[name]}")
+    return wrong
+
+
+@pytest.mark.parametrize("room", [*AREAS, "layers", "loops", "testing"])
+def test_counts_are_called_num(room):
+    paths = sorted((PACKAGE / room).rglob("*.py"))
+    wrong = {str(path.relative_to(PACKAGE)): found for path in paths if (found := misnamed(parsed(path)))}
+    assert not wrong, wrong
+
+
+def test_a_count_of_another_name_is_seen():
+    def found(text):
+        return [line.split(": ")[1] for line in misnamed(ast.parse(text))]
+
+    assert found("def fit(key, steps: int): ...") == ["steps is a count"]
+    assert found("class Solver:\n    layers: int = field(static=True)") == ["layers is a count"]
+    assert found("class Coder:\n    def __init__(self, *, draws: int | None = None): ...") == ["draws is a count"]
+    assert found("def probe(x, eps: float): ...") == ["eps is epsilon"]
+    assert not found("def run(num_steps: int, layers: tuple, points: Array, nodes: int | tuple[float, ...]): ...")
+    assert not found("def _inner(steps: int): ...")
+
+
 KEY_LATER = ("selection.blind_list",)  # its order of arguments was promised before there was a rule
 
 

@@ -55,7 +55,7 @@ def estimated(risk):
 
 @pytest.mark.parametrize("risk", [lure_risk, pure_risk])
 def test_standard_error(risk):
-    check_standard_error(estimated(risk), exact=float(LOSSES.mean()), name=risk.__name__, repeats=1000)
+    check_standard_error(estimated(risk), exact=float(LOSSES.mean()), name=risk.__name__, num_repeats=1000)
 
 
 def test_keys():

@@ -677,7 +677,7 @@ REFUSED += [f"an alpha of {alpha}" for alpha in ("-0.1", "0", "1", "1.1")]
 
 
 def check_sets(fault="", skip=()):
-    return check_prediction_sets(Sets(fault=fault), repeats=10, skip=skip)
+    return check_prediction_sets(Sets(fault=fault), num_repeats=10, skip=skip)
 
 
 def test_sound_sets_pass_all():
@@ -787,7 +787,7 @@ UNWANTED += [f"a delta of {delta}" for delta in ("-0.1", "0", "1", "1.1")]
 
 
 def check_intervals(fault="", skip=()):
-    return check_confidence_intervals(Intervals(fault=fault), groups=True, repeats=60, skip=skip)
+    return check_confidence_intervals(Intervals(fault=fault), groups=True, num_repeats=60, skip=skip)
 
 
 def test_sound_intervals_pass_all():

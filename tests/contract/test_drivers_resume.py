@@ -126,7 +126,7 @@ def count_twice(state, index):
     return state + 2, state * index
 
 
-def in_chunks(step, state, num_steps, size, settings, adapt=True, steps=1, shapes=None, **more):
+def in_chunks(step, state, num_steps, size, settings, adapt=True, steps_per_block=1, shapes=None, **more):
     """``loops.chunks`` of Python's numbers, with a file of its own settings."""
 
     def advance(state, done, number):
@@ -139,7 +139,13 @@ def in_chunks(step, state, num_steps, size, settings, adapt=True, steps=1, shape
     path, progress = more.get("checkpoint"), more.get("progress")
     kept = None if path is None else loops.Checkpoint(path, {"step": step, "start": state, **settings})
     form = (lambda: jax.ShapeDtypeStruct((1,), np.int32)) if shapes is None else shapes
-    told: dict[str, Any] = {"shapes": form, "progress": progress, "checkpoint": kept, "adapt": adapt, "steps": steps}
+    told: dict[str, Any] = {
+        "shapes": form,
+        "progress": progress,
+        "checkpoint": kept,
+        "adapt": adapt,
+        "steps_per_block": steps_per_block,
+    }
     return loops.chunks(advance, np.asarray(state, np.int32), num_steps, size, **told)
 
 
@@ -248,7 +254,7 @@ ROWS: dict[str, Any] = {
         {"step": count, "state": 3, "num_steps": 4, "size": 3, "settings": {}},
         {
             "others": {"step": count_twice, "state": 2, "settings": {"a": 1}},
-            "free": {"size": 1, "adapt": False, "steps": 2},
+            "free": {"size": 1, "adapt": False, "steps_per_block": 2},
             "apart": {"shapes"},
             "names": {"state": "start", "settings": "a"},
         },
@@ -315,13 +321,13 @@ ROWS: dict[str, Any] = {
     "representation.fine_tune": (
         rep.fine_tune,
         {"key": KEY, "model": LINEAR, "train": POINTS, "train_labels": CLASSES, "test": POINTS, "test_labels": CLASSES}
-        | {"num_classes": 2, "optimiser": optax.adam(0.1), "steps": 4, "batch": 3},
+        | {"num_classes": 2, "optimiser": optax.adam(0.1), "num_steps": 4, "batch": 3},
         {
             "others": {"key": OTHER, "model": eqx.nn.Linear(2, 2, key=OTHER), "train": 2 * POINTS, "apply": twice}
             | {"train_labels": 1 - CLASSES, "num_classes": 3, "optimiser": optax.adam(0.2), "batch": 4},
             "free": {"test": 2 * POINTS, "test_labels": 1 - CLASSES},
             "names": {"model": "start", "num_classes": "start", "train_labels": "labels"},
-            "number": "steps",
+            "number": "num_steps",
         },
     ),
     "pde.TensorTrainSolver.solve": (

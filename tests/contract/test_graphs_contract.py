@@ -89,7 +89,7 @@ def test_a_bias_on_vectors_is_found():
 
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1], [1.1, 1], [0.5, 1.7]])
 MESH = mesh_graph(POSITIONS, [[0, 1, 2], [2, 1, 3], [2, 3, 4]], kinds=[3, 0, 0, 5, 0])
-FIRST = {"latent": 6, "num_steps": 2, "hidden_layers": 1, "scripted": True}
+FIRST = {"latent": 6, "num_steps": 2, "num_hidden_layers": 1, "scripted": True}
 SECOND = FIRST | {"spaces": "both", "world_radius": 1.6, "max_world_edges": 12}
 
 

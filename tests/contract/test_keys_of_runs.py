@@ -326,11 +326,13 @@ RUNS = {
         key, chains.ROWS["path-auxiliary"].init(chains.SPINS), 2
     )[1],
     "sampling.ParallelTempering": tempered,
-    "selection.KnockoffGAN": knockoffs(selection.KnockoffGAN(num_steps=2, checkpoints=2, batch=4, inner_steps=2)),
-    "selection.KnockoffGAN.validation": knockoffs(
-        selection.KnockoffGAN(num_steps=1, checkpoints=1, batch=4, inner_steps=1, validation=0.3)
+    "selection.KnockoffGAN": knockoffs(
+        selection.KnockoffGAN(num_steps=2, num_checkpoints=2, batch=4, num_inner_steps=2)
     ),
-    "selection.MixtureKnockoffs": knockoffs(selection.MixtureKnockoffs(num_components=2, restarts=2)),
+    "selection.KnockoffGAN.validation": knockoffs(
+        selection.KnockoffGAN(num_steps=1, num_checkpoints=1, batch=4, num_inner_steps=1, validation=0.3)
+    ),
+    "selection.MixtureKnockoffs": knockoffs(selection.MixtureKnockoffs(num_components=2, num_restarts=2)),
     "selection.CopulaKnockoffs": knockoffs(selection.CopulaKnockoffs(selection.MixtureKnockoffs(num_components=2))),
     "architecture.SupernetScore": scored,
     "graphs.models": drawn_on_graphs,

@@ -231,28 +231,28 @@ CALLS = {
     "recovery.BernoulliGaussian": lambda key: recovery.BernoulliGaussian(8, density=0.5)(key, 3),
     "recovery.add_noise": lambda key: recovery.add_noise(key, X, 10.0),
     "recovery.perturb": lambda key: recovery.perturb(key, D, 0.1),
-    "recovery.learn_dictionary": lambda key: recovery.learn_dictionary(key, X, 3, rounds=2, iterations=2),
+    "recovery.learn_dictionary": lambda key: recovery.learn_dictionary(key, X, 3, num_rounds=2, num_steps=2),
     # One round: each begins its power method at the same vector.
     "recovery.learn_filters": lambda key: recovery.learn_filters(
-        key, jnp.tile(X[:2, :, None], (1, 1, 4)) + X[:4], 2, 3, rounds=1, iterations=2
+        key, jnp.tile(X[:2, :, None], (1, 1, 4)) + X[:4], 2, 3, num_rounds=1, num_steps=2
     ),
     "recovery.fit": lambda key: recovery.fit(
         key,
-        recovery.ISTA(D, layers=1, lipschitz_constant=4.0),
+        recovery.ISTA(D, num_layers=1, lipschitz_constant=4.0),
         recovery.BernoulliGaussian(6, density=0.5),
         optimiser=SGD,
-        steps=2,
+        num_steps=2,
         batch=2,
         snr=10.0,
         redraw=lambda key, solver: eqx.tree_at(lambda s: s.penalty, solver, jax.random.uniform(key)),
-        dictionaries=2,
+        num_dictionaries=2,
     ),
     "recovery.fit_encoder": lambda key: recovery.fit_encoder(
-        key, recovery.UnrolledCoherence(D, steps=1), D, 0.1, optimiser=SGD, steps=2, batch=2
+        key, recovery.UnrolledCoherence(D, num_steps=1), D, 0.1, optimiser=SGD, num_steps=2, batch=2
     ),
     # One example a step: which ones are drawn is seen in the accuracy.
     "representation.fine_tune": lambda key: rep.fine_tune(
-        key, LINEAR["w"], X, LABELS, X, LABELS, 2, optimiser=SGD, steps=2, batch=1, apply=lambda w, x: x @ w
+        key, LINEAR["w"], X, LABELS, X, LABELS, 2, optimiser=SGD, num_steps=2, batch=1, apply=lambda w, x: x @ w
     ),
     "representation.two_views": lambda key: rep.two_views(key, views(), jnp.tile(X[:2, :, None, None], (1, 1, 4, 1))),
     "representation.Compose": lambda key: views()(key, jnp.tile(X[:4, :, None], (1, 1, 1))),

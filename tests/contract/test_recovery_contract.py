@@ -29,15 +29,15 @@ FILTERS /= np.linalg.norm(FILTERS, axis=(1, 2), keepdims=True)
 IMAGES = GENERATOR.normal(size=(3, 6, 6)).astype(np.float32)
 # The class, its settings, and other numbers. Made when a row is tried and not at import, which every worker does.
 SOLVERS = {
-    "ista": (ISTA, {"layers": 4, "penalty": 0.1}, {"penalty": 0.2}),
-    "fista": (FISTA, {"layers": 4, "penalty": 0.1}, {"penalty": 0.2}),
-    "lista": (LISTA, {"layers": 3}, None),
-    "lista-cp": (LISTACP, {"layers": 3}, None),
-    "ti-lista": (TiLISTA, {"layers": 3}, None),
-    "alista": (ALISTA, {"layers": 3, "theta": 0.1}, {"theta": 0.2}),
-    "hyper-lista": (HyperLISTA, {"layers": 3}, None),
-    "conv-alista": (ConvALISTA, {"layers": 2}, None),
-    "conv-lista": (ConvLISTA, {"layers": 2}, None),
+    "ista": (ISTA, {"num_layers": 4, "penalty": 0.1}, {"penalty": 0.2}),
+    "fista": (FISTA, {"num_layers": 4, "penalty": 0.1}, {"penalty": 0.2}),
+    "lista": (LISTA, {"num_layers": 3}, None),
+    "lista-cp": (LISTACP, {"num_layers": 3}, None),
+    "ti-lista": (TiLISTA, {"num_layers": 3}, None),
+    "alista": (ALISTA, {"num_layers": 3, "theta": 0.1}, {"theta": 0.2}),
+    "hyper-lista": (HyperLISTA, {"num_layers": 3}, None),
+    "conv-alista": (ConvALISTA, {"num_layers": 2}, None),
+    "conv-lista": (ConvLISTA, {"num_layers": 2}, None),
 }
 TYPES = of_rows("test_solver", SOLVERS, lambda row: row[0])
 
@@ -57,4 +57,4 @@ def test_solver(name):
     numbers = SOLVERS[name][2]
     others = [] if numbers is None else [made(name, **numbers)]
     solver, signals = made(name), IMAGES if convolves(name) else SIGNALS
-    check_recovery_solver(solver, signals, others=others, cost=2 * solver.layers)  # forth and back
+    check_recovery_solver(solver, signals, others=others, cost=2 * solver.num_layers)  # forth and back

@@ -29,7 +29,7 @@ LOSSES = {
     "vicreg": (VICReg(), VICReg(covariance=2.0)),
 }
 TRAINERS = {
-    "direct-pred": (Siamese(DirectPred(4), SGD), Siamese(DirectPred(4, eps=0.2), SGD)),
+    "direct-pred": (Siamese(DirectPred(4), SGD), Siamese(DirectPred(4, epsilon=0.2), SGD)),
     "direct-pred-every-2": (
         Siamese(DirectPred(4, freq=2, zero_mean=True), SGD, momentum=None),
         Siamese(DirectPred(4, freq=2, zero_mean=True, rho=0.5), SGD, momentum=None),

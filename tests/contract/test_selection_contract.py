@@ -31,7 +31,7 @@ FITTED = {
     "second-order": SecondOrderKnockoffs(),
     "mixture": MixtureKnockoffs(num_components=2),
     "copula": CopulaKnockoffs(),
-    "gan-trained": KnockoffGAN(num_steps=2, checkpoints=1, batch=8),
+    "gan-trained": KnockoffGAN(num_steps=2, num_checkpoints=1, batch=8),
 }
 SAMPLERS = {
     "gaussian": GAUSSIAN,

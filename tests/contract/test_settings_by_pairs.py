@@ -160,7 +160,11 @@ BONUS = {"whiten": (True, False)}
 DIRECT = {"freq": (1, 2), "scale": ("max", "none"), "zero_mean": (False, True), "trainable": (False, True)}
 # A method, what it computes, the values of its settings, and those that change no program here.
 ROWS: dict[str, Any] = {
-    name: (functools.partial(recovery.made, row), recovered, {"layers": (recovery.SOLVERS[row][1]["layers"], 1)})
+    name: (
+        functools.partial(recovery.made, row),
+        recovered,
+        {"num_layers": (recovery.SOLVERS[row][1]["num_layers"], 1)},
+    )
     for name, row in ((kind.__name__, row) for row, (kind, *_) in recovery.SOLVERS.items())
 }
 ROWS["HyperLISTA"][2]["most"] = (14, 3)
@@ -286,7 +290,7 @@ ROWS |= {
     "HistogramBinning": (
         lambda: uncertainty.CALIBRATORS["histogram"],
         calibrated,
-        {"bins": (4, 3), "scheme": ("mass", "width")},
+        {"num_bins": (4, 3), "scheme": ("mass", "width")},
     ),
     "SplineCalibrator": (
         lambda: uncertainty.CALIBRATORS["spline"],

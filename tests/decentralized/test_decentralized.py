@@ -110,7 +110,7 @@ def test_gradient_tracking_is_its_matrix_form_and_keeps_its_invariant_at_every_s
 @pytest.mark.parametrize("name", ["detag", "detag-accelerated"])
 def test_detag_is_its_matrix_form_and_keeps_its_invariant_at_every_phase(name):
     optimiser = MAKE[name]()
-    r, phases = int(optimiser.rounds), 7
+    r, phases = int(optimiser.num_rounds), 7
     noise = np.random.default_rng(1).normal(size=(phases * r, N, P))
 
     def step(carry, noise):

@@ -44,7 +44,7 @@ def test_a_node_that_fails_takes_the_others_with_it():
         launch([sys.executable, "-c", script], 3)
     with pytest.raises(LaunchError, match="did not finish within 0 s"):
         launch([sys.executable, "-c", "import time; time.sleep(60)"], 2, timeout=0.3)
-    with pytest.raises(ValueError, match=r"launch.nodes must be >= 1; got 0"):
+    with pytest.raises(ValueError, match=r"launch.num_nodes must be >= 1; got 0"):
         launch([sys.executable, "-c", ""], 0)
 
 

@@ -38,7 +38,7 @@ CASES = {
     "variance": (lambda: g.truncated_variance(-1.0), "truncated_variance.threshold must be > 0"),
     "thresholds": (lambda: g.truncation_curve(KEY, None, [1.0, 0.0], {}), "thresholds must be .*each > 0.*inf for no"),
     "repeats": (lambda: g.truncation_curve(KEY, None, [1.0], {}, num_repeats=1), "num_repeats must be >= 2; got 1"),
-    "iterations": (lambda: g.SpectrallyNormalised(network(), 0), "SpectrallyNormalised.iterations must be >= 1; got 0"),
+    "iterations": (lambda: g.SpectrallyNormalised(network(), 0), "SpectrallyNormalised.num_steps must be >= 1; got 0"),
     "where": (lambda: g.SpectrallyNormalised(network(), where=lambda path: False), "must be true for at least one"),
     "momentum": (lambda: g.WholeBatch(network(), 1.0), "WholeBatch.momentum must be within 0 and 1"),
     "epsilon": (lambda: g.ConditionalBatchNorm(jnp.ones((1, 2)), jnp.ones((1, 2)), 0.0), "epsilon must be > 0"),

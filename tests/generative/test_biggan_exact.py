@@ -54,7 +54,7 @@ def divided():
 
     @jax.jit
     def every():
-        both, one = g.SpectrallyNormalised(MLP), g.SpectrallyNormalised(MLP, iterations=3, where=only_first)
+        both, one = g.SpectrallyNormalised(MLP), g.SpectrallyNormalised(MLP, num_steps=3, where=only_first)
         cold, ready = both.init(), settled(both, 100)
         third = settled(both, 3)
         return {

@@ -45,7 +45,7 @@ def found():
             "scores": jnp.stack([score(draws), score(draws * 0.3), score(draws * 2), score(draws + 0.7)]),
             "modes": g.mode_report(answers, modes, 0.12),
             "arcs": jnp.stack([g.covered_arc(points, counted, bins) for counted, bins in arcs]),
-            "precision and recall": g.precision_recall(real, made, neighbours=2),
+            "precision and recall": g.precision_recall(real, made, num_neighbours=2),
             "diversity": g.diversity(one),
         }
 
@@ -99,7 +99,7 @@ def test_diversity_by_hand(found):
         (lambda: g.energy_score(jnp.zeros((1, 2)), jnp.zeros(2)), "energy_score.samples must be at least two"),
         (lambda: g.diversity(jnp.zeros((1, 2))), "diversity.samples must be at least two"),
         (lambda: g.mode_report(jnp.zeros((2, 1)), jnp.zeros((1, 1)), 0.0), "mode_report.tolerance must be > 0"),
-        (lambda: g.precision_recall(jnp.zeros((3, 1)), jnp.zeros((9, 1))), "precision_recall.neighbours must be"),
+        (lambda: g.precision_recall(jnp.zeros((3, 1)), jnp.zeros((9, 1))), "precision_recall.num_neighbours must be"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(call, said):

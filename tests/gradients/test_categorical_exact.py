@@ -295,7 +295,11 @@ def test_reported_errors_are_recomputed(references):
 KEY = jax.random.key(0)
 LOGITS = np.array([0.5, -0.2, 0.1], np.float32)
 REFUSED = {
-    "samples": (lambda: gumbel_rao(KEY, LOGITS, samples=0), ValueError, "gumbel_rao.samples must be >= 1; got 0"),
+    "samples": (
+        lambda: gumbel_rao(KEY, LOGITS, num_samples=0),
+        ValueError,
+        "gumbel_rao.num_samples must be >= 1; got 0",
+    ),
     "cold": (lambda: gumbel_rao(KEY, LOGITS, 0.0), ValueError, "temperature must be > 0; got 0.0. zgr is the limit"),
     "chunk": (lambda: gumbel_rao(KEY, LOGITS, chunk=0), ValueError, "chunk must be >= 1 or None; got 0"),
     "integers": (lambda: zgr(KEY, np.array([1, 2])), TypeError, "zgr.logits must be of a floating type; got int"),
@@ -315,10 +319,10 @@ REFUSED = {
     ),
     "st cold": (lambda: st_gumbel_softmax(KEY, LOGITS, -1.0), ValueError, "st_gumbel_softmax.temperature must be > 0"),
     "index": (lambda: conditional_gumbel(KEY, LOGITS, np.array([0])), ValueError, "conditional_gumbel.index must be"),
-    "draws": (lambda: conditional_gumbel(KEY, LOGITS, np.array(0), 0), ValueError, "samples must be >= 1"),
+    "draws": (lambda: conditional_gumbel(KEY, LOGITS, np.array(0), 0), ValueError, "num_samples must be >= 1"),
     "states": (lambda: all_choices(5, 10), ValueError, "must be <= 4096; got 100000. Compare with rloo"),
-    "one draw": (lambda: rloo(KEY, jnp.sum, LOGITS, 1), ValueError, "rloo.samples must be >= 2"),
-    "repeats": (lambda: estimate(KEY, jnp.sum, LOGITS, zgr, 1), ValueError, "estimate.repeats must be >= 2"),
+    "one draw": (lambda: rloo(KEY, jnp.sum, LOGITS, 1), ValueError, "rloo.num_samples must be >= 2"),
+    "repeats": (lambda: estimate(KEY, jnp.sum, LOGITS, zgr, 1), ValueError, "estimate.num_repeats must be >= 2"),
 }
 
 

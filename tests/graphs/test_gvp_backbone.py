@@ -27,7 +27,7 @@ TURN = (TURN * np.linalg.det(TURN)).astype(np.float32)
 
 
 def features(coords, **more):
-    graph, report = featurize_backbone(coords, **{"num_neighbors": 6} | more)
+    graph, report = featurize_backbone(coords, **{"num_neighbours": 6} | more)
     return [np.asarray(leaf) for leaf in (*graph.nodes, *graph.edges)], graph, report
 
 
@@ -148,7 +148,7 @@ def test_residues_in_one_place_have_no_direction_between_them():
 
 
 def test_short_chains_have_fewer_neighbours_and_nanometres_are_told():
-    assert features(REAL[:4], num_neighbors=30)[2].num_neighbors == 3
+    assert features(REAL[:4], num_neighbours=30)[2].num_neighbours == 3
     with pytest.warns(UserWarning, match="look like nanometres"):
         features(REAL / 10)
 
@@ -249,7 +249,7 @@ def test_a_real_chain_through_files(tmp_path, lines):
     again = read_backbone(tmp_path / "chain.cif", chain="A")
     np.testing.assert_allclose(again.coords, read.coords, atol=1e-3)
     assert again.sequence == read.sequence
-    graph, report = featurize_backbone(read.coords, read.chains, num_neighbors=4)
+    graph, report = featurize_backbone(read.coords, read.chains, num_neighbours=4)
     assert graph.num_nodes == 12
     assert report.num_breaks == 0
 
@@ -275,7 +275,7 @@ def test_alternatives_insertions_missing_atoms_and_modified_residues(tmp_path, l
     assert np.isnan(read.coords[6, 2]).all()
     assert list(read.names[8:10]) == ["9", "9A"]
     assert read.num_alternatives == 1
-    _, report = featurize_backbone(read.coords, num_neighbors=4)
+    _, report = featurize_backbone(read.coords, num_neighbours=4)
     assert report.num_missing == 1
 
 

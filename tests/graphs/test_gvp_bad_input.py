@@ -92,8 +92,8 @@ REFUSED = {
     ),
     "words": (lambda: g.featurize_backbone(COORDS.astype(str)), r"featurize_backbone.coords must be \[length"),
     "neighbours": (
-        lambda: g.featurize_backbone(COORDS, num_neighbors=0),
-        r"featurize_backbone.num_neighbors must be an integer >= 1; got 0",
+        lambda: g.featurize_backbone(COORDS, num_neighbours=0),
+        r"featurize_backbone.num_neighbours must be an integer >= 1; got 0",
     ),
     "chains": (lambda: g.featurize_backbone(COORDS, chains=["A"]), r"featurize_backbone.chains must be one a residue"),
     "numbers": (
@@ -116,7 +116,7 @@ def test_refused(name):
 
 
 def test_coordinates_may_be_integers_but_not_traced():
-    graph, _ = g.featurize_backbone(4 * np.cumsum(np.ones((6, 4, 3), int), axis=0), num_neighbors=2)
+    graph, _ = g.featurize_backbone(4 * np.cumsum(np.ones((6, 4, 3), int), axis=0), num_neighbours=2)
     assert graph.nodes[0].dtype == np.float32
     with pytest.raises(ValueError, match="Not inside jit"):
         jax.eval_shape(lambda x: g.featurize_backbone(x)[0], np.ones((4, 4, 3)))

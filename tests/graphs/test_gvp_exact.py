@@ -179,7 +179,7 @@ def test_dropout_drops_whole_vectors_and_keeps_the_mean():
 
 @pytest.fixture(scope="module")
 def design():
-    graph, _ = featurize_backbone(CHAIN.coords, num_neighbors=4)
+    graph, _ = featurize_backbone(CHAIN.coords, num_neighbours=4)
     few = {"num_layers": 2, "num_message": 2, "num_feedforward": 1}
     model = drawn(lambda: DesignModel(KEY, node_dims=(6, 2), edge_dims=(5, 1), **few))
     return model, graph
@@ -199,7 +199,7 @@ def test_design_sees_no_residue_at_or_behind_a_place(design):
 
 
 def test_samples_have_the_probability_that_the_model_gives_them():
-    graph, _ = featurize_backbone(CHAIN.coords, num_neighbors=4)
+    graph, _ = featurize_backbone(CHAIN.coords, num_neighbours=4)
     padded = pad_graph(graph, 11, 40)
     few = {"num_layers": 2, "num_message": 1, "num_feedforward": 1}
     model = drawn(lambda: DesignModel(KEY, node_dims=(3, 1), edge_dims=(2, 1), **few))
@@ -287,7 +287,7 @@ def test_too_few_edges_a_node_are_told_inside_jit(design):
 
 @pytest.mark.slow
 def test_forces_turn_with_the_molecule_and_add_up_to_nothing():
-    graph, _ = featurize_backbone(CHAIN.coords, num_neighbors=4)
+    graph, _ = featurize_backbone(CHAIN.coords, num_neighbours=4)
     model = drawn(lambda: QualityModel(KEY, with_residues=False, node_dims=(6, 2), **FEW))
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
     linked, same = np.ones(8, bool), np.ones(len(senders), bool)
@@ -313,7 +313,7 @@ def test_forces_turn_with_the_molecule_and_add_up_to_nothing():
 def test_a_batch_is_its_graphs_and_a_bucket_is_shared():
     chains = synthetic_chains(3, 12)
     graphs = [
-        featurize_backbone(chain.coords[:n], num_neighbors=4)[0] for chain, n in zip(chains, (10, 11, 12), strict=True)
+        featurize_backbone(chain.coords[:n], num_neighbours=4)[0] for chain, n in zip(chains, (10, 11, 12), strict=True)
     ]
     model = drawn(lambda: QualityModel(KEY, node_dims=(6, 2), **FEW))
     traces = []

@@ -22,7 +22,7 @@ FRAMES = (POSITIONS + 0.1 * RNG.normal(size=(2, 5, 2))).astype("f4")
 
 
 def simulator_of(integrator=None, graph=GRAPH, size=2, **settings):
-    settings = {"latent": 6, "num_steps": 2, "hidden_layers": 1, "spaces": "both"} | settings
+    settings = {"latent": 6, "num_steps": 2, "num_hidden_layers": 1, "spaces": "both"} | settings
     return meshes_drawn.simulator(integrator or g.SecondOrder(), graph, size, **settings)
 
 
@@ -133,8 +133,8 @@ def test_the_network_is_the_papers_equations_whatever_stands_beside(plain, conta
     """Two graphs and nodes without edges in one, which do not see each other; and a graph with edges of the world:
     three lead to two nodes, and two more places of the room are empty."""
     sizes = {"latent": 5, "num_steps": 2}
-    without = meshes_drawn.network(3, 2, 2, hidden_layers=2, aggregate=plain, **sizes)
-    within = meshes_drawn.network(3, 2, 2, hidden_layers=1, aggregate=contact, world_size=2, **sizes)
+    without = meshes_drawn.network(3, 2, 2, num_hidden_layers=2, aggregate=plain, **sizes)
+    within = meshes_drawn.network(3, 2, 2, num_hidden_layers=1, aggregate=contact, world_size=2, **sizes)
     two = pad_graph(batch_graphs([GRAPH, GRAPH]), 13, 2 * GRAPH.num_edges)
     nodes, edges, world = (RNG.normal(size=shape) for shape in ((5, 3), (GRAPH.num_edges, 2), (5, 2)))
     many = np.concatenate([nodes, 2 * nodes, np.full((3, 3), 3.0)]), np.concatenate([edges, edges])
@@ -153,7 +153,7 @@ def test_the_network_is_the_papers_equations_whatever_stands_beside(plain, conta
 
 
 def test_every_step_has_weights_of_its_own_and_the_decoder_no_norm():
-    sizes = {"latent": 4, "num_steps": 2, "hidden_layers": 1}
+    sizes = {"latent": 4, "num_steps": 2, "num_hidden_layers": 1}
     with KeyRecorder() as recorder:
         made = eqx.filter_jit(lambda key: g.MeshGraphNet(key, 1, 1, 1, **sizes))(jax.random.key(0))
         assert not recorder.reused()
@@ -172,7 +172,7 @@ def test_what_is_k_edges_away_is_known_after_k_steps_and_not_before():
     line = g.mesh_graph(np.arange(6.0)[:, None], [[i, i + 1] for i in range(5)], kinds=[0] * 6)
     nodes = np.broadcast_to(RNG.normal(size=(6, 2)).astype("f4"), (7, 6, 2)).copy()
     nodes[np.arange(6), np.arange(6)] += 1
-    network = meshes_drawn.network(2, 1, 1, latent=12, num_steps=2, hidden_layers=1)
+    network = meshes_drawn.network(2, 1, 1, latent=12, num_steps=2, num_hidden_layers=1)
     found = np.asarray(jax.jit(jax.vmap(lambda x: network(line, x, jnp.ones((10, 1)))))(nodes))[..., 0]
     distance = np.abs(np.arange(6)[:, None] - np.arange(6))
     np.testing.assert_array_equal(np.abs(found[:6] - found[6]) > 1e-6, distance <= 2)

@@ -23,7 +23,7 @@ CELLS = np.array([[0, 1, 2], [2, 1, 3], [2, 3, 4]])
 KINDS = np.array([3, 0, 0, 0, 0])
 GRAPH = g.mesh_graph(POSITIONS, CELLS, kinds=KINDS)
 RUNS = (0.9 ** np.arange(12.0))[None, :, None, None] * np.array([0.0, 1, 2, 3, 4])[:, None] * np.ones((3, 1, 1, 1))
-SMALL = {"latent": 6, "num_steps": 1, "hidden_layers": 1}
+SMALL = {"latent": 6, "num_steps": 1, "num_hidden_layers": 1}
 
 
 OTHER = g.mesh_graph(POSITIONS, CELLS, kinds=[6, 0, 0, 5, 3])
@@ -70,7 +70,7 @@ def test_every_batch_has_a_key_of_its_own_and_every_window_its_own_mesh():
     runs = np.broadcast_to(np.arange(3.0)[:, None, None, None], (3, 4, 5, 1))  # the state is the trajectory's number
     places = (runs[:, 0, :, :1] + np.zeros((3, 5, 2))).astype("f4")
     nodes = g.MeshNodes(places, np.zeros((3, 5), "i4"), np.zeros((3, 5, 0), "f4"))
-    given: Any = {"num_steps": 5, "batch": 6, "warmup": 4, "nodes": nodes, "trainer": Recorder()}
+    given: Any = {"num_steps": 5, "batch": 6, "num_warmup": 4, "nodes": nodes, "trainer": Recorder()}
     with KeyRecorder() as recorder:  # windows are drawn by other keys than they are disturbed by
         record: Any = g.fit_simulator(jax.random.key(0), simulator_of(), GRAPH, runs.astype("f4"), **given)
         assert not recorder.reused()

@@ -117,7 +117,7 @@ def test_group_normalisation_keeps_its_digits_where_the_mean_is_large():
 
 
 def test_a_network_of_equinoxs_layers_gives_the_same():
-    network = ResNet(KEY, inputs=2, channels=(4, 8), blocks=1)
+    network = ResNet(KEY, inputs=2, channels=(4, 8), num_blocks=1)
     images = drawn(3, 9, 9, 2)
 
     def convolution_of(layer):
@@ -147,7 +147,7 @@ def test_features_of_an_image_do_not_depend_on_its_neighbours():
 
 
 def test_weights_start_with_hes_variance():
-    network = ResNet(KEY, channels=(16, 32), blocks=1)
+    network = ResNet(KEY, channels=(16, 32), num_blocks=1)
     kernel = network.residuals[1][0].layers[1].kernel
     # 9,216 draws: the variance's standard error is 1.5 per cent.
     np.testing.assert_allclose(float(kernel.var()), 2 / (9 * 32), rtol=0.06)
@@ -161,6 +161,6 @@ def test_wrong_settings_raise():
     for channels in ((), (6,), (8, 6), (4, 0), (-4, 8)):
         with pytest.raises(ValueError, match=r"ResNet\.channels must be one or more multiples of 4"):
             ResNet(KEY, channels=channels)
-    with pytest.raises(ValueError, match=r"ResNet\.blocks"):
-        ResNet(KEY, blocks=-1)
+    with pytest.raises(ValueError, match=r"ResNet\.num_blocks"):
+        ResNet(KEY, num_blocks=-1)
     assert isinstance(ResidualBlock(iter([drawn(3, 3, 4, 4)] * 2), 4).layers[0], Convolution)

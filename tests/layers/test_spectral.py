@@ -15,7 +15,7 @@ WEIGHT = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
 @pytest.mark.parametrize("shape", [(7, 4), (4, 7), (3, 3, 2, 5)])
 def test_the_largest_singular_value_becomes_one(shape):
     weight = np.random.default_rng(1).normal(size=shape).astype(np.float32)
-    norm = SpectralNorm(iterations=60)
+    norm = SpectralNorm(num_steps=60)
     scaled, _, info = norm(jnp.asarray(weight), norm.init(KEY, weight))
     singular = np.linalg.svd(weight.reshape(-1, shape[-1]), compute_uv=False)
     assert_allclose(info.sigma, singular[0], rtol=1e-4)
@@ -38,7 +38,7 @@ def test_one_iteration_a_call_converges_and_says_how_far_it_is():
 
 
 def test_without_iterations_the_state_stays():
-    norm, weight = SpectralNorm(iterations=0), jnp.asarray(WEIGHT)
+    norm, weight = SpectralNorm(num_steps=0), jnp.asarray(WEIGHT)
     state = norm.init(KEY, weight)
     assert_array_equal(norm(weight, state)[1].right, state.right)
 
@@ -65,7 +65,7 @@ def test_a_weight_of_zeros_stays_one():
 
 
 def test_wrong_settings_raise():
-    with pytest.raises(ValueError, match=r"SpectralNorm\.iterations must be an integer >= 0; got -1"):
+    with pytest.raises(ValueError, match=r"SpectralNorm\.num_steps must be an integer >= 0; got -1"):
         SpectralNorm(-1)
     with pytest.raises(ValueError, match=r"SpectralNorm\.weight must be of two axes at least; got \(3,\)"):
         SpectralNorm().init(KEY, jnp.zeros(3))

@@ -68,7 +68,16 @@ CALLS = {
         KEY, decentralized.DPSGD(GOSSIP, number()), pull, jnp.zeros(4), steps, data=jnp.arange(4.0)
     ),
     "representation": lambda number, steps: representation.fine_tune(
-        KEY, MODEL, ROWS * number(), jnp.arange(8) % 2, ROWS, jnp.arange(8) % 2, 2, optimiser=SGD, steps=steps, batch=4
+        KEY,
+        MODEL,
+        ROWS * number(),
+        jnp.arange(8) % 2,
+        ROWS,
+        jnp.arange(8) % 2,
+        2,
+        optimiser=SGD,
+        num_steps=steps,
+        batch=4,
     ),
 }
 

@@ -206,7 +206,7 @@ def test_chunks_last_about_a_second_files_come_every_ten_and_what_remains_is_for
     """Chunks double below a second and halve above it, down to one block; what remains is told by the pace so far."""
     advance, calls, now = by_our_clock(monkeypatch, first_call=2.0)
     told, file = [], Noted(tmp_path / "a.npz", None)
-    more = {"steps": 5, "shapes": lambda: jax.ShapeDtypeStruct((8,), np.int32), "checkpoint": file}
+    more = {"steps_per_block": 5, "shapes": lambda: jax.ShapeDtypeStruct((8,), np.int32), "checkpoint": file}
     spent = lambda p: told.append((p, now[0] - 100))  # noqa: E731
     state, rows = loops.chunks(advance, jnp.asarray(0), 50, 8, progress=spent, **more)
     counts = [1, 1, 2, 4, 2, 4, 2, 1, 1, 1, 1, 1, 2, 4, 8, 8, 7]

@@ -66,18 +66,20 @@ DRIVERS = {
     "pde.DeepBackward": (lambda **p: BACKWARD.run(KEY, HEAT, **p).v0, 3),
     "recovery.fit": (
         lambda **p: recovery.fit(
-            KEY, recovery.ALISTA(UNIT, layers=2), CODES,
-            optimiser=SGD, steps=6, batch=4, **p,
+            KEY, recovery.ALISTA(UNIT, num_layers=2), CODES,
+            optimiser=SGD, num_steps=6, batch=4, **p,
         )[1],
         6,
     ),
-    "recovery.learn_dictionary": (lambda **p: recovery.learn_dictionary(KEY, TABLE, 4, rounds=6, iterations=2, **p), 6),
+    "recovery.learn_dictionary": (
+        lambda **p: recovery.learn_dictionary(KEY, TABLE, 4, num_rounds=6, num_steps=2, **p), 6
+    ),
     "selection.MixtureKnockoffs": (
-        lambda **p: selection.MixtureKnockoffs(2, restarts=2, num_steps=6).fit(KEY, TABLE, **p).components.mean, 6
+        lambda **p: selection.MixtureKnockoffs(2, num_restarts=2, num_steps=6).fit(KEY, TABLE, **p).components.mean, 6
     ),
     "representation.linear_probe": (
         lambda **p: representation.linear_probe(
-            TABLE, (TABLE[:, 0] > 0).astype(int), TABLE, (TABLE[:, 1] > 0).astype(int), 2, iterations=6, **p
+            TABLE, (TABLE[:, 0] > 0).astype(int), TABLE, (TABLE[:, 1] > 0).astype(int), 2, num_steps=6, **p
         ).value,
         6,
     ),
@@ -112,7 +114,7 @@ def test_a_driver_says_how_far_it_is(name):
 @pytest.mark.slow
 def test_networks_that_learn_knockoffs_say_it_too():
     seen: list[loops.Progress] = []
-    sampler = selection.KnockoffGAN(num_steps=40, checkpoints=4, batch=8)
+    sampler = selection.KnockoffGAN(num_steps=40, num_checkpoints=4, batch=8)
     selector = selection.KnockoffSelector(sampler, random_state=0, validation_fraction=0.0, q=0.4)
     selector.fit(np.asarray(TABLE), np.asarray(TABLE[:, 0]), progress=seen.append)
     assert [(p.done, p.total) for p in seen][-1] == (40, 40)
@@ -120,7 +122,7 @@ def test_networks_that_learn_knockoffs_say_it_too():
     whole.fit(np.asarray(TABLE), np.asarray(TABLE[:, 0]))
     assert_allclose(selector.statistics_, whole.statistics_, rtol=1e-3, atol=1e-4)
     coder: list[loops.Progress] = []
-    recovery.SparseCoder(layers=2, steps=5, random_state=0).fit(np.asarray(TABLE), progress=coder.append)
+    recovery.SparseCoder(num_layers=2, num_steps=5, random_state=0).fit(np.asarray(TABLE), progress=coder.append)
     assert coder[-1].done == 5
 
 
@@ -136,7 +138,7 @@ def test_a_scan_that_is_watched_is_the_scan():
 
     given = (jnp.ones(3), jnp.asarray(0)), {"a": jnp.arange(7.0), "b": jnp.arange(7)}
     plain, seen = jax.lax.scan(step, *given), []
-    watched = loops.scan(step, *given, progress=seen.append, steps=3)
+    watched = loops.scan(step, *given, progress=seen.append, steps_per_row=3)
     assert_allclose(watched[0][0], plain[0][0], rtol=1e-6)
     assert int(watched[0][1]) == int(plain[0][1]) == 21
     assert_allclose(watched[1][0], plain[1][0], rtol=1e-6)

@@ -138,7 +138,7 @@ GOOD = store([[1, 1, -1, -1], [1, -1, 1, 1]])
             "data must",
         ),
         (lambda: memory.principal_weights(np.zeros((4, 3)), 2), r"principal_weights.data must be -1 or \+1"),
-        (lambda: memory.all_spins(30), "all_spins.units must be <= 24; got 30. It would take 120 GiB"),
+        (lambda: memory.all_spins(30), "all_spins.num_units must be <= 24; got 30. It would take 120 GiB"),
         (lambda: memory.log_partition(GOOD), "beta must be given for a HopfieldNetwork"),
         (lambda: memory.ContrastiveDivergence(optax.sgd(0.1), num_steps=0), "num_steps must be >= 1"),
         (lambda: memory.SpinGibbs(GOOD, beta=-1.0), "SpinGibbs.beta must be > 0"),

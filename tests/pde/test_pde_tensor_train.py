@@ -177,7 +177,7 @@ def test_fourier_is_orthonormal_over_a_period():
 
 
 def test_splines_equal_scipys():
-    basis = Splines(-1.0, 2.0, pieces=6)
+    basis = Splines(-1.0, 2.0, num_pieces=6)
     x = np.linspace(-1.0, 2.0, 97)[:-1]
     knots = np.linspace(-1 - 1.5, 2 + 1.5, 6 + 7)
     expected = BSpline.design_matrix(np.asarray(x), knots, 3).toarray()
@@ -468,7 +468,7 @@ def test_test_samples_stop_a_fit_that_learns_noise():
         (lambda: Polynomials(1.0, 1.0, 2), "Polynomials.high must be > low = 1.0; got 1.0."),
         (lambda: Hermite(0.0, 0.0), "Hermite.scale must be > 0"),
         (lambda: Fourier(0.0, 1.0, -2), "Fourier.degree"),
-        (lambda: Splines(0.0, 1.0, 0), "Splines.pieces must be >= 1"),
+        (lambda: Splines(0.0, 1.0, 0), "Splines.num_pieces must be >= 1"),
         (lambda: CustomBasis((3,)), "CustomBasis.functions must be callables"),  # type: ignore[arg-type]
         (lambda: ALS(ridge=-1.0), "ALS.ridge must be >= 0; got -1.0."),
         (lambda: ALS(max_sweeps=0), "ALS.max_sweeps"),

@@ -60,7 +60,7 @@ def test_both_products_are_those_of_the_matrix():
 def test_a_layer_is_the_layer_of_the_matrices():
     d, w = filters(), filters(seed=1)
     b = np.random.default_rng(3).normal(size=(2, 6, 6))
-    solver = ConvALISTA(d, (6, 6), w, layers=3)
+    solver = ConvALISTA(d, (6, 6), w, num_layers=3)
     matrix, weight = explicit(d, 6, 6), explicit(w, 6, 6)
     step = 1 / (1.001 * np.linalg.norm(weight.T @ matrix, 2))
     assert float(solver.gamma[0]) >= step  # a spectral radius is at most the norm
@@ -69,7 +69,7 @@ def test_a_layer_is_the_layer_of_the_matrices():
         v = x - float(gamma) * (x @ matrix.T - b.reshape(2, 36)) @ weight
         x = np.sign(v) * np.maximum(np.abs(v) - float(theta), 0)
     np.testing.assert_allclose(solver(b).reshape(2, -1), x, atol=1e-12)
-    learned = ConvLISTA(d, (6, 6), w, layers=3)
+    learned = ConvLISTA(d, (6, 6), w, num_layers=3)
     np.testing.assert_allclose(learned(b).reshape(2, -1), x, atol=1e-12)
 
 
@@ -80,7 +80,7 @@ def test_the_largest_of_the_whole_code_pass_unshrunk():
 
     @jax.jit
     def run(b):
-        solver = ConvALISTA(d, (6, 5), w, layers=2, support=support)
+        solver = ConvALISTA(d, (6, 5), w, num_layers=2, support=support)
         return solver(b), solver.gamma, solver.theta
 
     found, gammas, thetas = map(np.asarray, run(b))
@@ -97,15 +97,15 @@ def test_the_largest_of_the_whole_code_pass_unshrunk():
 def test_solvers_for_matrices_take_the_convolution_as_operator():
     d = filters()
     b = np.random.default_rng(4).normal(size=(2, 6, 6))
-    found = FISTA(ConvDictionary(d, (6, 6)), layers=5, penalty=0.2, lipschitz_constant=9.0)(b)
+    found = FISTA(ConvDictionary(d, (6, 6)), num_layers=5, penalty=0.2, lipschitz_constant=9.0)(b)
     with pytest.warns(UserWarning, match="norm 1"):  # columns at the border are cut
-        wanted = FISTA(explicit(d, 6, 6), layers=5, penalty=0.2, lipschitz_constant=9.0)(b.reshape(2, 36))
+        wanted = FISTA(explicit(d, 6, 6), num_layers=5, penalty=0.2, lipschitz_constant=9.0)(b.reshape(2, 36))
     np.testing.assert_allclose(found.reshape(2, -1), wanted, atol=1e-12)
     weight = ConvWeight(jnp.asarray(filters(seed=1)))
-    same = ALISTA(ConvDictionary(d, (6, 6)), weight, layers=3, gamma=0.1, theta=0.01, support=None)
+    same = ALISTA(ConvDictionary(d, (6, 6)), weight, num_layers=3, gamma=0.1, theta=0.01, support=None)
     own = eqx.tree_at(
         lambda s: (s.gamma, s.theta),
-        ConvALISTA(d, (6, 6), weight.filters, layers=3),
+        ConvALISTA(d, (6, 6), weight.filters, num_layers=3),
         (jnp.full(3, 0.1), jnp.full(3, 0.01)),
     )
     np.testing.assert_allclose(same(b), own(b), atol=1e-12)
@@ -165,7 +165,7 @@ def test_learned_filters_explain_the_images_better_than_random_ones():
         codes = FISTA(dictionary, 100, penalty=penalty)(images)
         return float(0.5 * np.sum((dictionary.matvec(codes) - images) ** 2) + penalty * np.sum(np.abs(codes)))
 
-    learned, early = (np.asarray(learn_filters(key, images, 2, 3, rounds=n, penalty=penalty)) for n in (40, 1))
+    learned, early = (np.asarray(learn_filters(key, images, 2, 3, num_rounds=n, penalty=penalty)) for n in (40, 1))
     assert objective(learned) < 0.9 * objective(early)
     assert objective(learned) < 0.9 * objective(filters(2, seed=9))
     np.testing.assert_allclose(np.sum(learned**2, axis=(1, 2)), 1, rtol=1e-9)
@@ -180,8 +180,8 @@ def test_noise_of_training_is_that_of_the_whole_image(monkeypatch):
         return add_noise(key, b, snr, signal_axes)
 
     monkeypatch.setattr(training, "add_noise", noisy)
-    solver, codes = ConvALISTA(filters(), (6, 5), layers=1), np.zeros((4, 8, 7, 3))
-    fit(jax.random.key(0), solver, codes, optimiser=optax.sgd(0.0), steps=1, batch=2, snr=10.0)
+    solver, codes = ConvALISTA(filters(), (6, 5), num_layers=1), np.zeros((4, 8, 7, 3))
+    fit(jax.random.key(0), solver, codes, optimiser=optax.sgd(0.0), num_steps=1, batch=2, snr=10.0)
     assert seen == [((2, 6, 5), 2)]
     image = np.zeros((1, 40, 50))
     image[0, :20] = np.random.default_rng(0).normal(size=(20, 50))

@@ -50,24 +50,24 @@ WRONG = {
     ),
     "samples as columns": (lambda: ALISTA(D)(np.ones((4, 9))), ValueError, r"samples as rows.*\(4, 9\).*Pass b.T"),
     "no signals": (lambda: ALISTA(D)(np.ones((2, 5))), ValueError, r"\[..., 4\], samples as rows"),
-    "no layers": (lambda: ALISTA(D, layers=0), ValueError, "ALISTA.layers must be an integer >= 1; got 0"),
-    "half a layer": (lambda: FISTA(D, layers=1.5), ValueError, "FISTA.layers must be an integer >= 1; got 1.5"),
+    "no layers": (lambda: ALISTA(D, num_layers=0), ValueError, "ALISTA.num_layers must be an integer >= 1; got 0"),
+    "half a layer": (lambda: FISTA(D, num_layers=1.5), ValueError, "FISTA.num_layers must be an integer >= 1; got 1.5"),
     "negative penalty": (lambda: ISTA(D, penalty=-1.0), ValueError, "ISTA.penalty must be >= 0; got -1.0"),
     "no step": (lambda: ISTA(D, lipschitz_constant=0.0), ValueError, "ISTA.lipschitz_constant must be > 0; got 0.0"),
     "negative threshold": (lambda: ALISTA(D, theta=-0.1), ValueError, "ALISTA.theta must be of .* >= 0; got -0.1"),
     "negative gamma": (lambda: ALISTA(D, gamma=-1.0), ValueError, "ALISTA.gamma must be of .* > 0; got -1.0"),
     "thresholds of other layers": (
-        lambda: ALISTA(D, layers=3, theta=[0.1, 0.2]),
+        lambda: ALISTA(D, num_layers=3, theta=[0.1, 0.2]),
         ValueError,
         r"ALISTA.theta must be of one of the shapes \(\), \(3,\); got \(2,\). Give one number, or one a layer",
     ),
     "thresholds of other entries": (
-        lambda: ALISTA(D, layers=3, threshold="coordinate", theta=np.ones((3, 5))),
+        lambda: ALISTA(D, num_layers=3, threshold="coordinate", theta=np.ones((3, 5))),
         ValueError,
         r"ALISTA.theta must be of one of the shapes .*\(3, 6\); got \(3, 5\)",
     ),
     "steps of other layers": (
-        lambda: ALISTA(D, layers=3, gamma=np.ones(4)),
+        lambda: ALISTA(D, num_layers=3, gamma=np.ones(4)),
         ValueError,
         r"ALISTA.gamma must be of one of the shapes .*got \(4,\)",
     ),
@@ -88,9 +88,9 @@ WRONG = {
         "ridge must be 0 without the closed form; got 0.1. method='iterative' has none",
     ),
     "no dictionaries": (
-        lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), dictionaries=0),
+        lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), num_dictionaries=0),
         ValueError,
-        "fit.dictionaries must be >= 1; got 0",
+        "fit.num_dictionaries must be >= 1; got 0",
     ),
     "transposed weight": (lambda: ALISTA(D, D.T), ValueError, r"D's shape \(4, 6\); got \(6, 4\). Pass its transpose"),
     "kind of threshold": (lambda: ALISTA(D, threshold="one"), ValueError, "'scalar' or 'coordinate'; got 'one'"),
@@ -115,9 +115,9 @@ WRONG = {
         "w_mᵀ d_m = 1; one is off by 1. Compute it anew",
     ),
     "no steps": (
-        lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), steps=0),
+        lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), num_steps=0),
         ValueError,
-        "fit.steps must be >= 1; got 0",
+        "fit.num_steps must be >= 1; got 0",
     ),
     "mode": (
         lambda: fit(KEY, ALISTA(D), BernoulliGaussian(6), optimiser=optax.sgd(0.1), mode="all"),
@@ -131,7 +131,11 @@ WRONG = {
     ),
     "density": (lambda: BernoulliGaussian(6, density=2.0), ValueError, "density must be within 0 and 1; got 2.0"),
     "drift": (lambda: perturb(KEY, D, -1.0), ValueError, "perturb.sigma must be >= 0; got -1.0"),
-    "encoder": (lambda: UnrolledCoherence(D, steps=0), ValueError, "UnrolledCoherence.steps must be >= 1; got 0"),
+    "encoder": (
+        lambda: UnrolledCoherence(D, num_steps=0),
+        ValueError,
+        "UnrolledCoherence.num_steps must be >= 1; got 0",
+    ),
     "even filters": (lambda: analytic_conv_weight(np.ones((2, 4, 4))), ValueError, "odd size D.*got 4. Pad them"),
     "filters": (lambda: ConvALISTA(np.ones((3, 3)), (8, 8)), ValueError, r"filters must be \[M, D, D\]"),
     "small circle": (lambda: analytic_conv_weight(FILTERS, 4), ValueError, "2D − 1 = 5 .*Theorem 3.*got 4"),
@@ -159,12 +163,12 @@ def test_wrong_input_is_answered(name):
 
 
 def test_what_works_but_should_be_known_warns():
-    with pytest.warns(UserWarning, match="norm 1.*normalize=True"):
-        ISTA(2 * D, layers=1)
+    with pytest.warns(UserWarning, match="norm 1.*normalise=True"):
+        ISTA(2 * D, num_layers=1)
     with pytest.warns(UserWarning, match=r"Theorem 1 covers s <= \d+ for this D \(coherence .*s = 5 requested"):
         certified_schedule(D, analytic_weight(D), sparsity=5, gamma=0.05)
     with pytest.warns(UserWarning, match="weight='closed_form'"):
-        fit_encoder(KEY, UnrolledCoherence(D), jnp.asarray(D), 3.0, optimiser=optax.sgd(0.0), steps=1, batch=1)
+        fit_encoder(KEY, UnrolledCoherence(D), jnp.asarray(D), 3.0, optimiser=optax.sgd(0.0), num_steps=1, batch=1)
     wide = jnp.asarray(random_dictionary(3, 2001), jnp.float32)
     with pytest.warns(UserWarning, match="single precision"):
         analytic_weight(wide)

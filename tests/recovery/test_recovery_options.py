@@ -33,10 +33,10 @@ CODE = jnp.zeros((1, 14)).at[0, 3].set(1.5).at[0, 9].set(-0.7)  # one code: whic
 def test_training_signals_have_the_noise_asked_for():
     """Of an orthonormal D, one layer without threshold gives x + ε: the loss is ‖ε‖² = N var(b) 10^(−snr/10)."""
     code = jnp.array([[2.0, 0, 0, -1, 0, 0, 0, 0.5]])
-    solver = ALISTA(jnp.eye(8), layers=1, gamma=1.0, theta=0.0, support=None)
+    solver = ALISTA(jnp.eye(8), num_layers=1, gamma=1.0, theta=0.0, support=None)
 
     def loss(snr):
-        return float(fit(KEY, solver, code, optimiser=optax.sgd(0.0), steps=1, batch=2000, snr=snr)[1][0])
+        return float(fit(KEY, solver, code, optimiser=optax.sgd(0.0), num_steps=1, batch=2000, snr=snr)[1][0])
 
     size = 8 * float(jnp.var(code)) * 0.1
     # ‖ε‖² has a standard deviation of √(2/8) of its mean, and there are 2000.
@@ -55,15 +55,15 @@ def counting() -> optax.GradientTransformation:
 
 
 def test_greedy_stages_begin_the_optimiser_anew_and_scale_what_it_says():
-    solver = ALISTA(D, layers=1, gamma=1.0)
-    trained, _ = fit(KEY, solver, CODE, optimiser=counting(), steps=2, mode="greedy")
+    solver = ALISTA(D, num_layers=1, gamma=1.0)
+    trained, _ = fit(KEY, solver, CODE, optimiser=counting(), num_steps=2, mode="greedy")
     # Three stages of steps 1 and 2, with the factors 1, 0.2 and 0.02.
     np.testing.assert_allclose(trained.gamma, 1 + 0.001 * 3 * (1 + 0.2 + 0.02), rtol=1e-6)
 
 
 def test_greedy_losses_are_those_of_the_layer_in_training():
-    solver = ALISTA(D, layers=2)
-    _, losses = fit(KEY, solver, CODE, optimiser=optax.sgd(0.0), steps=1, batch=3, mode="greedy")
+    solver = ALISTA(D, num_layers=2)
+    _, losses = fit(KEY, solver, CODE, optimiser=optax.sgd(0.0), num_steps=1, batch=3, mode="greedy")
     after = jnp.sum((solver.trace(CODE @ D.T) - CODE) ** 2, axis=(1, 2))
     assert abs(float(after[0] - after[1])) > 0.1
     np.testing.assert_allclose(losses, jnp.repeat(after, 3), rtol=1e-4)
@@ -72,8 +72,8 @@ def test_greedy_losses_are_those_of_the_layer_in_training():
 def test_a_normalised_operator_is_the_normalised_matrix():
     matrix = D * jnp.linspace(0.5, 3.0, 14)
     b = CODE @ matrix.T
-    wanted = ALISTA(matrix, layers=4, normalize=True)
-    found = ALISTA(lineax.MatrixLinearOperator(matrix), layers=4, normalize=True)
+    wanted = ALISTA(matrix, num_layers=4, normalise=True)
+    found = ALISTA(lineax.MatrixLinearOperator(matrix), num_layers=4, normalise=True)
     np.testing.assert_allclose(call(found, b), call(wanted, b), atol=1e-4)
     residual = jnp.asarray(np.random.default_rng(0).normal(size=8), jnp.float32)
     np.testing.assert_allclose(found.dictionary.rmatvec(residual), wanted.dictionary.rmatvec(residual), atol=1e-5)
@@ -83,7 +83,7 @@ def test_a_normalised_operator_is_the_normalised_matrix():
 @pytest.mark.parametrize("decoder", ["perturbed", "nominal"])
 def test_a_normalised_solver_at_its_own_dictionary_is_itself(wrap, decoder):
     matrix = D * jnp.linspace(0.5, 3.0, 14)
-    solver = ALISTA(wrap(matrix), layers=4, normalize=True)
+    solver = ALISTA(wrap(matrix), num_layers=4, normalise=True)
     b = CODE @ matrix.T
     for weight in ("closed_form", "stale"):
         again = solver.at(wrap(matrix), weight, decoder)
@@ -92,7 +92,7 @@ def test_a_normalised_solver_at_its_own_dictionary_is_itself(wrap, decoder):
 
 
 def test_a_normalised_solver_gives_codes_in_the_units_of_the_new_dictionary():
-    solver = ALISTA(D * 2.0, layers=4, normalize=True)
+    solver = ALISTA(D * 2.0, num_layers=4, normalise=True)
     scales, b = jnp.linspace(0.5, 3.0, 14), CODE @ D.T
     for weight in ("closed_form", "stale", analytic_weight):  # the function sees unit columns, as the others do
         np.testing.assert_allclose(call(solver.at(D * scales, weight), b), 2 * call(solver, b) / scales, atol=1e-4)
@@ -121,7 +121,7 @@ def test_a_subclass_of_scipys_operator_becomes_a_matrix():
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int32])
 def test_a_dictionary_of_short_numbers_is_computed_with_in_single_precision(dtype):
     matrix = (3 * D).astype(dtype)
-    solver = ALISTA(matrix, layers=2, normalize=True)
+    solver = ALISTA(matrix, num_layers=2, normalise=True)
     assert jax.eval_shape(solver, CODE @ matrix.T.astype(jnp.float32)).dtype == jnp.float32
     np.testing.assert_allclose(solver.synthesise(CODE), CODE @ matrix.T.astype(jnp.float32), atol=1e-5)
 
@@ -149,15 +149,15 @@ def test_the_encoder_sees_drifts_of_all_sizes(monkeypatch):
     """With D̃ = [[1, s], [0, 1]] and W = D̃, columns divided by ‖d̃_m‖², the loss is s² + s²/(1 + s²)²; its mean over
     s ~ U(0, 1) is 1/3 + π/8 − 1/4."""
     monkeypatch.setattr(robust, "perturb", lambda key, matrix, sigma: matrix.at[0, 1].set(sigma))
-    encoder = UnrolledCoherence(jnp.eye(2), steps=1, step_size=1e-9)
-    _, losses = fit_encoder(KEY, encoder, jnp.eye(2), 1.0, optimiser=optax.sgd(0.0), steps=1, batch=4000)
+    encoder = UnrolledCoherence(jnp.eye(2), num_steps=1, step_size=1e-9)
+    _, losses = fit_encoder(KEY, encoder, jnp.eye(2), 1.0, optimiser=optax.sgd(0.0), num_steps=1, batch=4000)
     np.testing.assert_allclose(losses[0], 1 / 3 + np.pi / 8 - 1 / 4, rtol=0.1)
 
 
 def test_an_encoder_uses_no_key_twice():
     """Nor that of a step for the look at the largest drift before them all."""
     with KeyRecorder() as recorder:
-        fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.sgd(0.01), steps=2, batch=2)
+        fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.sgd(0.01), num_steps=2, batch=2)
         assert recorder.reused() == []
 
 
@@ -172,6 +172,6 @@ def test_a_coder_learns_its_dictionary_and_trains_with_keys_of_their_own(monkeyp
 
 
 def test_the_encoders_weight_is_feasible():
-    encoder, _ = fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.adam(0.01), steps=5, batch=4)
+    encoder, _ = fit_encoder(KEY, UnrolledCoherence(D), D, 0.1, optimiser=optax.adam(0.01), num_steps=5, batch=4)
     moved = robust.perturb(KEY, D, 0.1)
     np.testing.assert_allclose(jnp.sum(encoder(moved) * moved, axis=0), 1, atol=1e-5)

@@ -35,8 +35,8 @@ KEY = jax.random.key(0)
 
 @pytest.mark.slow
 def test_training_lowers_the_error_and_moves_only_the_scalars():
-    solver = ALISTA(D, layers=3)
-    trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.02), steps=150)
+    solver = ALISTA(D, num_layers=3)
+    trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.adam(0.02), num_steps=150)
     assert losses.shape == (150,)
     x = PRIOR(jax.random.key(1), 500)
     b = solver.synthesise(x)
@@ -48,17 +48,17 @@ def test_training_lowers_the_error_and_moves_only_the_scalars():
 
 
 def test_one_step_of_sgd_is_the_gradient_of_the_loss():
-    solver = LISTACP(D, layers=2)
+    solver = LISTACP(D, num_layers=2)
     codes = PRIOR(jax.random.key(2), 1)  # one code: whichever is drawn, it is this one
-    trained, _ = fit(KEY, solver, codes, optimiser=optax.sgd(0.1), steps=1, batch=4)
+    trained, _ = fit(KEY, solver, codes, optimiser=optax.sgd(0.1), num_steps=1, batch=4)
     loss = lambda weight: jnp.sum((eqx.tree_at(lambda s: s.weight, solver, weight)(codes @ D.T) - codes) ** 2)  # noqa: E731
     np.testing.assert_allclose(trained.weight, solver.weight - 0.1 * jax.grad(loss)(solver.weight), atol=1e-6)
 
 
 def test_thresholds_never_become_negative():
-    solver = ALISTA(D, layers=2, theta=0.01, support=None)
+    solver = ALISTA(D, num_layers=2, theta=0.01, support=None)
     lower = lambda solver, estimate, target: jnp.sum(solver.theta)  # noqa: E731  (wants them as low as can be)
-    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.sgd(1.0), steps=2, loss=lower)
+    trained, _ = fit(KEY, solver, PRIOR, optimiser=optax.sgd(1.0), num_steps=2, loss=lower)
     np.testing.assert_array_equal(trained.theta, 0)
 
 
@@ -70,7 +70,7 @@ def test_pairs_as_they_were_measured_and_a_loss_of_ones_own():
         seen.append((estimate.shape, target.shape))
         return jnp.mean((solver.synthesise(estimate) - target) ** 2)
 
-    fit(KEY, ALISTA(D, layers=2), (signals, signals), optimiser=optax.sgd(0.1), steps=2, batch=5, loss=loss)
+    fit(KEY, ALISTA(D, num_layers=2), (signals, signals), optimiser=optax.sgd(0.1), num_steps=2, batch=5, loss=loss)
     assert seen[0] == ((5, 20), (5, 10))
 
 
@@ -81,8 +81,8 @@ def test_greedy_training_freezes_the_layers_behind_and_ahead():
     np.testing.assert_array_equal(plan.alone, ([True] * 3 + [False] * 6) * 2)
     np.testing.assert_allclose(plan.factor, ([1] * 3 + [0.2] * 3 + [0.02] * 3) * 2, rtol=1e-6)
     np.testing.assert_array_equal(plan.fresh, [True, False, False] * 6)
-    solver = TiLISTA(D, layers=2, support=None)
-    trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.sgd(0.05), steps=2, mode="greedy")
+    solver = TiLISTA(D, num_layers=2, support=None)
+    trained, losses = fit(KEY, solver, PRIOR, optimiser=optax.sgd(0.05), num_steps=2, mode="greedy")
     assert losses.shape == (12,)
     assert np.all(np.asarray(trained.gamma != solver.gamma))
     assert np.any(np.asarray(trained.weight != solver.weight))  # shared by all layers: trained in every stage
@@ -90,14 +90,14 @@ def test_greedy_training_freezes_the_layers_behind_and_ahead():
 
 def test_a_greedy_stage_leaves_other_layers_alone(monkeypatch):
     """The second of three layers alone, then with the one behind it; the weight decays in what is trained only."""
-    solver, codes = TiLISTA(D, layers=3, support=None), np.eye(20, dtype=np.float32)
+    solver, codes = TiLISTA(D, num_layers=3, support=None), np.eye(20, dtype=np.float32)
     measured = codes @ np.asarray(D).T, codes
 
     @jax.jit
     def trained(plan):
         monkeypatch.setattr(training, "_plan", lambda *_: plan)
         optimiser = optax.adamw(0.05, weight_decay=0.1)
-        found, _ = fit(KEY, solver, measured, optimiser=optimiser, steps=2, batch=20, mode="greedy")
+        found, _ = fit(KEY, solver, measured, optimiser=optimiser, num_steps=2, batch=20, mode="greedy")
         return {name: getattr(found, name) for name in solver.trainable}
 
     for alone in (True, False):
@@ -110,7 +110,7 @@ def test_a_greedy_stage_leaves_other_layers_alone(monkeypatch):
 
 
 def test_a_drifted_dictionary_keeps_the_scalars_and_takes_the_weight_asked_for():
-    solver = ALISTA(D, layers=3, gamma=[0.7, 0.8, 0.9])
+    solver = ALISTA(D, num_layers=3, gamma=[0.7, 0.8, 0.9])
     drifted = perturb(jax.random.key(3), D, 0.05)
     np.testing.assert_allclose(jnp.linalg.norm(drifted, axis=0), 1, atol=1e-5)
     fresh, stale = solver.at(drifted), solver.at(drifted, "stale")
@@ -129,7 +129,7 @@ def test_the_encoder_is_gradient_descent_until_it_is_trained():
     for _ in range(4):
         weight = weight - 0.1 * D @ (D.T @ weight - jnp.eye(20))
     np.testing.assert_allclose(UnrolledCoherence(D)(D), weight / jnp.sum(weight * D, axis=0), atol=1e-5)
-    encoder, losses = fit_encoder(KEY, UnrolledCoherence(D), D, 0.02, optimiser=optax.adam(1e-3), steps=60, batch=4)
+    encoder, losses = fit_encoder(KEY, UnrolledCoherence(D), D, 0.02, optimiser=optax.adam(1e-3), num_steps=60, batch=4)
     drifted = perturb(jax.random.key(4), D, 0.02)
     assert coherence_loss(drifted, encoder(drifted)) < coherence_loss(drifted, UnrolledCoherence(D)(drifted))
     assert losses.shape == (60,)
@@ -139,9 +139,9 @@ def test_the_encoder_is_gradient_descent_until_it_is_trained():
 
 def test_training_over_dictionaries_that_drift():
     redraw = lambda key, solver: solver.at(perturb(key, D, 0.03))  # noqa: E731
-    solver = ALISTA(D, layers=2)
+    solver = ALISTA(D, num_layers=2)
     trained, losses = fit(
-        KEY, solver, PRIOR, optimiser=optax.adam(0.02), steps=3, batch=8, redraw=redraw, dictionaries=2
+        KEY, solver, PRIOR, optimiser=optax.adam(0.02), num_steps=3, batch=8, redraw=redraw, num_dictionaries=2
     )
     assert np.isfinite(losses).all()
     np.testing.assert_array_equal(dense_matrix(trained.dictionary), D)
@@ -152,7 +152,7 @@ def test_a_round_of_learning_by_hand():
     """Five steps of FISTA, least squares, unit columns; columns that no code uses become random directions."""
     with jax.enable_x64(True):
         signals = np.random.default_rng(0).normal(size=(12, 4))
-        settings = {"rounds": 1, "iterations": 5}
+        settings = {"num_rounds": 1, "num_steps": 5}
         learn = jax.jit(lambda key, penalty: learn_dictionary(key, signals, 6, penalty=penalty, **settings))
         found, unused = learn(KEY, 0.3), learn(KEY, 1e6)
         choice_key, noise_key, _, round_key = jax.random.split(KEY, 4)
@@ -179,7 +179,7 @@ def test_a_round_of_learning_by_hand():
 def test_a_planted_dictionary_is_found_again():
     codes = BernoulliGaussian(16, density=0.1)(jax.random.key(5), 1500)
     planted = jnp.asarray(random_dictionary(12, 16, seed=2), jnp.float32)
-    found = learn_dictionary(KEY, codes @ planted.T, 16, rounds=40, penalty=0.1)
+    found = learn_dictionary(KEY, codes @ planted.T, 16, num_rounds=40, penalty=0.1)
     likeness = np.abs(np.asarray(found.T @ planted)).max(axis=0)
     assert np.mean(likeness > 0.95) > 0.5  # of random ones none is
 
@@ -188,7 +188,7 @@ def test_a_planted_dictionary_is_found_again():
 def test_scikit_learn_wrapper_recovers_planted_codes():
     codes = BernoulliGaussian(20, density=0.1)(jax.random.key(6), 200)
     atoms = 3 * np.asarray(D).T
-    coder = SparseCoder(atoms, layers=6, random_state=0).fit(np.asarray(codes) @ atoms)
+    coder = SparseCoder(atoms, num_layers=6, random_state=0).fit(np.asarray(codes) @ atoms)
     found = coder.transform(np.asarray(codes) @ atoms)
     assert 10 * np.log10(np.sum((found - codes) ** 2) / np.sum(codes**2)) < -8
     np.testing.assert_allclose(coder.inverse_transform(np.asarray(codes)), codes @ atoms, atol=1e-5)
@@ -198,7 +198,7 @@ def test_scikit_learn_wrapper_recovers_planted_codes():
 def test_the_wrapper_scales_signals_and_takes_numbers_of_any_kind():
     """Signals are divided by the size their codes are trained for, whose square float32 need not hold."""
     signals = np.random.default_rng(0).integers(-4, 5, size=(6, 10)).astype(float)
-    make = lambda: SparseCoder(3 * np.asarray(D).T, layers=2, steps=1, batch=2, random_state=0)  # noqa: E731
+    make = lambda: SparseCoder(3 * np.asarray(D).T, num_layers=2, num_steps=1, batch=2, random_state=0)  # noqa: E731
     coder, huge = make().fit(signals), make().fit(signals * 2.0**80)
     size = np.sqrt(np.mean(np.sum(signals**2, axis=1)) / (0.1 * 20))
     assert coder.size_ == pytest.approx(size, rel=1e-12)
@@ -235,4 +235,4 @@ def test_scikit_learns_contract():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # of checks for what is not installed
-        check_estimator(SparseCoder(layers=2, steps=3, random_state=0))
+        check_estimator(SparseCoder(num_layers=2, num_steps=3, random_state=0))

@@ -65,31 +65,35 @@ def test_two_layers_by_hand():
     x = np.zeros((5, 14))
     for g, t in zip(gamma, theta, strict=True):
         x = soft(x - g * (x @ D.T - B) @ weight, t)
-    solver = ALISTA(jnp.asarray(D), layers=2, gamma=gamma, theta=theta, support=None)
+    solver = ALISTA(jnp.asarray(D), num_layers=2, gamma=gamma, theta=theta, support=None)
     np.testing.assert_allclose(call(solver, B), x, atol=1e-12)
     np.testing.assert_allclose(trace_of(solver, B)[-1], x, atol=1e-12)
 
 
 def test_the_dictionary_as_weight_is_ista_to_the_bit():
     constant, penalty = 4.0, 0.1
-    ista = ISTA(jnp.asarray(D), layers=6, penalty=penalty, lipschitz_constant=constant)
-    solver = ALISTA(D, D, layers=6, gamma=1 / constant, theta=penalty / constant, support=None)
+    ista = ISTA(jnp.asarray(D), num_layers=6, penalty=penalty, lipschitz_constant=constant)
+    solver = ALISTA(D, D, num_layers=6, gamma=1 / constant, theta=penalty / constant, support=None)
     np.testing.assert_array_equal(solver(jnp.asarray(B)), ista(jnp.asarray(B)))
 
 
 def test_untrained_networks_are_ista_with_their_first_threshold():
-    ista = call(ISTA(jnp.asarray(D), layers=3, penalty=0.4), B)
-    for network in (LISTA(D, layers=3), LISTACP(D, layers=3, support=None), TiLISTA(D, layers=3, support=None)):
+    ista = call(ISTA(jnp.asarray(D), num_layers=3, penalty=0.4), B)
+    for network in (
+        LISTA(D, num_layers=3),
+        LISTACP(D, num_layers=3, support=None),
+        TiLISTA(D, num_layers=3, support=None),
+    ):
         np.testing.assert_allclose(call(network, B), ista, atol=1e-12)
-    analytic = call(ALISTA(D, layers=3, support=None), B)
+    analytic = call(ALISTA(D, num_layers=3, support=None), B)
     for network in (LISTACP, TiLISTA):
-        found = call(network(D, layers=3, support=None, start="analytic"), B)
+        found = call(network(D, num_layers=3, support=None, start="analytic"), B)
         np.testing.assert_allclose(found, analytic, atol=1e-12)
 
 
 def test_each_layer_uses_its_own_parameters():
     first, second = np.random.default_rng(0).normal(size=(2, 8, 14))
-    solver = eqx.tree_at(lambda s: s.weight, LISTACP(D, layers=2, support=None), jnp.stack([first, second]))
+    solver = eqx.tree_at(lambda s: s.weight, LISTACP(D, num_layers=2, support=None), jnp.stack([first, second]))
     theta = float(solver.theta[0])
     x = soft(B @ first, theta)
     np.testing.assert_allclose(call(solver, B), soft(x - (x @ D.T - B) @ second, theta), atol=1e-12)
@@ -98,7 +102,7 @@ def test_each_layer_uses_its_own_parameters():
 @pytest.mark.parametrize("method", [ISTA, FISTA])
 def test_the_lasso_is_solved(method):
     """Its own conditions: |Dᵀ(b − Dx)| <= λ, with equality and the sign of x where x is not zero."""
-    x = np.asarray(call(method(jnp.asarray(D), layers=3000, penalty=0.1), B))
+    x = np.asarray(call(method(jnp.asarray(D), num_layers=3000, penalty=0.1), B))
     pull = (B - x @ D.T) @ D
     assert np.all(np.abs(pull) <= 0.1 + 1e-7)
     np.testing.assert_allclose(pull[x != 0], 0.1 * np.sign(x[x != 0]), atol=1e-6)
@@ -108,7 +112,7 @@ def test_fista_agrees_with_scikit_learn_and_is_faster_than_ista():
     from sklearn.linear_model import Lasso
 
     wanted = Lasso(alpha=0.1 / 8, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(D, B[0]).coef_
-    trace = {m: np.asarray(trace_of(m(jnp.asarray(D), layers=400, penalty=0.1), B[0])) for m in (ISTA, FISTA)}
+    trace = {m: np.asarray(trace_of(m(jnp.asarray(D), num_layers=400, penalty=0.1), B[0])) for m in (ISTA, FISTA)}
     np.testing.assert_allclose(trace[FISTA][-1], wanted, atol=1e-6)
     error = {m: np.linalg.norm(trace[m][60] - wanted) for m in trace}
     assert error[FISTA] < 0.5 * error[ISTA]
@@ -116,19 +120,19 @@ def test_fista_agrees_with_scikit_learn_and_is_faster_than_ista():
 
 def test_fista_by_hand():
     """Two iterations alone would not show a wrong momentum: t is 1, 1.618, 2.194."""
-    step = float(ISTA(D, layers=1).step)
+    step = float(ISTA(D, num_layers=1).step)
     x = previous = np.zeros(14)
     before, t = 1.0, 1.0
     for _ in range(4):
         y = x + (before - 1) / t * (x - previous)
         x, previous = soft(y - step * (y @ D.T - B[0]) @ D, 0.1 * step), x
         before, t = t, (1 + np.sqrt(1 + 4 * t**2)) / 2
-    np.testing.assert_allclose(call(FISTA(D, layers=4, penalty=0.1), B[0]), x, atol=1e-12)
+    np.testing.assert_allclose(call(FISTA(D, num_layers=4, penalty=0.1), B[0]), x, atol=1e-12)
 
 
 def test_hyper_lista_by_hand():
     c = (0.1, 0.3, 1.5)  # a low threshold, so that momentum counts several entries
-    solver = HyperLISTA(D, layers=3, c=c)
+    solver = HyperLISTA(D, num_layers=3, c=c)
     weight = np.asarray(analytic_weight(jnp.asarray(D)))
     mu, inverse = np.max(np.abs(weight.T @ D - np.eye(14))), np.linalg.pinv(D)
     x = previous = np.zeros(14)
@@ -196,7 +200,7 @@ def every_way(solver, b):
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_jit_vmap_trace_and_batches_agree_and_nothing_measured_gives_nothing(name):
-    solver = SOLVERS[name](D, layers=3)
+    solver = SOLVERS[name](D, num_layers=3)
     b = jnp.asarray(B)
     batch = solver(b)
     *found, (x, info) = every_way(solver, b)
@@ -209,29 +213,29 @@ def test_jit_vmap_trace_and_batches_agree_and_nothing_measured_gives_nothing(nam
     np.testing.assert_array_equal(every_way(solver, jnp.zeros_like(b))[0], np.zeros((5, 14)))
     narrow = b.astype(jnp.float32)
     assert jax.eval_shape(solver, narrow).dtype == jnp.float64  # the solver's precision is the wider
-    single = eqx.filter_jit(SOLVERS[name](D.astype(np.float32), layers=3))(narrow)
+    single = eqx.filter_jit(SOLVERS[name](D.astype(np.float32), num_layers=3))(narrow)
     assert single.dtype == jnp.float32
     np.testing.assert_allclose(single, batch, atol=1e-4)
 
 
 def test_signals_and_thresholds_scaled_scale_the_codes():
     theta = jnp.array([0.2, 0.1, 0.05])
-    one, three = (call(ALISTA(D, layers=3, theta=factor * theta), factor * B) for factor in (1, 3))
+    one, three = (call(ALISTA(D, num_layers=3, theta=factor * theta), factor * B) for factor in (1, 3))
     np.testing.assert_allclose(three, 3 * one, atol=1e-12)
 
 
 def test_a_start_of_ones_own_continues_where_the_first_half_ended():
     gamma, theta = jnp.linspace(0.8, 1, 4), jnp.linspace(0.2, 0.1, 4)
-    whole = ALISTA(D, layers=4, gamma=gamma, theta=theta, support=None)
-    halves = [ALISTA(D, layers=2, gamma=gamma[i : i + 2], theta=theta[i : i + 2], support=None) for i in (0, 2)]
+    whole = ALISTA(D, num_layers=4, gamma=gamma, theta=theta, support=None)
+    halves = [ALISTA(D, num_layers=2, gamma=gamma[i : i + 2], theta=theta[i : i + 2], support=None) for i in (0, 2)]
     np.testing.assert_allclose(call(halves[1], B, call(halves[0], B)), call(whole, B), atol=1e-12)
 
 
 def test_unnormalised_columns_give_codes_in_their_own_units():
     sizes = np.linspace(0.5, 3, 14)
-    with pytest.warns(UserWarning, match="normalize=True"):
-        ALISTA(D * sizes, layers=2)
-    plain, scaled = ALISTA(D, layers=3), ALISTA(D * sizes, layers=3, normalize=True)
+    with pytest.warns(UserWarning, match="normalise=True"):
+        ALISTA(D * sizes, num_layers=2)
+    plain, scaled = ALISTA(D, num_layers=3), ALISTA(D * sizes, num_layers=3, normalise=True)
     start = np.asarray(call(plain, B))
     np.testing.assert_allclose(call(scaled, B), start / sizes, atol=1e-12)
     np.testing.assert_allclose(call(scaled, B, start / sizes), np.asarray(call(plain, B, start)) / sizes, atol=1e-12)
@@ -239,11 +243,11 @@ def test_unnormalised_columns_give_codes_in_their_own_units():
 
 
 def test_a_weight_of_ones_own_starts_with_a_safe_step():
-    solver = ALISTA(D, D, layers=50, support=None)
+    solver = ALISTA(D, D, num_layers=50, support=None)
     assert float(solver.gamma[0]) < 1 / np.linalg.norm(D, 2) ** 2
     solve = eqx.filter_jit(lambda solver: solver.solve(jnp.asarray(B))[1].status)
     assert np.all(np.asarray(solve(solver)) == 0)
-    wild = ALISTA(D, D, layers=400, gamma=20.0, theta=0.0)
+    wild = ALISTA(D, D, num_layers=400, gamma=20.0, theta=0.0)
     assert np.all(np.asarray(solve(wild)) != 0)  # a failure is a value
 
 
@@ -252,7 +256,7 @@ def test_thresholds_for_every_coordinate():
     weight = np.asarray(analytic_weight(jnp.asarray(D)))
     x = soft(B @ weight, theta[0])
     x = soft(x - (x @ D.T - B) @ weight, theta[1])
-    solver = ALISTA(D, layers=2, theta=theta, threshold="coordinate", support=None)
+    solver = ALISTA(D, num_layers=2, theta=theta, threshold="coordinate", support=None)
     np.testing.assert_allclose(call(solver, B), x, atol=1e-12)
     assert solver.num_parameters == 2 + 28
 
@@ -263,20 +267,20 @@ def test_theorem_1_holds_and_fails_without_its_threshold():
     weight = analytic_weight(jnp.asarray(matrix))
     assert max_sparsity(matrix, weight) >= 2
     codes = sparse_codes(200, 120, entries=2, seed=4)
-    schedule = certified_schedule(matrix, weight, sparsity=2, bound=1.0, layers=30)
-    solver = ALISTA(matrix, weight, layers=30, gamma=schedule.gamma, theta=schedule.theta, support=None)
+    schedule = certified_schedule(matrix, weight, sparsity=2, bound=1.0, num_layers=30)
+    solver = ALISTA(matrix, weight, num_layers=30, gamma=schedule.gamma, theta=schedule.theta, support=None)
     trace = np.asarray(trace_of(solver, codes @ matrix.T))
     errors = np.abs(trace - codes).sum(-1)
     assert not np.any((trace != 0) & (codes == 0))
     assert np.all(errors <= np.asarray(schedule.error_bound)[1:, None] * (1 + 1e-9))
     assert errors[-1].max() < 1e-2 * errors[0].max()
-    eager = ALISTA(matrix, weight, layers=30, gamma=schedule.gamma, theta=0.05 * schedule.theta, support=None)
+    eager = ALISTA(matrix, weight, num_layers=30, gamma=schedule.gamma, theta=0.05 * schedule.theta, support=None)
     assert np.any((np.asarray(trace_of(eager, codes @ matrix.T)) != 0) & (codes == 0))
 
 
 def test_the_schedule_by_hand():
     matrix = np.array([[1.0, 0.2, 0.0], [0.0, np.sqrt(0.96), 0.0], [0.0, 0.0, 1.0]])
-    schedule = certified_schedule(matrix, matrix, sparsity=2, bound=0.5, layers=2, gamma=0.9)
+    schedule = certified_schedule(matrix, matrix, sparsity=2, bound=0.5, num_layers=2, gamma=0.9)
     rate = (2 * 0.2 * 2 - 0.2) * 0.9 + 0.1
     np.testing.assert_allclose(schedule.error_bound, [1.0, rate, rate**2], rtol=1e-12)
     np.testing.assert_allclose(schedule.theta, [0.9 * 0.2 * 1.0, 0.9 * 0.2 * rate], rtol=1e-12)

@@ -68,7 +68,7 @@ def test_an_orthonormal_dictionary_is_its_own_weight_and_one_layer_recovers():
         weight = analytic_weight(jnp.asarray(matrix))
     np.testing.assert_allclose(weight, matrix, atol=1e-12)
     x = np.random.default_rng(5).normal(size=(3, 5))
-    solver = ALISTA(jnp.asarray(matrix), weight, layers=1, gamma=1.0, theta=0.0, support=None)
+    solver = ALISTA(jnp.asarray(matrix), weight, num_layers=1, gamma=1.0, theta=0.0, support=None)
     np.testing.assert_allclose(solver(jnp.asarray(x @ matrix.T)), x, atol=1e-12)
 
 
@@ -110,7 +110,7 @@ def test_the_minimax_weight_is_the_best_of_all_directions():
 def test_projected_gradients_reach_the_closed_form():
     """For columns of any length."""
     matrix = jnp.asarray(random_dictionary(20, 40) * np.linspace(0.7, 1.3, 40))
-    closed, iterated = analytic_weight(matrix), analytic_weight(matrix, "iterative", steps=3000)
+    closed, iterated = analytic_weight(matrix), analytic_weight(matrix, "iterative", num_steps=3000)
     np.testing.assert_allclose(iterated, closed, atol=1e-8)
 
 
@@ -159,9 +159,9 @@ def test_operators_of_three_kinds_give_the_same_as_the_matrix():
 
     matrix = random_dictionary()
     b = jnp.asarray(np.random.default_rng(7).normal(size=(2, 3, 6)))
-    wanted = ALISTA(jnp.asarray(matrix), layers=4)(b)
+    wanted = ALISTA(jnp.asarray(matrix), num_layers=4)(b)
     for operator in (Mine(matrix), lineax.MatrixLinearOperator(jnp.asarray(matrix)), aslinearoperator(matrix)):
-        solver = ALISTA(operator, layers=4)
+        solver = ALISTA(operator, num_layers=4)
         np.testing.assert_allclose(solver(b), wanted, atol=1e-10)
     weight = analytic_weight(Mine(matrix))
     assert isinstance(weight, OperatorWeight)

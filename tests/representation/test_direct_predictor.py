@@ -44,7 +44,7 @@ SPECTRUM = np.array([4.0, 1.0, 0.25, 0.04, 0.0])
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_the_rule_on_a_known_spectrum(power):
     f = jnp.asarray(from_spectrum(SPECTRUM), jnp.float32)
-    relative, absolute = (rule_of(DirectSet(5, power=power, eps=0.1, scale=scale), f) for scale in ("max", "none"))
+    relative, absolute = (rule_of(DirectSet(5, power=power, epsilon=0.1, scale=scale), f) for scale in ("max", "none"))
     np.testing.assert_allclose(relative, from_spectrum((SPECTRUM / 4) ** power + 0.1), atol=1e-3)
     np.testing.assert_allclose(absolute, from_spectrum(SPECTRUM**power + 0.1 * 4), atol=2e-3)
     np.testing.assert_allclose(relative, relative.T, atol=1e-6)
@@ -60,12 +60,12 @@ def test_the_rule_turns_with_its_argument_and_not_with_its_size():
 
 def test_a_degenerate_spectrum_has_no_preferred_basis():
     three = 3.0 * np.eye(4, dtype=np.float32)
-    np.testing.assert_allclose(rule_of(DirectPred(4, eps=0.2), three), 1.2 * np.eye(4), atol=1e-6)
+    np.testing.assert_allclose(rule_of(DirectPred(4, epsilon=0.2), three), 1.2 * np.eye(4), atol=1e-6)
 
 
 def test_direct_copy_is_the_first_power():
     """F/‖F‖₂ + ε, and without the scale F + ε‖F‖₂: only the second tells F from twice F."""
-    rules = jax.jit(lambda f: [DirectCopy(5, eps=0.1, scale=scale).rule(f)[0] for scale in ("max", "none")])
+    rules = jax.jit(lambda f: [DirectCopy(5, epsilon=0.1, scale=scale).rule(f)[0] for scale in ("max", "none")])
     relative, absolute = rules(from_spectrum(SPECTRUM).astype(np.float32))
     np.testing.assert_allclose(relative, from_spectrum(SPECTRUM / 4 + 0.1), atol=1e-5)
     np.testing.assert_allclose(absolute, from_spectrum(SPECTRUM + 0.1 * 4), atol=1e-5)
@@ -119,7 +119,7 @@ def test_numbers_can_be_swept_without_compiling_anew():
     @jax.jit
     def matrix(rho, eps):
         traces.append(1)
-        predictor = DirectPred(3, rho=rho, eps=eps)
+        predictor = DirectPred(3, rho=rho, epsilon=eps)
         return predictor.update(predictor.init(KEY), z, z)[0].matrix
 
     low, high = matrix(0.3, 0.1), matrix(0.3, 0.4)
@@ -247,7 +247,7 @@ def test_the_loss_uses_the_predictor_of_the_step_before():
 
 # ---- the linear theory
 
-simulate = eqx.filter_jit(lambda flow, state, time, steps: flow.simulate(state, time=time, steps=steps))
+simulate = eqx.filter_jit(lambda flow, state, time, steps: flow.simulate(state, time=time, num_steps=steps))
 simulate_mode = eqx.filter_jit(lambda modes, p, s, time, steps: modes.simulate(p, s, time, steps))
 
 

@@ -184,7 +184,9 @@ def test_fine_tuning_learns_what_a_random_network_does_not_know():
     test_x, test_y = blobs(1)
     model = eqx.nn.MLP(6, 4, 16, 1, key=KEY)
     tune = eqx.filter_jit(
-        lambda steps: fine_tune(KEY, model, x, y, test_x, test_y, 3, optimiser=optax.adam(1e-2), steps=steps, batch=32)
+        lambda steps: fine_tune(
+            KEY, model, x, y, test_x, test_y, 3, optimiser=optax.adam(1e-2), num_steps=steps, batch=32
+        )
     )
     assert float(tune(300).value) > 0.85
 
@@ -220,7 +222,7 @@ def test_fine_tuning_trains_the_encoder_too():
     blind = eqx.tree_at(lambda m: m.weight, eqx.nn.Linear(2, 2, key=KEY), jnp.array([[1.0, 0.0], [0.5, 0.0]]))
     frozen = linear_probe(jax.vmap(blind)(x[:200]), y[:200], jax.vmap(blind)(x[200:]), y[200:], 2)
     tuned = fine_tune(
-        KEY, blind, x[:200], y[:200], x[200:], y[200:], 2, optimiser=optax.adam(0.05), steps=100, batch=64
+        KEY, blind, x[:200], y[:200], x[200:], y[200:], 2, optimiser=optax.adam(0.05), num_steps=100, batch=64
     )
     assert float(frozen.value) < 0.65 < 0.9 < float(tuned.value)
 

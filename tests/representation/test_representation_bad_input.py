@@ -31,7 +31,7 @@ Z = jax.random.normal(KEY, (8, 4))
     [
         ({"rho": 1.0}, r"DirectPred.rho must be in \[0, 1\); got 1.0"),
         ({"rho": -0.1}, "DirectPred.rho"),
-        ({"eps": -0.01}, "DirectPred.eps must be >= 0 and finite; got -0.01"),
+        ({"epsilon": -0.01}, "DirectPred.epsilon must be >= 0 and finite; got -0.01"),
         ({"freq": 0}, "DirectPred.freq must be an integer >= 1; got 0"),
         ({"power": 0.0}, "DirectPred.power must be > 0"),
         ({"scale": "mean"}, "DirectPred.scale must be 'max' or 'none'; got 'mean'"),
@@ -54,10 +54,10 @@ def test_outputs_of_the_wrong_shape(shapes):
 def test_too_few_outputs_to_span_the_space():
     with pytest.warns(UserWarning, match="F is rank-deficient"):
         DirectPred(4, rho=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
-    with pytest.raises(ValueError, match="eps must be > 0 then"):
-        DirectPred(4, rho=0.0, eps=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
+    with pytest.raises(ValueError, match="epsilon must be > 0 then"):
+        DirectPred(4, rho=0.0, epsilon=0.0).update(DirectPred(4).init(KEY), Z[:1], Z[:1])
     # two of each view are four, which may span four dimensions: a warning would be an error here
-    jax.eval_shape(DirectPred(4, rho=0.0, eps=0.0).update, DirectPred(4).init(KEY), Z[:2], Z[2:4])
+    jax.eval_shape(DirectPred(4, rho=0.0, epsilon=0.0).update, DirectPred(4).init(KEY), Z[:2], Z[2:4])
 
 
 def test_outputs_that_are_not_finite_change_nothing_and_are_told():
@@ -72,7 +72,7 @@ def test_outputs_that_are_not_finite_change_nothing_and_are_told():
 
 @pytest.mark.parametrize("kind", [DirectPred, DirectCopy])
 def test_a_representation_that_has_collapsed_already(kind):
-    predictor = kind(4, eps=0.1)
+    predictor = kind(4, epsilon=0.1)
     state, info = predictor.update(predictor.init(KEY), jnp.zeros((8, 4)), jnp.zeros((8, 4)))
     assert bool(info.collapsed)
     np.testing.assert_allclose(state.matrix, 0.1 * np.eye(4), atol=1e-7)
@@ -120,8 +120,8 @@ def test_other_settings():
         collapse_report(jnp.zeros(3))
     with pytest.raises(ValueError, match=r"knn_probe\.k"):
         knn_probe(Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, k=9)
-    tune = {"optimiser": optax.sgd(0.1), "steps": 1, "batch": 2}
-    for wrong in ({"steps": -1}, {"batch": 0}):
+    tune = {"optimiser": optax.sgd(0.1), "num_steps": 1, "batch": 2}
+    for wrong in ({"num_steps": -1}, {"batch": 0}):
         with pytest.raises(ValueError, match=rf"fine_tune\.{next(iter(wrong))} must be >="):
             fine_tune(KEY, lambda x: x, Z, jnp.zeros(8, int), Z, jnp.zeros(8, int), 2, **(tune | wrong))
     with pytest.raises(ValueError, match=r"must both be \[n, n\]"):
@@ -131,7 +131,7 @@ def test_other_settings():
 PROBES = {
     "linear": linear_probe,
     "knn": lambda *given: knn_probe(*given, k=1),
-    "tuned": lambda *given: fine_tune(KEY, lambda x: x, *given, optimiser=optax.sgd(0.1), steps=1, batch=2),
+    "tuned": lambda *given: fine_tune(KEY, lambda x: x, *given, optimiser=optax.sgd(0.1), num_steps=1, batch=2),
 }
 
 

@@ -160,7 +160,7 @@ def test_equinox_batch_normalisation_with_its_state():
 def test_fine_tuning_reads_outputs_beside_statistics():
     model = eqx.tree_at(lambda m: m.running, Normalised.start(KEY), BatchNorm(5)(X @ jnp.ones((3, 5)))[1])
     labels = (X[:, 0] > 5).astype(int)
-    more = {"optimiser": optax.adam(0.1), "steps": 2, "batch": 8}
+    more = {"optimiser": optax.adam(0.1), "num_steps": 2, "batch": 8}
     found = [
         fine_tune(KEY, model, X, labels, X, labels, 2, apply=f, **more) for f in (apply, lambda m, x: apply(m, x)[0])
     ]

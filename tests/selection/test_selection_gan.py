@@ -114,7 +114,7 @@ def test_the_gap_of_moments_is_zero_on_average_for_knockoffs_alone():
     assert bad.mean() > 0.1
 
 
-SMALL = {"num_steps": 20, "batch": 16, "checkpoints": 2}
+SMALL = {"num_steps": 20, "batch": 16, "num_checkpoints": 2}
 
 
 QUICK = {"xla_backend_optimization_level": 0}  # compiling is all the time these take
@@ -182,7 +182,7 @@ def test_correlations_are_numpys():
 def test_one_update_reports_its_terms_moves_the_generator_and_uses_no_key_twice():
     """At a rate of next to nothing the rivals are as they began when G is asked, and so are the terms it reports."""
     x = np.random.default_rng(1).normal(size=(24, 2)).astype(np.float32)
-    gan = KnockoffGAN(num_steps=1, checkpoints=1, batch=8, inner_steps=2)
+    gan = KnockoffGAN(num_steps=1, num_checkpoints=1, batch=8, num_inner_steps=2)
 
     def at_rate(rate):
         return fit(KEY, jax.tree.map(jnp.asarray, eqx.tree_at(lambda g: g.learning_rate, gan, rate)), x)
@@ -216,7 +216,7 @@ def test_the_validity_test_of_a_checkpoint_uses_no_key_twice():
     """Noise, draw and judge have keys of their own. Both states meet the same draws: they differ by the generator."""
     x = np.random.default_rng(1).normal(size=(24, 2)).astype(np.float32)
     with KeyRecorder() as recorder:
-        found = fit(KEY, KnockoffGAN(num_steps=1, checkpoints=1, batch=8, inner_steps=1, validation=0.5), x)
+        found = fit(KEY, KnockoffGAN(num_steps=1, num_checkpoints=1, batch=8, num_inner_steps=1, validation=0.5), x)
         assert all(used.endswith(", 2 times") for used in recorder.reused())  # never by two kinds of draws
     assert found.history.accuracy.shape == (2,)
 
@@ -256,7 +256,11 @@ def test_a_game_of_numbers_is_played_as_written(monkeypatch):
     @functools.partial(jax.jit, **options)
     def train(key, wanted, simultaneous):
         gan = KnockoffGAN(
-            simultaneous=simultaneous, inner_steps=inner, learning_rate=rate, num_steps=parts * each, checkpoints=parts
+            simultaneous=simultaneous,
+            num_inner_steps=inner,
+            learning_rate=rate,
+            num_steps=parts * each,
+            num_checkpoints=parts,
         )
         start, held = _Players(*jnp.zeros(4)), jnp.full((8, 1), wanted)
         base = _Base(*jnp.zeros(4))

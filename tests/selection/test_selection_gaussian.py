@@ -241,7 +241,7 @@ def test_units_of_columns_do_not_matter():
     rows = np.random.default_rng(0).normal(size=(n, 5)) @ np.linalg.cholesky(sigma).T
     with pytest.warns(UserWarning, match="they are standardised inside"):
         check_table("SecondOrderKnockoffs", rows * factor)
-    for sampler in (SecondOrderKnockoffs(), MixtureKnockoffs(1, restarts=1, num_steps=2)):
+    for sampler in (SecondOrderKnockoffs(), MixtureKnockoffs(1, num_restarts=1, num_steps=2)):
         found = fitted(sampler, rows * factor)
         knockoff = np.asarray(sample(found, jax.random.key(1), rows * factor), float) / factor
         found = np.cov(np.hstack([rows, knockoff]).T)
@@ -290,7 +290,7 @@ def maximised(z, weights, means, covariances, ridge):
 def test_of_several_mixtures_fitted_by_hand_the_likeliest_is_kept_in_the_tables_units(monkeypatch):
     """From different rows for every start; the likeliest fit has not the likeliest start."""
     rows = np.random.default_rng(3).normal(size=(24, 2)) ** 3 * [1.0, 30.0] + [0.0, 100.0]
-    sampler = MixtureKnockoffs(2, "equi", restarts=4, num_steps=6, ridge=0.02)
+    sampler = MixtureKnockoffs(2, "equi", num_restarts=4, num_steps=6, ridge=0.02)
 
     def choice(key, number, shape, replace):  # sorting by random numbers takes long to compile
         assert (number, shape, replace) == (24, (2,), False)

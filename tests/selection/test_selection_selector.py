@@ -121,7 +121,7 @@ def test_several_draws_are_averaged_as_e_values(monkeypatch):
         seen.append(np.round(w, -1))  # with ties
         return seen[-1] if len(w) == 20 else w
 
-    selector = KnockoffSelector(Drawn(), products, q=0.5, draws=4, validation_fraction=0, random_state=0).fit(X, Y)
+    selector = KnockoffSelector(Drawn(), products, q=0.5, num_draws=4, validation_fraction=0, random_state=0).fit(X, Y)
     ws = np.array(seen[-4:])
     assert len({w.tobytes() for w in ws}) == 4  # every draw has its own key
     each = []
@@ -137,7 +137,7 @@ def test_several_draws_are_averaged_as_e_values(monkeypatch):
     assert len(set(e[selector.support_])) > 1
     # At q/2 twenty variables are too few, though not at q.
     with pytest.warns(UserWarning, match="no selection is possible: q = 0.04 takes at least 25"):
-        KnockoffSelector(Drawn(), products, q=0.08, draws=2, validation_fraction=0, random_state=0).fit(X, Y)
+        KnockoffSelector(Drawn(), products, q=0.08, num_draws=2, validation_fraction=0, random_state=0).fit(X, Y)
 
 
 def test_knockoffs_that_fail_are_refused_with_a_remedy():
@@ -206,12 +206,12 @@ BAD = [
     (lambda: KnockoffSelector(sampler="gan").fit(X, Y), ValueError, "sampler must be an object with fit"),
     (lambda: KnockoffSelector(Holed()).fit(X, Y), ValueError, r"finite knockoffs of X's shape \(300, 20\)"),
     (lambda: KnockoffSelector(offset=2).fit(X, Y), ValueError, "offset must be 0 or 1; got 2"),
-    (lambda: KnockoffSelector(draws=0).fit(X, Y), ValueError, "draws must be >= 1; got 0"),
+    (lambda: KnockoffSelector(num_draws=0).fit(X, Y), ValueError, "draws must be >= 1; got 0"),
     (lambda: KnockoffSelector(discrete="yes").fit(X, Y), ValueError, "discrete must be None, 'auto' or columns"),
     (lambda: MixtureKnockoffs(num_components=0), ValueError, "num_components must be >= 1; got 0"),
     (lambda: KnockoffGAN(power=-1.0), ValueError, "KnockoffGAN.power must be >= 0; got -1.0"),
     (lambda: KnockoffGAN(learning_rate=0.0), ValueError, "learning_rate must be > 0"),
-    (lambda: KnockoffGAN(num_steps=5), ValueError, "num_steps must be a multiple of checkpoints = 10; got 5"),
+    (lambda: KnockoffGAN(num_steps=5), ValueError, "num_steps must be a multiple of num_checkpoints = 10; got 5"),
     (lambda: validity_report(X, X[:, :3]), ValueError, r"X_knockoff must be of X's shape \(300, 20\); got"),
     (lambda: validity_report(X[0], X[0]), ValueError, r"X must be a matrix \[n, p\]"),
     (lambda: blind_list([False, False], ["a", "b"], KEY), ValueError, "at least one variable; got 0"),
@@ -232,7 +232,7 @@ def test_what_is_odd_is_warned_of():
     assert not selector.get_support().any()
     with pytest.warns(UserWarning, match="standard deviations of the columns differ by a factor of"):
         KnockoffSelector(q=0.2, random_state=0).fit(X * np.where(np.arange(20) == 0, 1e4, 1.0), Y)
-    gan = KnockoffGAN(num_steps=1, batch=4, checkpoints=1)
+    gan = KnockoffGAN(num_steps=1, batch=4, num_checkpoints=1)
     with pytest.warns(UserWarning, match="12 rows are fewer than 5 for each of 3 columns"):
         eqx.filter_eval_shape(lambda key: gan.fit(key, X[:12, :3]), KEY)
 
@@ -256,7 +256,7 @@ def test_no_key_is_used_twice():
         return difference(key, x, knockoff, y)
 
     with KeyRecorder() as recorder:
-        more = {"statistic": difference, "draws": 2, "validation_fraction": 0.7, "q": 0.5, "random_state": 0}
+        more = {"statistic": difference, "num_draws": 2, "validation_fraction": 0.7, "q": 0.5, "random_state": 0}
         KnockoffSelector(sampler=Independent(), **more).fit(X[:60, :4], Y[:60])
         assert not recorder.reused()
         recorder.forget()
@@ -329,7 +329,7 @@ def test_sampler_and_statistic_get_their_rows_and_the_tables_own_precision():
 def test_a_statistic_for_classes_is_checked_on_classes():
     labels = np.digitize(X[:, 0], [-0.5, 0.5])
     for y in (labels > 0, labels):
-        statistic = RandomForestDifference(trees=5, classify=True)
+        statistic = RandomForestDifference(num_trees=5, classify=True)
         selector = KnockoffSelector(Fixed(), statistic, q=0.2, validation_fraction=0, random_state=0).fit(X, y)
         assert np.argmax(selector.statistics_) == 0
 

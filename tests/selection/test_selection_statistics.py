@@ -21,7 +21,7 @@ STATISTICS = {
     "lasso": LassoDifference(),
     "entry": LassoEntry(),
     "ridge": RidgeDifference(),
-    "forest": RandomForestDifference(trees=10),
+    "forest": RandomForestDifference(num_trees=10),
 }
 
 
@@ -104,7 +104,7 @@ def test_ridge_is_scikit_learns():
 def test_the_entry_is_the_largest_correlation_for_one_variable():
     """Alone, a variable enters at λ = |cor(x, y)|: the grid's next point below."""
     x, knockoff, y = table(p=6)
-    single = np.asarray(compiled(LassoEntry(points=200), KEY, x[:, :1], 0 * knockoff[:, :1] + 1, y))
+    single = np.asarray(compiled(LassoEntry(num_points=200), KEY, x[:, :1], 0 * knockoff[:, :1] + 1, y))
     expected = float(abs(np.corrcoef(x[:, 0], y)[0, 1]) * np.std(np.asarray(y)))
     assert single[0] == pytest.approx(expected, rel=0.05)
     assert single[0] <= expected * (1 + 1e-5)

@@ -1,7 +1,7 @@
 """Training among peers, with no server: a sparse network, different data on every node.
 
     gossip = Gossip(ring(8))                                # the network, and how to average over it
-    optimiser = DeTAG(gossip, learning_rate=0.1, rounds=4)  # Optax's form; leaves have a leading axis of nodes
+    optimiser = DeTAG(gossip, learning_rate=0.1, num_rounds=4)  # Optax's form; leaves have a leading axis of nodes
     state = optimiser.init(params)
     updates, state = optimiser.update(grads, state, params)
 

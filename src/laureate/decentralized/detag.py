@@ -16,10 +16,10 @@ from laureate.decentralized.optimiser import DecentralizedOptimiser
 __all__ = ["DeTAG", "DeTAGState"]
 
 
-def _as_rounds(rounds: int | Array) -> Array:
+def _as_rounds(num_rounds: int | Array) -> Array:
     whole = lambda r: bool(np.all(np.asarray(r) >= 1) and np.all(np.asarray(r) % 1 == 0))  # noqa: E731
-    require("DeTAG", "rounds", "an integer >= 1", rounds, whole)
-    return jnp.asarray(rounds, jnp.int32)
+    require("DeTAG", "num_rounds", "an integer >= 1", num_rounds, whole)
+    return jnp.asarray(num_rounds, jnp.int32)
 
 
 class DeTAGState(NamedTuple):
@@ -61,13 +61,13 @@ class DeTAG(DecentralizedOptimiser):
 
     gossip, learning_rate, local: see ``DecentralizedOptimiser``. The paper's gossip is ``method="accelerated"``;
         "chebyshev" is the better polynomial, and the default.
-    rounds: R >= 1 rounds a phase; another value compiles nothing.
+    num_rounds: R >= 1 rounds a phase; another value compiles nothing.
 
     Yucheng Lu and Christopher De Sa: Optimal Complexity in Decentralized Training. ICML 2021 (honourable mention).
 
     >>> import equinox as eqx, jax.numpy as jnp, optax
     >>> from laureate.decentralized import Gossip, ring
-    >>> optimiser = DeTAG(Gossip(ring(4)), learning_rate=0.3, rounds=3)
+    >>> optimiser = DeTAG(Gossip(ring(4)), learning_rate=0.3, num_rounds=3)
     >>> target = jnp.arange(4.0)[:, None]  # ½ (x − i)² on node i: the common optimum is 1.5
     >>> params = jnp.zeros((4, 1))
     >>> state, update = optimiser.init(params), eqx.filter_jit(optimiser.update)
@@ -78,10 +78,10 @@ class DeTAG(DecentralizedOptimiser):
     [1.5, 1.5, 1.5, 1.5]
     """
 
-    rounds: Array = eqx.field(converter=_as_rounds)
+    num_rounds: Array = eqx.field(converter=_as_rounds)
 
     def __check_init__(self):
-        gossip, rounds = self.gossip, self.rounds
+        gossip, rounds = self.gossip, self.num_rounds
         known = jnp.ndim(rounds) == jnp.ndim(gossip.kappa) == 0
         if known and gossip.method == "accelerated" and not any(isinstance(v, Tracer) for v in (rounds, gossip.kappa)):
             remedy = (
@@ -112,7 +112,7 @@ class DeTAG(DecentralizedOptimiser):
         """One round of a phase; the updates are zero but for the last."""
         self.check_gradients(grads, params)
         r = state.round
-        share = 1.0 / self.rounds.astype(jnp.asarray(0.0).dtype)
+        share = 1.0 / self.num_rounds.astype(jnp.asarray(0.0).dtype)
         total = jax.tree.map(lambda t, g: t + share.astype(g.dtype) * g, state.total, grads)  # G_k so far
         # A phase's first round begins at the parameters as they are now, and without a round before.
         model = jax.tree.map(lambda x, m: jnp.where(r == 0, x, m), params, state.model)
@@ -133,7 +133,7 @@ class DeTAG(DecentralizedOptimiser):
             )
             return zeros, carried
 
-        return jax.lax.cond(r + 1 >= self.rounds, finish, go_on, None)
+        return jax.lax.cond(r + 1 >= self.num_rounds, finish, go_on, None)
 
     def sent(self, params: Any) -> float:
         """Bytes of parameters and trackers."""

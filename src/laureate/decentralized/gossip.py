@@ -65,7 +65,7 @@ class Gossip(eqx.Module):
     >>> from laureate.decentralized import ring
     >>> gossip = Gossip(ring(8), method="chebyshev")
     >>> values = jnp.arange(8.0)
-    >>> mixed = gossip.average(values, rounds=6)
+    >>> mixed = gossip.average(values, num_rounds=6)
     >>> bool(jnp.abs(mixed - 3.5).max() < 0.1), round(float(gossip.contraction(6)), 4)
     (True, 0.0158)
     """
@@ -185,30 +185,30 @@ class Gossip(eqx.Module):
 
         return jax.tree.map(combine, mixed, tree, before)
 
-    def average(self, tree: Any, rounds: int) -> Any:
-        """``rounds`` rounds of the method, from scratch."""
-        require("Gossip", "rounds", ">= 0", rounds, lambda r: r >= 0)
+    def average(self, tree: Any, num_rounds: int) -> Any:
+        """``num_rounds`` rounds of the method, from scratch."""
+        require("Gossip", "num_rounds", ">= 0", num_rounds, lambda r: r >= 0)
 
         def step(carry, index):
             now, before = carry
             return (self.advance(index, now, before), now), None
 
-        return jax.lax.scan(step, (tree, tree), jnp.arange(rounds))[0][0]
+        return jax.lax.scan(step, (tree, tree), jnp.arange(num_rounds))[0][0]
 
-    def contraction(self, rounds: int) -> Array:
+    def contraction(self, num_rounds: int) -> Array:
         """The largest factor by which so many rounds can leave a difference between nodes: exact, from the spectrum.
 
         For "plain" and "chebyshev" the closed forms above; for "accelerated" the largest |p_R| over the eigenvalues.
         """
         low, high = self.spectrum()
         if self.method == "plain":
-            return jnp.maximum(jnp.abs(low), jnp.abs(high)) ** rounds
+            return jnp.maximum(jnp.abs(low), jnp.abs(high)) ** num_rounds
         if self.method == "chebyshev":
             s = self._chebyshev_ratio()
-            return 2.0 * s ** (rounds / 2) / (1.0 + s**rounds)  # 1/cosh(Rθ), e^{−2θ} = s
+            return 2.0 * s ** (num_rounds / 2) / (1.0 + s**num_rounds)  # 1/cosh(Rθ), e^{−2θ} = s
         values = np.linalg.eigvalsh(self.dense())[:-1] if self.size > 1 else np.zeros(1)
         eta, now, before = np.asarray(self._eta()), np.ones_like(values), np.ones_like(values)
-        for _ in range(rounds):
+        for _ in range(num_rounds):
             now, before = (1 + eta) * values * now - eta * before, now
         return jnp.max(jnp.abs(jnp.asarray(now)))
 

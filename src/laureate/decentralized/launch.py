@@ -22,7 +22,7 @@ class LaunchError(RuntimeError):
 
 def launch(
     command: Sequence[str],
-    nodes: int,
+    num_nodes: int,
     *,
     environment: Mapping[str, str] | None = None,
     timeout: float | None = None,
@@ -34,21 +34,21 @@ def launch(
     output. Failing is to raise, to be killed, or to end with a code before ``connect()``; a connected node that calls
     ``sys.exit`` waits at its end for the others, as one that is done, from which it is not distinguished.
 
-    command: a program and its arguments, such as ``[sys.executable, "train.py"]``. nodes: how many, >= 1.
+    command: a program and its arguments, such as ``[sys.executable, "train.py"]``. num_nodes: how many, >= 1.
     environment: added to this process'. timeout: seconds after which all are stopped. show: print lines as they come,
     each with its node's number.
     """
-    if nodes < 1:
-        raise ValueError(f"launch.nodes must be >= 1; got {nodes}.")
-    shared = {**os.environ, **(environment or {}), COORDINATOR: f"127.0.0.1:{_free_port()}", NODES: str(nodes)}
+    if num_nodes < 1:
+        raise ValueError(f"launch.num_nodes must be >= 1; got {num_nodes}.")
+    shared = {**os.environ, **(environment or {}), COORDINATOR: f"127.0.0.1:{_free_port()}", NODES: str(num_nodes)}
     # One thread a node: they share this machine's cores.
     shared.setdefault("OMP_NUM_THREADS", "1")
     shared.setdefault("PJRT_NPROC", "1")
     with tempfile.TemporaryDirectory() as folder:
         running: list[Any] = []
-        errors, outputs, readers = [], [[] for _ in range(nodes)], []
+        errors, outputs, readers = [], [[] for _ in range(num_nodes)], []
         try:
-            for node in range(nodes):
+            for node in range(num_nodes):
                 errors.append(open(os.path.join(folder, str(node)), "w+"))  # noqa: SIM115
                 process = subprocess.Popen(
                     list(command), env={**shared, NODE: str(node)}, stdout=subprocess.PIPE, stderr=errors[-1], text=True

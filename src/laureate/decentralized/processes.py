@@ -28,15 +28,15 @@ def _end_at_once_on_error() -> None:
     sys.excepthook = report
 
 
-def connect(coordinator: str | None = None, nodes: int | None = None, node: int | None = None) -> Mesh:
+def connect(coordinator: str | None = None, num_nodes: int | None = None, node: int | None = None) -> Mesh:
     """Join the other nodes; call it first, before anything else of jax. Returns the mesh for ``train(mesh=...)``.
 
     Processes talk by gloo over TCP. Without arguments the settings are those that ``laureate decentralized launch``
     gives in the environment: ``LAUREATE_COORDINATOR`` (host:port of node 0), ``LAUREATE_NODES`` and ``LAUREATE_NODE``.
 
-    coordinator: host:port of node 0, which all must reach. nodes: how many processes. node: this one's number, from 0.
+    coordinator: host:port of node 0, which all must reach. num_nodes: of processes. node: this one's number, from 0.
     """
-    given = (coordinator, nodes, node)
+    given = (coordinator, num_nodes, node)
     found = tuple(
         os.environ.get(name) if value is None else value
         for name, value in zip((COORDINATOR, NODES, NODE), given, strict=True)

@@ -116,21 +116,21 @@ def diversity(samples: Array) -> Array:
     return jnp.sum(apart) / (n * (n - 1))
 
 
-def precision_recall(real: Array, made: Array, neighbours: int = 3) -> tuple[Array, Array]:
+def precision_recall(real: Array, made: Array, num_neighbours: int = 3) -> tuple[Array, Array]:
     """Shares of made examples near real ones, and of real ones near made ones (Kynkäänniemi et al. 2019).
 
     Near is within the distance of a neighbour's own k-th neighbour, in the space given: pixels, or your own features.
 
-    real, made: [n, ...] and [m, ...]. neighbours: k, below n and m.
+    real, made: [n, ...] and [m, ...]. num_neighbours: k, below n and m.
 
     >>> points = jnp.arange(6.0)[:, None]
-    >>> precision, recall = precision_recall(points, jnp.zeros((6, 1)) + points[:3].repeat(2, 0), neighbours=2)
+    >>> precision, recall = precision_recall(points, jnp.zeros((6, 1)) + points[:3].repeat(2, 0), num_neighbours=2)
     >>> float(precision), round(float(recall), 2)
     (1.0, 0.67)
     """
     rule = "at least 1 and below the number of examples of each kind"
-    require("precision_recall", "neighbours", rule, neighbours, lambda k: 1 <= k < min(len(real), len(made)))
-    radius = lambda part: jnp.sort(_distances(part, part), axis=1)[:, neighbours]  # noqa: E731  (the 0th is itself)
+    require("precision_recall", "num_neighbours", rule, num_neighbours, lambda k: 1 <= k < min(len(real), len(made)))
+    radius = lambda part: jnp.sort(_distances(part, part), axis=1)[:, num_neighbours]  # noqa: E731  (the 0th is itself)
     across = _distances(made, real)
     precision = jnp.mean(jnp.any(across <= radius(real)[None], axis=1))
     recall = jnp.mean(jnp.any(across <= radius(made)[:, None], axis=0))

@@ -184,7 +184,7 @@ class SpectrallyNormalised(AbstractNetwork):
     the kernel larger.
 
     network: a function of one example, or an ``AbstractNetwork``.
-    iterations: of the power method a step, >= 1.
+    num_steps: of the power method a step, >= 1.
     where: whether to normalise a weight, from its path, such as ".blocks[0].weight".
 
     >>> from laureate.generative import perceptrons
@@ -195,12 +195,12 @@ class SpectrallyNormalised(AbstractNetwork):
     """
 
     network: Any
-    iterations: int = eqx.field(static=True, default=1)
+    num_steps: int = eqx.field(static=True, default=1)
     where: Callable[[str], bool] = eqx.field(static=True, default=lambda path: True)
 
     def __check_init__(self):
         remedy = "Without iterations the first random direction would be divided by."
-        require("SpectrallyNormalised", "iterations", ">= 1", self.iterations, lambda n: n >= 1, remedy)
+        require("SpectrallyNormalised", "num_steps", ">= 1", self.num_steps, lambda n: n >= 1, remedy)
         rule = "true for at least one weight (an array of two axes or more)"
         require("SpectrallyNormalised", "where", rule, self.names, lambda names: len(names) > 0)
 
@@ -225,7 +225,7 @@ class SpectrallyNormalised(AbstractNetwork):
 
     def refresh(self, state: NormalisedState) -> tuple[NormalisedState, SpectralReport]:
         """So many power iterations of every weight."""
-        _, singular, report = self._divided(state.singular, self.iterations)
+        _, singular, report = self._divided(state.singular, self.num_steps)
         inner, _ = self.within.refresh(state.inner)
         return jax.lax.stop_gradient(NormalisedState(singular, inner)), jax.lax.stop_gradient(report)
 
@@ -248,9 +248,9 @@ class SpectrallyNormalised(AbstractNetwork):
     def _weights(self) -> list[tuple[str, Array]]:
         return [(path, leaf) for path, leaf in named_weights(self.within) if self.where(path)]
 
-    def _divided(self, singular: tuple[SpectralState, ...], iterations: int) -> tuple[Any, Any, SpectralReport]:
+    def _divided(self, singular: tuple[SpectralState, ...], num_steps: int) -> tuple[Any, Any, SpectralReport]:
         """The network with W / σ̂, the vectors after so many iterations, and the report."""
-        norm, weights = SpectralNorm(iterations), self._weights()
+        norm, weights = SpectralNorm(num_steps), self._weights()
         scaled, sigma, residual, vectors = {}, {}, {}, []
         for (places, stack), own in zip(self._groups(), singular, strict=True):
             divided, after, told = jax.vmap(norm)(stack, own)

@@ -28,7 +28,7 @@ def gumbel_rao(
     key: Array,
     logits: Float[Array, "*batch n"],
     temperature: float | Array = 0.5,
-    samples: int = 10,
+    num_samples: int = 10,
     *,
     axis: int = -1,
     chunk: int | None = None,
@@ -45,20 +45,20 @@ def gumbel_rao(
 
     logits: θ, any leading axes, each a variable of its own; −inf for options that cannot be.
     temperature: τ > 0; may be traced, has no gradient. Below 0.02 use ``zgr``, its limit.
-    samples: K >= 1, static.
+    num_samples: K >= 1, static.
     axis: of the options.
     chunk: how many of the K are drawn at a time; by default as many as hold four million numbers. The result is the
         same.
 
     >>> logits = jnp.array([0.5, 0.2, -1.0])
-    >>> value = lambda logits: gumbel_rao(jax.random.key(0), logits, 0.5, samples=100) @ jnp.array([1.0, 0.0, -2.0])
+    >>> value = lambda logits: gumbel_rao(jax.random.key(0), logits, 0.5, num_samples=100) @ jnp.array([1.0, 0.0, -2.0])
     >>> value, gradient = jax.jit(jax.value_and_grad(value))(logits)
     >>> print(value, f"{gradient.sum():.3f}")
     0.0 0.000
     """
-    require("gumbel_rao", "samples", ">= 1", samples, lambda k: k >= 1)
+    require("gumbel_rao", "num_samples", ">= 1", num_samples, lambda k: k >= 1)
     _check("gumbel_rao", logits, axis)
-    _check_temperature("gumbel_rao", temperature, samples)
+    _check_temperature("gumbel_rao", temperature, num_samples)
     size = max(1, LARGEST_BLOCK // max(1, np.size(logits))) if chunk is None else chunk
     require("gumbel_rao", "chunk", ">= 1 or None", size, lambda c: c >= 1)
 
@@ -66,13 +66,16 @@ def gumbel_rao(
         index = jnp.argmax(y, axis=-1)
 
         def block(total, first):
-            number = first + jnp.arange(min(size, samples))
+            number = first + jnp.arange(min(size, num_samples))
             each = jax.vmap(lambda k: jax.random.fold_in(key, k))(number)
             fresh = jax.vmap(lambda one: _conditional(one, theta, index))(each)
-            counted = (number < samples).reshape(-1, *[1] * theta.ndim)
+            counted = (number < num_samples).reshape(-1, *[1] * theta.ndim)
             return total + jnp.sum(jnp.where(counted, _softmax_pullback(fresh, tau, v), 0), axis=0), None
 
-        return jax.lax.scan(block, jnp.zeros_like(theta), jnp.arange(0, samples, min(size, samples)))[0] / samples
+        return (
+            jax.lax.scan(block, jnp.zeros_like(theta), jnp.arange(0, num_samples, min(size, num_samples)))[0]
+            / num_samples
+        )
 
     return _draw(key, logits, axis, pullback, temperature)
 
@@ -135,7 +138,7 @@ def zgr(key: Array, logits: Float[Array, "*batch n"], *, axis: int = -1) -> Floa
 
 
 def conditional_gumbel(
-    key: Array, logits: Float[Array, "*batch n"], index: Int[Array, "*batch"], samples: int = 1
+    key: Array, logits: Float[Array, "*batch n"], index: Int[Array, "*batch"], num_samples: int = 1
 ) -> Float[Array, "samples *batch n"]:
     """Draws of θ + G, G Gumbel noise, given that option ``index`` is the largest; no gradient.
 
@@ -145,17 +148,17 @@ def conditional_gumbel(
 
     Computed in logarithms throughout, so that no logit overflows.
 
-    >>> draw = jax.jit(lambda key: conditional_gumbel(key, jnp.array([0.0, 5.0]), jnp.array(0), samples=3))
+    >>> draw = jax.jit(lambda key: conditional_gumbel(key, jnp.array([0.0, 5.0]), jnp.array(0), num_samples=3))
     >>> y = draw(jax.random.key(0))
     >>> y.shape, bool((y.argmax(-1) == 0).all())
     ((3, 2), True)
     """
-    require("conditional_gumbel", "samples", ">= 1", samples, lambda k: k >= 1)
+    require("conditional_gumbel", "num_samples", ">= 1", num_samples, lambda k: k >= 1)
     _check("conditional_gumbel", logits, -1)
     require("conditional_gumbel", "index", f"{logits.shape[:-1]}", np.shape(index), lambda s: s == logits.shape[:-1])
     logits = jax.lax.stop_gradient(jnp.asarray(logits))
     total = jax.nn.logsumexp(logits, axis=-1, keepdims=True)
-    keys = jax.vmap(lambda k: jax.random.fold_in(key, k))(jnp.arange(samples))
+    keys = jax.vmap(lambda k: jax.random.fold_in(key, k))(jnp.arange(num_samples))
     return total + jax.vmap(lambda one: _conditional(one, logits, jnp.asarray(index)))(keys)
 
 
@@ -215,14 +218,14 @@ def _check(owner: str, logits: Array, axis: int) -> None:
         warnings.warn(f"{owner}.logits look like probabilities: take their logarithm.", UserWarning, stacklevel=3)
 
 
-def _check_temperature(owner: str, temperature: float | Array, samples: int) -> None:
+def _check_temperature(owner: str, temperature: float | Array, num_samples: int) -> None:
     remedy = "For several map over them with jax.vmap."
     require(owner, "temperature", "one number", np.shape(temperature), lambda shape: shape == (), remedy)
     require(owner, "temperature", "> 0", temperature, lambda t: t > 0, "zgr is the limit.")
-    if not isinstance(temperature, Tracer) and float(temperature) < 0.02 and samples < 100:
+    if not isinstance(temperature, Tracer) and float(temperature) < 0.02 and num_samples < 100:
         warnings.warn(
-            f"{owner}.temperature is {float(temperature):.3g} with {samples} samples: the variance grows as 1/τ, here "
-            f"to about {1 / float(temperature):.0f} times that of τ = 1. zgr is the limit, without that noise.",
+            f"{owner}.temperature is {float(temperature):.3g} with {num_samples} samples: the variance grows as 1/τ, "
+            f"here to about {1 / float(temperature):.0f} times that of τ = 1. zgr is the limit, without that noise.",
             UserWarning,
             stacklevel=3,
         )

@@ -34,17 +34,19 @@ class EstimateInfo(NamedTuple):
     status: Array
 
 
-def all_choices(variables: int, options: int) -> Float[Array, "states variables options"]:
+def all_choices(num_variables: int, num_options: int) -> Float[Array, "states variables options"]:
     """Every joint choice, one-hot.
 
     >>> all_choices(2, 3).shape
     (9, 2, 3)
     """
-    number = options**variables
+    number = num_options**num_variables
     remedy = "Compare with rloo instead."
     require("all_choices", "options ** variables", f"<= {MOST_STATES}", number, lambda n: n <= MOST_STATES, remedy)
-    chosen = np.array(list(itertools.product(range(options), repeat=variables)), int).reshape(number, variables)
-    return jnp.asarray(np.eye(options, dtype=np.float32)[chosen])
+    chosen = np.array(list(itertools.product(range(num_options), repeat=num_variables)), int).reshape(
+        number, num_variables
+    )
+    return jnp.asarray(np.eye(num_options, dtype=np.float32)[chosen])
 
 
 def exact_gradient(
@@ -70,7 +72,7 @@ def exact_gradient(
 
 
 def rloo(
-    key: Array, f: Callable[[Array], Array], logits: Float[Array, "*variables options"], samples: int = 2
+    key: Array, f: Callable[[Array], Array], logits: Float[Array, "*variables options"], num_samples: int = 2
 ) -> Float[Array, "*variables options"]:
     """An unbiased estimate of ∇ E f(D) from values of f alone: each draw has the mean of the others as its baseline.
 
@@ -78,22 +80,22 @@ def rloo(
 
         ĝ = 1/(S − 1) Σ_s (f(D_s) − f̄) ∇ ln p(D_s)     (REINFORCE leave-one-out)
 
-    samples: S >= 2 evaluations of f.
+    num_samples: S >= 2 evaluations of f.
 
-    >>> jax.jit(lambda key: rloo(key, lambda z: z[0], jnp.zeros(3), samples=4))(jax.random.key(0)).shape
+    >>> jax.jit(lambda key: rloo(key, lambda z: z[0], jnp.zeros(3), num_samples=4))(jax.random.key(0)).shape
     (3,)
     """
-    require("rloo", "samples", ">= 2", samples, lambda s: s >= 2)
+    require("rloo", "num_samples", ">= 2", num_samples, lambda s: s >= 2)
     logits = jnp.asarray(logits)
-    noise = jax.random.gumbel(key, (samples, *logits.shape), logits.dtype)
+    noise = jax.random.gumbel(key, (num_samples, *logits.shape), logits.dtype)
     drawn = jax.nn.one_hot(jnp.argmax(logits + noise, axis=-1), logits.shape[-1], dtype=logits.dtype)
     values = jax.vmap(f)(drawn)
     score = drawn - jax.nn.softmax(logits)  # ∇ ln p(D)
-    return jnp.tensordot(values - jnp.mean(values), score, axes=1) / (samples - 1)
+    return jnp.tensordot(values - jnp.mean(values), score, axes=1) / (num_samples - 1)
 
 
 def rloo_loss(
-    key: Array, f: Callable[[Array], Array], logits: Float[Array, "*rows variables options"], samples: int = 2
+    key: Array, f: Callable[[Array], Array], logits: Float[Array, "*rows variables options"], num_samples: int = 2
 ) -> Float[Array, "*rows"]:
     """Losses of rows whose gradient, by the logits as by what f is made of, is unbiased: `rloo` for one's own network.
 
@@ -102,22 +104,22 @@ def rloo_loss(
         mean_s f(D_s), with the gradient of mean_s f(D_s) + Σ_s [f(D_s) − f̄]/(S − 1) ln p(D_s), the bracket fixed
 
     f: from one-hot choices of the logits' shape to a number, or one for each row.
-    samples: S >= 2 evaluations of f.
+    num_samples: S >= 2 evaluations of f.
 
     >>> follows = lambda z: jnp.sum(z * jnp.arange(3.0), axis=-1)
-    >>> loss = lambda logits: rloo_loss(jax.random.key(0), follows, logits, samples=4).mean()
+    >>> loss = lambda logits: rloo_loss(jax.random.key(0), follows, logits, num_samples=4).mean()
     >>> jax.jit(jax.grad(loss))(jnp.zeros((5, 3))).shape
     (5, 3)
     """
-    require("rloo_loss", "samples", ">= 2", samples, lambda s: s >= 2)
+    require("rloo_loss", "num_samples", ">= 2", num_samples, lambda s: s >= 2)
     logits = jnp.asarray(logits)
-    noise = jax.random.gumbel(key, (samples, *logits.shape), logits.dtype)
+    noise = jax.random.gumbel(key, (num_samples, *logits.shape), logits.dtype)
     fixed = jax.lax.stop_gradient(logits)
     drawn = jax.nn.one_hot(jnp.argmax(fixed + noise, axis=-1), logits.shape[-1], dtype=logits.dtype)
     values = jax.vmap(f)(drawn)
     chosen = jnp.where(drawn > 0, jax.nn.log_softmax(logits), 0)
     log_p = jnp.sum(chosen, axis=tuple(range(values.ndim, drawn.ndim)))
-    gain = jax.lax.stop_gradient(values - jnp.mean(values, axis=0)) / (samples - 1)
+    gain = jax.lax.stop_gradient(values - jnp.mean(values, axis=0)) / (num_samples - 1)
     return jnp.mean(values, axis=0) + jnp.sum(gain * (log_p - jax.lax.stop_gradient(log_p)), axis=0)
 
 
@@ -126,12 +128,12 @@ def estimate(
     f: Callable[[Array], Array],
     logits: Float[Array, "*variables options"],
     estimator: Callable[[Array, Array], Array],
-    repeats: int = 1000,
+    num_repeats: int = 1000,
 ) -> tuple[Float[Array, "*variables options"], EstimateInfo]:
     """The mean gradient of an estimator over many draws, with its bias and variance held against enumeration.
 
     f: from one-hot choices of the logits' shape to a number. estimator: ``estimator(key, logits)``, one-hot.
-    repeats: draws, >= 2.
+    num_repeats: draws, >= 2.
 
     >>> from laureate.gradients import straight_through
     >>> f = lambda z: z @ jnp.array([1.0, 0.0, -2.0])
@@ -139,7 +141,7 @@ def estimate(
     >>> bool(abs(run(jax.random.key(0), jnp.array([0.5, 0.2, -1.0]))) < 1e-9)  # exact where f is linear
     True
     """
-    require("estimate", "repeats", ">= 2", repeats, lambda r: r >= 2)
+    require("estimate", "num_repeats", ">= 2", num_repeats, lambda r: r >= 2)
     logits = jnp.asarray(logits)
 
     def one(key):
@@ -147,7 +149,7 @@ def estimate(
         v = jax.grad(f)(z)
         return pull(v)[0], jnp.any(v != 0)
 
-    gradients, moved = jax.vmap(one)(jax.random.split(key, repeats))
+    gradients, moved = jax.vmap(one)(jax.random.split(key, num_repeats))
     if not isinstance(moved, Tracer) and not np.any(moved):
         warnings.warn("estimate: f has derivative 0 in every draw; is an argmax within?", UserWarning, stacklevel=2)
     return held_against(gradients, exact_gradient(f, logits))

@@ -49,9 +49,9 @@ class Info(NamedTuple):
     difference: Array | None = None
 
 
-def as_cost(steps: int) -> Array:
+def as_cost(num_steps: int) -> Array:
     """A number of inner steps as an array: an integer, or a float where 32 bits do not hold it."""
-    return jnp.asarray(steps, jnp.int32 if steps < 2**31 else float)
+    return jnp.asarray(num_steps, jnp.int32 if num_steps < 2**31 else float)
 
 
 def status_of(usable: Array) -> Array:

@@ -26,17 +26,17 @@ class BackboneReport(NamedTuple):
 
     residues: which residues have a node, in order. num_missing: how many were left out, for N, CA or C is not finite.
     num_breaks: between how many neighbouring nodes of one chain the chain is interrupted.
-    num_neighbors: edges that lead to a node; fewer than asked for where the chain is short.
+    num_neighbours: edges that lead to a node; fewer than asked for where the chain is short.
     """
 
     residues: np.ndarray
     num_missing: int
     num_breaks: int
-    num_neighbors: int
+    num_neighbours: int
 
 
 def featurize_backbone(
-    coords: Any, chains: Any = None, numbers: Any = None, num_neighbors: int = 30
+    coords: Any, chains: Any = None, numbers: Any = None, num_neighbours: int = 30
 ) -> tuple[Graph, BackboneReport]:
     """The graph of a backbone: a node a residue, an edge from each of its nearest residues (by CA).
 
@@ -50,10 +50,10 @@ def featurize_backbone(
         have no node; the report says which.
     chains: [length], any words or numbers: which chain a residue is in; all in one unless said.
     numbers: [length], integers: places along the chain; 0, 1, 2 … unless said.
-    num_neighbors: >= 1; all others where there are fewer.
+    num_neighbours: >= 1; all others where there are fewer.
 
     >>> coords = np.random.default_rng(0).normal(size=(12, 4, 3)) + 2 * np.arange(12)[:, None, None]
-    >>> graph, report = featurize_backbone(coords, num_neighbors=4)
+    >>> graph, report = featurize_backbone(coords, num_neighbours=4)
     >>> [leaf.shape for leaf in (*graph.nodes, *graph.edges)], report.num_missing
     ([(12, 6), (12, 3, 3), (48, 32), (48, 1, 3)], 0)
     """
@@ -66,7 +66,7 @@ def featurize_backbone(
     fits = coords.ndim == 3 and coords.shape[1] in (3, 4) and coords.shape[2] == 3 and coords.dtype.kind in "fiu"
     require(owner, "coords", "[length, 4, 3] or [length, 3, 3]", coords.shape, lambda _: fits, remedy)
     rule = "an integer >= 1"
-    require(owner, "num_neighbors", rule, num_neighbors, lambda k: isinstance(k, int | np.integer) and k >= 1)
+    require(owner, "num_neighbours", rule, num_neighbours, lambda k: isinstance(k, int | np.integer) and k >= 1)
     length = len(coords)
     chains = np.zeros(length, int) if chains is None else np.asarray(chains)
     numbers = np.arange(length) if numbers is None else np.asarray(numbers)
@@ -88,7 +88,7 @@ def featurize_backbone(
         )
     same_chain = chains[1:] == chains[:-1]
     linked = (steps <= LONGEST_BOND) & same_chain & (np.diff(kept) == 1)
-    near = min(int(num_neighbors), len(kept) - 1)
+    near = min(int(num_neighbours), len(kept) - 1)
     apart = np.linalg.norm(alpha[:, None] - alpha[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
     senders = np.argsort(apart, axis=1, kind="stable")[:, :near].reshape(-1)

@@ -104,7 +104,7 @@ class QualityModel(eqx.Module):
 
     >>> from laureate.graphs import featurize_backbone
     >>> coords = np.random.default_rng(0).normal(size=(9, 4, 3)) + 3 * np.arange(9)[:, None, None]
-    >>> graph, _ = featurize_backbone(coords, num_neighbors=3)
+    >>> graph, _ = featurize_backbone(coords, num_neighbours=3)
     >>> QualityModel(jax.random.key(0), node_dims=(8, 2))(graph, jnp.zeros(9, int)).shape
     (1,)
     """
@@ -162,7 +162,7 @@ class DesignModel(eqx.Module):
 
     >>> from laureate.graphs import featurize_backbone
     >>> coords = np.random.default_rng(0).normal(size=(9, 4, 3)) + 3 * np.arange(9)[:, None, None]
-    >>> graph, _ = featurize_backbone(coords, num_neighbors=3)
+    >>> graph, _ = featurize_backbone(coords, num_neighbours=3)
     >>> model = DesignModel(jax.random.key(0), node_dims=(8, 2), num_layers=1)
     >>> model(graph, jnp.zeros(9, int)).shape
     (9, 20)

@@ -98,11 +98,11 @@ class MeshGraphNet(eqx.Module):
     key: draws the weights. node_size, edge_size, world_size: how many features nodes, mesh edges and world edges
         have (``world_size=0``: there are no world edges). outputs: numbers a node.
     latent: width of all layers (the authors: 128). num_steps: of message passing, >= 1 (the authors: 15).
-    hidden_layers: of each perceptron (the authors: 2). aggregate: "sum" (the authors) or "mean". dtype: of weights.
+    num_hidden_layers: of each perceptron (the authors: 2). aggregate: "sum" (the authors) or "mean". dtype: of weights.
     recompute: whether a gradient computes what is inside a step again instead of keeping it: the same numbers with a
         fraction of the memory, for a third more products.
 
-    Time and memory grow with the edges: about latent² (hidden_layers + 1) products a step for each.
+    Time and memory grow with the edges: about latent² (num_hidden_layers + 1) products a step for each.
 
     >>> import equinox as eqx, jax, jax.numpy as jnp
     >>> from laureate.graphs import mesh_graph
@@ -131,18 +131,18 @@ class MeshGraphNet(eqx.Module):
         world_size: int = 0,
         latent: int = 128,
         num_steps: int = 15,
-        hidden_layers: int = 2,
+        num_hidden_layers: int = 2,
         aggregate: Literal["sum", "mean"] = "sum",
         recompute: bool = False,
         dtype: Any = jnp.float32,
     ):
         sizes = {"node_size": node_size, "edge_size": edge_size, "outputs": outputs, "latent": latent}
-        for name, size in {**sizes, "num_steps": num_steps, "hidden_layers": hidden_layers}.items():
+        for name, size in {**sizes, "num_steps": num_steps, "hidden_layers": num_hidden_layers}.items():
             require("MeshGraphNet", name, "an integer >= 1", size, lambda n: isinstance(n, int) and n >= 1)
         require("MeshGraphNet", "world_size", "an integer >= 0", world_size, lambda n: isinstance(n, int) and n >= 0)
         require("MeshGraphNet", "aggregate", "'sum' or 'mean'", aggregate, lambda a: a in ("sum", "mean"))
         self.aggregate, self.num_steps, self.recompute = aggregate, num_steps, recompute
-        hidden = (latent,) * hidden_layers
+        hidden = (latent,) * num_hidden_layers
         make = lambda key, size: Perceptron(key, (size, *hidden, latent), dtype=dtype)  # noqa: E731
         encode, edge, world, decode, process = jax.random.split(key, 5)
         self.node_encoder, self.edge_encoder = make(encode, node_size), make(edge, edge_size)

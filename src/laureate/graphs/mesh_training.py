@@ -170,10 +170,10 @@ def fit_simulator(
     trainer: MeshTrainer,
     num_steps: int,
     batch: int = 2,
-    warmup: int = 50,
+    num_warmup: int = 50,
     nodes: MeshNodes | None = None,
 ) -> tuple[MeshSimulator, TrainerInfo]:
-    """Train on trajectories: ``warmup`` batches for the normalisers, then ``num_steps`` updates, in one program.
+    """Train on trajectories: ``num_warmup`` batches for the normalisers, then ``num_steps`` updates, in one program.
 
     trajectories: [m, t, n, d], the states of the nodes of ``graph``. nodes: [m, ...] where every trajectory has a mesh
         of its own with the same edges. batch: transitions a step. Returns the simulator and the steps' infos.
@@ -191,9 +191,9 @@ def fit_simulator(
     """
     length = simulator.integrator.num_frames + 1
     _check_trajectories(simulator, graph, trajectories, length, trainer.noise, nodes)
-    for name, value in {"num_steps": num_steps, "batch": batch, "warmup": warmup}.items():
+    for name, value in {"num_steps": num_steps, "batch": batch, "num_warmup": num_warmup}.items():
         require("fit_simulator", name, "an integer >= 1", value, lambda n: isinstance(n, int) and n >= 1)
-    return _fit(key, simulator, graph, trajectories, trainer, num_steps, batch, warmup, nodes)
+    return _fit(key, simulator, graph, trajectories, trainer, num_steps, batch, num_warmup, nodes)
 
 
 @eqx.filter_jit

@@ -40,14 +40,14 @@ class ResidualBlock(eqx.Module):
 class ResNet(eqx.Module):
     """A small residual network for images of about 8 to 32 pixels a side: from a batch to its features.
 
-    A stage is a convolution to more channels, normalisation, ReLU, and ``blocks`` residual blocks; between two stages
-    the image is halved. The features are the means over the positions that are left. Without blocks it is a plain
-    convolutional network.
+    A stage is a convolution to more channels, normalisation, ReLU, and ``num_blocks`` residual blocks; between two
+    stages the image is halved. The features are the means over the positions that are left. Without blocks it is a
+    plain convolutional network.
 
     key: of the initial weights.
     inputs: channels of an image.
     channels: of each stage, multiples of 4.
-    blocks: residual blocks a stage, >= 0.
+    num_blocks: residual blocks a stage, >= 0.
 
     >>> import jax, jax.numpy as jnp
     >>> network = ResNet(jax.random.key(0), channels=(8, 16))
@@ -59,13 +59,13 @@ class ResNet(eqx.Module):
     norms: tuple[GroupNorm, ...]
     residuals: tuple[tuple[ResidualBlock, ...], ...]
 
-    def __init__(self, key: Array, inputs: int = 1, channels: Sequence[int] = (16, 32, 64), blocks: int = 1):
+    def __init__(self, key: Array, inputs: int = 1, channels: Sequence[int] = (16, 32, 64), num_blocks: int = 1):
         rule = "one or more multiples of 4"
         require("ResNet", "channels", rule, channels, lambda c: len(c) > 0 and all(n > 0 and n % 4 == 0 for n in c))
-        require("ResNet", "blocks", ">= 0", blocks, lambda b: b >= 0)
+        require("ResNet", "num_blocks", ">= 0", num_blocks, lambda b: b >= 0)
         shapes = []
         for before, now in zip((inputs, *channels), channels, strict=False):
-            shapes += [(3, 3, before, now), *[(3, 3, now, now)] * (2 * blocks)]
+            shapes += [(3, 3, before, now), *[(3, 3, now, now)] * (2 * num_blocks)]
         # One draw, dealt out: each call of the generator costs a tenth of a second to compile.
         sizes = [math.prod(shape) for shape in shapes]
         parts = jnp.split(jax.random.normal(key, (sum(sizes),)), np.cumsum(sizes)[:-1])
@@ -73,7 +73,7 @@ class ResNet(eqx.Module):
         stems, residuals = [], []
         for now in channels:
             stems.append(Convolution(next(drawn)))
-            residuals.append(tuple(ResidualBlock(drawn, now) for _ in range(blocks)))
+            residuals.append(tuple(ResidualBlock(drawn, now) for _ in range(num_blocks)))
         self.stems, self.residuals = tuple(stems), tuple(residuals)
         self.norms = tuple(GroupNorm(now) for now in channels)
 

@@ -42,22 +42,20 @@ class SpectralNorm(eqx.Module):
     The gradient flows through σ with u and v held fixed, ∂σ/∂W = u vᵀ. A kernel of more than two axes is taken as the
     matrix of its last axis against all others; for a convolution this is not its exact norm as an operator.
 
-    iterations: of the power method a call, >= 0; one is enough beside training, more before reading σ.
+    num_steps: of the power method a call, >= 0; one is enough beside training, more before reading σ.
 
     >>> import jax, jax.numpy as jnp
-    >>> norm = SpectralNorm(iterations=30)
+    >>> norm = SpectralNorm(num_steps=30)
     >>> weight = jnp.diag(jnp.array([3.0, 1.0]))
     >>> scaled, state, info = norm(weight, norm.init(jax.random.key(0), weight))
     >>> round(float(info.sigma), 3), round(float(scaled[0, 0]), 3), bool(info.residual < 1e-3)
     (3.0, 1.0, True)
     """
 
-    iterations: int = eqx.field(static=True, default=1)
+    num_steps: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
-        require(
-            "SpectralNorm", "iterations", "an integer >= 0", self.iterations, lambda n: isinstance(n, int) and n >= 0
-        )
+        require("SpectralNorm", "num_steps", "an integer >= 0", self.num_steps, lambda n: isinstance(n, int) and n >= 0)
 
     def init(self, key: Array, weight: Float[Array, "*_ o"]) -> SpectralState:
         """A random direction."""
@@ -74,7 +72,7 @@ class SpectralNorm(eqx.Module):
         matrix = weight.reshape(-1, weight.shape[-1])
         fixed = jax.lax.stop_gradient(matrix)
         right = jax.lax.stop_gradient(state.right)
-        for _ in range(self.iterations):
+        for _ in range(self.num_steps):
             right = _unit(fixed.T @ _unit(fixed @ right))
         left = _unit(fixed @ right)
         sigma = left @ matrix @ right

@@ -105,7 +105,13 @@ def run(
         settings = {"step": step, "start": state, "first": first, "every": every, "record": record}
     kept = None if checkpoint is None else Checkpoint(checkpoint, settings)
     try:
-        more = {"steps": every, "shapes": shapes, "progress": progress, "checkpoint": kept, "adapt": chunk is None}
+        more = {
+            "steps_per_block": every,
+            "shapes": shapes,
+            "progress": progress,
+            "checkpoint": kept,
+            "adapt": chunk is None,
+        }
         state, rows = chunks(advance, state, blocks, size, **more)
     except jax.errors.TracerArrayConversionError:
         if watched:
@@ -120,17 +126,18 @@ def scan(
     xs: Any,
     *,
     progress: Callable[[Progress], None] | None = None,
-    steps: int = 1,
+    steps_per_row: int = 1,
 ) -> tuple[Any, Any]:
     """``jax.lax.scan`` that says how far it is, for drivers whose steps are of one piece with what is around them.
 
     step, state, xs: as for ``jax.lax.scan``; ``xs`` is a tree of arrays with a leading axis.
     progress: None: one scan, for jit and vmap as well. A function: called about every second with a `Progress`; the
-        steps are then compiled in chunks, and nothing may be traced. steps: that one row of ``xs`` stands for.
+        steps are then compiled in chunks, and nothing may be traced. steps_per_row: that one row of ``xs`` stands for.
 
     >>> import jax.numpy as jnp
     >>> seen = []
-    >>> total, sums = scan(lambda s, x: (s + x, s + x), jnp.asarray(0), jnp.arange(4), progress=seen.append, steps=10)
+    >>> add, watch = lambda s, x: (s + x, s + x), seen.append
+    >>> total, sums = scan(add, jnp.asarray(0), jnp.arange(4), progress=watch, steps_per_row=10)
     >>> int(total), sums.tolist(), seen[-1].done, seen[-1].total
     (6, [0, 1, 3, 6], 40, 40)
     """
@@ -147,7 +154,7 @@ def scan(
     state = jax.tree.map(_strong, state)
     # What the step closes over becomes its leaves, so that no large array is compiled in.
     closed = eqx.filter_closure_convert(by_index, state, jnp.asarray(0, jnp.int32))
-    tell = lambda p: progress(p._replace(done=p.done * steps, total=p.total * steps))  # noqa: E731
+    tell = lambda p: progress(p._replace(done=p.done * steps_per_row, total=p.total * steps_per_row))  # noqa: E731
     outcome = run(closed, state, length, progress=tell)
     return outcome.state, outcome.seen
 
@@ -158,7 +165,7 @@ def chunks(
     total: int,
     size: int,
     *,
-    steps: int = 1,
+    steps_per_block: int = 1,
     shapes: Callable[[], Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -169,8 +176,8 @@ def chunks(
     advance: ``advance(state, done, count) -> (state, rows)``: ``count`` more blocks after the first ``done``; the first
         ``count`` rows of its leaves are theirs. shapes: the form of its rows, asked for only where they are on disk; to
         be given where ``advance`` cannot be traced.
-    steps: that a block stands for, in what ``progress`` gets. adapt: where somebody watches, so many blocks at once as
-        take about a second.
+    steps_per_block: that a block stands for, in what ``progress`` gets. adapt: where somebody watches, so many blocks
+        at once as take about a second.
 
     Returns the state and the rows of all blocks as NumPy arrays.
     """
@@ -179,7 +186,14 @@ def chunks(
     if checkpoint is not None and checkpoint.path.exists():
         done, state, rows = checkpoint.load(state, form()) or (0, state, None)
         remedy = "Ask for as many steps, or name another file."
-        require("Checkpoint", "done", f"<= {total * steps} steps", done * steps, lambda n: n <= total * steps, remedy)
+        require(
+            "Checkpoint",
+            "done",
+            f"<= {total * steps_per_block} steps",
+            done * steps_per_block,
+            lambda n: n <= total * steps_per_block,
+            remedy,
+        )
         parts = [jax.tree.map(np.asarray, rows)]
     began, before, written, count = time.perf_counter(), done, done, size
     last_file = began
@@ -202,7 +216,7 @@ def chunks(
             if progress is not None:
                 spent = moment - began
                 remaining = spent / (done - before) * (total - done)
-                progress(Progress(done * steps, total * steps, spent, remaining))
+                progress(Progress(done * steps_per_block, total * steps_per_block, spent, remaining))
     finally:
         if checkpoint is not None and done > written:
             checkpoint.save(done, state, _joined(parts))

@@ -16,15 +16,15 @@ LARGEST = 24
 ROWS = 2**12  # configurations evaluated together
 
 
-def all_spins(units: int) -> Float[Array, "configurations units"]:
+def all_spins(num_units: int) -> Float[Array, "configurations units"]:
     """All 2ᴺ configurations, a row each.
 
     >>> all_spins(2).tolist()
     [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
     """
-    memory = f"It would take {2.0**units * units * 4 / 2**30:,.0f} GiB; estimate by annealed_log_partition."
-    require("all_spins", "units", f"<= {LARGEST}", units, lambda n: n <= LARGEST, memory)
-    return 2.0 * ((jnp.arange(2**units)[:, None] >> jnp.arange(units)) & 1) - 1.0
+    memory = f"It would take {2.0**num_units * num_units * 4 / 2**30:,.0f} GiB; estimate by annealed_log_partition."
+    require("all_spins", "num_units", f"<= {LARGEST}", num_units, lambda n: n <= LARGEST, memory)
+    return 2.0 * ((jnp.arange(2**num_units)[:, None] >> jnp.arange(num_units)) & 1) - 1.0
 
 
 def log_partition(model: BoltzmannMachine | HopfieldNetwork, beta: float | None = None) -> Float[Array, ""]:

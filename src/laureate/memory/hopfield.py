@@ -124,17 +124,17 @@ def check_spins(owner: str, name: str, values: Any) -> np.ndarray:
     return spins
 
 
-def check_one(owner: str, name: str, values: Any, units: int) -> None:
+def check_one(owner: str, name: str, values: Any, num_units: int) -> None:
     """``ValueError`` unless ``values`` are of shape [units] and, where they are known, all -1 or +1."""
-    require(owner, name, f"of shape ({units},)", jnp.shape(values), lambda shape: shape == (units,))
+    require(owner, name, f"of shape ({num_units},)", jnp.shape(values), lambda shape: shape == (num_units,))
     if not isinstance(values, Tracer):
         check_spins(owner, name, np.asarray(values)[None])
 
 
-def check_rows(owner: str, name: str, values: Any, units: int) -> None:
+def check_rows(owner: str, name: str, values: Any, num_units: int) -> None:
     """The same of shape [rows, units]."""
-    wanted = f"of shape (rows, {units})"
-    require(owner, name, wanted, jnp.shape(values), lambda shape: len(shape) == 2 and shape[1] == units)
+    wanted = f"of shape (rows, {num_units})"
+    require(owner, name, wanted, jnp.shape(values), lambda shape: len(shape) == 2 and shape[1] == num_units)
     check_spins(owner, name, values)
 
 

@@ -206,21 +206,21 @@ class Fourier(Basis):
 class Splines(Basis):
     """Cubic B-splines on equal pieces of (low, high), held at their end values outside.
 
-    pieces: the number of intervals, >= 1; the size is ``pieces + 3``. Their sum is the constant 1.
+    num_pieces: the number of intervals, >= 1; the size is ``pieces + 3``. Their sum is the constant 1.
     """
 
     low: float = eqx.field(static=True, converter=float)
     high: float = eqx.field(static=True, converter=float)
-    pieces: int = eqx.field(static=True, converter=int)
+    num_pieces: int = eqx.field(static=True, converter=int)
 
     def __check_init__(self):
-        require("Splines", "pieces", ">= 1", self.pieces, lambda n: n >= 1)
+        require("Splines", "num_pieces", ">= 1", self.num_pieces, lambda n: n >= 1)
         require("Splines", "high", f"> low = {self.low}", self.high, lambda b: b > self.low)
 
     @property
     def size(self) -> int:
         """m = pieces + 3."""
-        return self.pieces + 3
+        return self.num_pieces + 3
 
     @property
     def constant(self) -> np.ndarray:
@@ -234,8 +234,8 @@ class Splines(Basis):
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "... m"]:
         """B_j(x) = β(s − j + 1), β the cardinal cubic B-spline on (−2, 2) and s the position in pieces."""
-        s = (jnp.clip(x, self.low, self.high) - self.low) / (self.high - self.low) * self.pieces
-        centres = jnp.arange(-1.0, self.pieces + 2.0, dtype=s.dtype)
+        s = (jnp.clip(x, self.low, self.high) - self.low) / (self.high - self.low) * self.num_pieces
+        centres = jnp.arange(-1.0, self.num_pieces + 2.0, dtype=s.dtype)
         distance = jnp.abs(s[..., None] - centres.reshape((1,) * s.ndim + (-1,)))
         near = 2 / 3 - distance**2 + distance**3 / 2
         far = (2 - distance) ** 3 / 6

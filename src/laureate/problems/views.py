@@ -221,7 +221,7 @@ class LabelledPairs(eqx.Module):
         width = self.channels[-1]
         drawn = jax.random.normal(jax.random.fold_in(key, 1), (width + self.dim, self.hidden))
         projector = drawn[:width] * np.sqrt(2 / width), drawn[width:].T * np.sqrt(2 / self.hidden)
-        return ConvolutionalNetwork(ResNet(key, channels=self.channels, blocks=self.blocks), projector)
+        return ConvolutionalNetwork(ResNet(key, channels=self.channels, num_blocks=self.blocks), projector)
 
     def apply(self, model: ConvolutionalNetwork, batch: Float[Array, "b s s"]) -> Float[Array, "b d"]:
         """The projector's output of a batch."""

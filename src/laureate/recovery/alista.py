@@ -25,16 +25,16 @@ class ALISTA(AbstractSolver):
 
     D: dictionary [N, M] or an operator with ``matvec`` and ``rmatvec``.
     W: the weight [N, M]; the analytic one without.
-    layers: K, >= 1.
+    num_layers: K, >= 1.
     support: which entries pass unshrunk; None: none do.
     threshold: one θ_k for all entries (``"scalar"``), or one for each (``"coordinate"``).
     gamma, theta: to start from; 1 and 0.4/L with the analytic weight. With another one γ starts at 1/‖WᵀD‖: with W = D
         and γ = 1 it would diverge.
-    normalize: work with unit columns; codes stay in the units of D.
+    normalise: work with unit columns; codes stay in the units of D.
 
     >>> import jax
     >>> D = jax.random.normal(jax.random.key(0), (10, 20))
-    >>> solver = ALISTA(D, layers=4, normalize=True)
+    >>> solver = ALISTA(D, num_layers=4, normalise=True)
     >>> solver(jnp.ones((3, 10))).shape, solver.num_parameters
     ((3, 20), 8)
     """
@@ -44,7 +44,7 @@ class ALISTA(AbstractSolver):
     scale: Array | None
     gamma: Array
     theta: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     support: SupportSchedule | None = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("gamma", "theta")
 
@@ -52,19 +52,19 @@ class ALISTA(AbstractSolver):
         self,
         D: Any,  # noqa: N803
         W: Any = None,  # noqa: N803
-        layers: int = 16,
+        num_layers: int = 16,
         *,
         support: SupportSchedule | None = PAPER_SUPPORT,
         threshold: Literal["scalar", "coordinate"] = "scalar",
         gamma: Any = None,
         theta: Any = None,
-        normalize: bool = False,
+        normalise: bool = False,
     ):
-        self.dictionary, self.scale = prepare("ALISTA", D, layers, normalize)
+        self.dictionary, self.scale = prepare("ALISTA", D, num_layers, normalise)
         if threshold not in ("scalar", "coordinate"):
             raise ValueError(f"ALISTA.threshold must be 'scalar' or 'coordinate'; got {threshold!r}.")
         self.weight = _weight_of(self.dictionary, W)
-        self.layers, self.support = layers, support
+        self.num_layers, self.support = num_layers, support
         if gamma is None:
             gamma = 1.0 if W is None else _safe_step(self.dictionary, self.weight)
         if theta is None:
@@ -72,11 +72,11 @@ class ALISTA(AbstractSolver):
         rule = "of [layers] numbers > 0"
         require("ALISTA", "gamma", rule, gamma, lambda g: np.all(np.asarray(g) > 0))
         require("ALISTA", "theta", "of [layers] numbers >= 0", theta, lambda t: np.all(np.asarray(t) >= 0))
-        entries = (layers,) if threshold == "scalar" else (layers, self.dictionary.shape[1])
-        _check_entries("gamma", gamma, ((), (layers,)))
-        _check_entries("theta", theta, ((), (layers,), entries))
+        entries = (num_layers,) if threshold == "scalar" else (num_layers, self.dictionary.shape[1])
+        _check_entries("gamma", gamma, ((), (num_layers,)))
+        _check_entries("theta", theta, ((), (num_layers,), entries))
         dtype = jnp.result_type(*jax.tree.leaves(eqx.filter((self.dictionary, self.weight), eqx.is_array)), jnp.float32)
-        self.gamma = jnp.broadcast_to(jnp.asarray(gamma, dtype), (layers,))
+        self.gamma = jnp.broadcast_to(jnp.asarray(gamma, dtype), (num_layers,))
         theta = jnp.asarray(theta, dtype)
         self.theta = jnp.broadcast_to(theta[:, None] if theta.ndim < len(entries) and theta.ndim else theta, entries)
 
@@ -87,13 +87,13 @@ class ALISTA(AbstractSolver):
 
     def parameters(self) -> Any:
         """γ_k, θ_k and how many entries pass unshrunk."""
-        return self.gamma, self.theta, jnp.asarray(counts(self.support, self.layers, self.dictionary.shape[1]))
+        return self.gamma, self.theta, jnp.asarray(counts(self.support, self.num_layers, self.dictionary.shape[1]))
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η_{θ_k}(x − γ_k W̃ᵀ(Dx − b)), the largest entries unshrunk."""
         gamma, theta, count = parameters
         v = x - gamma * self.weight.rmatvec(self.dictionary.matvec(x) - b)
-        most = int(counts(self.support, self.layers, self.dictionary.shape[1]).max())
+        most = int(counts(self.support, self.num_layers, self.dictionary.shape[1]).max())
         return select_and_shrink(v, theta, count, most, self.dictionary.code_axes)
 
     def at(
@@ -106,7 +106,7 @@ class ALISTA(AbstractSolver):
 
         weight: ``"closed_form"``, that of the new D; ``"stale"``, that of the old one; or a function of D, such as a
             trained `UnrolledCoherence`. decoder: which dictionary the residual Dx − b is computed with.
-        A solver made with ``normalize=True`` normalises the new D as well; its codes are in the units of the new D.
+        A solver made with ``normalise=True`` normalises the new D as well; its codes are in the units of the new D.
         """
         if decoder not in ("perturbed", "nominal"):
             raise ValueError(f"ALISTA.at.decoder must be 'perturbed' or 'nominal'; got {decoder!r}.")
@@ -128,9 +128,9 @@ class ALISTA(AbstractSolver):
         return eqx.tree_at(lambda s: (s.dictionary, s.weight), self, (dictionary, fresh))
 
 
-def counts(support: SupportSchedule | None, layers: int, size: int) -> np.ndarray:
+def counts(support: SupportSchedule | None, num_layers: int, size: int) -> np.ndarray:
     """How many entries pass unshrunk in every layer; none without a schedule."""
-    return np.zeros(layers, np.int32) if support is None else support.counts(layers, size)
+    return np.zeros(num_layers, np.int32) if support is None else support.counts(num_layers, size)
 
 
 def _check_entries(field: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> None:

@@ -49,7 +49,7 @@ def certified_schedule(
     *,
     sparsity: int,
     bound: float = 1.0,
-    layers: int = 16,
+    num_layers: int = 16,
     gamma: float | Array = 1.0,
 ) -> Certificate:
     """θ_k = γ μ sup‖x^k − x*‖₁ and the bound that follows, for codes of at most ``sparsity`` entries within ±``bound``.
@@ -57,11 +57,11 @@ def certified_schedule(
     sup‖x^{k+1} − x*‖₁ <= ((2μs − μ)γ + |1 − γ|) sup‖x^k − x*‖₁, from sup‖x*‖₁ = s B. No training, no data.
     Warns where s is beyond the theorem: the numbers are then no guarantee.
 
-    D, W: the dictionary and its analytic weight (`analytic_weight`). layers: how many thresholds. gamma: γ, the step.
+    D, W: the dictionary and its analytic weight (`analytic_weight`). num_layers: of thresholds. gamma: γ, the step.
     """
     require("certified_schedule", "sparsity", ">= 1", sparsity, lambda s: s >= 1)
     require("certified_schedule", "bound", "> 0", bound, lambda b: b > 0)
-    require("certified_schedule", "layers", ">= 1", layers, lambda n: n >= 1)
+    require("certified_schedule", "num_layers", ">= 1", num_layers, lambda n: n >= 1)
     matrix, weight = jnp.asarray(D), jnp.asarray(W)
     diagonal = jnp.sum(weight * matrix, axis=0)
     mu = coherence(matrix, weight)
@@ -80,6 +80,6 @@ def certified_schedule(
         rule = f"within 0 and 2/(2μs − μ + 1) = {largest:.4g}"
         require("certified_schedule", "gamma", rule, gamma, lambda g: np.all((g > 0) & (g < largest)))
     rate = (2 * mu * sparsity - mu) * gamma + jnp.abs(1 - jnp.asarray(gamma, mu.dtype))
-    error_bound = sparsity * bound * rate ** jnp.arange(layers + 1, dtype=mu.dtype)
-    gammas = jnp.full(layers, gamma, mu.dtype)
+    error_bound = sparsity * bound * rate ** jnp.arange(num_layers + 1, dtype=mu.dtype)
+    gammas = jnp.full(num_layers, gamma, mu.dtype)
     return Certificate(gammas, gammas * mu * error_bound[:-1], error_bound, rate)

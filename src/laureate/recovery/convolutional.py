@@ -117,13 +117,13 @@ class ConvALISTA(AbstractSolver):
     filters: [M, D, D], D odd.
     image: (H, W), at least the filters' size.
     weight: filters [M, D, D]; the analytic ones without.
-    layers: K, >= 1.
+    num_layers: K, >= 1.
     support: which entries pass unshrunk; None: none do.
-    normalize: work with filters of norm 1; codes stay in the units of yours.
+    normalise: work with filters of norm 1; codes stay in the units of yours.
 
     >>> import jax
     >>> filters = jax.random.normal(jax.random.key(0), (4, 3, 3))
-    >>> solver = ConvALISTA(filters, (8, 8), layers=5, normalize=True)
+    >>> solver = ConvALISTA(filters, (8, 8), num_layers=5, normalise=True)
     >>> solver(jnp.ones((2, 8, 8))).shape, solver.num_parameters
     ((2, 10, 10, 4), 10)
     """
@@ -133,7 +133,7 @@ class ConvALISTA(AbstractSolver):
     scale: Array | None
     gamma: Array
     theta: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     support: SupportSchedule | None = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("gamma", "theta")
 
@@ -142,18 +142,18 @@ class ConvALISTA(AbstractSolver):
         filters: Any,
         image: tuple[int, int],
         weight: Any = None,
-        layers: int = 10,
+        num_layers: int = 10,
         *,
         support: SupportSchedule | None = None,
-        normalize: bool = False,
+        normalise: bool = False,
     ):
-        self.dictionary, self.scale = _prepared("ConvALISTA", filters, image, layers, normalize)
+        self.dictionary, self.scale = _prepared("ConvALISTA", filters, image, num_layers, normalise)
         chosen = analytic_conv_weight(self.dictionary.filters) if weight is None else _checked_filters(weight)
         self.weight = ConvWeight(chosen)
         forward = lambda x: self.weight.rmatvec(self.dictionary.matvec(x))  # noqa: E731
         step = 1 / (1.001 * spectral_norm(forward, self.dictionary.start()))
-        self.gamma, self.theta = jnp.full(layers, step), jnp.full(layers, 0.1 * step)
-        self.layers, self.support = layers, support
+        self.gamma, self.theta = jnp.full(num_layers, step), jnp.full(num_layers, 0.1 * step)
+        self.num_layers, self.support = num_layers, support
 
     @property
     def num_parameters(self) -> int:
@@ -162,13 +162,13 @@ class ConvALISTA(AbstractSolver):
 
     def parameters(self) -> Any:
         """γ_k, θ_k and how many entries pass unshrunk."""
-        return self.gamma, self.theta, jnp.asarray(counts(self.support, self.layers, self.dictionary.shape[1]))
+        return self.gamma, self.theta, jnp.asarray(counts(self.support, self.num_layers, self.dictionary.shape[1]))
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η_{θ_k}(x − γ_k Wᵀ(Dx − b))."""
         gamma, theta, count = parameters
         v = x - gamma * self.weight.rmatvec(self.dictionary.matvec(x) - b)
-        most = int(counts(self.support, self.layers, self.dictionary.shape[1]).max())
+        most = int(counts(self.support, self.num_layers, self.dictionary.shape[1]).max())
         return select_and_shrink(v, theta, count, most, code_axes=3)
 
 
@@ -180,7 +180,7 @@ class ConvLISTA(AbstractSolver):
 
     >>> import jax
     >>> filters = jax.random.normal(jax.random.key(0), (4, 3, 3))
-    >>> solver = ConvLISTA(filters, (8, 8), layers=5, normalize=True)
+    >>> solver = ConvLISTA(filters, (8, 8), num_layers=5, normalise=True)
     >>> solver(jnp.ones((2, 8, 8))).shape, solver.num_parameters
     ((2, 10, 10, 4), 185)
     """
@@ -189,19 +189,19 @@ class ConvLISTA(AbstractSolver):
     scale: Array | None
     weight: Array
     theta: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("weight", "theta")
 
     def __init__(
-        self, filters: Any, image: tuple[int, int], start: Any = None, layers: int = 10, *, normalize: bool = False
+        self, filters: Any, image: tuple[int, int], start: Any = None, num_layers: int = 10, *, normalise: bool = False
     ):
-        self.dictionary, self.scale = _prepared("ConvLISTA", filters, image, layers, normalize)
+        self.dictionary, self.scale = _prepared("ConvLISTA", filters, image, num_layers, normalise)
         first = self.dictionary.filters if start is None else _checked_filters(start)
         forward = lambda x: _analysis(first, self.dictionary.matvec(x))  # noqa: E731
         step = 1 / (1.001 * spectral_norm(forward, self.dictionary.start()))
-        self.weight = jnp.tile(step * first, (layers, 1, 1, 1))
-        self.theta = jnp.full(layers, 0.1 * step)
-        self.layers = layers
+        self.weight = jnp.tile(step * first, (num_layers, 1, 1, 1))
+        self.theta = jnp.full(num_layers, 0.1 * step)
+        self.num_layers = num_layers
 
     @property
     def num_parameters(self) -> int:
@@ -258,9 +258,9 @@ def _analysis(filters: Array, r: Array) -> Array:
 
 
 def _prepared(
-    owner: str, filters: Any, image: tuple[int, int], layers: int, normalize: bool
+    owner: str, filters: Any, image: tuple[int, int], num_layers: int, normalise: bool
 ) -> tuple[ConvDictionary, Array | None]:
-    dictionary, scale = prepare(owner, ConvDictionary(filters, image), layers, normalize)
+    dictionary, scale = prepare(owner, ConvDictionary(filters, image), num_layers, normalise)
     if not isinstance(dictionary, ConvDictionary):
         raise TypeError(f"{owner}.dictionary must be a ConvDictionary; got {type(dictionary).__name__}.")
     return dictionary, scale

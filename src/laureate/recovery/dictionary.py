@@ -217,7 +217,7 @@ def warn_unless_normalised(dictionary: AbstractDictionary) -> None:
     norms = dictionary.norms()
     if not isinstance(norms, Tracer) and (worst := float(jnp.max(jnp.abs(norms - 1)))) > 1e-3:
         warnings.warn(
-            f"The columns of D should have norm 1; one is off by {worst:.3g}. Pass normalize=True: the solver then "
+            f"The columns of D should have norm 1; one is off by {worst:.3g}. Pass normalise=True: the solver then "
             "works with unit columns and gives codes in the units of your D.",
             stacklevel=3,
         )

@@ -27,12 +27,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     dictionary: [n_components, n_features], an atom a row as in scikit-learn; None: learned from X.
     n_components: how many atoms to learn; twice the features without a number.
-    layers, density, snr: of the network, and of the codes and noise it is trained for.
-    steps, learning_rate, batch: of the training by Adam.
+    num_layers, density, snr: of the network, and of the codes and noise it is trained for.
+    num_steps, learning_rate, batch: of the training by Adam.
     random_state: a number makes it repeatable.
 
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> SparseCoder(layers=3, steps=5, random_state=0).fit_transform(X).shape
+    >>> SparseCoder(num_layers=3, num_steps=5, random_state=0).fit_transform(X).shape
     (30, 8)
     """
 
@@ -41,20 +41,20 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         dictionary: Any = None,
         *,
         n_components: int | None = None,
-        layers: int = 10,
+        num_layers: int = 10,
         density: float = 0.1,
         snr: float = 40.0,
-        steps: int = 200,
+        num_steps: int = 200,
         learning_rate: float = 0.02,
         batch: int = 64,
         random_state: Any = None,
     ):
         self.dictionary = dictionary
         self.n_components = n_components
-        self.layers = layers
+        self.num_layers = num_layers
         self.density = density
         self.snr = snr
-        self.steps = steps
+        self.num_steps = num_steps
         self.learning_rate = learning_rate
         self.batch = batch
         self.random_state = random_state
@@ -93,11 +93,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         support = SupportSchedule(p=12 * self.density, p_max=min(100.0, 130 * self.density))
         overcomplete = unit.shape[0] < unit.shape[1]
         weight = None if overcomplete else jnp.linalg.pinv(unit).T  # the dual basis, where there is nothing to choose
-        solver = ALISTA(unit, weight, self.layers, support=support)
+        solver = ALISTA(unit, weight, self.num_layers, support=support)
         prior = BernoulliGaussian(unit.shape[1], density=self.density)
         trained = _trained if progress is None else partial(_training, progress=progress)
         self.solver_ = trained(
-            second, solver, prior, jnp.asarray(self.snr), jnp.asarray(self.learning_rate), self.steps, self.batch
+            second, solver, prior, jnp.asarray(self.snr), jnp.asarray(self.learning_rate), self.num_steps, self.batch
         )
         self.components_, self.norms_ = components, norms
         return self
@@ -120,7 +120,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 def _training(key, solver, prior, snr, rate, steps, batch, progress=None):
-    more = {"optimiser": optax.adam(rate), "steps": steps, "batch": batch, "snr": snr, "progress": progress}
+    more = {"optimiser": optax.adam(rate), "num_steps": steps, "batch": batch, "snr": snr, "progress": progress}
     return fit(key, solver, prior, **more)[0]
 
 

@@ -24,14 +24,14 @@ class HyperLISTA(AbstractSolver):
     D: dictionary [N, M]; an operator is turned into a matrix.
     W: the weight [N, M]; the analytic one without. The original computes a symmetric one, W = (GᵀG)D, by a search
         without closed form; pass it here to use it.
-    layers: K, >= 1.
+    num_layers: K, >= 1.
     c: (c₁, c₂, c₃), >= 0, all that is learned; p counts entries. c₃ acts through a choice and has no gradient: search
         it.
     most: at most so many entries pass unshrunk, all without a number.
-    normalize: work with unit columns; codes stay in the units of D.
+    normalise: work with unit columns; codes stay in the units of D.
 
     >>> D = jnp.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]])
-    >>> solver = HyperLISTA(D, layers=4)
+    >>> solver = HyperLISTA(D, num_layers=4)
     >>> solver(jnp.ones((3, 2))).shape, solver.num_parameters
     ((3, 3), 3)
     """
@@ -42,7 +42,7 @@ class HyperLISTA(AbstractSolver):
     mu: Array
     scale: Array | None
     c: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     most: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("c",)
     shared: ClassVar[tuple[str, ...]] = ("c",)
@@ -51,21 +51,21 @@ class HyperLISTA(AbstractSolver):
         self,
         D: Any,  # noqa: N803
         W: Any = None,  # noqa: N803
-        layers: int = 16,
+        num_layers: int = 16,
         *,
         c: tuple[float, float, float] = (0.5, 0.01, 1.0),
         most: int | None = None,
-        normalize: bool = False,
+        normalise: bool = False,
     ):
         require("HyperLISTA", "c", "three numbers >= 0", c, lambda c: len(c) == 3 and min(c) >= 0)
-        dictionary, self.scale = prepare("HyperLISTA", D, layers, normalize)
+        dictionary, self.scale = prepare("HyperLISTA", D, num_layers, normalise)
         matrix = dense_matrix(dictionary)
         self.dictionary = Dense(matrix)
         self.weight = as_weight(analytic_weight(matrix) if W is None else W, dictionary.shape)
         self.inverse = jnp.linalg.pinv(matrix)
         self.mu = coherence(matrix, self.weight.matrix)
         self.c = jnp.asarray(c, matrix.dtype)
-        self.layers, self.most = layers, dictionary.shape[1] if most is None else most
+        self.num_layers, self.most = num_layers, dictionary.shape[1] if most is None else most
         require(
             "HyperLISTA", "most", f"within 0 and {dictionary.shape[1]}", self.most, lambda n: 0 <= n <= matrix.shape[1]
         )
@@ -77,7 +77,7 @@ class HyperLISTA(AbstractSolver):
 
     def parameters(self) -> Any:
         """Nothing that differs between layers."""
-        return jnp.arange(self.layers)
+        return jnp.arange(self.num_layers)
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η^{p}_{θ}(x − Wᵀ(Dx − b) + β (x − x⁻))."""

@@ -19,12 +19,12 @@ class ISTA(AbstractSolver):
     """Proximal gradient descent on the lasso: x ← η_{λ/L}(x − Dᵀ(Dx − b)/L) (Daubechies et al. 2004).
 
     D: dictionary [N, M] or an operator with ``matvec`` and ``rmatvec``.
-    layers: iterations, >= 1.
+    num_layers: iterations, >= 1.
     penalty: λ, >= 0.
     lipschitz_constant: L, > 0; 1.001 ‖D‖² unless given.
-    normalize: work with unit columns; codes stay in the units of D.
+    normalise: work with unit columns; codes stay in the units of D.
 
-    >>> x = ISTA(jnp.eye(2), layers=200, penalty=0.1)(jnp.array([1.0, 0.05]))
+    >>> x = ISTA(jnp.eye(2), num_layers=200, penalty=0.1)(jnp.array([1.0, 0.05]))
     >>> [round(float(v), 4) for v in x]
     [0.9, 0.0]
     """
@@ -33,27 +33,27 @@ class ISTA(AbstractSolver):
     scale: Array | None
     penalty: Array
     step: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("penalty",)
     shared: ClassVar[tuple[str, ...]] = ("penalty",)
 
     def __init__(
         self,
         D: Any,  # noqa: N803
-        layers: int = 100,
+        num_layers: int = 100,
         *,
         penalty: float | Array = 0.1,
         lipschitz_constant: float | Array | None = None,
-        normalize: bool = False,
+        normalise: bool = False,
     ):
         self.dictionary, self.scale, self.penalty, self.step = _lasso(
-            "ISTA", D, layers, penalty, lipschitz_constant, normalize
+            "ISTA", D, num_layers, penalty, lipschitz_constant, normalise
         )
-        self.layers = layers
+        self.num_layers = num_layers
 
     def parameters(self) -> Any:
         """Nothing that differs between iterations."""
-        return jnp.arange(self.layers)
+        return jnp.arange(self.num_layers)
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η_{λ/L}(x − Dᵀ(Dx − b)/L)."""
@@ -66,7 +66,7 @@ class FISTA(AbstractSolver):
 
     The arguments are those of ``ISTA``.
 
-    >>> x = FISTA(jnp.eye(2), layers=50, penalty=0.1)(jnp.array([1.0, 0.05]))
+    >>> x = FISTA(jnp.eye(2), num_layers=50, penalty=0.1)(jnp.array([1.0, 0.05]))
     >>> [round(float(v), 4) for v in x]
     [0.9, 0.0]
     """
@@ -75,30 +75,30 @@ class FISTA(AbstractSolver):
     scale: Array | None
     penalty: Array
     step: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("penalty",)
     shared: ClassVar[tuple[str, ...]] = ("penalty",)
 
     def __init__(
         self,
         D: Any,  # noqa: N803
-        layers: int = 100,
+        num_layers: int = 100,
         *,
         penalty: float | Array = 0.1,
         lipschitz_constant: float | Array | None = None,
-        normalize: bool = False,
+        normalise: bool = False,
     ):
         self.dictionary, self.scale, self.penalty, self.step = _lasso(
-            "FISTA", D, layers, penalty, lipschitz_constant, normalize
+            "FISTA", D, num_layers, penalty, lipschitz_constant, normalise
         )
-        self.layers = layers
+        self.num_layers = num_layers
 
     def parameters(self) -> Any:
         """The momentum of every iteration, (t_k − 1)/t_{k+1} with t_1 = 1; the first looks at nothing before it."""
         t = [1.0]
-        for _ in range(self.layers):
+        for _ in range(self.num_layers):
             t.append((1 + np.sqrt(1 + 4 * t[-1] ** 2)) / 2)
-        momentum = [0.0] + [(t[k] - 1) / t[k + 1] for k in range(self.layers - 1)]
+        momentum = [0.0] + [(t[k] - 1) / t[k + 1] for k in range(self.num_layers - 1)]
         return jnp.asarray(momentum, self.step.dtype)
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
@@ -108,10 +108,10 @@ class FISTA(AbstractSolver):
         return soft_threshold(y - self.step * self.dictionary.rmatvec(residual), self.step * self.penalty)
 
 
-def _lasso(owner: str, D: Any, layers: int, penalty: Any, constant: Any, normalize: bool) -> tuple:  # noqa: N803
+def _lasso(owner: str, D: Any, num_layers: int, penalty: Any, constant: Any, normalise: bool) -> tuple:  # noqa: N803
     require(owner, "penalty", ">= 0", penalty, lambda value: np.all(np.asarray(value) >= 0))
     if constant is not None:
         require(owner, "lipschitz_constant", "> 0", constant, lambda value: value > 0)
-    dictionary, scale = prepare(owner, D, layers, normalize)
+    dictionary, scale = prepare(owner, D, num_layers, normalise)
     constant = lipschitz(dictionary) if constant is None else jnp.asarray(constant)
     return dictionary, scale, jnp.asarray(penalty, constant.dtype), 1 / constant

@@ -23,10 +23,10 @@ class LISTA(AbstractSolver):
     It starts as ISTA with λ = 0.4: W¹ = Dᵀ/L, W² = I − DᵀD/L.
 
     D: dictionary [N, M]; an operator is turned into a matrix.
-    layers: K, >= 1.
-    normalize: work with unit columns; codes stay in the units of D.
+    num_layers: K, >= 1.
+    normalise: work with unit columns; codes stay in the units of D.
 
-    >>> x = LISTA(jnp.eye(2), layers=30)(jnp.array([1.0, 0.05]))  # untrained: the lasso with λ = 0.4
+    >>> x = LISTA(jnp.eye(2), num_layers=30)(jnp.array([1.0, 0.05]))  # untrained: the lasso with λ = 0.4
     >>> [round(float(v), 2) for v in x]
     [0.6, 0.0]
     """
@@ -36,18 +36,18 @@ class LISTA(AbstractSolver):
     from_signal: Array
     from_code: Array
     theta: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("from_signal", "from_code", "theta")
 
-    def __init__(self, D: Any, layers: int = 16, *, normalize: bool = False):  # noqa: N803
-        self.dictionary, self.scale, constant = _matrix_of("LISTA", D, layers, normalize)
+    def __init__(self, D: Any, num_layers: int = 16, *, normalise: bool = False):  # noqa: N803
+        self.dictionary, self.scale, constant = _matrix_of("LISTA", D, num_layers, normalise)
         matrix = self.dictionary.matrix
-        self.layers = layers
-        self.from_signal = jnp.tile(matrix.T / constant, (layers, 1, 1))
+        self.num_layers = num_layers
+        self.from_signal = jnp.tile(matrix.T / constant, (num_layers, 1, 1))
         self.from_code = jnp.tile(
-            jnp.eye(matrix.shape[1], dtype=matrix.dtype) - matrix.T @ matrix / constant, (layers, 1, 1)
+            jnp.eye(matrix.shape[1], dtype=matrix.dtype) - matrix.T @ matrix / constant, (num_layers, 1, 1)
         )
-        self.theta = jnp.full(layers, LAMBDA / constant)
+        self.theta = jnp.full(num_layers, LAMBDA / constant)
 
     @property
     def num_parameters(self) -> int:
@@ -68,12 +68,12 @@ class LISTACP(AbstractSolver):
     """LISTA with coupled weights and support selection (Chen et al. 2018): x ← η_{θ_k}(x − W_kᵀ(Dx − b)).
 
     D: dictionary [N, M]; an operator is turned into a matrix.
-    layers: K, >= 1.
+    num_layers: K, >= 1.
     support: which entries pass unshrunk; None: none do.
     start: ``"dictionary"``: W_k = D/L, as its authors do; ``"analytic"``: the analytic weight.
-    normalize: work with unit columns; codes stay in the units of D.
+    normalise: work with unit columns; codes stay in the units of D.
 
-    >>> solver = LISTACP(jnp.eye(2), layers=30, support=None)
+    >>> solver = LISTACP(jnp.eye(2), num_layers=30, support=None)
     >>> [round(float(v), 2) for v in solver(jnp.array([1.0, 0.05]))], solver.num_parameters
     ([0.6, 0.0], 150)
     """
@@ -82,24 +82,24 @@ class LISTACP(AbstractSolver):
     scale: Array | None
     weight: Array
     theta: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     support: SupportSchedule | None = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("weight", "theta")
 
     def __init__(
         self,
         D: Any,  # noqa: N803
-        layers: int = 16,
+        num_layers: int = 16,
         *,
         support: SupportSchedule | None = PAPER_SUPPORT,
         start: Start = "dictionary",
-        normalize: bool = False,
+        normalise: bool = False,
     ):
-        self.dictionary, self.scale, constant = _matrix_of("LISTACP", D, layers, normalize)
+        self.dictionary, self.scale, constant = _matrix_of("LISTACP", D, num_layers, normalise)
         first = _start("LISTACP", start, self.dictionary.matrix, constant)
-        self.weight = jnp.tile(first, (layers, 1, 1))
-        self.theta = jnp.full(layers, LAMBDA / constant)
-        self.layers, self.support = layers, support
+        self.weight = jnp.tile(first, (num_layers, 1, 1))
+        self.theta = jnp.full(num_layers, LAMBDA / constant)
+        self.num_layers, self.support = num_layers, support
 
     @property
     def num_parameters(self) -> int:
@@ -108,13 +108,13 @@ class LISTACP(AbstractSolver):
 
     def parameters(self) -> Any:
         """W_k, θ_k and how many entries pass unshrunk."""
-        return self.weight, self.theta, jnp.asarray(counts(self.support, self.layers, self.dictionary.shape[1]))
+        return self.weight, self.theta, jnp.asarray(counts(self.support, self.num_layers, self.dictionary.shape[1]))
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η_{θ_k}(x − W_kᵀ(Dx − b))."""
         weight, theta, count = parameters
         v = x - (self.dictionary.matvec(x) - b) @ weight
-        most = int(counts(self.support, self.layers, self.dictionary.shape[1]).max())
+        most = int(counts(self.support, self.num_layers, self.dictionary.shape[1]).max())
         return select_and_shrink(v, theta, count, most)
 
 
@@ -124,7 +124,7 @@ class TiLISTA(AbstractSolver):
     start: ``"dictionary"``: W = D, γ = 1/L; ``"analytic"``: the analytic weight, γ = 1.
     The other arguments are those of ``LISTACP``.
 
-    >>> solver = TiLISTA(jnp.eye(2), layers=30, support=None)
+    >>> solver = TiLISTA(jnp.eye(2), num_layers=30, support=None)
     >>> [round(float(v), 2) for v in solver(jnp.array([1.0, 0.05]))], solver.num_parameters
     ([0.6, 0.0], 64)
     """
@@ -134,7 +134,7 @@ class TiLISTA(AbstractSolver):
     weight: Array
     gamma: Array
     theta: Array
-    layers: int = eqx.field(static=True)
+    num_layers: int = eqx.field(static=True)
     support: SupportSchedule | None = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("weight", "gamma", "theta")
     shared: ClassVar[tuple[str, ...]] = ("weight",)
@@ -142,19 +142,19 @@ class TiLISTA(AbstractSolver):
     def __init__(
         self,
         D: Any,  # noqa: N803
-        layers: int = 16,
+        num_layers: int = 16,
         *,
         support: SupportSchedule | None = PAPER_SUPPORT,
         start: Start = "dictionary",
-        normalize: bool = False,
+        normalise: bool = False,
     ):
-        self.dictionary, self.scale, constant = _matrix_of("TiLISTA", D, layers, normalize)
+        self.dictionary, self.scale, constant = _matrix_of("TiLISTA", D, num_layers, normalise)
         first = _start("TiLISTA", start, self.dictionary.matrix, constant)
         step = jnp.ones_like(constant) if start == "analytic" else 1 / constant
         self.weight = first / step
-        self.gamma = jnp.full(layers, step)
-        self.theta = jnp.full(layers, LAMBDA / constant)
-        self.layers, self.support = layers, support
+        self.gamma = jnp.full(num_layers, step)
+        self.theta = jnp.full(num_layers, LAMBDA / constant)
+        self.num_layers, self.support = num_layers, support
 
     @property
     def num_parameters(self) -> int:
@@ -163,18 +163,18 @@ class TiLISTA(AbstractSolver):
 
     def parameters(self) -> Any:
         """γ_k, θ_k and how many entries pass unshrunk."""
-        return self.gamma, self.theta, jnp.asarray(counts(self.support, self.layers, self.dictionary.shape[1]))
+        return self.gamma, self.theta, jnp.asarray(counts(self.support, self.num_layers, self.dictionary.shape[1]))
 
     def layer(self, parameters: Any, b: Array, x: Array, previous: Array) -> Array:
         """x ← η_{θ_k}(x − γ_k Wᵀ(Dx − b))."""
         gamma, theta, count = parameters
         v = x - gamma * ((self.dictionary.matvec(x) - b) @ self.weight)
-        most = int(counts(self.support, self.layers, self.dictionary.shape[1]).max())
+        most = int(counts(self.support, self.num_layers, self.dictionary.shape[1]).max())
         return select_and_shrink(v, theta, count, most)
 
 
-def _matrix_of(owner: str, D: Any, layers: int, normalize: bool) -> tuple[Dense, Array | None, Array]:  # noqa: N803
-    dictionary, scale = prepare(owner, D, layers, normalize)
+def _matrix_of(owner: str, D: Any, num_layers: int, normalise: bool) -> tuple[Dense, Array | None, Array]:  # noqa: N803
+    dictionary, scale = prepare(owner, D, num_layers, normalise)
     matrix = Dense(dense_matrix(dictionary))
     return matrix, scale, lipschitz(matrix)
 

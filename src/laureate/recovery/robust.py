@@ -41,10 +41,10 @@ class UnrolledCoherence(eqx.Module):
 
     matrices: Array
 
-    def __init__(self, D: Any, steps: int = 4, step_size: float = 0.1):  # noqa: N803
-        require("UnrolledCoherence", "steps", ">= 1", steps, lambda n: n >= 1)
+    def __init__(self, D: Any, num_steps: int = 4, step_size: float = 0.1):  # noqa: N803
+        require("UnrolledCoherence", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
         require("UnrolledCoherence", "step_size", "> 0", step_size, lambda s: s > 0)
-        self.matrices = jnp.tile(step_size * jnp.asarray(D), (steps, 1, 1))
+        self.matrices = jnp.tile(step_size * jnp.asarray(D), (num_steps, 1, 1))
 
     def __call__(self, D: Array) -> Array:  # noqa: N803
         """The weight of this dictionary, [N, M]."""
@@ -64,7 +64,7 @@ def fit_encoder(
     sigma: float | Array,
     *,
     optimiser: optax.GradientTransformation,
-    steps: int = 500,
+    num_steps: int = 500,
     batch: int = 16,
     progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[UnrolledCoherence, Array]:
@@ -73,7 +73,7 @@ def fit_encoder(
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     key: of the drifts and the draws. sigma: σ, the largest drift. optimiser: any of Optax. batch: drifts a step.
     """
-    drifted = perturb(jax.random.fold_in(key, steps), D, sigma)  # the steps have 0, 1, ..., steps - 1
+    drifted = perturb(jax.random.fold_in(key, num_steps), D, sigma)  # the steps have 0, 1, ..., steps - 1
     diagonal = jnp.min(jnp.sum(analytic_weight(D) * drifted, axis=0))
     if not isinstance(diagonal, Tracer) and float(diagonal) < 0.5:
         warnings.warn(
@@ -97,5 +97,5 @@ def fit_encoder(
         return (optax.apply_updates(matrices, updates), state), value
 
     start = encoder.matrices, optimiser.init(encoder.matrices)
-    (matrices, _), losses = loops.scan(step, start, jax.random.split(key, steps), progress=progress)
+    (matrices, _), losses = loops.scan(step, start, jax.random.split(key, num_steps), progress=progress)
     return eqx.tree_at(lambda e: e.matrices, encoder, matrices), losses

@@ -37,13 +37,13 @@ class SupportSchedule:
         rule = f"within p = {self.p} and 100 (percent)"
         require("SupportSchedule", "p_max", rule, self.p_max, lambda most: self.p <= most <= 100)
 
-    def counts(self, layers: int, size: int) -> np.ndarray:
+    def counts(self, num_layers: int, size: int) -> np.ndarray:
         """How many entries of a code of that size each layer lets through.
 
         >>> SupportSchedule(p=10, p_max=25).counts(4, 20).tolist()
         [2, 4, 5, 5]
         """
-        percent = np.minimum(self.p * np.arange(1, layers + 1), self.p_max)
+        percent = np.minimum(self.p * np.arange(1, num_layers + 1), self.p_max)
         return np.round(percent * size / 100).astype(np.int32)
 
 

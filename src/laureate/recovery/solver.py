@@ -37,7 +37,7 @@ class AbstractSolver(eqx.Module):
 
     dictionary: eqx.AbstractVar[Any]
     scale: eqx.AbstractVar[Array | None]
-    layers: eqx.AbstractVar[int]
+    num_layers: eqx.AbstractVar[int]
     trainable: ClassVar[tuple[str, ...]] = ()  # fields that `fit` trains
     shared: ClassVar[tuple[str, ...]] = ()  # trainable fields without an axis of layers
 
@@ -63,7 +63,7 @@ class AbstractSolver(eqx.Module):
         difference = self.synthesise(x) - b
         residual = jnp.sqrt(jnp.sum(difference**2, axis=tuple(range(-self._signal_axes(x, b), 0))))
         status = jnp.where(jnp.isfinite(residual), Status.OK, Status.DIVERGED)
-        return x, RecoveryInfo(jnp.asarray(2 * self.layers), residual, status)
+        return x, RecoveryInfo(jnp.asarray(2 * self.num_layers), residual, status)
 
     def synthesise(self, x: Array) -> Array:
         """D x, in the units of the user's D."""
@@ -92,18 +92,18 @@ class AbstractSolver(eqx.Module):
         return found if self.scale is None else found / self.scale
 
 
-def prepare(owner: str, D: Any, layers: int, normalize: bool) -> tuple[AbstractDictionary, Array | None]:  # noqa: N803
+def prepare(owner: str, D: Any, num_layers: int, normalise: bool) -> tuple[AbstractDictionary, Array | None]:  # noqa: N803
     """The checked dictionary, and the column norms where it was normalised."""
-    require(owner, "layers", "an integer >= 1", layers, lambda n: isinstance(n, int | np.integer) and n >= 1)
+    require(owner, "num_layers", "an integer >= 1", num_layers, lambda n: isinstance(n, int | np.integer) and n >= 1)
     dictionary = as_dictionary(D)
-    if not normalize:
+    if not normalise:
         warn_unless_normalised(dictionary)
         return dictionary, None
     norms = dictionary.norms()
     return dictionary.divided_by(norms), norms
 
 
-def spectral_norm(forward: Any, start: Array, steps: int = 100) -> Array:
+def spectral_norm(forward: Any, start: Array, num_steps: int = 100) -> Array:
     """The largest singular value of a square operator with (close to) real dominant eigenvalue, by power iteration.
 
     Used for L = ‖DᵀD‖; it comes from below, so solvers take 1.001 of it.
@@ -116,7 +116,7 @@ def spectral_norm(forward: Any, start: Array, steps: int = 100) -> Array:
         return w / jnp.where(size > 0, size, 1), size
 
     first = start / jnp.sqrt(jnp.sum(start**2))
-    return jax.lax.fori_loop(0, steps, step, (first, jnp.zeros((), start.dtype)))[1]
+    return jax.lax.fori_loop(0, num_steps, step, (first, jnp.zeros((), start.dtype)))[1]
 
 
 def lipschitz(dictionary: AbstractDictionary) -> Array:

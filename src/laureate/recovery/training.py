@@ -74,30 +74,30 @@ def fit(
     prior: Any,
     *,
     optimiser: optax.GradientTransformation,
-    steps: int = 1000,
+    num_steps: int = 1000,
     batch: int = 64,
     snr: float | Array = jnp.inf,
     mode: Literal["end_to_end", "greedy"] = "end_to_end",
     loss: Callable[[Any, Array, Array], Array] = squared_error,
     redraw: Callable[[Array, Any], Any] | None = None,
-    dictionaries: int = 4,
+    num_dictionaries: int = 4,
     progress: Callable[[loops.Progress], None] | None = None,
 ) -> tuple[Solver, Array]:
-    """The trained solver and the losses, [steps] (greedy: steps for each of three stages of every layer).
+    """The trained solver and the losses, [num_steps] (greedy: so many for each of three stages of every layer).
 
     prior: a sampler ``prior(key, n) -> codes`` or an array of codes, from which signals are made with noise of ``snr``
         decibels; or a pair (signals, targets) of arrays, as they were measured.
     loss: of (solver, estimate, target). Thresholds are kept >= 0 throughout.
-    redraw: ``redraw(key, solver) -> solver`` gives the solver another dictionary: so many (``dictionaries``) of them
-        share a batch.
+    redraw: ``redraw(key, solver) -> solver`` gives the solver another dictionary: ``num_dictionaries`` of them share
+        a batch.
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     """
-    require("fit", "steps", ">= 1", steps, lambda n: n >= 1)
+    require("fit", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
     require("fit", "batch", ">= 1", batch, lambda n: n >= 1)
-    require("fit", "dictionaries", ">= 1", dictionaries, lambda n: n >= 1)
+    require("fit", "num_dictionaries", ">= 1", num_dictionaries, lambda n: n >= 1)
     if mode not in ("end_to_end", "greedy"):
         raise ValueError(f"fit.mode must be 'end_to_end' or 'greedy'; got {mode!r}.")
-    draw = _sampler(prior, batch if redraw is None else max(1, batch // dictionaries))
+    draw = _sampler(prior, batch if redraw is None else max(1, batch // num_dictionaries))
     names = solver.trainable
     start = {name: getattr(solver, name) for name in names}
 
@@ -118,7 +118,7 @@ def fit(
     def objective(values, key, last):
         if redraw is None:
             return one(values, key, last)
-        keys = jax.random.split(key, dictionaries)
+        keys = jax.random.split(key, num_dictionaries)
         return jnp.mean(jax.vmap(one, in_axes=(None, 0, None))(values, keys, last))
 
     def mask(plan, tree):
@@ -127,7 +127,7 @@ def fit(
         def keep(name, leaf):
             if mode == "end_to_end" or name in solver.shared:
                 return leaf
-            at = jnp.arange(solver.layers)
+            at = jnp.arange(solver.num_layers)
             trained = jnp.where(plan.alone, at == plan.last, at <= plan.last)
             return leaf * trained.reshape(-1, *(1,) * (leaf.ndim - 1)).astype(leaf.dtype)
 
@@ -142,20 +142,24 @@ def fit(
         updates = jax.tree.map(lambda u: u * plan.factor.astype(u.dtype), mask(plan, updates))
         return (_projected(optax.apply_updates(values, updates)), state), value
 
-    plan = _plan(mode, solver.layers, steps)
+    plan = _plan(mode, solver.num_layers, num_steps)
     keys = jax.random.split(key, len(plan.last))
     (values, _), losses = loops.scan(step, (start, optimiser.init(start)), (keys, plan), progress=progress)
     return with_parameters(values), losses
 
 
-def _plan(mode: str, layers: int, steps: int) -> _Plan:
+def _plan(mode: str, num_layers: int, num_steps: int) -> _Plan:
     if mode == "end_to_end":
-        fresh = np.arange(steps) == 0
-        return _Plan(*map(jnp.asarray, (np.full(steps, layers - 1), np.zeros(steps, bool), np.ones(steps), fresh)))
-    stages = np.tile(np.arange(len(STAGES)), layers)
-    last = np.repeat(np.repeat(np.arange(layers), len(STAGES)), steps)
-    stage = np.repeat(stages, steps)
-    fresh = np.arange(len(last)) % steps == 0
+        fresh = np.arange(num_steps) == 0
+        return _Plan(
+            *map(
+                jnp.asarray, (np.full(num_steps, num_layers - 1), np.zeros(num_steps, bool), np.ones(num_steps), fresh)
+            )
+        )
+    stages = np.tile(np.arange(len(STAGES)), num_layers)
+    last = np.repeat(np.repeat(np.arange(num_layers), len(STAGES)), num_steps)
+    stage = np.repeat(stages, num_steps)
+    fresh = np.arange(len(last)) % num_steps == 0
     return _Plan(*map(jnp.asarray, (last, stage == 0, np.asarray(STAGES)[stage], fresh)))
 
 

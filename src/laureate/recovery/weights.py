@@ -54,12 +54,12 @@ def analytic_weight(
     method: Literal["closed_form", "iterative", "minimax"] = "closed_form",
     *,
     ridge: float | Array = 0.0,
-    steps: int = 1000,
+    num_steps: int = 1000,
     step_size: float = 0.1,
 ) -> Any:
     """The weight of a dictionary: an array [N, M], or an `OperatorWeight` where D is an operator.
 
-    method: ``"closed_form"``; ``"iterative"``, the authors' projected gradients (``steps`` of ``step_size``), which
+    method: ``"closed_form"``; ``"iterative"``, the authors' projected gradients (``num_steps`` of ``step_size``), which
         also serve a D without full rank; ``"minimax"``, the weight of least mutual coherence, a linear program a
         column (slow: for small D, on the host).
     ridge: added to the diagonal of DDᵀ, for a D that is close to rank-deficient; the closed form alone has one.
@@ -86,7 +86,7 @@ def analytic_weight(
             _check_rank(np.asarray(matrix, np.float64), concrete_ridge)
         return _closed_form(matrix, ridge)
     if method == "iterative":
-        return _iterative(matrix, steps, step_size)
+        return _iterative(matrix, num_steps, step_size)
     if method == "minimax":
         return _minimax(matrix)
     raise ValueError(f"analytic_weight.method must be 'closed_form', 'iterative' or 'minimax'; got {method!r}.")
@@ -137,7 +137,7 @@ def _closed_form(matrix: Array, ridge: float | Array) -> Array:
     return solve_triangular(r, q.T) / jnp.sum(q**2, axis=1)
 
 
-def _iterative(matrix: Array, steps: int, step_size: float) -> Array:
+def _iterative(matrix: Array, num_steps: int, step_size: float) -> Array:
     """W ← W − η D(DᵀW − I), then W ← W + d_m (1 − d_mᵀ w_m)/‖d_m‖² for every column."""
     eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)
     powers = jnp.sum(matrix**2, axis=0)
@@ -146,7 +146,7 @@ def _iterative(matrix: Array, steps: int, step_size: float) -> Array:
         weight = weight - step_size * matrix @ (matrix.T @ weight - eye)
         return weight + matrix * ((1 - jnp.sum(matrix * weight, axis=0)) / powers)
 
-    return jax.lax.fori_loop(0, steps, step, matrix / powers)
+    return jax.lax.fori_loop(0, num_steps, step, matrix / powers)
 
 
 def _minimax(matrix: Array) -> Array:

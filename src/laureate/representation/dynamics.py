@@ -53,7 +53,7 @@ class LinearDynamics(eqx.Module):
     >>> import jax.numpy as jnp
     >>> flow = LinearDynamics(jnp.eye(1), 0.3 * jnp.eye(1), decay=0.02, target_rate=None)
     >>> half = jnp.full((1, 1), 0.5)
-    >>> last = flow.simulate(LinearState(half, half, half), time=200.0, steps=4000)
+    >>> last = flow.simulate(LinearState(half, half, half), time=200.0, num_steps=4000)
     >>> round(float(last.predictor[0, 0]), 4)  # p₊ = (1 + √(1 − 4·0.02·1.3))/2.6
     0.7487
     """
@@ -95,15 +95,15 @@ class LinearDynamics(eqx.Module):
         follow = 0.0 if self.target_rate is None else self.target_rate
         return LinearState(online, predictor if self.predictor else jnp.zeros_like(w_p), follow * (w - state.target))
 
-    def simulate(self, state: LinearState, time: Any, steps: int) -> LinearState:
-        """The state after ``time``, by ``steps`` steps of the classical Runge–Kutta method."""
-        return self.path(state, time, steps, 1)[0]
+    def simulate(self, state: LinearState, time: Any, num_steps: int) -> LinearState:
+        """The state after ``time``, by ``num_steps`` steps of the classical Runge–Kutta method."""
+        return self.path(state, time, num_steps, 1)[0]
 
-    def path(self, state: LinearState, time: Any, steps: int, points: int) -> tuple[LinearState, LinearState]:
-        """The last state, and ``points`` states on the way, evenly in time; ``points`` must divide ``steps``."""
-        rule = f"a divisor of steps ({steps})"
-        require("LinearDynamics.path", "points", rule, points, lambda p: p >= 1 and steps % p == 0)
-        return integrate(self.rates, state, time, steps, points)
+    def path(self, state: LinearState, time: Any, num_steps: int, num_points: int) -> tuple[LinearState, LinearState]:
+        """The last state, and ``num_points`` states on the way, evenly in time: a divisor of ``num_steps``."""
+        rule = f"a divisor of num_steps ({num_steps})"
+        require("LinearDynamics.path", "num_points", rule, num_points, lambda p: p >= 1 and num_steps % p == 0)
+        return integrate(self.rates, state, time, num_steps, num_points)
 
 
 class ModeDynamics(eqx.Module):
@@ -144,10 +144,10 @@ class ModeDynamics(eqx.Module):
         drive = self.ratio - (1 + self.variance) * p
         return self.predictor_rate * s * drive - self.decay * p, 2 * p * s * drive - 2 * self.decay * s
 
-    def simulate(self, p: Any, s: Any, time: Any, steps: int) -> tuple[Array, Array]:
+    def simulate(self, p: Any, s: Any, time: Any, num_steps: int) -> tuple[Array, Array]:
         """(p, s) after ``time``."""
         start = jnp.asarray(p, jnp.result_type(float)), jnp.asarray(s, jnp.result_type(float))
-        return integrate(self.rates, start, time, steps, 1)[0]
+        return integrate(self.rates, start, time, num_steps, 1)[0]
 
     def rests(self) -> tuple[Array, Array]:
         """(p₋, p₊); NaN where every mode dies."""
@@ -160,9 +160,9 @@ class ModeDynamics(eqx.Module):
         return self.ratio**2 / (4 * (1 + jnp.asarray(self.variance)))
 
 
-def integrate(rates: Any, state: Any, time: Any, steps: int, points: int) -> tuple[Any, Any]:
-    """Runge and Kutta's method of fourth order as one scan: the last state, and those at ``points`` moments."""
-    dt = time / steps
+def integrate(rates: Any, state: Any, time: Any, num_steps: int, num_points: int) -> tuple[Any, Any]:
+    """Runge and Kutta's method of fourth order as one scan: the last state, and those at ``num_points`` moments."""
+    dt = time / num_steps
 
     def add(scale, state, rate):
         return jax.tree.map(lambda x, r: x + scale * r, state, rate)
@@ -176,7 +176,7 @@ def integrate(rates: Any, state: Any, time: Any, steps: int, points: int) -> tup
         return add(dt, state, mean), None
 
     def chunk(state, _):
-        state, _ = jax.lax.scan(step, state, length=steps // points)
+        state, _ = jax.lax.scan(step, state, length=num_steps // num_points)
         return state, state
 
-    return jax.lax.scan(chunk, state, length=points)
+    return jax.lax.scan(chunk, state, length=num_points)

@@ -56,7 +56,7 @@ class _Direct(eqx.Module):
 
     dim: int = eqx.field(static=True)
     rho: Any = eqx.field(default=0.3, kw_only=True)
-    eps: Any = eqx.field(default=0.1, kw_only=True)
+    epsilon: Any = eqx.field(default=0.1, kw_only=True)
     freq: int = eqx.field(static=True, default=1, kw_only=True)
     scale: str = eqx.field(static=True, default="max", kw_only=True)
     zero_mean: bool = eqx.field(static=True, default=False, kw_only=True)
@@ -70,7 +70,7 @@ class _Direct(eqx.Module):
         owner = type(self).__name__
         require(owner, "dim", "an integer >= 1", self.dim, _is_count)
         require(owner, "rho", "in [0, 1)", self.rho, lambda r: 0 <= r < 1)
-        require(owner, "eps", ">= 0 and finite", self.eps, lambda e: 0 <= e < float("inf"))
+        require(owner, "epsilon", ">= 0 and finite", self.epsilon, lambda e: 0 <= e < float("inf"))
         require(owner, "freq", "an integer >= 1", self.freq, _is_count)
         require(owner, "power", "> 0", self.power, lambda p: p > 0)
         require(owner, "scale", "'max' or 'none'", self.scale, lambda s: s in ("max", "none"))
@@ -133,12 +133,12 @@ class _Direct(eqx.Module):
                 f"got {list(z1.shape)} and {list(z2.shape)}."
             )
         few = 2 * z1.shape[0] < self.dim and not isinstance(self.rho, Tracer) and self.rho == 0
-        if few and not isinstance(self.eps, Tracer):
+        if few and not isinstance(self.epsilon, Tracer):
             problem = (
                 f"{owner}: {2 * z1.shape[0]} outputs span less than {self.dim} dimensions, and rho = 0 forgets all"
             )
-            if self.eps == 0:
-                raise ValueError(f"{problem} others; eps must be > 0 then, got 0. Take rho > 0 or a larger batch.")
+            if self.epsilon == 0:
+                raise ValueError(f"{problem} others; epsilon must be > 0 then, got 0. Take rho > 0 or a larger batch.")
             warnings.warn(f"{problem} others: F is rank-deficient.", stacklevel=3)
 
 
@@ -152,9 +152,9 @@ def _set_eigenvalues(
     else:
         powered, largest = root_by_newton_schulz(symmetric, relative=predictor.scale == "max")
     eye = jnp.eye(predictor.dim, dtype=powered.dtype)
-    floor = jnp.asarray(predictor.eps) if predictor.scale == "max" else jnp.asarray(predictor.eps) * largest
+    floor = jnp.asarray(predictor.epsilon) if predictor.scale == "max" else jnp.asarray(predictor.epsilon) * largest
     collapsed = largest < COLLAPSED
-    return jnp.where(collapsed, predictor.eps * eye, powered + floor.astype(powered.dtype) * eye), collapsed
+    return jnp.where(collapsed, predictor.epsilon * eye, powered + floor.astype(powered.dtype) * eye), collapsed
 
 
 class DirectPred(_Direct):
@@ -173,7 +173,7 @@ class DirectPred(_Direct):
 
     dim: D, length of the outputs z.
     rho: ρ, memory of the OLD F, in [0, 1). The first batch sets F.
-    eps: ε, the floor under the eigenvalues, >= 0: without it, directions that have died stay dead.
+    epsilon: ε, the floor under the eigenvalues, >= 0: without it, directions that have died stay dead.
     freq: set W_p after every ``freq``-th batch, >= 1.
     power: the exponent 1/2, > 0 (``DirectSet`` of Wang et al. varies it).
     scale: "max" or "none". An l2 loss needs "none": "max" fixes the size of what is predicted.
@@ -184,7 +184,7 @@ class DirectPred(_Direct):
     axis_name: of a surrounding ``shard_map`` or ``vmap``: F is the mean over all its devices.
 
     >>> import jax, jax.numpy as jnp
-    >>> predictor = DirectPred(dim=2, eps=0.1)
+    >>> predictor = DirectPred(dim=2, epsilon=0.1)
     >>> z = jnp.array([[2.0, 0.0], [0.0, 1.0], [-2.0, 0.0], [0.0, -1.0]])
     >>> state, info = predictor.update(predictor.init(jax.random.key(0)), z, z)  # F = diag(2, 1/2)
     >>> [round(float(p), 3) for p in jnp.diag(state.matrix)]  # 1 + ε and √(1/4) + ε
@@ -204,7 +204,7 @@ class DirectSet(_Direct):
     The arguments are those of ``DirectPred``.
 
     >>> import jax, jax.numpy as jnp
-    >>> matrix, _ = DirectSet(dim=2, power=2.0, eps=0.0).rule(jnp.diag(jnp.array([4.0, 2.0])))
+    >>> matrix, _ = DirectSet(dim=2, power=2.0, epsilon=0.0).rule(jnp.diag(jnp.array([4.0, 2.0])))
     >>> jnp.diag(matrix).tolist()
     [1.0, 0.25]
     """
@@ -224,7 +224,7 @@ class DirectCopy(_Direct):
     The arguments are those of ``DirectPred``, but that ``power`` must be 1.
 
     >>> import jax, jax.numpy as jnp
-    >>> matrix, _ = DirectCopy(dim=2, eps=0.1).rule(jnp.diag(jnp.array([4.0, 2.0])))
+    >>> matrix, _ = DirectCopy(dim=2, epsilon=0.1).rule(jnp.diag(jnp.array([4.0, 2.0])))
     >>> [round(float(p), 3) for p in jnp.diag(matrix)]
     [1.1, 0.6]
     """
@@ -241,8 +241,10 @@ class DirectCopy(_Direct):
         eye = jnp.eye(self.dim, dtype=symmetric.dtype)
         collapsed = largest < COLLAPSED
         safe = jnp.where(collapsed, jnp.ones_like(largest), largest)
-        scaled = symmetric / safe + self.eps * eye if self.scale == "max" else symmetric + self.eps * largest * eye
-        return jnp.where(collapsed, self.eps * eye, scaled), collapsed
+        scaled = (
+            symmetric / safe + self.epsilon * eye if self.scale == "max" else symmetric + self.epsilon * largest * eye
+        )
+        return jnp.where(collapsed, self.epsilon * eye, scaled), collapsed
 
 
 class _Untouched(eqx.Module):

@@ -72,7 +72,7 @@ def linear_probe(
     num_classes: int,
     *,
     decay: Any = 1e-3,
-    iterations: int = 100,
+    num_steps: int = 100,
     progress: Callable[[loops.Progress], None] | None = None,
 ) -> Accuracy:
     """Multinomial logistic regression on standardised, frozen features, by L-BFGS from zero.
@@ -82,7 +82,7 @@ def linear_probe(
     Standardised with the training features' mean and deviation. One compiled program, to be vmapped over encoders.
 
     train, test: features, a row an example. train_labels, test_labels: their classes, 0 to num_classes − 1.
-    iterations: of L-BFGS.
+    num_steps: of L-BFGS.
 
     >>> import jax, jax.numpy as jnp
     >>> x = jax.random.normal(jax.random.key(0), (200, 3))
@@ -112,7 +112,7 @@ def linear_probe(
         return (optax.apply_updates(weights, updates), memory), None
 
     begin: Any = (start, optimiser.init(start))
-    ((matrix, bias), _), _ = loops.scan(step, begin, jnp.arange(iterations), progress=progress)
+    ((matrix, bias), _), _ = loops.scan(step, begin, jnp.arange(num_steps), progress=progress)
     return _or_nan(accuracy(jnp.argmax(test @ matrix + bias[None, :], axis=1), test_labels), sound)
 
 
@@ -154,7 +154,7 @@ def fine_tune(
     num_classes: int,
     *,
     optimiser: optax.GradientTransformation,
-    steps: int,
+    num_steps: int,
     batch: int,
     apply: Callable[[Any, Array], Array] | None = None,
     progress: Callable[[loops.Progress], None] | None = None,
@@ -165,7 +165,7 @@ def fine_tune(
     Not the best step's: that would be chosen on the test set. The batches come from ``key`` and the step's number.
 
     model: an Equinox encoder from one example to a vector. apply: as for ``Siamese``; statistics stay as they are.
-    optimiser: any of Optax. steps, batch: how many updates, from how many labelled examples each, drawn with repeats.
+    optimiser: any of Optax. num_steps, batch: updates, and labelled examples of each, drawn with repeats.
     progress: called about every second with a ``laureate.loops.Progress``. checkpoint: a file; the same call again,
         with as many steps or more, goes on from it.
     train, test: examples. train_labels, test_labels: their classes, 0 to num_classes − 1.
@@ -176,14 +176,14 @@ def fine_tune(
     >>> y = (x[:, 0] * x[:, 1] > 0).astype(int)  # no line tells them apart: the encoder itself must learn
     >>> encoder = eqx.nn.MLP(2, 8, 16, 1, key=key)
     >>> found = fine_tune(
-    ...     key, encoder, x[:100], y[:100], x[100:], y[100:], 2, optimiser=optax.adam(0.02), steps=100, batch=32
+    ...     key, encoder, x[:100], y[:100], x[100:], y[100:], 2, optimiser=optax.adam(0.02), num_steps=100, batch=32
     ... )
     >>> bool(found.low > 0.5), bool(found.low < found.value < found.high)
     (True, True)
     """
     require("fine_tune", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
     sound = _check_labels("fine_tune", num_classes, train_labels=train_labels, test_labels=test_labels)
-    require("fine_tune", "steps", ">= 0", steps, lambda n: n >= 0)
+    require("fine_tune", "num_steps", ">= 0", num_steps, lambda n: n >= 0)
     require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
     run = apply_to_batch if apply is None else apply
     width = jax.eval_shape(lambda x: outputs_of(run, model, x)[0], train[:1]).shape[1]
@@ -192,7 +192,7 @@ def fine_tune(
 
     tuning = FineTuning(key, train, train_labels, fixed, run, optimiser, batch)
     begin = trained, optimiser.init(trained)
-    (trained, _), *_ = loops.run(tuning, begin, steps, progress=progress, checkpoint=checkpoint)
+    (trained, _), *_ = loops.run(tuning, begin, num_steps, progress=progress, checkpoint=checkpoint)
     return _or_nan(accuracy(jnp.argmax(tuning.logits(trained, test), axis=1), test_labels), sound)
 
 

@@ -22,7 +22,7 @@ def power_by_eigh(
 
 
 def root_by_newton_schulz(
-    matrix: Float[Array, "d d"], relative: bool, iterations: int = 30
+    matrix: Float[Array, "d d"], relative: bool, num_steps: int = 30
 ) -> tuple[Float[Array, "d d"], Float[Array, ""]]:
     """(A/‖A‖₂)^{1/2} or A^{1/2}, and ‖A‖₂, by products of matrices only.
 
@@ -39,11 +39,11 @@ def root_by_newton_schulz(
         middle = 1.5 * eye - 0.5 * (z @ y)
         return y @ middle, middle @ z
 
-    root, _ = jax.lax.fori_loop(0, iterations, step, (scaled, eye))
+    root, _ = jax.lax.fori_loop(0, num_steps, step, (scaled, eye))
     return root if relative else root * jnp.sqrt(largest), largest
 
 
-def spectral_norm(matrix: Float[Array, "d d"], iterations: int = 200) -> Float[Array, ""]:
+def spectral_norm(matrix: Float[Array, "d d"], num_steps: int = 200) -> Float[Array, ""]:
     """The largest eigenvalue by the power iteration, from a fixed start that favours no direction.
 
     However close the next eigenvalues are, it is too small by a share of at most about log(D)/(4 · 200): the start has
@@ -56,5 +56,5 @@ def spectral_norm(matrix: Float[Array, "d d"], iterations: int = 200) -> Float[A
         w = matrix @ v
         return w / (jnp.linalg.norm(w) + jnp.finfo(matrix.dtype).tiny)
 
-    v = jax.lax.fori_loop(0, iterations, step, start / jnp.linalg.norm(start))
+    v = jax.lax.fori_loop(0, num_steps, step, start / jnp.linalg.norm(start))
     return v @ (matrix @ v)

@@ -122,16 +122,16 @@ class Rescale(eqx.Module):
 
 
 class TimeShift(eqx.Module):
-    """A series moved round by up to ``steps`` either way (what leaves at one end comes in at the other)."""
+    """A series moved round by up to ``max_steps`` either way (what leaves at one end comes in at the other)."""
 
-    steps: int = eqx.field(static=True)
+    max_steps: int = eqx.field(static=True)
 
     def __check_init__(self):
-        require("TimeShift", "steps", "an integer >= 0", self.steps, lambda s: isinstance(s, int) and s >= 0)
+        require("TimeShift", "max_steps", "an integer >= 0", self.max_steps, lambda s: isinstance(s, int) and s >= 0)
 
     def __call__(self, key: Array, series: Array) -> Array:
         """The moved series."""
-        return jnp.roll(series, jax.random.randint(key, (), -self.steps, self.steps + 1), axis=0)
+        return jnp.roll(series, jax.random.randint(key, (), -self.max_steps, self.max_steps + 1), axis=0)
 
 
 class TimeMask(eqx.Module):

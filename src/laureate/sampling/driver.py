@@ -106,7 +106,13 @@ def run(
             return _advance_over(key, kernel, collect, state, first_step + done * thin, count, size, thin, mesh)
 
         state, (seen, samples) = loops.chunks(
-            advance, _place(state, mesh), num_steps // thin, size, steps=thin, progress=progress, adapt=chunk is None
+            advance,
+            _place(state, mesh),
+            num_steps // thin,
+            size,
+            steps_per_block=thin,
+            progress=progress,
+            adapt=chunk is None,
         )
         seen = jax.tree.map(lambda leaf: leaf.reshape(-1, num_chains), seen)
     rate, bad, cost = (np.asarray(leaf) for leaf in seen)

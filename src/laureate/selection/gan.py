@@ -49,23 +49,23 @@ class KnockoffGAN(eqx.Module):
     revealed: the share of hints that tell, in [0, 1].
     penalty: weight of the gradient penalty in L_f, >= 0.
     uniform: 1 for Z ~ U[0, 1]^p, 0 for N(0, 1)^p.
-    inner_steps: updates of D, f and T for one of G, >= 1.
+    num_inner_steps: updates of D, f and T for one of G, >= 1.
     simultaneous: 1 to let G answer the networks as they were before these updates.
     start: 1 to let the networks correct second-order Gaussian knockoffs, 0 to begin from nothing.
     moments, target: weights of two terms of ours: the gap of moments, and (cor(X_j, X̃_j) - 1 + s_j)² with MVR's s.
     learning_rate: Adam's, or a schedule of Optax over the updates of a network.
     momentum: Adam's β₁.
-    num_steps: updates of G, a multiple of ``checkpoints``.
+    num_steps: updates of G, a multiple of ``num_checkpoints``.
     batch: rows of a minibatch, >= 4.
     width: hidden units of G, D and f; None: p.
     depth: their hidden layers, >= 1.
     activation: of G and D, "tanh" or "relu".
-    validation: the share of rows kept back for the validity test, by which the best of ``checkpoints`` states, the
+    validation: the share of rows kept back for the validity test, by which the best of ``num_checkpoints`` states, the
         start among them, is kept; 0: the last is.
-    checkpoints: how often the losses are recorded, and that test is made, >= 1.
+    num_checkpoints: how often the losses are recorded, and that test is made, >= 1.
 
     >>> x = jax.random.normal(jax.random.key(0), (40, 2))
-    >>> fitted = KnockoffGAN(num_steps=2, checkpoints=1, batch=8).fit(jax.random.key(1), x)
+    >>> fitted = KnockoffGAN(num_steps=2, num_checkpoints=1, batch=8).fit(jax.random.key(1), x)
     >>> fitted.sample(jax.random.key(2), x).shape
     (40, 2)
     """
@@ -76,7 +76,7 @@ class KnockoffGAN(eqx.Module):
     revealed: float | Array = 0.9
     penalty: float | Array = 10.0
     uniform: float | Array = 1.0
-    inner_steps: int | Array = 5
+    num_inner_steps: int | Array = 5
     simultaneous: float | Array = 0.0
     start: float | Array = 0.0
     moments: float | Array = 0.0
@@ -88,7 +88,7 @@ class KnockoffGAN(eqx.Module):
     width: int | None = eqx.field(static=True, default=None)
     depth: int = eqx.field(static=True, default=1)
     activation: str = eqx.field(static=True, default="tanh")
-    checkpoints: int = eqx.field(static=True, default=10)
+    num_checkpoints: int = eqx.field(static=True, default=10)
     validation: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
@@ -104,11 +104,11 @@ class KnockoffGAN(eqx.Module):
         require(
             "KnockoffGAN", "activation", f"one of {tuple(ACTIVATIONS)}", self.activation, lambda a: a in ACTIVATIONS
         )
-        for name in ("inner_steps", "num_steps", "depth", "checkpoints"):
+        for name in ("num_inner_steps", "num_steps", "depth", "num_checkpoints"):
             require("KnockoffGAN", name, ">= 1", getattr(self, name), lambda v: v >= 1)
         require(
-            "KnockoffGAN", "num_steps", f"a multiple of checkpoints = {self.checkpoints}", self.num_steps,
-            lambda v: v % self.checkpoints == 0,
+            "KnockoffGAN", "num_steps", f"a multiple of num_checkpoints = {self.num_checkpoints}", self.num_steps,
+            lambda v: v % self.num_checkpoints == 0,
         )  # fmt: skip
 
     @classmethod
@@ -165,7 +165,7 @@ class KnockoffGAN(eqx.Module):
                 updates, state = optimiser.update(jax.grad(gain)(players.rivals), state)
                 return players.with_rivals(optax.apply_updates(players.rivals, updates)), state
 
-            players, rival_state = jax.lax.fori_loop(0, self.inner_steps, inner, (players, states[1]))
+            players, rival_state = jax.lax.fori_loop(0, self.num_inner_steps, inner, (players, states[1]))
             seen = jax.tree.map(lambda a, b: jnp.where(self.simultaneous > 0.5, a, b), before.rivals, players.rivals)
             draw = self._draw(jax.random.fold_in(jax.random.fold_in(key, t), 1_000_003), rows, 0.0)
 
@@ -194,7 +194,7 @@ class KnockoffGAN(eqx.Module):
 
         def part(carry, i):
             state, best, score = carry
-            steps = i * (self.num_steps // self.checkpoints) + jnp.arange(self.num_steps // self.checkpoints)
+            steps = i * (self.num_steps // self.num_checkpoints) + jnp.arange(self.num_steps // self.num_checkpoints)
             state, rows_seen = jax.lax.scan(step, state, steps)
             found = accuracy(state[0].generator) if len(held) >= 8 else jnp.zeros(())
             better = (found < score) if len(held) >= 8 else True
@@ -205,8 +205,10 @@ class KnockoffGAN(eqx.Module):
         first = accuracy(players.generator) if len(held) >= 8 else jnp.zeros(())
         states = (optimiser.init(players.generator), optimiser.init(players.rivals))
         carry = ((players, states), players.generator, first)
-        each = self.num_steps // self.checkpoints
-        (_, best, _), seen = loops.scan(part, carry, jnp.arange(self.checkpoints), progress=progress, steps=each)
+        each = self.num_steps // self.num_checkpoints
+        (_, best, _), seen = loops.scan(
+            part, carry, jnp.arange(self.num_checkpoints), progress=progress, steps_per_row=each
+        )
         accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) >= 8 else jnp.zeros((0,))
         swap, critic, mine, gap, _ = seen
         return best, History(swap, critic, mine, gap, accuracies)
@@ -325,9 +327,9 @@ def _critic(layers: Any, x: Array) -> Array:
     return _network(layers, x, jax.nn.relu)[..., 0]
 
 
-def mine_networks(key: Array, num_variables: int, units: int = 2) -> tuple[Array, Array]:
-    """T_1 .. T_p, a few tanh units a variable, two in the authors' code."""
-    return 0.5 * jax.random.normal(key, (num_variables, units, 3)), jnp.zeros((num_variables, units))
+def mine_networks(key: Array, num_variables: int, num_units: int = 2) -> tuple[Array, Array]:
+    """T_1 .. T_p, each of ``num_units`` tanh units (two in the authors' code), for ``num_variables``."""
+    return 0.5 * jax.random.normal(key, (num_variables, num_units, 3)), jnp.zeros((num_variables, num_units))
 
 
 def mine_values(networks: tuple[Array, Array], x: Array, knockoff: Array) -> Array:

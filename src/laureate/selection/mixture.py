@@ -65,26 +65,26 @@ class MixtureKnockoffs(eqx.Module):
 
     num_components: K, >= 1.
     method: how each component's s is chosen, `solve_s`.
-    restarts: how many fits from random rows, >= 1; the likeliest is kept.
+    num_restarts: how many fits from random rows, >= 1; the likeliest is kept.
     num_steps: of each fit, >= 1.
     ridge: > 0, added to the variances of a component, in units of the table's own.
 
     >>> x = jax.random.normal(jax.random.key(0), (60, 2))
-    >>> fitted = MixtureKnockoffs(2, "equi", restarts=1, num_steps=3).fit(jax.random.key(1), x)
+    >>> fitted = MixtureKnockoffs(2, "equi", num_restarts=1, num_steps=3).fit(jax.random.key(1), x)
     >>> fitted.sample(jax.random.key(2), x).shape
     (60, 2)
     """
 
     num_components: int = eqx.field(static=True, default=4)
     method: Method = eqx.field(static=True, default="mvr")
-    restarts: int = eqx.field(static=True, default=4)
+    num_restarts: int = eqx.field(static=True, default=4)
     num_steps: int = eqx.field(static=True, default=60)
     ridge: float | Array = 1e-2
 
     def __check_init__(self):
         require("MixtureKnockoffs", "num_components", ">= 1", self.num_components, lambda v: v >= 1)
         require("MixtureKnockoffs", "method", f"one of {METHODS}", self.method, lambda m: m in METHODS)
-        require("MixtureKnockoffs", "restarts", ">= 1", self.restarts, lambda v: v >= 1)
+        require("MixtureKnockoffs", "num_restarts", ">= 1", self.num_restarts, lambda v: v >= 1)
         require("MixtureKnockoffs", "num_steps", ">= 1", self.num_steps, lambda v: v >= 1)
         require("MixtureKnockoffs", "ridge", "> 0", self.ridge, lambda v: v > 0)
 
@@ -106,7 +106,7 @@ class MixtureKnockoffs(eqx.Module):
         )
         mean, scale = location_and_scale(x)
         z = (x - mean) / scale
-        starts = jax.vmap(lambda k: self._start(k, z))(jax.random.split(key, self.restarts))
+        starts = jax.vmap(lambda k: self._start(k, z))(jax.random.split(key, self.num_restarts))
         step = lambda fits, _: jax.vmap(lambda fit: self._expectation_maximisation(fit, z))(fits)  # noqa: E731
         fits, likelihoods = loops.scan(step, starts, jnp.arange(self.num_steps), progress=progress)
         best = jnp.argmax(likelihoods[-1])

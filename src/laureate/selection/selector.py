@@ -48,7 +48,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
     statistic: "lasso", "lasso-entry", "ridge", "random-forest", or ``f(key, X, X_knockoff, y) -> W``.
     q: the bound on the expected share of false ones.
     offset: 1 (knockoff+) or 0.
-    draws: how many draws of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
+    num_draws: of knockoffs; with more than one, e-values are averaged, and the list depends less on chance.
     discrete: columns that are binary or codes, whose knockoffs must be so too: their indices, or a mask ``[p]`` of
         bool; "auto" finds them.
     validation_fraction: the share of rows kept from the sampler for the validity test. With fewer than 40 rows to hold
@@ -74,7 +74,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         q: float = 0.1,
         *,
         offset: int = 1,
-        draws: int = 1,
+        num_draws: int = 1,
         discrete: Any = None,
         validation_fraction: float = 0.3,
         validity_level: float = 0.01,
@@ -85,7 +85,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         self.statistic = statistic
         self.q = q
         self.offset = offset
-        self.draws = draws
+        self.num_draws = num_draws
         self.discrete = discrete
         self.validation_fraction = validation_fraction
         self.validity_level = validity_level
@@ -127,7 +127,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         held = order[:kept] if kept >= FEWEST else order[:0]
         known = order[len(held) :]
         self.sampler_ = fit_sampler(self._sampler(x), fit_key, jnp.asarray(x[known]), progress)
-        keys = jax.random.split(draw_key, self.draws)
+        keys = jax.random.split(draw_key, self.num_draws)
         knockoffs = [np.asarray(_call(self.sampler_, "sample", k, jnp.asarray(x)), x.dtype) for k in keys]
         if any(knockoff.shape != x.shape or not np.isfinite(knockoff).all() for knockoff in knockoffs):
             raise ValueError(f"sampler.sample must return finite knockoffs of X's shape {x.shape}; got others.")
@@ -152,7 +152,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
                 f"KnockoffSelector.statistic must return finite W of shape {(p,)}; got {found}. Return 0 for a "
                 "variable of which nothing is known."
             )
-        if self.draws == 1:
+        if self.num_draws == 1:
             selection = knockoff_filter(ws[0], self.q, self.offset)
             self.statistics_, self.support_ = ws[0], np.asarray(selection.selected)
             self.threshold_ = float(selection.threshold)
@@ -186,8 +186,8 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
         owner = "KnockoffSelector"
         require(owner, "q", "in (0, 1)", self.q, lambda q: 0 < q < 1)
         require(owner, "offset", "0 or 1", self.offset, lambda o: o in (0, 1))
-        require(owner, "draws", ">= 1", self.draws, lambda d: d >= 1)
-        require(owner, "draws", "1 with offset 0", self.draws, lambda d: d == 1 or self.offset == 1)
+        require(owner, "num_draws", ">= 1", self.num_draws, lambda d: d >= 1)
+        require(owner, "num_draws", "1 with offset 0", self.num_draws, lambda d: d == 1 or self.offset == 1)
         require(owner, "validation_fraction", "in [0, 1)", self.validation_fraction, lambda v: 0 <= v < 1)
         require(owner, "validity_level", "in [0, 1]", self.validity_level, lambda v: 0 <= v <= 1)
         require(
@@ -203,7 +203,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
 
     def _explain(self, p: int, held: int) -> str:
         """What the list is worth, in words; warned of where it is empty by necessity."""
-        few = unattainable(p, self.q if self.draws == 1 else self.q / 2, self.offset)
+        few = unattainable(p, self.q if self.num_draws == 1 else self.q / 2, self.offset)
         if few:
             warnings.warn(f"KnockoffSelector: no selection is possible: {few}", stacklevel=3)
             return f"Nothing selected: {few}"

@@ -53,20 +53,20 @@ class LassoDifference(eqx.Module):
 class LassoEntry(eqx.Module):
     """W_j = max(Z_j, Z̃_j) sign(Z_j - Z̃_j): Z is the largest penalty λ at which a variable enters the lasso.
 
-    On a geometric grid of ``points`` penalties from the largest that matters to ``last`` of it.
+    On a geometric grid of ``num_points`` penalties from the largest that matters to ``last`` of it.
     """
 
-    points: int = eqx.field(static=True, default=60)
+    num_points: int = eqx.field(static=True, default=60)
     last: float | Array = 0.02
 
     def __check_init__(self):
-        require("LassoEntry", "points", ">= 2", self.points, lambda v: v >= 2)
+        require("LassoEntry", "num_points", ">= 2", self.num_points, lambda v: v >= 2)
         require("LassoEntry", "last", "in (0, 1)", self.last, lambda v: 0 < v < 1)
 
     def __call__(self, key: Array, x: Any, knockoff: Any, y: Any) -> Array:
         """W ``[p]``."""
         gram, correlation, _ = _moments(x, knockoff, y)
-        shares = jnp.exp(jnp.linspace(0.0, 1.0, self.points) * jnp.log(self.last))
+        shares = jnp.exp(jnp.linspace(0.0, 1.0, self.num_points) * jnp.log(self.last))
 
         def path(c):
             largest = jnp.max(jnp.abs(c))
@@ -105,12 +105,12 @@ class RandomForestDifference:
     A forest draws columns by their place, so exchanging two changes it. So each pair is first put in an order that
     the pair itself decides (by its products with random weights), and the sign put back: exactly antisymmetric.
 
-    trees: how many. classify: for a response of classes; None decides by its kind.
+    num_trees: how many. classify: for a response of classes; None decides by its kind.
     """
 
-    def __init__(self, trees: int = 200, classify: bool | None = None):
-        require("RandomForestDifference", "trees", ">= 1", trees, lambda v: v >= 1)
-        self.trees, self.classify = trees, classify
+    def __init__(self, num_trees: int = 200, classify: bool | None = None):
+        require("RandomForestDifference", "num_trees", ">= 1", num_trees, lambda v: v >= 1)
+        self.num_trees, self.classify = num_trees, classify
 
     def __call__(self, key: Array, x: Any, knockoff: Any, y: Any) -> np.ndarray:
         """W ``[p]``."""
@@ -122,7 +122,7 @@ class RandomForestDifference:
         turned = weights @ knockoff > weights @ x
         first, second = np.where(turned, knockoff, x), np.where(turned, x, knockoff)
         classify = y.ndim == 2 if self.classify is None else self.classify
-        forest = (RandomForestClassifier if classify else RandomForestRegressor)(self.trees, random_state=seed)
+        forest = (RandomForestClassifier if classify else RandomForestRegressor)(self.num_trees, random_state=seed)
         labels = y.argmax(1) if classify and y.ndim == 2 else y
         importance = forest.fit(np.hstack([first, second]), labels).feature_importances_.reshape(2, -1)
         return np.where(turned, -1.0, 1.0) * (importance[0] - importance[1])

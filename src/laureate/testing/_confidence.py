@@ -19,7 +19,7 @@ ROWS, GROUPS = 160, 6
 
 
 def check_confidence_intervals(
-    estimator: Any, *, groups: bool = False, repeats: int = 200, skip: Collection[str] = ()
+    estimator: Any, *, groups: bool = False, num_repeats: int = 200, skip: Collection[str] = ()
 ) -> list[str]:
     """Check ``fit(score, correct)`` and ``interval(score) -> (lo, hi)`` of an estimator with a PAC guarantee.
 
@@ -29,7 +29,7 @@ def check_confidence_intervals(
 
     estimator: not fitted.
     groups: whether ``fit`` and ``interval`` also take a value for each row, and promise for all groups at once.
-    repeats: how many calibration sets are drawn to count how often any interval is wrong.
+    num_repeats: how many calibration sets are drawn to count how often any interval is wrong.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: intervals are [lo, hi] in [0, 1], one a row; all of them hold what they promise at once in a share
@@ -92,9 +92,9 @@ def check_confidence_intervals(
     refuses(check, _wrong(clone(check, estimator), fitted, fit, score, right))
     settings_stay(check, estimator, fitted, returned)
     if check.wants("coverage"):
-        _coverage(check, fit, delta, repeats, grouped=False)
+        _coverage(check, fit, delta, num_repeats, grouped=False)
     if groups and check.wants("coverage of groups"):
-        _coverage(check, fit, delta, repeats, grouped=True)
+        _coverage(check, fit, delta, num_repeats, grouped=True)
     return check.finish()
 
 
@@ -104,19 +104,19 @@ def _rows(generator: np.random.Generator, number: int) -> tuple[np.ndarray, np.n
     return SCORES[place], generator.uniform(size=number) < RIGHT[place], generator.integers(GROUPS, size=number)
 
 
-def _coverage(check: Check, fit: Callable, delta: float, repeats: int, grouped: bool) -> None:
+def _coverage(check: Check, fit: Callable, delta: float, num_repeats: int, grouped: bool) -> None:
     generator, missed = np.random.default_rng(2), 0
     asked = (np.tile(SCORES, GROUPS), np.repeat(np.arange(GROUPS), len(SCORES))) if grouped else (SCORES,)
     truth = np.resize(RIGHT, len(asked[0]))
-    for _ in range(repeats):
+    for _ in range(num_repeats):
         score, right, group = _rows(generator, ROWS * GROUPS if grouped else ROWS)
         group[:GROUPS] = np.arange(GROUPS)  # so that all are there
         lo, hi = fit(score, right, *(group,) * grouped).interval(*asked)
         missed += bool(np.any((lo > truth) | (hi < truth)))
-    most = delta + 4 * math.sqrt(delta * (1 - delta) / repeats)
+    most = delta + 4 * math.sqrt(delta * (1 - delta) / num_repeats)
     expected = f"some interval to be wrong in at most {most:.3f} of the calibration sets"
     remedy = "All intervals share delta: each has delta over their number, and half of it at each end."
-    check.require(missed <= most * repeats, expected, f"{missed / repeats:.3f} of {repeats}", remedy)
+    check.require(missed <= most * num_repeats, expected, f"{missed / num_repeats:.3f} of {num_repeats}", remedy)
 
 
 def _wrong(

@@ -16,7 +16,7 @@ def check_standard_error(
     *,
     exact: Any = None,
     name: str = "",
-    repeats: int = 300,
+    num_repeats: int = 300,
     tolerance: float = 0.25,
     skip: Collection[str] = (),
 ) -> list[str]:
@@ -25,7 +25,7 @@ def check_standard_error(
     function: from a key to (estimate, standard error), each a number or an array of one shape; vmapped over keys.
     exact: what it estimates, where that is known.
     name: in messages.
-    repeats: how many keys. The spread of a normal number is then known within 1/√(2 repeats).
+    num_repeats: how many keys. The spread of a normal number is then known within 1/√(2 repeats).
     tolerance: how far the spread over keys may be from the root mean square of the standard errors, as a share.
     skip: properties to leave out: those in the list that is returned.
 
@@ -33,7 +33,7 @@ def check_standard_error(
     within 4.5 errors of that average.
     """
     check = Check(name or getattr(function, "__name__", type(function).__name__), skip)
-    keys = jax.random.split(jax.random.key(17), repeats)
+    keys = jax.random.split(jax.random.key(17), num_repeats)
     estimates, errors = (np.asarray(leaf, np.float64) for leaf in Program(jax.vmap(function))(keys))
     if check.wants("errors are positive"):
         fine = np.isfinite(errors).all() and (errors > 0).all() and np.isfinite(estimates).all()
@@ -43,8 +43,10 @@ def check_standard_error(
         share = spread / reported
         inside = np.all((share > 1 - tolerance) & (share < 1 / (1 - tolerance)))
         remedy = "Divide by the root of the number of independent samples, and by nothing else."
-        check.require(inside, f"a spread over {repeats} keys of {np.round(reported, 6)}", np.round(spread, 6), remedy)
+        check.require(
+            inside, f"a spread over {num_repeats} keys of {np.round(reported, 6)}", np.round(spread, 6), remedy
+        )
     if exact is not None and check.wants("right on average"):
-        off = np.abs(estimates.mean(axis=0) - np.asarray(exact)) / (spread / np.sqrt(repeats))
+        off = np.abs(estimates.mean(axis=0) - np.asarray(exact)) / (spread / np.sqrt(num_repeats))
         check.require(np.all(off < 4.5), f"{exact} on average", estimates.mean(axis=0), "Is it biased?")
     return check.finish()

@@ -24,7 +24,7 @@ def check_prediction_sets(
     draws: bool = True,
     settled: Mapping[str, Any] | None = None,
     exact: bool = True,
-    repeats: int = 30,
+    num_repeats: int = 30,
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``fit(key, rows, y)`` and ``predict_set(key, rows) -> bool [n, K]`` of an estimator of prediction sets.
@@ -38,7 +38,7 @@ def check_prediction_sets(
     draws: whether a set depends on the key of ``predict_set``.
     settled: settings with which it does not, so that rows can be compared; ``randomized=False`` where there is one.
     exact: whether sets cover no more than they promise either; not so where they are rounded up.
-    repeats: how many calibration sets are drawn to count how often the label is in its set.
+    num_repeats: how many calibration sets are drawn to count how often the label is in its set.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: sets are bool, a row and a class each; they hold the label as often as promised, within four standard
@@ -50,7 +50,7 @@ def check_prediction_sets(
     estimator, and a clone is not fitted.
     """
     check = Check(type(estimator).__name__, skip)
-    keys = iter(jax.random.split(jax.random.key(0), 2 * repeats + 4))
+    keys = iter(jax.random.split(jax.random.key(0), 2 * num_repeats + 4))
     calm = {"randomized": False} if settled is None and "randomized" in estimator.get_params() else dict(settled or {})
     (x, y), (new, _) = (_rows(np.random.default_rng(seed), proba) for seed in (0, 1))
     fit_key, set_key, other_key = (next(keys) for _ in range(3))
@@ -98,7 +98,7 @@ def check_prediction_sets(
     refuses(check, _wrong(clone(check, estimator), fitted, fit, fit_key, set_key, x, y))
     settings_stay(check, estimator, fitted, returned)
     if check.wants("coverage"):
-        _coverage(check, fit, 1 - estimator.get_params()["alpha"], keys, proba, exact, repeats)
+        _coverage(check, fit, 1 - estimator.get_params()["alpha"], keys, proba, exact, num_repeats)
     return check.finish()
 
 
@@ -111,16 +111,18 @@ def _rows(generator: np.random.Generator, proba: bool) -> tuple[np.ndarray, np.n
     return (p if proba else logits), y
 
 
-def _coverage(check: Check, fit: Callable, wanted: float, keys: Any, proba: bool, exact: bool, repeats: int) -> None:
+def _coverage(
+    check: Check, fit: Callable, wanted: float, keys: Any, proba: bool, exact: bool, num_repeats: int
+) -> None:
     hits, seen = 0, np.random.default_rng(3)
-    for _ in range(repeats):
+    for _ in range(num_repeats):
         (x, y), (new, labels) = (_rows(seen, proba) for _ in range(2))
         sets = np.asarray(fit(next(keys), x, y).predict_set(next(keys), new))
         hits += np.sum(sets[np.arange(ROWS), labels])
-    share, fewest = hits / (repeats * ROWS), ROWS // 2  # rows that calibrate, where others are tuned on
+    share, fewest = hits / (num_repeats * ROWS), ROWS // 2  # rows that calibrate, where others are tuned on
     # A calibration set's own coverage varies as a Beta variable, and the count beside it as a binomial one.
-    error = 4 * math.sqrt(wanted * (1 - wanted) * (1 / fewest + 1 / ROWS) / repeats)
-    counted = f"{share:.3f} in {repeats} times {ROWS} rows"
+    error = 4 * math.sqrt(wanted * (1 - wanted) * (1 / fewest + 1 / ROWS) / num_repeats)
+    counted = f"{share:.3f} in {num_repeats} times {ROWS} rows"
     remedy = "tau is the ⌈(n + 1)(1 − alpha)⌉-th smallest score of rows that nothing was tuned on."
     check.require(
         share >= wanted - error, f"at least {wanted - error:.3f} of the sets to hold the label", counted, remedy

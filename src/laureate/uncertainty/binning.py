@@ -13,7 +13,7 @@ from laureate.uncertainty.calibration import AbstractCalibrator, AbstractScoreMa
 __all__ = ["Constant", "HistogramBinning", "Identity", "IdentityMap", "StepMap"]
 
 
-def told(status: Array | int = Status.OK, cost: Array | int = 1, clipped: Array | float = 0.0) -> CalibrationInfo:
+def as_info(status: Array | int = Status.OK, cost: Array | int = 1, clipped: Array | float = 0.0) -> CalibrationInfo:
     """An info of arrays."""
     return CalibrationInfo(jnp.asarray(cost), jnp.asarray(clipped), jnp.asarray(status))
 
@@ -58,7 +58,7 @@ class Identity(AbstractCalibrator):
     ) -> IdentityMap:
         """Nothing is learned."""
         checked("Identity", p, y, weights)
-        return IdentityMap(told(cost=0))
+        return IdentityMap(as_info(cost=0))
 
 
 class Constant(AbstractCalibrator):
@@ -78,27 +78,27 @@ class Constant(AbstractCalibrator):
 
 @eqx.filter_jit
 def _fit_constant(p, y, weights) -> StepMap:
-    return StepMap(jnp.zeros(0, p.dtype), jnp.average(y, weights=weights)[None], told())
+    return StepMap(jnp.zeros(0, p.dtype), jnp.average(y, weights=weights)[None], as_info())
 
 
 class HistogramBinning(AbstractCalibrator):
     """The share of hits in each bin of scores, γ(s) = ȳ_b for s in bin b (Zadrozny & Elkan 2001).
 
-    bins: how many, >= 1.
+    num_bins: how many, >= 1.
     scheme: ``"mass"``: bins of equally many rows (of equal weight); ``"width"``: equally wide ones. A bin without rows
         gives its middle.
 
     >>> import numpy as np
-    >>> map = HistogramBinning(bins=2).fit(np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 1, 1, 1]))
+    >>> map = HistogramBinning(num_bins=2).fit(np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 1, 1, 1]))
     >>> print(map.transform(np.array([0.0, 1.0])))
     [0.5 1. ]
     """
 
-    bins: int = eqx.field(static=True, default=15)
+    num_bins: int = eqx.field(static=True, default=15)
     scheme: Literal["mass", "width"] = eqx.field(static=True, default="mass")
 
     def __check_init__(self):
-        require("HistogramBinning", "bins", ">= 1", self.bins, lambda b: b >= 1)
+        require("HistogramBinning", "num_bins", ">= 1", self.num_bins, lambda b: b >= 1)
         require("HistogramBinning", "scheme", "mass or width", self.scheme, lambda s: s in ("mass", "width"))
 
     def fit(
@@ -110,7 +110,7 @@ class HistogramBinning(AbstractCalibrator):
 
 @eqx.filter_jit
 def _fit(self: HistogramBinning, p, y, weights) -> StepMap:
-    shares = jnp.arange(1, self.bins, dtype=p.dtype) / self.bins
+    shares = jnp.arange(1, self.num_bins, dtype=p.dtype) / self.num_bins
     if self.scheme == "mass":
         order = jnp.argsort(p)
         # The largest score of the rows that hold the first b/bins of the weight.
@@ -119,7 +119,7 @@ def _fit(self: HistogramBinning, p, y, weights) -> StepMap:
     else:
         edges = shares
     which = jnp.searchsorted(edges, p, side="left")
-    mass, hits = (jax.ops.segment_sum(part, which, self.bins) for part in (weights, weights * y))
+    mass, hits = (jax.ops.segment_sum(part, which, self.num_bins) for part in (weights, weights * y))
     ends = jnp.concatenate([jnp.zeros(1, p.dtype), edges, jnp.ones(1, p.dtype)])
     values = jnp.where(mass > 0, hits / jnp.where(mass > 0, mass, 1), (ends[1:] + ends[:-1]) / 2)
-    return StepMap(edges, values, told())
+    return StepMap(edges, values, as_info())

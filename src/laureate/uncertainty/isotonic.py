@@ -8,7 +8,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 from scipy.optimize import isotonic_regression
 
-from laureate.uncertainty.binning import told
+from laureate.uncertainty.binning import as_info
 from laureate.uncertainty.calibration import AbstractCalibrator, AbstractScoreMap, CalibrationInfo, checked, sort_rows
 
 __all__ = ["InterpolatedMap", "Isotonic", "pool_adjacent_violators"]
@@ -53,7 +53,7 @@ class Isotonic(AbstractCalibrator):
 def _fit(p, y, weights) -> InterpolatedMap:
     rows = sort_rows(p, y, weights)
     values, rounds = pool_adjacent_violators(rows.hit, rows.weight, rows.first)
-    return InterpolatedMap(rows.score, values, told(cost=rounds))
+    return InterpolatedMap(rows.score, values, as_info(cost=rounds))
 
 
 def _fit_here(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> InterpolatedMap:
@@ -65,7 +65,7 @@ def _fit_here(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Interpolated
     means = np.add.reduceat(weight * y[order], start) / mass
     values = isotonic_regression(means, weights=mass).x
     values = np.repeat(values, np.diff(np.append(start, len(p)))).astype(p.dtype)
-    return InterpolatedMap(jnp.asarray(score), jnp.asarray(values), told())
+    return InterpolatedMap(jnp.asarray(score), jnp.asarray(values), as_info())
 
 
 def pool_adjacent_violators(

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from laureate._core import Status
-from laureate.uncertainty.binning import told
+from laureate.uncertainty.binning import as_info
 from laureate.uncertainty.calibration import (
     AbstractCalibrator,
     AbstractScoreMap,
@@ -223,4 +223,4 @@ def newton(loss: Callable[[Array], Local], theta: Array) -> tuple[Array, Array, 
     start = (theta, loss(theta), jnp.ones((), theta.dtype), jnp.asarray(False), jnp.asarray(0))
     theta, here, _, done, count = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_STEPS), step, start)
     status = jnp.where(done, Status.OK, Status.NOT_CONVERGED)
-    return theta, here.value, told(jnp.where(jnp.all(jnp.isfinite(theta)), status, Status.DIVERGED), count)
+    return theta, here.value, as_info(jnp.where(jnp.all(jnp.isfinite(theta)), status, Status.DIVERGED), count)

@@ -123,18 +123,18 @@ def exceeded(x: Array) -> Array:
 
 
 def ece(
-    p: Float[Array, "rows"], y: Float[Array, "rows"], bins: int = 15, scheme: Literal["width", "mass"] = "width"
+    p: Float[Array, "rows"], y: Float[Array, "rows"], num_bins: int = 15, scheme: Literal["width", "mass"] = "width"
 ) -> Float[Array, ""]:
     """The expected calibration error: mean gap between hits and scores within bins, Σ_b (n_b / n) |ȳ_b − p̄_b|.
 
-    bins: how many. scheme: ``"width"``: equally wide, closed above; ``"mass"``: equally many rows, ties together.
+    num_bins: how many. scheme: ``"width"``: equally wide, closed above; ``"mass"``: equally many rows, ties together.
 
-    >>> print(f"{ece(np.array([0.2, 0.4, 0.9]), np.array([0.0, 1.0, 1.0]), bins=2):.4f}")
+    >>> print(f"{ece(np.array([0.2, 0.4, 0.9]), np.array([0.0, 1.0, 1.0]), num_bins=2):.4f}")
     0.1667
     """
-    require("ece", "bins", ">= 1", bins, lambda b: b >= 1)
+    require("ece", "num_bins", ">= 1", num_bins, lambda b: b >= 1)
     require("ece", "scheme", "width or mass", scheme, lambda s: s in ("width", "mass"))
-    return _ece(*checked("ece", p, y), bins, scheme)
+    return _ece(*checked("ece", p, y), num_bins, scheme)
 
 
 @partial(jax.jit, static_argnums=(3, 4))

@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from laureate._core import Status, require
-from laureate.uncertainty.binning import told
+from laureate.uncertainty.binning import as_info
 from laureate.uncertainty.calibration import AbstractCalibrator, CalibrationWarning, checked, running, sort_rows
 from laureate.uncertainty.isotonic import InterpolatedMap, pool_adjacent_violators
 
@@ -149,7 +149,7 @@ def _fit(self: SplineCalibrator, p, y, weights) -> InterpolatedMap:
     kept = jnp.clip(gamma, 0, 1)
     same = jnp.max(y) == jnp.min(y)  # a spline has nothing to say then
     status = jnp.where(jnp.all(jnp.isfinite(gamma)), Status.OK, Status.DIVERGED)
-    info = told(status, 1, jnp.mean((gamma < 0) | (gamma > 1)))
+    info = as_info(status, 1, jnp.mean((gamma < 0) | (gamma > 1)))
     return InterpolatedMap(rows.score, jnp.where(same, y[0], kept), info)
 
 

@@ -82,7 +82,7 @@ def test_the_rate_is_chosen_by_validation_and_broken_ones_never_are():
     matrix = jnp.eye(3, 4) + 0.1
     matrix = matrix / jnp.linalg.norm(matrix, axis=0)
     codes = recovery.BernoulliGaussian(4, density=0.5)(KEY, 20)
-    solver = recovery.ALISTA(matrix, layers=2)
+    solver = recovery.ALISTA(matrix, num_layers=2)
     scale = Settings(rates=(1e-3, 1e30), steps=3, batch=4)
     _, rate = trained(KEY, solver, recovery.BernoulliGaussian(4, density=0.5), (codes @ matrix.T, codes), scale)
     np.testing.assert_allclose(rate, 1e-3)
@@ -95,7 +95,7 @@ def test_the_shape_is_one_where_thresholds_follow_the_errors():
     @jax.jit
     def shape(key):
         codes = recovery.BernoulliGaussian(40, density=0.03)(key, 50)
-        solver = recovery.ALISTA(matrix, layers=4, theta=[0.4, 0.2, 0.1, 0.05], support=None)
+        solver = recovery.ALISTA(matrix, num_layers=4, theta=[0.4, 0.2, 0.1, 0.05], support=None)
         return _shape(solver, (codes @ matrix.T, codes))
 
     falling = shape(KEY)

@@ -85,7 +85,7 @@ def test_a_graph_of_chains_is_that_of_each():
     assert graph.num_graphs == 2
     size = data.node_mask.shape[1]
     for place, chain in enumerate((3, 1)):
-        alone, _ = featurize_backbone(FEW.chains[chain], num_neighbors=4)
+        alone, _ = featurize_backbone(FEW.chains[chain], num_neighbours=4)
         rows = slice(place * size, place * size + 12)
         np.testing.assert_allclose(graph.nodes[0][rows], alone.nodes[0])
         edges = slice(place * 48, place * 48 + 48)

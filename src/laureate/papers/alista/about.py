@@ -32,9 +32,9 @@ PAPER = Paper(
         "\n"
         "key = jax.random.key(0)\n"
         "D = jax.random.normal(key, (20, 40))  # or your own: an array, or matvec and rmatvec\n"
-        "solver = ALISTA(D, layers=6, normalize=True)\n"
+        "solver = ALISTA(D, num_layers=6, normalise=True)\n"
         "prior = BernoulliGaussian(40, density=0.05)  # or an array of your codes\n"
-        "solver, losses = fit(key, solver, prior, optimiser=optax.adam(0.01), steps=100)\n"
+        "solver, losses = fit(key, solver, prior, optimiser=optax.adam(0.01), num_steps=100)\n"
         "x = prior(jax.random.key(1), 100)\n"
         "print(nmse_db(solver(x @ D.T), x))\n"
     ),

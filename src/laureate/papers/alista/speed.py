@@ -77,7 +77,7 @@ def problem(work: Work) -> tuple[Any, Any, Any]:
 
 def trained(work: Work, matrix: Any) -> ALISTA:
     """ALISTA with the numbers that were learned."""
-    return ALISTA(matrix, layers=work.layers, gamma=GAMMA[: work.layers], theta=THETA[: work.layers])
+    return ALISTA(matrix, num_layers=work.layers, gamma=GAMMA[: work.layers], theta=THETA[: work.layers])
 
 
 def solve_side(work: Work) -> Side:
@@ -130,7 +130,7 @@ def training_side(work: Work) -> Side:
 
     @jax.jit
     def steps(key, arrays):
-        trained, losses = fit(key, eqx.combine(arrays, rest), prior, optimiser=optax.adam(1e-4), steps=work.steps)
+        trained, losses = fit(key, eqx.combine(arrays, rest), prior, optimiser=optax.adam(1e-4), num_steps=work.steps)
         return eqx.filter(trained, eqx.is_array), losses
 
     turn = 0

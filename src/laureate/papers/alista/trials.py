@@ -82,7 +82,7 @@ def _network(arm: Settings, matrix: Array, layers: int, density: float, key: Arr
     if arm.kind == "lista":
         return r.LISTA(matrix, layers)
     if arm.kind == "hyper-lista":
-        return r.HyperLISTA(matrix, layers=layers, most=matrix.shape[1] // 4)
+        return r.HyperLISTA(matrix, num_layers=layers, most=matrix.shape[1] // 4)
     analytic = r.analytic_weight(matrix)
     if arm.kind == "tilista":
         return r.TiLISTA(matrix, layers, support=support)
@@ -116,7 +116,7 @@ def trained(
     The rate falls linearly to nothing over the steps, in greedy training over those of a stage; both modes take the
     same number of steps. judge: lower is better; by default the NMSE.
     """
-    steps = scale.steps if mode == "end_to_end" else max(1, scale.steps // (STAGES * solver.layers))
+    steps = scale.steps if mode == "end_to_end" else max(1, scale.steps // (STAGES * solver.num_layers))
     judge = judge or (lambda made: r.nmse_db(made(check[0]), check[1]))
     names = solver.trainable
     rates = jnp.asarray(scale.rates)
@@ -126,7 +126,7 @@ def trained(
 
     def train(rate):
         optimiser = optax.adam(lambda count: rate * (1 - count / steps))
-        settings = {"steps": steps, "batch": scale.batch, "snr": snr, "redraw": redraw, "loss": loss, "mode": mode}
+        settings = {"num_steps": steps, "batch": scale.batch, "snr": snr, "redraw": redraw, "loss": loss, "mode": mode}
         made, _ = r.fit(key, solver, prior, optimiser=optimiser, **settings)
         value = judge(made)
         return {n: getattr(made, n) for n in names}, jnp.where(jnp.isfinite(value), value, jnp.inf)
@@ -237,7 +237,7 @@ def drift(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str,
             matrix,
             arm.trained_to * size,
             optimiser=optax.adam(lambda count: rate * (1 - count / scale.steps)),
-            steps=scale.steps,
+            num_steps=scale.steps,
             batch=4,
         )
         encoders, losses = jax.vmap(pretrain)(jnp.asarray(scale.encoder_rates))
@@ -282,7 +282,7 @@ def conditioning(key: Array, arm: Settings, problem: Any, scale: Settings) -> di
     drawn = jax.random.normal(keys[0], (problem.patches.shape[1], columns))
     u, _, v = jnp.linalg.svd(drawn, full_matrices=False)
     drawn = (u * arm.kappa ** -jnp.linspace(0.0, 1.0, u.shape[1])) @ v
-    learned = r.learn_dictionary(keys[0], problem.patches, columns, rounds=scale.rounds)
+    learned = r.learn_dictionary(keys[0], problem.patches, columns, num_rounds=scale.rounds)
     matrix = jnp.where(arm.learned > 0.5, learned, drawn / jnp.linalg.norm(drawn, axis=0))
     prior = r.BernoulliGaussian(columns, density=density)
     check, judge = (

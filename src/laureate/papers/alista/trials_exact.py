@@ -19,7 +19,7 @@ def closed_form(key: Array, arm: Settings, problem: None, scale: Settings) -> di
     if arm.method == "dictionary":
         weight = matrix
     else:
-        weight = exact if arm.method == "closed_form" else r.analytic_weight(matrix, "iterative", steps=scale.steps)
+        weight = exact if arm.method == "closed_form" else r.analytic_weight(matrix, "iterative", num_steps=scale.steps)
     slope = matrix @ (matrix.T @ weight)  # must be a multiple of d_m in every column
     along = matrix * jnp.sum(slope * matrix, axis=0)
     off = jnp.max(jnp.abs(jnp.sum(weight * matrix, axis=0) - 1))
@@ -43,7 +43,7 @@ def certificate(key: Array, arm: Settings, problem: None, scale: Settings) -> di
     matrix = jax.random.normal(dictionary_key, (scale.rows, scale.columns))
     matrix = matrix / jnp.linalg.norm(matrix, axis=0)
     weight = r.analytic_weight(matrix)
-    schedule = r.certified_schedule(matrix, weight, sparsity=2, bound=1.0, layers=scale.layers)
+    schedule = r.certified_schedule(matrix, weight, sparsity=2, bound=1.0, num_layers=scale.layers)
     solver = r.ALISTA(
         matrix, weight, scale.layers, gamma=schedule.gamma, theta=arm.factor * schedule.theta, support=None
     )

@@ -21,7 +21,7 @@ def denoising(key: Array, arm: Settings, problem: DigitImages, scale: Settings) 
     size = problem.train.shape[1], problem.train.shape[2]
     held = problem.train.shape[0] // 4
     learn, check = problem.train[:-held], problem.train[-held:]
-    filters = r.learn_filters(keys[0], learn[: scale.pictures], scale.filters, scale.side, rounds=scale.rounds)
+    filters = r.learn_filters(keys[0], learn[: scale.pictures], scale.filters, scale.side, num_rounds=scale.rounds)
     noisy = lambda key, images: images + scale.sigma * jax.random.normal(key, images.shape)  # noqa: E731
     check_b, test_b = noisy(keys[1], check), noisy(keys[2], problem.test)
     psnr = lambda found, images: -10 * jnp.log10(jnp.mean((found - images) ** 2))  # noqa: E731
@@ -37,10 +37,10 @@ def denoising(key: Array, arm: Settings, problem: DigitImages, scale: Settings) 
         found, chosen, parameters = give(grid[best], test_b), {"penalty": grid[best]}, 1
     else:
         if arm.kind == "conv-alista":
-            solver = r.ConvALISTA(filters, size, layers=scale.layers)
+            solver = r.ConvALISTA(filters, size, num_layers=scale.layers)
         else:
             start = arm.analytic * r.analytic_conv_weight(filters) + (1 - arm.analytic) * filters
-            solver = r.ConvLISTA(filters, size, start, layers=scale.layers)
+            solver = r.ConvLISTA(filters, size, start, num_layers=scale.layers)
         # One noisy copy of every training image, as if they had been measured so.
         pairs = noisy(keys[4], learn), learn
         judge = lambda made: -psnr(made.synthesise(made(check_b)), check)  # noqa: E731

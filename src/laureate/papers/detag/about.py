@@ -35,7 +35,7 @@ PAPER = Paper(
         "\n"
         "problem, key = ImagesOverNodes(nodes=8, per_node=20), jax.random.key(0)\n"
         "gossip = Gossip(ring(8))\n"
-        "detag = DeTAG(gossip, learning_rate=0.3, rounds=DeTAG.advised_rounds(gossip))\n"
+        "detag = DeTAG(gossip, learning_rate=0.3, num_rounds=DeTAG.advised_rounds(gossip))\n"
         "data = problem.parts(key, shuffle=0.0)  # sorted by label: a leading axis of nodes\n"
         "params, history = train(key, detag, problem.gradient, stack(problem.theta0(key), 8), 60, data=data)\n"
     ),

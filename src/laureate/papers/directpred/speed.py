@@ -16,7 +16,7 @@ RATE, MOMENTUM, RHO, FLOOR = 0.03, 0.996, 0.3, 0.1
 def our_side() -> Side:
     """So many steps in one compiled scan; the state goes on from call to call."""
     model = eqx.nn.MLP(INPUTS, OUTPUTS, HIDDEN, 2, key=jax.random.key(0))
-    siamese = Siamese(DirectPred(dim=OUTPUTS, rho=RHO, eps=FLOOR), optax.sgd(RATE), momentum=MOMENTUM)
+    siamese = Siamese(DirectPred(dim=OUTPUTS, rho=RHO, epsilon=FLOOR), optax.sgd(RATE), momentum=MOMENTUM)
     arrays, rest = eqx.partition(siamese.init(jax.random.key(1), model), eqx.is_array)
 
     @jax.jit

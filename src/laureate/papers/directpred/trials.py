@@ -49,7 +49,7 @@ def modes(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
     rows, _ = jnp.linalg.qr(jax.random.normal(jax.random.fold_in(key, 2), (inputs, size)))
     p, s = jax.random.uniform(jax.random.fold_in(key, 3), (2, size), minval=0.1, maxval=1.0)
     w = (u * jnp.sqrt(s)[None, :]) @ rows.T
-    last = flow.simulate(LinearState(w, (u * p[None, :]) @ u.T, w), time=10.0, steps=scale.steps)
+    last = flow.simulate(LinearState(w, (u * p[None, :]) @ u.T, w), time=10.0, num_steps=scale.steps)
     expected_p, expected_s = theory.simulate(p, s, 10.0, scale.steps)
     found_p = jnp.diag(u.T @ last.predictor @ u)
     found_s = jnp.diag(u.T @ last.online @ last.online.T @ u)
@@ -57,7 +57,7 @@ def modes(key: Array, arm: Settings, problem: None, scale: Settings) -> dict[str
 
     # From a predictor with eigenvectors of its own: they turn into those of the correlation.
     v, _ = jnp.linalg.qr(jax.random.normal(jax.random.fold_in(key, 4), (size, size)))
-    late = flow.simulate(LinearState(w, (v * p[None, :]) @ v.T, w), time=200.0, steps=20 * scale.steps)
+    late = flow.simulate(LinearState(w, (v * p[None, :]) @ v.T, w), time=200.0, num_steps=20 * scale.steps)
 
     below, above = theory.rests()
     starts = below * jnp.linspace(0.5, 1.5, 10)  # five below the boundary, five above; none on it
@@ -166,9 +166,9 @@ def _train(key: Array, arm: Settings, problem: Any, scale: Settings) -> tuple[An
 
 def _predictor(arm: Settings, dim: int) -> Any:
     if arm.predictor == "direct-pred":
-        return DirectPred(dim, rho=arm.rho, eps=arm.eps, freq=arm.freq)
+        return DirectPred(dim, rho=arm.rho, epsilon=arm.eps, freq=arm.freq)
     if arm.predictor == "direct-copy":
-        return DirectCopy(dim, rho=arm.rho, eps=arm.eps, freq=arm.freq)
+        return DirectCopy(dim, rho=arm.rho, epsilon=arm.eps, freq=arm.freq)
     return {"none": Identity, "linear": Linear}[arm.predictor](dim)
 
 

@@ -36,7 +36,7 @@ def parity(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[str
 def _trained(key: Array, arm: Settings, problem: Any, scale: Settings, model: Any) -> Any:
     """The online network after ``scale.steps`` steps with the arm's predictor."""
     predictors = {
-        "direct-pred": lambda: DirectPred(problem.dim, rho=arm.rho, eps=arm.eps, freq=arm.freq),
+        "direct-pred": lambda: DirectPred(problem.dim, rho=arm.rho, epsilon=arm.eps, freq=arm.freq),
         "two-layer": lambda: TwoLayer(problem.dim, hidden=4 * problem.dim),  # the authors' 512 for 128
     }
     descent = optax.chain(optax.add_decayed_weights(arm.decay), optax.sgd(arm.learning_rate, momentum=arm.heavy_ball))

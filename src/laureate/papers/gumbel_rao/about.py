@@ -27,7 +27,7 @@ PAPER = Paper(
         "from laureate.gradients import gumbel_rao\n"
         "\n"
         "def loss(logits, key):\n"
-        "    z = gumbel_rao(key, logits, temperature=0.5, samples=100)  # one-hot\n"
+        "    z = gumbel_rao(key, logits, temperature=0.5, num_samples=100)  # one-hot\n"
         "    return jnp.sum((z - jnp.array([0.2, 0.3, 0.5])) ** 2)  # yours: any function of the choice\n"
         "\n"
         "print(jax.grad(loss)(jnp.zeros(3), jax.random.key(0)))\n"

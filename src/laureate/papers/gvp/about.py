@@ -28,7 +28,7 @@ PAPER = Paper(
         "from laureate.graphs import GVPNetwork, featurize_backbone, pad_to_bucket\n"
         "\n"
         "coords = np.cumsum(np.random.default_rng(0).normal(size=(40, 4, 3)), axis=0)  # yours: N, CA, C, O in Å\n"
-        "graph, report = featurize_backbone(coords, num_neighbors=8)  # or read_backbone('mine.pdb').coords\n"
+        "graph, report = featurize_backbone(coords, num_neighbours=8)  # or read_backbone('mine.pdb').coords\n"
         "network = GVPNetwork(jax.random.key(0), (6, 3), (32, 1), (3, 1), node_dims=(16, 4), num_layers=1)\n"
         "scalars, vectors = eqx.filter_jit(network)(pad_to_bucket(graph))  # chains of similar size share a program\n"
     ),

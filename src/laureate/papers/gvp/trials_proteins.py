@@ -38,7 +38,7 @@ class Stacked(NamedTuple):
 
 def stack(chains: Any, neighbors: int) -> Stacked:
     """Graphs of backbones, each padded to the longest and by one node at least, to which the padding's edges lead."""
-    found = [featurize_backbone(coords, num_neighbors=neighbors) for coords in chains]
+    found = [featurize_backbone(coords, num_neighbours=neighbors) for coords in chains]
     graphs = [graph for graph, _ in found]
     nodes, edges = max(graph.num_nodes for graph in graphs) + 1, max(graph.num_edges for graph in graphs)
 

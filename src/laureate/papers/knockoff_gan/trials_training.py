@@ -22,8 +22,8 @@ def _network(arm: Settings, scale: Settings, **more: Any) -> KnockoffGAN:
     settings = {name: arm[name] for name in names if name in arm}
     settings["learning_rate"] = scale.learning_rate * arm.get("rate", 1.0)
     if "inner_steps" in arm:
-        settings["inner_steps"] = jnp.asarray(arm.inner_steps, jnp.int32)
-    sizes = {"num_steps": scale.steps, "batch": scale.batch, "checkpoints": 2}
+        settings["num_inner_steps"] = jnp.asarray(arm.inner_steps, jnp.int32)
+    sizes = {"num_steps": scale.steps, "batch": scale.batch, "num_checkpoints": 2}
     return KnockoffGAN(**(settings | sizes | more))
 
 
@@ -64,7 +64,7 @@ def non_gaussian(key: Array, arm: Settings, problem: Design, scale: Settings) ->
     if arm.sampler == "mixture":
         sampler = MixtureKnockoffs(num_components=4)
     elif arm.sampler == "refined":
-        sampler = RefinedKnockoffs(num_steps=scale.steps, batch=scale.batch, checkpoints=4)
+        sampler = RefinedKnockoffs(num_steps=scale.steps, batch=scale.batch, num_checkpoints=4)
     else:
         sampler = _network(arm, scale)
     return judged(key, sampler, problem, scale)

@@ -38,7 +38,7 @@ PAPER = Paper(
         "simulator = make_simulator(jax.random.key(0), graph, FirstOrder(), state_size=1, latent=8, num_steps=2)\n"
         "trainer = MeshTrainer(optax.adam(0.01), TrainingNoise(0.01, gamma=1.0))\n"
         "simulator, info = fit_simulator(\n"
-        "    jax.random.key(1), simulator, graph, runs, trainer=trainer, num_steps=50, batch=4, warmup=5)\n"
+        "    jax.random.key(1), simulator, graph, runs, trainer=trainer, num_steps=50, batch=4, num_warmup=5)\n"
         "states, how = rollout(simulator, graph, runs[0, :1], 30)  # how.failed_at tells where it broke, if it did\n"
     ),
     meaning=(

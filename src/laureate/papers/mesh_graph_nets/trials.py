@@ -66,7 +66,7 @@ def trained(
         scripted=problem.scripted,
         latent=scale.latent,
         num_steps=num_steps or scale.steps,
-        hidden_layers=scale.hidden,
+        num_hidden_layers=scale.hidden,
     )
     # Fewer trajectories are the first ones again and again: the number may then be traced.
     order = drawn(draw_key, len(problem.train), scale.learn)
@@ -84,7 +84,7 @@ def trained(
         trainer=MeshTrainer(optimiser, noise),
         num_steps=scale.updates,
         batch=scale.batch,
-        warmup=scale.warmup,
+        num_warmup=scale.warmup,
         nodes=nodes,
     )
 

@@ -26,7 +26,7 @@ DISCIPLINE = Discipline(
     unit="bytes sent by all nodes",
     entrants=(
         Entrant("dpsgd", "DPSGD(Gossip(graph), learning_rate)", RATES),
-        Entrant("detag", "DeTAG(Gossip(graph), learning_rate, rounds=rounds)", RATES),
+        Entrant("detag", "DeTAG(Gossip(graph), learning_rate, num_rounds=rounds)", RATES),
         Entrant("gradient-tracking", "GradientTracking(Gossip(graph), learning_rate)", RATES),
         Entrant("d2", "D2(Gossip(graph, kappa=0.5), learning_rate)", RATES),
         Entrant("choco", "ChocoSGD(Gossip(graph), learning_rate, compressor=TopK(0.25), gamma=gamma)",

@@ -21,13 +21,13 @@ DISCIPLINE = Discipline(
     metrics=(Metric("error", "decibels of what is left of the noise: 10 log |D x - s|^2 / |s|^2", "lower"),),
     unit="layers",
     entrants=(
-        Entrant("ista", "ISTA(recording.dictionary, layers=budget, penalty=penalty, normalize=True)", PENALTIES),
-        Entrant("fista", "FISTA(recording.dictionary, layers=budget, penalty=penalty, normalize=True)", PENALTIES),
-        Entrant("alista", "ALISTA(recording.dictionary, layers=budget, normalize=True)", RATES),
-        Entrant("ti-lista", "TiLISTA(recording.dictionary, layers=budget, normalize=True)", RATES),
-        Entrant("lista-cp", "LISTACP(recording.dictionary, layers=budget, normalize=True)", RATES),
-        Entrant("lista", "LISTA(recording.dictionary, layers=budget, normalize=True)", RATES),
-        Entrant("hyper-lista", "HyperLISTA(recording.dictionary, layers=budget, normalize=True)", RATES),
+        Entrant("ista", "ISTA(recording.dictionary, num_layers=budget, penalty=penalty, normalise=True)", PENALTIES),
+        Entrant("fista", "FISTA(recording.dictionary, num_layers=budget, penalty=penalty, normalise=True)", PENALTIES),
+        Entrant("alista", "ALISTA(recording.dictionary, num_layers=budget, normalise=True)", RATES),
+        Entrant("ti-lista", "TiLISTA(recording.dictionary, num_layers=budget, normalise=True)", RATES),
+        Entrant("lista-cp", "LISTACP(recording.dictionary, num_layers=budget, normalise=True)", RATES),
+        Entrant("lista", "LISTA(recording.dictionary, num_layers=budget, normalise=True)", RATES),
+        Entrant("hyper-lista", "HyperLISTA(recording.dictionary, num_layers=budget, normalise=True)", RATES),
     ),
     trial="laureate.racing.tracks.recovery:trial",
     facts="laureate.racing.tracks.recovery:facts",
@@ -38,7 +38,7 @@ noisy = add_noise(jax.random.key(0), clean, {snr})
 if solver.trainable:
     loss = lambda made, codes, target: jnp.mean((made.synthesise(codes) - target) ** 2)
     rate = optax.adam({learning_rate})
-    solver, _ = fit(jax.random.key(1), solver, (noisy, clean), optimiser=rate, steps=200, loss=loss)
+    solver, _ = fit(jax.random.key(1), solver, (noisy, clean), optimiser=rate, num_steps=200, loss=loss)
 print(nmse_db(solver.synthesise(solver(noisy)), clean))
 """,
     smallest=8,

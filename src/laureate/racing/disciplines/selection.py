@@ -4,7 +4,7 @@ from laureate.racing.discipline import Discipline, Entrant, Metric
 
 __all__ = ["DISCIPLINE"]
 
-REST = "statistic=statistic, q=q, draws=budget, allow_invalid=True, random_state=0"
+REST = "statistic=statistic, q=q, num_draws=budget, allow_invalid=True, random_state=0"
 STATISTICS = {"statistic": ("lasso", "ridge")}
 
 DISCIPLINE = Discipline(

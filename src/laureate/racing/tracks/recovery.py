@@ -64,7 +64,7 @@ def _solver(settings: dict, dictionary: Any, train: Any, key: Any, budget: int) 
         return solver
     noise, own = jax.random.split(key)
     pairs = add_noise(noise, train, settings["snr"]), train
-    return fit(own, solver, pairs, optimiser=optax.adam(settings["learning_rate"]), steps=STEPS, loss=_loss)[0]
+    return fit(own, solver, pairs, optimiser=optax.adam(settings["learning_rate"]), num_steps=STEPS, loss=_loss)[0]
 
 
 def _loss(solver: Any, codes: Any, target: Any) -> Any:
