@@ -36,3 +36,17 @@ def test_a_submission_is_not_cited_as_published():
     entry = next(entry for entry in entries() if entry.decision == "Submission")
     assert citation.bibtex(entry).startswith("@misc")
     assert citation.csl(entry)["type"] == "manuscript"
+
+
+def test_nobody_loses_a_first_name():
+    """A particle belongs to the family; what stands first is given, whatever it is, unless it is the whole name."""
+    for particle in ("van", "De", "la", "El"):
+        for name, parts in {
+            f"Ada {particle} Sa": ("Ada", f"{particle} Sa"),
+            f"Ada B. {particle} der Sa": ("Ada B.", f"{particle} der Sa"),
+            f"{particle} Sa": (particle, "Sa"),
+            f"{particle} {particle} Sa": (particle, f"{particle} Sa"),
+        }.items():
+            (told,) = citation.csl(Entry("a", "A", (name,)))["author"]
+            assert (told.get("given"), told["family"]) == parts
+    assert citation.csl(Entry("a", "A", ("Plato",)))["author"] == [{"family": "Plato"}]

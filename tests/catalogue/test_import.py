@@ -318,3 +318,24 @@ def test_what_is_left_out_is_counted_with_the_reason(home, tmp_path, capsys):
         "notes that are no papers (reviews, comments, decisions)": 1,
         "listings of a paper that these files list more than once": 1,
     }
+
+
+def test_a_doi_is_one_address_however_it_is_written():
+    for written in ("10.1/x", "https://doi.org/10.1/x"):
+        (paper,) = bibtex.read(f"@misc{{a, title={{T}}, doi={{{written}}}}}")
+        assert paper.url == "https://doi.org/10.1/x"
+
+
+def test_a_note_that_answers_nobody_or_itself_is_a_paper():
+    for reply in ({}, {"replyto": None}, {"replyto": ""}, {"replyto": "aB1"}):
+        note = {"id": "aB1", "forum": "aB1", "content": {"title": "T"}} | reply
+        assert len(openreview.read(json.dumps([note]))) == 1, reply
+    assert not openreview.read(json.dumps([note | {"replyto": "cD2"}]))
+
+
+def test_the_first_listing_keeps_its_words_where_the_second_has_no_more():
+    first = Entry("a", "T", ("Ada Lovelace", "Grace Hopper"), abstract="ours", url="https://a.org")
+    second = Entry("", "T", ("A. Lovelace", "G. Hopper"), abstract="hers", url="https://b.org")
+    assert library.merge(first, second) == first
+    third = dataclasses.replace(second, authors=(*second.authors, "Alan Turing"))
+    assert library.merge(first, third) == dataclasses.replace(first, authors=third.authors)

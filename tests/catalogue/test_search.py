@@ -316,3 +316,13 @@ def test_a_builder_that_is_killed_leaves_nothing_half(not_ready, monkeypatch):
     with Catalogue() as catalogue:
         assert catalogue.size == 30
     assert not list(index.index_path().parent.glob("*.new"))
+
+
+def test_a_venue_is_found_by_any_part_of_its_name_in_any_capitals():
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    venues = ("RÉSEAUX 2020", "Ökonomie", "ICML 2021")
+    index.build(db, [Entry(str(i), f"Paper {i}", venue=name) for i, name in enumerate(venues)], "test")
+    with Catalogue(db) as catalogue:
+        for name in venues:
+            for asked in (name, name.lower(), name.upper(), name[:4], name[1:].lower()):
+                assert [hit.entry.venue for hit in catalogue.search("", venue=asked).hits] == [name], asked

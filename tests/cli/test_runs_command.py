@@ -64,3 +64,17 @@ def test_a_run_under_way_is_not_deleted(laureate):
     assert "Run 1 is under way" in laureate("runs", "1", "--delete", "--yes").err
     store.end_run(1, "interrupted")
     store.close()
+
+
+def test_the_limit_that_is_named_lists_them_all(laureate):
+    store = Store(store_path())
+    for _ in range(5):
+        store.end_run(store.start_run("laureate run toy", "smoke", 10, "default", {}), "finished")
+    store.close()
+    for limit in range(1, 6):
+        said = laureate("runs", "--limit", str(limit)).out
+        assert said.count("finished") == limit
+        if limit < 5:
+            assert f"{5 - limit} more: --limit 5" in said
+        else:
+            assert "more" not in said

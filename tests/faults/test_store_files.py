@@ -277,3 +277,17 @@ def test_a_clock_that_jumps_backwards(home, monkeypatch):
     assert all(cell["seconds"] >= 0 for cell in store.run_cells(second.run))
     assert measure().cells["cached"] == CELLS
     store.close()
+
+
+def test_cells_on_a_lost_page_are_counted_as_lost(measured):
+    """Of the cells themselves: what the index still lists and nobody can read is lost too."""
+    with sqlite3.connect(store_path()) as db:
+        db.execute("UPDATE cells SET error = 'marked by this test' WHERE id = ?", (CELLS,))
+    db.close()
+    data = bytearray(store_path().read_bytes())
+    page = data.index(b"marked by this test") // 4096
+    data[4096 * page : 4096 * (page + 1)] = bytes(4096)
+    store_path().write_bytes(data)
+    done = repair(store_path())
+    assert done.rows["cells"] < 2 * CELLS
+    assert done.lost_cells == 2 * CELLS - done.rows["cells"]

@@ -11,7 +11,7 @@ from laureate import papers
 from laureate.cli import cli
 from laureate.lab.cell import Outcome
 from laureate.lab.claim import Scale
-from laureate.lab.running.cost import estimate, makespan
+from laureate.lab.running.cost import Estimate, estimate, makespan
 from laureate.lab.running.plan import plan
 
 SCALES = {
@@ -139,3 +139,20 @@ def test_what_is_stored_costs_nothing_more(store, paper, monkeypatch, capsys):
     measure(store, paper, "desk", 60.0)
     cli.main(["plan", "toy"], standalone_mode=False)
     assert "computes nothing" in capsys.readouterr().out
+
+
+def test_memory_is_that_of_the_largest_worker_and_a_bound_where_one_is_not_known(monkeypatch, capsys, store):
+    """Workers take turns; what nobody measured may need more."""
+    known = [Estimate(f"{name}/e", "desk", (1.0,), 0, gib << 30, "measured", "desk", (1.0,)) for name, gib in KNOWN]
+    for more, sign in (((), ""), ((Estimate("a/f", "desk", (1.0,), 0, None, "declared", "", (1.0,)),), "≥")):
+        found = [*known, *more]
+        monkeypatch.setattr("laureate.lab.running.cost.estimate", lambda *_, found=found: found)
+        cli.main(["plan", "--all", "--json"], standalone_mode=False)
+        assert json.loads(capsys.readouterr().out)["total"]["memory_gib"] == 3
+        cli.main(["plan", "--all"], standalone_mode=False)
+        lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+        assert f" {sign}2.00 GiB" in lines["a"]
+        assert " 3.00 GiB" in lines["b"]
+
+
+KNOWN = (("a", 2), ("b", 3))

@@ -9,7 +9,7 @@ import toys
 from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 from laureate.lab.judging.judge import Observed
 from laureate.lab.judging.judge import judge as judge_paper
-from laureate.lab.judging.results import ClaimResult
+from laureate.lab.judging.results import ClaimId, ClaimResult, Measured
 from laureate.lab.judging.verdict import decide, draft
 from laureate.lab.running.run import run_claims
 from laureate.pages.wording import rival
@@ -248,3 +248,14 @@ class TestWeakRival:
         (result,) = judge_paper(toys.paper(), [Observed(experiment, (BETTER,), arms(), {})])
         assert isinstance(result, ClaimResult)
         assert not result.weak_rival
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+def test_a_rival_that_only_ties_with_doing_nothing_is_weak(better):
+    """No better: worse, or just as good."""
+    sign = 1.0 if better == "lower" else -1.0
+    for trivial, weak in ((2.9, True), (3.0, True), (3.1, False)):
+        measured = Measured((1.0,), method_mean=sign, baseline_mean=3.0 * sign, trivial_mean=trivial * sign)
+        facts = {"experiment": "e", "statement": "s", "kind": "better", "baseline": "b", "trivial": "t"}
+        result = ClaimResult(id=ClaimId("toy", "x"), effect=2.0, measured=measured, **facts)
+        assert result.weak_rival == weak, trivial

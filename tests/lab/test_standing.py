@@ -5,6 +5,7 @@ import pytest
 
 import toys
 from laureate.lab.claim import Claim, Guard
+from laureate.lab.judging import statistics
 from laureate.lab.judging.standing import standings
 from laureate.pages.wording import best_here
 
@@ -66,3 +67,18 @@ def test_the_best_of_equals_is_rarely_called_sure():
         (found,) = stand(arms)
         sure += all(place.beaten for place in found.places[1:])
     assert sure <= 10
+
+
+def test_every_gap_has_the_interval_of_the_level_that_is_told():
+    """Of k arms each of k - 1 intervals pays for the choice; the arms' own are of 95 %."""
+    draws = np.random.default_rng(2).normal(size=(5, 10))
+    for count in (2, 3, 5):
+        (found,) = stand({f"arm{i}": values + i for i, values in enumerate(draws[:count])})
+        values = {f"arm{i}": values + i for i, values in enumerate(draws[:count])}
+        best, *others = found.places
+        assert found.level == pytest.approx(100 * (1 - 0.05 / (count - 1)))
+        for place in others:
+            gap = values[place.arm] - values[best.arm]
+            ends = statistics.interval(gap, found.level / 100)
+            assert (place.behind_low, place.behind_high) == pytest.approx(ends)
+            assert (place.low, place.high) == pytest.approx(statistics.interval(values[place.arm], 0.95))

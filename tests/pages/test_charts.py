@@ -121,3 +121,21 @@ def test_whatever_a_chart_is_told_to_say_it_says_and_does_not_obey():
     assert {f"x{HOSTILE}", f"y{HOSTILE}", f"all{HOSTILE}"} <= {*texts}
     texts, values = said(charts.film_chart({"width": 9, "height": 9, "frames": 1, "strokes": []}, HOSTILE, 0.1))
     assert (texts, values.count(HOSTILE)) == ([HOSTILE], 1)
+
+
+@pytest.mark.parametrize("ends", [(1e5, 3e5), (1e-4, 3e-4), (-2.4e6, 1e5), (1.1e-7, 1.4e-7), (0.0, 1.0), (90, 110)])
+def test_a_label_says_the_value_of_its_tick(ends):
+    """Read back, a label is the tick: no two ticks say the same."""
+    ticks = Axis(ends, 0.0, 100.0).ticks()
+    plain = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
+    for tick in ticks:
+        power = re.fullmatch(r"(?:(−?[\d.]+)·)?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", label(tick))
+        parts = [(part or "1").translate(plain) for part in (power.groups() if power else (label(tick), "⁰"))]
+        assert float(parts[0]) * 10.0 ** int(parts[1]) == pytest.approx(tick, rel=1e-3)
+    assert len({label(tick) for tick in ticks}) == len(ticks)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 2), (-3, 3), (2, 5), (-8, -1)])
+def test_both_ends_of_a_logarithmic_axis_have_a_tick_where_powers_of_ten_are_few(low, high):
+    ticks = Axis([10.0**low, 10.0**high], 0.0, 100.0, log=True).ticks(count=high - low + 1)
+    assert ticks == pytest.approx([10.0**power for power in range(low, high + 1)])

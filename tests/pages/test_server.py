@@ -5,6 +5,7 @@ import re
 import socket
 import threading
 import time
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -402,3 +403,49 @@ def wait_for(condition, seconds=120.0):
     while not condition():
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LocalHost", "127.0.0.1", "::1"])
+def test_a_loopback_by_any_name_is_served_and_may_run(host, shared):
+    if host == "::1":
+        try:
+            with socket.create_server(("::1", 0), family=socket.AF_INET6):
+                pass
+        except OSError:
+            pytest.skip("no IPv6 here")
+    server = make_server(host, 0, FakeJobs())
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        assert server.may_run
+        with urllib.request.urlopen(f"{server.url}static/icon.svg", timeout=30) as answer:
+            assert answer.status == 200
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_the_name_that_it_listens_on_is_known_in_any_capitals(server, monkeypatch):
+    monkeypatch.setattr(server, "host", "MyMachine")
+    port = server.server_address[1]
+    answers = {name: ask(server, "GET", "/static/icon.svg", Host=f"{name}:{port}")[0].status for name in HOSTS}
+    assert answers == HOSTS
+
+
+HOSTS = {"mymachine": 200, "MyMachine": 200, "MYMACHINE": 200, "localhost": 200, "othermachine": 421}
+
+
+@pytest.mark.parametrize(("code", "word"), [(0, "finished"), (3, "stopped")])
+def test_a_run_that_was_done_before_it_could_stop_is_finished(code, word):
+    """It was asked to stop, and says itself whether it did: whoever left with 0 has measured everything."""
+    import sys
+
+    waits = f"import signal, sys, time; signal.signal(2, lambda *_: sys.exit({code})); print('up'); time.sleep(60)"
+    jobs = Jobs([sys.executable, "-c", waits])
+    jobs.start("toy", "smoke", 0)
+    wait_for(lambda: jobs.state()["lines"])
+    assert jobs.state()["state"] == "running"
+    assert jobs.stop()
+    wait_for(lambda: not jobs.state()["active"])
+    assert jobs.state()["state"] == word

@@ -7,6 +7,7 @@ import pytest
 
 from laureate.racing.discipline import Metric
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_RUNS, best, rungs
+from laureate.racing.results import _curve as curve_of
 from laureate.racing.standing import ALPHA, Measured, at_seconds, compare, enough_seeds, envelope, pareto, stand
 
 LOSS, GAIN = Metric("loss", "a loss"), Metric("gain", "a gain", "higher")
@@ -147,3 +148,18 @@ def test_what_is_not_finite_loses_and_the_first_wins_a_tie():
     levels = dict(zip("abcdef", [0.3, -2.0, 1e-9, 4.0, 0.0, -1e9], strict=True))
     assert best({name: [level - 1.0, level + 1.0] for name, level in levels.items()}, 4) == ["d", "a", "c", "e"]
     assert FIRST_TUNING_SEED > 100_000  # the most seeds that the command takes
+
+
+def test_who_diverged_least_stands_first_of_those_who_did():
+    nan = float("nan")
+    found = stand({"a": [nan, nan, nan], "b": [1.0, nan, nan], "c": [2.0, 2.0, 2.0], "d": [9.0, 9.0, nan]}, LOSS)
+    assert found.order == ("c",)
+    assert list(found.diverged.items()) == [("d", 1), ("b", 2), ("a", 3)]
+
+
+def test_a_curve_ends_where_the_first_of_its_seeds_does():
+    """Every number of it is of all seeds, and finite."""
+    cost = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, np.nan, np.nan], [1.0, 2.0, 3.0, np.nan]])
+    found = curve_of("a", Measured(cost, 10 * cost, np.where(np.isfinite(cost), 5 - cost, np.nan)))
+    assert (found.cost, found.seconds, found.middle) == ((1.0, 2.0), (10.0, 20.0), (4.0, 3.0))
+    assert found.low == found.high == found.middle

@@ -74,6 +74,8 @@ class Catalogue:
     def __init__(self, db: sqlite3.Connection | None = None, running: Iterable[str] = ()):
         """``db``: an index, by default the user's. ``running``: ids of papers that run here."""
         self._db = db if db is not None else index.opened()
+        # SQLite's own lower() knows the letters of English alone.
+        self._db.create_function("lowered", 1, str.lower, deterministic=True)
         self._running = frozenset(running)
         self.size = int(self._one("SELECT value FROM meta WHERE name = 'papers'") or 0)
         self._words = Vocabulary(self._db, self.size)
@@ -242,7 +244,7 @@ class Catalogue:
                 parts.append(f"AND papers.{name} = ? COLLATE NOCASE")
                 values.append(value)
         if venue:
-            parts.append("AND instr(lower(papers.venue), ?)")
+            parts.append("AND instr(lowered(papers.venue), ?)")
             values.append(venue.lower())
         if runs:
             parts.append(f"AND papers.id IN ({', '.join('?' * len(self._running))})")

@@ -79,13 +79,15 @@ class _Reader:
     def __init__(self, whole: bytes, place: int, path: str):
         self.whole, self.place, self.path = whole, place, path
 
-    def array(self, shape: list[int], dtype: str) -> jax.Array:
+    def array(self, shape: list[int], dtype: str) -> Any:
         size = math.prod(shape) * jnp.dtype(dtype).itemsize
         if self.place + size > len(self.whole):
             raise ValueError(f"load.path must be a whole file; {self.path} is cut short. Write it again.")
         found = np.frombuffer(self.whole, jnp.dtype(dtype), math.prod(shape), self.place).reshape(shape)
         self.place += size
-        return jnp.asarray(found)
+        # Numbers of 64 bits stay NumPy's where JAX would cut them to 32.
+        fits = jax.dtypes.canonicalize_dtype(found.dtype) == found.dtype
+        return jnp.asarray(found) if fits else found.copy()
 
     def finish(self) -> None:
         if self.place != len(self.whole):

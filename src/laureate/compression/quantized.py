@@ -118,7 +118,7 @@ def expected_bytes(model: Any, spec: Quantizer | Rules) -> int:
     24576
     """
     return sum(
-        leaf.value.nbytes if leaf.quantizer is None else shipped_bytes(leaf.quantizer, leaf.value)
+        _kept_bytes(leaf.value) if leaf.quantizer is None else shipped_bytes(leaf.quantizer, leaf.value)
         for leaf in choose(model, spec, "expected_bytes").leaves
         if is_stored(leaf.value)
     )
@@ -134,6 +134,14 @@ def _encoded(key: Any, chosen: Chosen) -> list[Any]:
 
 def _package(leaf: Any) -> Any:
     return leaf.package() if is_quantized(leaf) else leaf
+
+
+def _kept_bytes(value: Any) -> int:
+    """Of an array that stays; what is frozen is packed then."""
+    if not is_quantized(value):
+        return value.nbytes
+    packed = jax.eval_shape(lambda frozen: frozen.package(), value)
+    return sum(part.size * part.dtype.itemsize for part in jax.tree.leaves((packed.data, packed.parameters)))
 
 
 def _row(path: str, before: Any, after: Any, reason: str) -> Row:

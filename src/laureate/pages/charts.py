@@ -78,7 +78,8 @@ def label(value: float) -> str:
     if value == 0:
         return "0"
     if abs(value) >= 1e5 or abs(value) < 1e-3:
-        mantissa, _, exponent = f"{value:.0e}".partition("e")
+        mantissa, _, exponent = f"{value:.3e}".partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".")
         power = f"10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
         return (power if mantissa == "1" else f"{mantissa}·{power}").replace("-", "−")
     return f"{value:.4g}".replace("-", "−")

@@ -82,6 +82,8 @@ class BoundedServer(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], handler: type["RequestHandler"], may_run: bool):
         self.may_run, self.host = may_run, address[0]
+        if ":" in self.host:
+            self.address_family = socket.AF_INET6
         self.token = secrets.token_urlsafe(24)
         self.at_work = threading.BoundedSemaphore(AT_WORK)
         self._room = threading.BoundedSemaphore(min(MOST_CONNECTIONS, _most_files() - 100))
@@ -217,7 +219,7 @@ class RequestHandler(BaseHTTPRequestHandler):
     def _check_host(self) -> None:
         try:
             host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
-            if host not in ("localhost", self.server.host):
+            if host not in ("localhost", self.server.host.lower()):
                 ipaddress.ip_address(host)
         except ValueError:
             raise RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "Open this page by its address.") from None

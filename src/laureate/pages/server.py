@@ -103,7 +103,7 @@ def make_server(host: str = "127.0.0.1", port: int = 8642, jobs: Jobs | None = N
 def _is_loopback(host: str) -> bool:
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
+    return host.lower() == "localhost"
 
 
 class Handler(RequestHandler):

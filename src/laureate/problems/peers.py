@@ -65,7 +65,7 @@ class ImagesOverNodes(eqx.Module):
     nodes: n >= 2. per_node: images a node. channels: of the convolution. batch: images a gradient, drawn anew each
     time.
     pool: averages pool × pool pixels first.
-    penalty: λ of λ/2 ‖weights‖², which makes softmax regression's optimum unique.
+    penalty: λ of λ/2 ‖θ‖² over all parameters, biases too, which makes softmax regression's optimum unique.
 
     >>> import jax
     >>> problem = ImagesOverNodes(nodes=4, per_node=50)
