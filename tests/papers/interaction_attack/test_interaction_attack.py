@@ -103,6 +103,24 @@ def test_what_is_measured_is_what_the_library_gives_for_the_same_perturbation(pl
     assert not plain.by_iterate[0].any()  # the first iterate of the authors is the clean image
 
 
+def test_the_protocol_sees_every_iterate_before_its_step(monkeypatch):
+    clean = np.asarray(PROBLEM.test_images)
+    moved = lambda _, images, __: np.where(np.any(np.asarray(images) != clean, axis=(1, 2, 3)), 1.0, -1.0)  # noqa: E731
+    monkeypatch.setattr(trials, "_margins", moved)
+    found = trials.attacked(KEY, arm("pgd"), PROBLEM, SCALE).by_iterate
+    assert not found[0].any()
+    assert found[1:].all()
+
+
+def test_a_network_has_the_same_key_whichever_others_are_trained(monkeypatch):
+    monkeypatch.setattr(trials, "_trained", {})
+    monkeypatch.setattr(trials, "_train", lambda key, *_: tuple(np.asarray(jax.random.key_data(key)).tolist()))
+    networks = trials.trained(KEY, PROBLEM, SCALE)
+    assert len(set(networks.values())) == len(networks)
+    for kind, key in networks.items():
+        assert trials.trained(KEY, PROBLEM, Settings(dict(SCALE), networks=(kind,))) == {kind: key}
+
+
 def test_metrics_by_hand(plain, monkeypatch):
     rng = np.random.default_rng(1)
     made = plain._replace(
