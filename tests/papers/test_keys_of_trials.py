@@ -191,7 +191,7 @@ def rows():
         yield pytest.param(trial, *arms[0], id=trial, marks=marks)
 
 
-@pytest.mark.parametrize(("trial", "name", "arm"), rows())
+@pytest.mark.parametrize(("trial", "name", "arm"), list(rows()))
 def test_no_key_is_used_twice_but_on_purpose(trial, name, arm):
     found, known = drawn_again(keys_of_trial(name, arm)), on_purpose(trial)
     assert {where: times for where, times in found.items() if times > known.get(where, 1)} == {}
