@@ -3,14 +3,14 @@
 import importlib
 import json
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 import toys
 from laureate.lab import ledger
-from laureate.lab.claim import Arm, Guard, Scale
+from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
 from laureate.lab.ledger import Entry, digest, history, missing, path_of, summary
 from laureate.papers import all_papers, paper_ids
 
@@ -69,6 +69,61 @@ def test_what_decides_a_claim_moves_its_digest():
         (replace(made, x64=True), claim),
     ):
         assert digest(experiment, changed) != first
+
+
+# Every field of what is declared, with another value where it decides: a new one is hashed, or said to decide nothing.
+LIMIT = Guard("limit", "loss", low=-1e9)
+DECIDES = {
+    Claim: {"metric": "gain", "method": "third", "baseline": "third", "kind": "equal", "better": "higher"}
+    | {"margin": 0.6, "relative": True, "against": "steps", "at_least": 1.0, "at_most": 1.0, "trivial": "third"},
+    Guard: {"kind": "effective", "low": -1e8, "high": 1e9, "arms": ("ours",), "claims": ("better",)},
+    Scale: {"seeds": 11, "problem": {"offset": 1.0}, "settings": {"draws": 9}},
+    Experiment: {"name": "another", "trial": "elsewhere:trial", "problem": "elsewhere:problem", "x64": True}
+    | {"over_seeds": "loop", "data": ("digits",), "guards": (), "arms": (), "scales": {}},
+}
+DECIDES_NOTHING = {
+    Claim: {"name", "statement", "unit", "source", "role", "reported"},
+    Guard: {"metric", "grid"},  # of another metric it guards another claim, and a grid has no limits: below
+    Scale: {"block", "cost", "compilation"},
+    Experiment: {"title", "claims", "accepts", "deviations", "curves", "over"},
+}
+
+
+def changed_in(kind, field, value):
+    """The experiment of the toys and its claim, one field of one of the declarations changed."""
+    made, claim = toys.experiment(guards=(LIMIT,)), toys.BETTER
+    if kind is Claim:
+        return made, replace(claim, **{field: value})
+    if kind is Guard:
+        return replace(made, guards=(replace(LIMIT, **{field: value}),)), claim
+    if kind is Experiment and field in ("arms", "scales"):  # what is in them
+        value = {
+            "arms": (made.arms[0], Arm("theirs", shift=2.5), made.arms[2]),
+            "scales": {"smoke": made.scales["smoke"]},
+        }[field]
+    if kind is Scale:
+        told = {"seeds": 10, "block": 5, "draws": 8} | (value if field == "settings" else {field: value})
+        return replace(made, scales={**made.scales, "smoke": Scale(**told)}), claim
+    return replace(made, **{field: value}), claim
+
+
+@pytest.mark.parametrize("kind", DECIDES, ids=lambda kind: kind.__name__)
+def test_every_field_decides_or_is_said_not_to(kind):
+    assert {field.name for field in fields(kind)} == set(DECIDES[kind]) | DECIDES_NOTHING[kind]
+    first = digest(toys.experiment(guards=(LIMIT,)), toys.BETTER)
+    for field, value in DECIDES[kind].items():
+        assert digest(*changed_in(kind, field, value)) != first, field
+
+
+def test_the_grid_and_the_metric_of_a_guard_decide():
+    scale = Scale(seeds=10, block=5, draws=(8, 9), rates=(8, 9))
+    guards = [
+        Guard("grid", "loss", grid="draws"),
+        Guard("grid", "loss", grid="rates"),
+        Guard("grid", "n", grid="rates"),
+    ]
+    found = {digest(toys.experiment(guards=(one,), scales={"smoke": scale}), toys.BETTER) for one in guards}
+    assert len(found) == 3
 
 
 def test_words_costs_and_what_other_claims_use_do_not():

@@ -85,8 +85,32 @@ def test_all_scales_are_declared_in_order_with_the_same_settings_and_the_first_i
 def cell_of(name, arm):
     paper, experiment = EXPERIMENTS[name]
     selection = Selection(paper, experiment, experiment.claims)
-    (cell,) = [cell for cell in plan([selection], "tiny") if cell.arm == arm]
-    return replace(cell, compilation="lightest")  # it runs for milliseconds
+    first = next(cell for cell in plan([selection], "tiny") if cell.arm == arm)
+    return replace(first, compilation="lightest")  # it runs for milliseconds
+
+
+def traced(cell, look):
+    """``look(trial, key, floats)`` at the trial of one seed, a function of the key and of the floats of its arm.
+
+    For all seeds at once it takes twice as long, and the lab's worker adds the axis of seeds.
+    """
+    arm_floats, arm_static = _split(cell.arm_settings)
+
+    def looked_at(problem):
+        def one(key, floats):
+            return load(cell.trial)(key, Settings(arm_static, **floats), problem(), Settings(cell.scale_settings))
+
+        return look(one, jax.random.key(cell.start), arm_floats)
+
+    with jax.enable_x64(cell.x64), jax.threefry_partitionable(False):
+        try:
+            return looked_at(lambda: _problem(cell))  # traced too, which compiles none of its operations
+        except jax.errors.JAXTypeError:
+            _make_problem.cache_clear()
+            problem = _problem(cell)
+            return looked_at(lambda: problem)
+        finally:
+            _make_problem.cache_clear()  # it may hold what was traced
 
 
 @pytest.mark.parametrize(("name", "arm"), CELLS)
@@ -105,25 +129,8 @@ def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
 @pytest.mark.parametrize(("name", "arm"), TRACED_CELLS)
 def test_another_trial_would_report_what_its_claims_and_curves_read(name, arm):
     cell = cell_of(name, arm)
-    arm_floats, arm_static = _split(cell.arm_settings)
-
-    def shapes(problem):
-        def one(key, floats):
-            return load(cell.trial)(key, Settings(arm_static, **floats), problem(), Settings(cell.scale_settings))
-
-        # Of one seed: for all of them at once it takes twice as long, and the lab's worker adds the axis of seeds.
-        found = eqx.filter_eval_shape(one, jax.random.key(0), arm_floats)
-        return {metric: jax.ShapeDtypeStruct((cell.count, *one.shape), one.dtype) for metric, one in found.items()}
-
-    with jax.enable_x64(cell.x64), jax.threefry_partitionable(False):
-        try:
-            metrics = shapes(lambda: _problem(cell))  # traced too, which compiles none of its operations
-        except jax.errors.JAXTypeError:
-            _make_problem.cache_clear()
-            problem = _problem(cell)
-            metrics = shapes(lambda: problem)
-        finally:
-            _make_problem.cache_clear()  # it may hold what was traced
+    found = traced(cell, eqx.filter_eval_shape)
+    metrics = {metric: jax.ShapeDtypeStruct((cell.count, *one.shape), one.dtype) for metric, one in found.items()}
     check_report(name, arm, metrics)
 
 

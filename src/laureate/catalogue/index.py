@@ -55,7 +55,7 @@ LENGTHS = {
 LENGTH_SHARE = 0.4
 # Made when the package is built or installed (hatch_build.py), so that not even the first search has to wait.
 READY = Path(__file__).with_name("index.sqlite")
-SOURCES = ("words.py", "synonyms.py", "index.py", "english.py")
+SOURCES = ("words.py", "synonyms.py", "index.py", "english.py", "entry.py", "library.py")  # all that it imports
 LONGEST_PHRASE = 60  # words of a text that are compared by their meaning
 
 SCHEMA = """

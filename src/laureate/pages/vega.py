@@ -96,7 +96,12 @@ def library() -> str:
 
     from laureate.lab.storing.home import home
 
-    kept = home() / "cache" / f"vega-{vl_convert.get_vega_version()}-{vl_convert.get_vegalite_versions()[-1]}.js"
+    versions = (
+        vl_convert.get_vega_version(),
+        vl_convert.get_vegalite_versions()[-1],
+        vl_convert.get_vega_embed_version(),
+    )
+    kept = home() / "cache" / f"vega-{'-'.join(versions)}.js"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         beside = kept.with_suffix(".new")

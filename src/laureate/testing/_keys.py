@@ -2,6 +2,7 @@
 
 import functools
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -33,9 +34,17 @@ class KeyRecorder:
     ...     pair = jax.random.normal(key, (2,)), jax.random.uniform(key)
     >>> recorder.reused()
     ['normal and uniform']
+
+    place: called wherever something is drawn, while it is traced: where it is, in a word that is told with the draw.
+
+    >>> with KeyRecorder(place=lambda: "start") as recorder:
+    ...     pair = jax.random.normal(key, (2,)), jax.random.normal(key)
+    >>> recorder.reused()
+    ['normal in start, 2 times']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[], str] | None = None) -> None:
+        self.place = place
         self.uses: dict[bytes, Counter[str]] = defaultdict(Counter)
         self._parts: Counter[bytes] = Counter()  # into how many a key was split, at most
         self._folded: dict[bytes, dict[int, bytes]] = defaultdict(dict)  # what was folded into it, and the key it gave
@@ -68,7 +77,8 @@ class KeyRecorder:
                     jax.debug.callback(self._note_fold, data, number, bits(result))
                 else:
                     parts = result.size // key.size if name == "split" else 0
-                    jax.debug.callback(functools.partial(self._note, name, parts), data)
+                    told = name if self.place is None else f"{name} in {self.place()}"
+                    jax.debug.callback(functools.partial(self._note, told, parts), data)
             return result
 
         return recording
@@ -110,6 +120,7 @@ class KeyRecorder:
         spent = [
             " and ".join(["fold_in", *others])
             for key, numbers in self._folded.items()
-            if (others := sorted(set(self.uses.get(key, ())) - {"split"})) and not used.isdisjoint(numbers.values())
+            if (others := sorted(use for use in self.uses.get(key, ()) if use.partition(" ")[0] != "split"))
+            and not used.isdisjoint(numbers.values())
         ]
         return sorted(drawn + made + spent)

@@ -1,6 +1,8 @@
 """What every function that draws random numbers promises."""
 
+import itertools
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +13,10 @@ from jax.interpreters import partial_eval
 from laureate.testing._checks import QUICK, Check, keys_used_once, same_bits
 from laureate.testing._keys import KeyRecorder
 
-__all__ = ["check_keys", "check_random_function"]
+__all__ = ["check_keys", "check_random_function", "keys_of", "traced_anew"]
+
+_context = jax.make_user_context(0) if hasattr(jax, "make_user_context") else lambda number: nullcontext()
+_numbers = itertools.count(1)
 
 
 def check_random_function(
@@ -53,14 +58,32 @@ def check_keys(function: Callable[[Any], Any], *, name: str = "", shared_keys: i
     >>> check_keys(lambda key: [jax.random.normal(one) for one in jax.random.split(key)])
     ['keys are used once']
     """
-    check, key = Check(name or _name(function), ()), jax.random.key(11)
-    with KeyRecorder() as recorder:
-        traced = jax.make_jaxpr(lambda key: eqx.filter(function(key), eqx.is_array))(key)
-        left, _ = partial_eval.dce_jaxpr(traced.jaxpr, [False] * len(traced.jaxpr.outvars), instantiate=True)
-        jax.jit(jaxpr_as_fun(ClosedJaxpr(left, traced.consts)), compiler_options=QUICK)(key)
-        keys_used_once(check, recorder, shared_keys)
+    check = Check(name or _name(function), ())
+    recorder, _ = keys_of(lambda key: eqx.filter(function(key), eqx.is_array), jax.random.key(11))
+    keys_used_once(check, recorder, shared_keys)
     check.require(recorder.uses, "draws from its key", "none", "Is the key used?")
     return check.finish()
+
+
+def keys_of(
+    function: Callable[..., Any], *arguments: Any, place: Callable[[], str] | None = None
+) -> tuple[KeyRecorder, Any]:
+    """The keys that a function of arrays consumes, of which all else is only traced, and the shapes that it returns.
+
+    Also what it calls and was jitted and traced before. place: as of `KeyRecorder`.
+    """
+    with KeyRecorder(place) as recorder, traced_anew():
+        traced, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+        left, _ = partial_eval.dce_jaxpr(traced.jaxpr, [False] * len(traced.jaxpr.outvars), instantiate=True)
+        program = jax.jit(jaxpr_as_fun(ClosedJaxpr(left, traced.consts)), compiler_options=QUICK)
+        program(*jax.tree.leaves(arguments))
+        jax.effects_barrier()
+    return recorder, shapes
+
+
+def traced_anew() -> Any:
+    """A context inside which jax knows nothing that it has traced before, and of which it keeps nothing afterwards."""
+    return _context(next(_numbers))
 
 
 def _name(function: Callable) -> str:
