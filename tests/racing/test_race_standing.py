@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from laureate.racing.conclusion import _curve as curve_of
 from laureate.racing.discipline import Metric
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_RUNS, best, rungs
-from laureate.racing.results import _curve as curve_of
 from laureate.racing.standing import ALPHA, Measured, at_seconds, compare, enough_seeds, envelope, pareto, stand
 
 LOSS, GAIN = Metric("loss", "a loss"), Metric("gain", "a gain", "higher")
