@@ -360,15 +360,15 @@ ROWS |= {
         {"method": ("mvr", "equi", "sdp")},
     ),
     "MixtureKnockoffs": (
-        lambda: dataclasses.replace(selection.FITTED["mixture"], num_steps=3, restarts=2),
+        lambda: dataclasses.replace(selection.FITTED["mixture"], num_steps=3, num_restarts=2),
         knocked_off,
-        {"num_components": (2, 3), "method": ("mvr", "equi", "sdp"), "restarts": (2, 1), "num_steps": (3, 2)},
+        {"num_components": (2, 3), "method": ("mvr", "equi", "sdp"), "num_restarts": (2, 1), "num_steps": (3, 2)},
     ),
     "KnockoffGAN": (
-        lambda: dataclasses.replace(selection.FITTED["gan-trained"], num_steps=4, checkpoints=2),
+        lambda: dataclasses.replace(selection.FITTED["gan-trained"], num_steps=4, num_checkpoints=2),
         knocked_off,
         {"num_steps": (4, 2), "batch": (8, 6), "width": (None, 5), "depth": (1, 2), "activation": ("tanh", "relu")}
-        | {"checkpoints": (2, 1), "validation": (0.0, 0.3)},
+        | {"num_checkpoints": (2, 1), "validation": (0.0, 0.3)},
     ),
     "LocalizedTraining": (
         lambda: training.TRAINERS["hebbian"][0],

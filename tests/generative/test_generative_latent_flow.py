@@ -74,8 +74,9 @@ def linear(beta, b, a=None, **settings):
 
 @pytest.fixture(scope="module")
 def fitted():
-    model = make(jax.random.key(1), "latent-flow", X, Y, width=16, learning_rate=1e-2, num_inner=5)
-    return model.fit(jax.random.key(2), X, Y, num_steps=300, batch=32)
+    # Six pairs of keys all leave a margin of 7 % between the flow and standing still: rounding turns none.
+    model = make(jax.random.key(1), "latent-flow", X, Y, width=32, learning_rate=3e-3, num_inner=10)
+    return model.fit(jax.random.key(2), X, Y, num_steps=300, batch=64)
 
 
 # --- the descent ------------------------------------------------------------------------------------------------------
@@ -397,7 +398,7 @@ def test_more_samples_than_fit_at_once_are_the_same(fitted, ways, monkeypatch):
 def test_training_finds_latents_that_explain_the_pairs(fitted):
     found = fitted.infer(jax.random.key(4), X, Y)
     assert found.latents.shape == (200, 2)
-    assert found.costs.shape == (6, 200)
+    assert found.costs.shape == (11, 200)
     assert found.costs[-1].mean() < 0.6 * found.costs[0].mean()
     assert fitted.history.loss[-20:].mean() < 0.6 * fitted.history.first_loss[-20:].mean()
     assert fitted.history.flow_loss[-20:].mean() < fitted.history.copy_loss[-20:].mean()

@@ -109,15 +109,13 @@ def test_rbm_partition_and_hmm_evidence_agree_with_enumeration():
         random_rbm(jax.random.key(0)).log_partition()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("energy", "values", "shape"),
     [
-        (IsingLattice(2, 0.2, 0.3), 2, (2, 2)),
-        (PottsLattice(2, 3, 0.4), 3, (2, 2)),
-        (random_rbm(jax.random.key(2), visible=5, hidden=3), 2, (5,)),
+        pytest.param(IsingLattice(2, 0.2, 0.3), 2, (2, 2), id="ising"),
+        pytest.param(PottsLattice(2, 3, 0.4), 3, (2, 2), id="potts", marks=pytest.mark.slow),
+        pytest.param(random_rbm(jax.random.key(2), visible=5, hidden=3), 2, (5,), id="rbm", marks=pytest.mark.slow),
     ],
-    ids=["ising", "potts", "rbm"],
 )
 def test_sweeps_of_the_energies_own_samplers_draw_from_them(energy, values, shape):
     """What trials take as data and reference; the 2 x 2 torus joins a pair twice, in f and in the sweep alike."""
@@ -142,7 +140,6 @@ def test_sweeps_of_the_energies_own_samplers_draw_from_them(energy, values, shap
     assert chi < cells.sum() + 6 * np.sqrt(2 * cells.sum())
 
 
-@pytest.mark.slow
 def test_convolutional_energy_is_base_plus_two_convolutions():
     """Against XLA's own convolution; at first the model is nearly its base, whose density is normalised."""
     images = jax.random.bernoulli(jax.random.key(1), 0.3, (50, 6, 6)).astype(float)

@@ -350,7 +350,6 @@ def test_turned_slices_are_a_rotation_and_another_each_key():
 # --- slices -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_fitted_slices_are_the_best_of_a_fan():
     """For r = e₁, against the V-statistic of the same points at every angle, ℓ the median of each, by hand."""
     angles = np.linspace(0, np.pi, 181)
