@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laureate.catalogue.spelling import distance
@@ -63,11 +63,13 @@ def test_substitutes_go_both_ways_unless_an_arrow_says_so():
     assert GROUPS.count("\n\n") == 0
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.text(max_size=60))
 def test_any_text_can_be_analysed(text):
     assert all(isinstance(form, str) and form for form in analyse(text))
 
 
+@settings(deadline=None)
 @given(st.text("abc", max_size=7), st.text("abc", max_size=7))
 def test_distance_is_symmetric_bounded_and_zero_only_for_equals(first, second):
     apart = distance(first, second, 9)

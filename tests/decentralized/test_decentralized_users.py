@@ -188,7 +188,7 @@ connect()
 if os.environ["LAUREATE_NODE"] == "1":
     open(os.environ["WHEN"], "w").write(str(time.time()))
     raise RuntimeError("out of luck")
-time.sleep(60)
+time.sleep(300)
 """
 
 
@@ -197,4 +197,4 @@ def test_a_node_that_fails_once_connected_is_told_at_once(tmp_path):
     moment = tmp_path / "when"
     with pytest.raises(LaunchError, match=r"Node 1 ended with code 1:(.|\n)*RuntimeError: out of luck"):
         launch([sys.executable, "-c", FAILING], 2, environment={"JAX_PLATFORMS": "cpu", "WHEN": str(moment)})
-    assert time.time() - float(moment.read_text()) < 50, "the other node sleeps for a minute, and was not waited for"
+    assert time.time() - float(moment.read_text()) < 200, "the other node sleeps for five minutes, and was not waited for"

@@ -91,7 +91,7 @@ def kill(process: subprocess.Popen) -> None:
     process.communicate()
 
 
-def assert_nobody_left(home: Path, seconds: float = 20.0) -> None:
+def assert_nobody_left(home: Path, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while (left := family(home)) and time.monotonic() < deadline:
         time.sleep(0.05)

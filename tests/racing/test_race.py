@@ -302,11 +302,11 @@ def test_wrong_words_are_told(store, more, said):
 def test_who_does_not_end_is_a_row_and_stops_nobody(store):
     """In workers of their own: one that sleeps is stopped, one that dies is replaced, the third comes in."""
     entrants = [planted.entrant(mood, 0.0, mood=mood) for mood in ("endless", "dies")] + [planted.entrant("sound", 1.0)]
-    found = run(store, *entrants, problem=REFERENCE, budget=0, seconds=1.0, seeds=5, workers=1, patience=8.0)
+    found = run(store, *entrants, problem=REFERENCE, budget=0, seconds=1.0, seeds=5, workers=1, patience=20.0)
     status = {row.entrant: row.status for row in found.rows}
     assert status == {"sound": "finished", "endless": "endless", "dies": "crashed"}
     told = {row.entrant: " ".join(row.words) for row in found.rows}
-    assert "Stopped after 8 s" in told["endless"]
+    assert "Stopped after 20 s" in told["endless"]
     assert "worker died" in told["dies"]
     assert found.advice.startswith("Use sound")
 
