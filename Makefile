@@ -23,7 +23,8 @@ test: .venv/ready lint ## set up, lint, test; PAPER=<id> or AREA=<area>: all tha
 ifeq ($(PAPER)$(AREA),)
 	@$(BIN)/python -m pytest
 else
-	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && PAPER='$(PAPER)' $(BIN)/python -m pytest -m 'not slow' $$tests
+	@tests=$$($(BIN)/python tests/belongs.py '$(PAPER)' '$(AREA)') && \
+	  PAPER='$(PAPER)' AREA='$(AREA)' $(BIN)/python -m pytest -m 'not slow' $$tests
 	@$(MAKE) --no-print-directory types TYPED=src
 endif
 

@@ -8,6 +8,7 @@ cells are 500 runs of the claims that ship, with numbers drawn at random.
 """
 
 import argparse
+import dataclasses
 import http.client
 import json
 import os
@@ -32,15 +33,14 @@ ASKED = 15
 
 
 def fill_store(path: Path) -> int:
-    """Runs as the lab writes them, by its own tables and in one transaction."""
-    from laureate.lab.storing.arrays import pack
+    """Runs as the lab writes them; the number of cells."""
+    from laureate.lab.cell import Cell, Outcome
+    from laureate.lab.judging.results import not_run
     from laureate.lab.storing.store import Store
     from laureate.papers import all_papers
 
     draw = np.random.default_rng(0)
     store = Store(path)
-    db = store._db
-    db.execute("PRAGMA synchronous = OFF")
     environment = {
         "commit": "",
         "versions": {},
@@ -49,30 +49,46 @@ def fill_store(path: Path) -> int:
         "system": "",
         "executable": "",
     }
-    declared = all_papers()
-    slots = [(p.id, e.name, arm.name) for p in declared for e in p.experiments for arm in e.arms]
-    claims = [(p, e, c) for p in declared for e in p.experiments for c in e.claims if c.kind != "question"]
-    metric = {(p.id, e.name): {c.metric for c in e.claims} for p in declared for e in p.experiments}
+    claims = [
+        (paper, experiment, claim)
+        for paper in all_papers()
+        for experiment in paper.experiments
+        for claim in experiment.claims
+        if claim.kind != "question"
+    ]
+    slots = [(paper.id, experiment, arm.name) for paper, experiment, _ in claims for arm in experiment.arms]
+    decided = {"verdict": "supported", "effect": 1.0, "low": 0.5, "high": 1.5, "p": 0.01, "family": 10, "seeds": 10}
+    results = [
+        dataclasses.replace(not_run(*one, scale="smoke"), **decided, machine="benchmark", seconds=1.0) for one in claims
+    ]
     number = 0
     for _ in range(RUNS):
         run = store.start_run("laureate run --all", "smoke", 10, "default", environment)
-        db.execute("BEGIN")
         for i in range(CELLS):
-            slot = slots[i % len(slots)]
+            paper, experiment, arm = slots[i % len(slots)]
             number += 1
-            row = (number, f"{number:x}", 0, 10, *slot, "default", "smoke", "done", 0.1, 0.1, "", "", run, None)
-            db.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 16)})", row)
-            db.execute("INSERT INTO run_cells VALUES (?, ?, 0)", (run, number))
-            for name in metric[slot[:2]]:
-                db.execute("INSERT INTO observations VALUES (?, ?, ?)", (number, name, pack(draw.normal(size=10))))
-        for paper, experiment, claim in claims:
-            told = {"id": f"{paper.id}/{claim.name}", "paper": paper.id, "experiment": experiment.name, "p": 0.01}
-            told |= {"statement": claim.statement, "kind": claim.kind, "verdict": "supported", "metric": claim.metric}
-            told |= {"method": claim.method, "baseline": claim.baseline, "seeds": 10, "effect": 1.0, "low": 0.5}
-            told |= {"high": 1.5, "family": 10, "effect_size": 1.0, "improvement": 1.0, "test": "t", "reason": "r"}
-            told |= {"scale": "smoke", "problem": "default", "machine": "benchmark", "run": run, "seconds": 1.0}
-            db.execute("INSERT INTO verdicts VALUES (?, ?, 'default', ?)", (run, told["id"], json.dumps(told)))
-        db.execute("COMMIT")
+            cell = Cell(
+                paper=paper,
+                experiment=experiment.name,
+                arm=arm,
+                problem="default",
+                scale="smoke",
+                start=0,
+                count=10,
+                trial=experiment.trial,
+                problem_reference=experiment.problem,
+                problem_settings={},
+                accepts=experiment.accepts,
+                arm_settings={},
+                scale_settings={},
+                over_seeds="vmap",
+                x64=False,
+                compilation="light",
+                fingerprint=f"{number:x}",
+            )
+            metrics = {claim.metric: draw.normal(size=10) for claim in experiment.claims}
+            store.add_cell(run, cell, Outcome(metrics, seconds=0.1, compile_seconds=0.1))
+        store.add_results(run, results)
         store.end_run(run, "finished")
     store.close()
     return number

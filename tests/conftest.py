@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import sys
 import threading
@@ -108,6 +109,24 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.thorough)
     slower = ("slow", "thorough")
     config.stash[COLLECTED] = {item.nodeid: not any(map(item.get_closest_marker, slower)) for item in items}
+    if os.environ.get("PAPER") or os.environ.get("AREA"):  # make test PAPER=<id> or AREA=<area>
+        _leave_out_others(config, items)
+
+
+def _leave_out_others(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Rows of other papers and areas, in files that have rows for all."""
+    import belongs
+
+    chosen, area = belongs.asked()
+    rows_of_all, papers, left = belongs.with_rows_of_all(), set(belongs.paper_ids()), []
+    for item in items:
+        file, _, name = item.nodeid.partition("::")
+        words = set(re.split(r"[^A-Za-z0-9-]+", name))
+        others = file.startswith("tests/papers/test_") and papers & words and chosen not in words
+        if others or (file in rows_of_all and not belongs.is_of({*words, *re.split(r"\W+", name)}, area)):
+            left.append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in set(left)]
 
 
 @pytest.fixture

@@ -173,7 +173,7 @@ class ProgramBudget:
         terminalreporter.write_line(_line("all", *sums))
         for name, (found, most) in self.exceeded().items():
             terminalreporter.write_line(
-                f"FAILED {name} compiles {found} programs in `make check`; it may {most}. Let tests share a program, or"
+                f"FAILED {name} compiles {found} programs; it may {most}. Let tests share a program, or"
                 " mark those of which a sibling runs `slow`.",
                 red=True,
             )

@@ -197,4 +197,6 @@ def test_a_node_that_fails_once_connected_is_told_at_once(tmp_path):
     moment = tmp_path / "when"
     with pytest.raises(LaunchError, match=r"Node 1 ended with code 1:(.|\n)*RuntimeError: out of luck"):
         launch([sys.executable, "-c", FAILING], 2, environment={"JAX_PLATFORMS": "cpu", "WHEN": str(moment)})
-    assert time.time() - float(moment.read_text()) < 200, "the other node sleeps for five minutes, and was not waited for"
+    assert time.time() - float(moment.read_text()) < 200, (
+        "the other node sleeps for five minutes, and was not waited for"
+    )

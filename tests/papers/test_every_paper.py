@@ -1,6 +1,8 @@
 """What holds for the claims of every paper: declared as data, decidable, in time, with an example that runs."""
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 
@@ -49,6 +51,14 @@ def test_every_scale_says_what_it_costs_and_the_paper_fits_its_time(paper):
         ]
         assert min(costs) > 0
         assert sum(costs) <= LONGER.get((paper, scale), limit)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_who_wrote_it_stands_in_the_catalogue_alone(paper):
+    folder = f"laureate.papers.{paper.replace('-', '_')}"
+    docs = " ".join(importlib.import_module(f"{folder}{module}").__doc__ or "" for module in ("", ".about"))
+    assert str(PAPERS[paper].year) not in docs
+    assert not [name for name in PAPERS[paper].authors if name.split()[-1] in re.findall(r"[\w-]+", docs)]
 
 
 @pytest.mark.parametrize("paper", PAPERS)

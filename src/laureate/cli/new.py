@@ -22,7 +22,7 @@ ROOMS = {"catalogue", "cli", "lab", "layers", "loops", "pages", "papers", "probl
 PAPER_INIT = '''"""«title»: what the paper says, the trials that re-measure it, and speed beside peers."""
 '''
 
-ABOUT = '''"""«authors» («venue»): TO WRITE: what the method does for whom, in one line."""
+ABOUT = '''"""TO WRITE: what the method does for whom, in one line."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.«folder».experiments import FIRST
@@ -170,7 +170,6 @@ def write_skeleton(root: Path, entry: "Entry", area: str) -> list[Path]:
     if not package.exists():
         texts[package / "__init__.py"] = AREA
     words = {"id": entry.id, "folder": folder, "area": area, "title": _plain(entry.name or entry.title)}
-    words |= {"authors": _plain(_authors(entry.authors)), "venue": _plain(entry.venue)}
     for path, text in texts.items():
         for word, value in words.items():
             text = text.replace(f"«{word}»", value)
@@ -204,11 +203,6 @@ def _wrapped(text: str) -> str:
     """A source whose first line, which has the paper's name in it, is no longer than the linter allows."""
     first, rest = text.split("\n", 1)
     return f"{textwrap.fill(first, 120, break_long_words=False)}\n{rest}"
-
-
-def _authors(names: tuple[str, ...]) -> str:
-    surnames = [name.split()[-1] for name in names if name.split()]
-    return " & ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al."
 
 
 def _checkout() -> Path:

@@ -1,4 +1,4 @@
-"""Liu, Chen, Wang & Yin (ICLR 2019): analytic weights for unrolled sparse recovery."""
+"""Analytic weights for unrolled sparse recovery."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.alista.experiments import NOISE, RECOVERY

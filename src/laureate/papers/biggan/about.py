@@ -1,4 +1,4 @@
-"""Brock, Donahue & Simonyan (ICLR 2019): class-conditional GANs, and a knob between fidelity and variety."""
+"""Class-conditional GANs, and a knob between fidelity and variety."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.biggan.experiments import FEW, IMAGES

@@ -1,4 +1,4 @@
-"""Ramasinghe et al. (ICLR 2021): regression with many right answers, by learning how to find the latent of one."""
+"""Regression with many right answers, by learning how to find the latent of one."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.cgml.experiments import MODES, RIVALS

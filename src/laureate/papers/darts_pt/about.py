@@ -1,4 +1,4 @@
-"""Wang, Cheng, Chen, Tang & Hsieh (ICLR 2021): operations are chosen by what their removal costs, not by weight."""
+"""Operations are chosen by what their removal costs, not by weight."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.darts_pt.experiments import BILEVEL, PROPOSITION, SELECTION

@@ -1,4 +1,4 @@
-"""Lu & De Sa (ICML 2021): how fast training among peers can be, and DeTAG, which nearly is."""
+"""How fast training among peers can be, and DeTAG, which nearly is."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.detag.experiments_quadratics import CONSENSUS, LOWER_BOUND, QUADRATICS

@@ -1,4 +1,4 @@
-"""Tian, Chen & Ganguli (ICML 2021): self-supervision without negatives, and a predictor set directly."""
+"""Self-supervision without negatives, and a predictor set directly."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.directpred.experiments import COLLAPSE, IMAGES, INVARIANT_SUBSPACE, MODES

@@ -1,4 +1,4 @@
-"""Hafner et al. (ICLR 2021): an agent that learns in a world model with discrete latents."""
+"""An agent that learns in a world model with discrete latents."""
 
 from laureate.lab.claim import Film, Paper
 from laureate.papers.dreamer_v2.experiments import ENDS, MASS, ROOM

@@ -1,4 +1,4 @@
-"""Zhang et al. (ICLR 2021): correspondence of two domains by dynamics cycle-consistency."""
+"""Correspondence of two domains by dynamics cycle-consistency."""
 
 from laureate.lab.claim import Film, Paper
 from laureate.papers.dynamics_cycle.experiments import ABLATIONS, PAIRS, PIXELS, SENSORS

@@ -1,4 +1,4 @@
-"""Grathwohl et al. (ICML 2021): gradients of the log density say which discrete variable to change next."""
+"""Gradients of the log density say which discrete variable to change next."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.gibbs_with_gradients.experiments_learning import DEEP, LEARN_ISING, LEARN_POTTS

@@ -1,4 +1,4 @@
-"""Wang et al. (ICLR 2021): related tasks are made to agree as much as they usually do."""
+"""Related tasks are made to agree as much as they usually do."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.gradvac.experiments import PAIRS, STEADY

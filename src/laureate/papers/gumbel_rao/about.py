@@ -1,4 +1,4 @@
-"""Paulus, Maddison & Krause (ICLR 2021): straight-through Gumbel-softmax with its noise averaged out given the draw."""
+"""Straight-through Gumbel-softmax with its noise averaged out given the draw."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.gumbel_rao.experiments import GRADIENT, SAMPLES, TEMPERATURE, VAE

@@ -1,1 +1,1 @@
-"""GVP: Jing et al. (ICLR 2021)."""
+"""GVP: what the paper says, the trials that re-measure it, and speed beside peers."""

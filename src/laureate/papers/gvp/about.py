@@ -1,4 +1,4 @@
-"""Jing et al. (ICLR 2021): vectors beside scalars in graph networks for protein structure."""
+"""Vectors beside scalars in graph networks for protein structure."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.gvp.experiments import GATE, INVARIANTS, POSE

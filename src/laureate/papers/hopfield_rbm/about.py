@@ -1,4 +1,4 @@
-"""Smart & Zilman (ICLR 2021): every Hopfield network of the projection rule is a restricted Boltzmann machine."""
+"""Every Hopfield network of the projection rule is a restricted Boltzmann machine."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.hopfield_rbm.experiments import CAPACITY, EXACT, FEATURES, REVERSE, SAMPLING, SPEED

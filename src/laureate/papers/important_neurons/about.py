@@ -1,4 +1,4 @@
-"""Bau et al. (ICLR 2019): units that independently trained models agree on matter, say something, and can be set."""
+"""Units that independently trained models agree on matter, say something, and can be set."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.important_neurons.experiments import LOCALISED, NULL, PLANTED

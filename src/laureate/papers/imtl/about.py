@@ -1,4 +1,4 @@
-"""Liu et al. (ICLR 2021): several losses train one network, and none takes over."""
+"""Several losses train one network, and none takes over."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.imtl.experiments import GEOMETRY

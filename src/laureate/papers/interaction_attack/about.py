@@ -1,4 +1,4 @@
-"""Wang et al. (ICLR 2021): perturbations whose units interact less transfer better, and a loss that makes them so."""
+"""Perturbations whose units interact less transfer better, and a loss that makes them so."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.interaction_attack.experiments import CONVOLUTIONAL, TRANSFER

@@ -1,4 +1,4 @@
-"""Jordon, Yoon & van der Schaar (ICLR 2019): knockoffs from a GAN, to choose variables with few false discoveries."""
+"""Knockoffs from a GAN, to choose variables with few false discoveries."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.knockoff_gan.experiments import FILTERS, MUTUAL_INFORMATION, REAL, VALIDITY

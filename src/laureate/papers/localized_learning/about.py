@@ -1,4 +1,4 @@
-"""Krithivasan et al. (2021, 2022): early layers learn by a local rule during the forward pass, later ones by SGD."""
+"""Early layers learn by a local rule during the forward pass, later ones by SGD."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.localized_learning.experiments import DELAY, DENSE

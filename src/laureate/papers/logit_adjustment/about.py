@@ -1,4 +1,4 @@
-"""Menon et al. (ICLR 2021): rare classes through the class prior, in the loss or after training."""
+"""Rare classes through the class prior, in the loss or after training."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.logit_adjustment.experiments import CONSISTENCY, FAMILY, IDENTITY, POSTERIORS

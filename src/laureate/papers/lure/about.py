@@ -1,4 +1,4 @@
-"""Farquhar et al. (ICLR 2021): weights that undo the choice of labels, and when to use them."""
+"""Weights that undo the choice of labels, and when to use them."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.lure.experiments import EVALUATION, EXACT, GREEDY, SHARE

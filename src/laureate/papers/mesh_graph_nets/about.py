@@ -1,4 +1,4 @@
-"""Pfaff et al. (ICLR 2021): simulators that are learnt on meshes, by message passing in mesh and world space."""
+"""Simulators that are learnt on meshes, by message passing in mesh and world space."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.mesh_graph_nets.experiments import TRANSITIONS

@@ -1,4 +1,4 @@
-"""Park et al. (ICLR 2021): intervals for a classifier's confidence with a proof, and thresholds from them."""
+"""Intervals for a classifier's confidence with a proof, and thresholds from them."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.pac_confidence.experiments import BINS, SCORES

@@ -1,4 +1,4 @@
-"""Vicol, Metz & Sohl-Dickstein (ICML 2021): unbiased gradients every few steps of a very long unroll."""
+"""Unbiased gradients every few steps of a very long unroll."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.pes.experiments_gradient import CHARACTER_LSTM, UNBIASED, VARIANCE

@@ -1,4 +1,4 @@
-"""Stock, Fan, Graham, Grave, Gribonval, Jégou, Joulin (ICLR 2021): training with quantisation noise."""
+"""Training with quantisation noise."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.quant_noise.experiments import BITS, PRODUCT, TWO_BITS

@@ -1,4 +1,4 @@
-"""Angelopoulos et al. (ICLR 2021): short lists of classes that hold the true one as often as promised."""
+"""Short lists of classes that hold the true one as often as promised."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.raps.experiments import LAW, NOISE, TUNING

@@ -1,4 +1,4 @@
-"""Kesen et al. (ICLR 2021 submission): language modulates the way down of a vision network, not its way up alone."""
+"""Language modulates the way down of a vision network, not its way up alone."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.referring_segmentation.experiments import WHERE

@@ -1,4 +1,4 @@
-"""Burda et al. (ICLR 2019): a bonus from the error of predicting a fixed random network."""
+"""A bonus from the error of predicting a fixed random network."""
 
 from laureate.lab.claim import Film, Paper
 from laureate.papers.rnd.experiments import ACTORS, BONUSES, CHAIN, DISCOUNTS, HEADS, STALE

@@ -1,1 +1,1 @@
-"""Sliced kernelized Stein discrepancy (Gong, Li & Hernández-Lobato, ICLR 2021)."""
+"""Sliced kernelized Stein discrepancy."""

@@ -1,4 +1,4 @@
-"""Gong, Li & Hernández-Lobato (ICLR 2021): Stein discrepancies one line at a time, for tests and for particles."""
+"""Stein discrepancies one line at a time, for tests and for particles."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.sksd.experiments import CHAIN, DIAGNOSIS, LEVEL, POWER

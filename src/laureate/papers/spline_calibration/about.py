@@ -1,4 +1,4 @@
-"""Gupta et al. (ICLR 2021): a calibration error without bins, and a map that is the slope of a spline."""
+"""A calibration error without bins, and a map that is the slope of a spline."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.spline_calibration.experiments import MEASURE, NETWORKS, NOISY, TRUTH

@@ -1,4 +1,4 @@
-"""Richter, Sallandt & Nüsken (ICML 2021): parabolic equations in a hundred dimensions by tensor trains."""
+"""Parabolic equations in a hundred dimensions by tensor trains."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.tensor_train_pde.experiments_comparisons import DIMENSION, NETWORKS, RANK, TERMINAL

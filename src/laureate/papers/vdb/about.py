@@ -1,4 +1,4 @@
-"""Peng, Kanazawa, Toyer, Abbeel & Levine (ICLR 2019): a discriminator that may learn only so much about an example."""
+"""A discriminator that may learn only so much about an example."""
 
 from laureate.lab.claim import Paper
 from laureate.papers.vdb.experiments import GAP, IMAGES, SUPPORTS
