@@ -24,7 +24,7 @@ METHODS = ("step", "update", "fit", "run", "solve", "loss")  # who offers one of
 
 
 def modules():
-    for area in AREAS:
+    for area in (*AREAS, "layers", "loops"):
         package = importlib.import_module(f"laureate.{area}")
         yield package
         for found in pkgutil.iter_modules(package.__path__):

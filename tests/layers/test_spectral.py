@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from laureate._core import Status
 from laureate.layers import SpectralNorm, SpectralState
 
 KEY = jax.random.key(0)
@@ -21,6 +22,7 @@ def test_the_largest_singular_value_becomes_one(shape):
     assert_allclose(info.sigma, singular[0], rtol=1e-4)
     assert_allclose(np.linalg.norm(np.asarray(scaled).reshape(-1, shape[-1]), 2), 1.0, rtol=1e-4)
     assert info.residual < 1e-2
+    assert int(info.status) == Status.OK
 
 
 def test_one_iteration_a_call_converges_and_says_how_far_it_is():
@@ -41,6 +43,13 @@ def test_without_iterations_the_state_stays():
     norm, weight = SpectralNorm(num_steps=0), jnp.asarray(WEIGHT)
     state = norm.init(KEY, weight)
     assert_array_equal(norm(weight, state)[1].right, state.right)
+    assert [int(SpectralNorm(num_steps=n)(weight, state)[2].cost) for n in (0, 1, 3)] == [3, 5, 9]
+
+
+def test_a_weight_that_is_not_finite_is_told():
+    norm = SpectralNorm()
+    info = norm(jnp.asarray(WEIGHT).at[2, 1].set(jnp.nan), norm.init(KEY, WEIGHT))[2]
+    assert int(info.status) == Status.DIVERGED
 
 
 def test_the_gradient_is_that_of_the_exact_norm():

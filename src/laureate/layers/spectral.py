@@ -1,17 +1,19 @@
 """Spectral normalisation: a weight divided by its largest singular value, which power iterations follow."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from laureate._core import require
+from laureate._core import Status, require
 
 __all__ = ["SpectralInfo", "SpectralNorm", "SpectralState"]
 
 
-class SpectralState(eqx.Module):
+class SpectralState(NamedTuple):
     """The estimate of the leading right singular vector, carried from one call to the next.
 
     right: that vector, of length 1.
@@ -20,16 +22,20 @@ class SpectralState(eqx.Module):
     right: Float[Array, " o"]
 
 
-class SpectralInfo(eqx.Module):
+class SpectralInfo(NamedTuple):
     """How good the estimate of the largest singular value is.
 
     sigma: the estimate, never above it but for rounding.
     residual: ‖Wᵀu − σv‖ / σ, zero at a singular value; some singular value lies within residual × σ of the estimate.
         A residual that stays large says that the weight changes faster than the iterations follow.
+    cost: products of the weight with a vector.
+    status: DIVERGED where the estimate is not finite; the weight is divided by it all the same.
     """
 
     sigma: Float[Array, ""]
     residual: Float[Array, ""]
+    cost: Int[Array, ""]
+    status: Int[Array, ""]
 
 
 class SpectralNorm(eqx.Module):
@@ -79,7 +85,13 @@ class SpectralNorm(eqx.Module):
         slack = jnp.linalg.norm(fixed.T @ left - jax.lax.stop_gradient(sigma) * right)
         tiny = jnp.finfo(weight.dtype).tiny
         bounded = jnp.maximum(sigma, tiny)  # a weight of zeros stays one
-        return weight / bounded, SpectralState(right), SpectralInfo(sigma, slack / jax.lax.stop_gradient(bounded))
+        info = SpectralInfo(
+            sigma,
+            residual=slack / jax.lax.stop_gradient(bounded),
+            cost=jnp.asarray(2 * self.num_steps + 3),  # u, σ and Wᵀu after the steps
+            status=jnp.where(jnp.isfinite(sigma), int(Status.OK), int(Status.DIVERGED)),
+        )
+        return weight / bounded, SpectralState(right), info
 
 
 def _unit(vector: Float[Array, " n"]) -> Float[Array, " n"]:
