@@ -48,5 +48,5 @@ if __name__ == "__main__":
         found = ks_test(gamma, y[~known])
         print(
             f"{type(calibrator).__name__:18} KS {100 * found.statistic:5.2f} (by chance {100 * found.floor:.2f}), "
-            f"p-value {found.pvalue:.2f}, Brier {100 * brier(gamma, y[~known]):.2f}"
+            f"p-value {found.p_value:.2f}, Brier {100 * brier(gamma, y[~known]):.2f}"
         )

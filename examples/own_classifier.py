@@ -98,4 +98,4 @@ if __name__ == "__main__":
         print(f"{name:20} fools the other networks in {rate:.0%}, mean interaction {interaction:+.5f}")
     print(f"{int(reports['PGD'].num_dropped)} pictures that a network misreads anyway are not counted")
     found = compare_transfer(reports["interaction-reduced"], reports["PGD"])
-    print(f"interaction-reduced against PGD: {100 * found.gain:+.1f} points, p = {found.p:.2g}")
+    print(f"interaction-reduced against PGD: {100 * found.gain:+.1f} points, p = {found.p_value:.2g}")

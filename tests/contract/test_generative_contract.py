@@ -75,14 +75,14 @@ def gan(sigma=0.1, weight=0.5, budget=None, **numbers):
 
 
 GAN = gan(beta_cap=9.0)
-LIMITS = (".beta_cap", ".below", ".least", ".most")  # that nothing comes near, unless others do
+LIMITS = (".beta_cap", ".below", ".min_information", ".max_information")  # that nothing comes near, unless others do
 
 
 def test_adversarial():
     numbers = [{"sigma": 0.3}, {"weight": 0.1}, {"horizon": 2.0}, {"information": 0.1}, {"beta": 0.9}]
     numbers += [{"beta_rate": 0.9}, {"beta_cap": 0.29}, {"decay": 0.1}, {"learning_rate": 0.1}, {"ratio": 3.0}]
     numbers += [{"budget": AdaptiveBudget(below=1.0, rate=0.3)}, {"budget": AdaptiveBudget(below=1.0, target=0.9)}]
-    numbers += [{"budget": AdaptiveBudget(below=100.0)}, {"budget": AdaptiveBudget(below=1.0, most=0.3)}]
+    numbers += [{"budget": AdaptiveBudget(below=100.0)}, {"budget": AdaptiveBudget(below=1.0, max_information=0.3)}]
     others = [gan(**{"beta_cap": 9.0} | one) for one in numbers]
     check_adversarial(GAN, Y, others=others, cost=6, unused=LIMITS)
 

@@ -218,7 +218,7 @@ ROWS: dict[str, Any] = {
     )
     for name, row in ((kind.__name__, row) for row, (kind, *_) in recovery.SOLVERS.items())
 }
-ROWS["HyperLISTA"][2]["most"] = (14, 3)
+ROWS["HyperLISTA"][2]["max_count"] = (14, 3)
 ROWS |= {
     "MonteCarlo": (
         lambda: pde.ROWS["monte-carlo"](0.1),

@@ -45,7 +45,7 @@ CASES = {
     "bias": (lambda: g.ConditionalBatchNorm(jnp.ones((1, 2)), jnp.ones((1, 3))), "bias must be of the shape of gain"),
     "weight": (lambda: g.Affine(jnp.ones((3, 2, 2))), "Affine.weight must be .inputs, outputs. or"),
     "orthogonal": (lambda: g.orthogonal(KEY, (3,)), "orthogonal.shapes must be of two axes at least"),
-    "number": (lambda: g.top_singular_values(network(), 0), "number must be >= 1; got 0"),
+    "num_values": (lambda: g.top_singular_values(network(), 0), "num_values must be >= 1; got 0"),
     "few": (lambda: g.biggan_settings(1), "num_images must be >= 2; got 1"),
     "odd": (
         lambda: g.SelfAttention(*[jnp.ones((8, 1))] * 2, jnp.ones((8, 4)), jnp.ones((4, 8)), jnp.zeros(()))(  # pyright: ignore[reportCallIssue]

@@ -9,7 +9,7 @@ from laureate import grounding as g
 from networks import drawn
 
 KEY = jax.random.key(0)
-WORDS = g.Vocabulary.of(["the red square"], longest=4)
+WORDS = g.Vocabulary.of(["the red square"], max_words=4)
 IMAGE, MASK = np.full((1, 4, 6, 3), 0.5), np.ones((1, 4, 6))
 SAID = ["the red square"]
 FILTER = drawn(lambda key: g.LanguageFilter(key, 4, 2))
@@ -59,7 +59,7 @@ REFUSED = {
     "long phrase": (examples(phrases=["the red red red square"]), r"must be at most 4 words.*nothing is cut off"),
     "one phrase": (lambda: WORDS.encode("the"), r"Vocabulary.phrases must be a list of strings; got 'str'"),
     "no words": (lambda: g.Vocabulary([]), r"Vocabulary.words must be one or more"),
-    "longest": (lambda: g.Vocabulary(["a"], 0), r"Vocabulary.longest must be >= 1"),
+    "longest": (lambda: g.Vocabulary(["a"], 0), r"Vocabulary.max_words must be >= 1"),
     "text not divisible": (
         lambda: g.LanguageUNet(KEY, 3, 7, depth=3),
         r"text_size must be a multiple of depth 3; got 7",

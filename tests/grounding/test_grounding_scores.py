@@ -140,7 +140,7 @@ def test_own_vectors_of_words():
 
 
 def test_vocabulary():
-    vocabulary = g.Vocabulary.of(["The red square.", "the blue one"], longest=4)
+    vocabulary = g.Vocabulary.of(["The red square.", "the blue one"], max_words=4)
     words, lengths = vocabulary.encode(["the Red, one"])
     assert [vocabulary.words[number] for number in words[0]] == ["the", "red", "one", "<pad>"]
     assert lengths == [3]
@@ -151,5 +151,5 @@ def test_vocabulary():
 def test_a_vocabulary_has_room_for_its_longest_phrase_and_one_word_more():
     for phrases in (["red", "the red square"], ["the red square", "red"]):
         vocabulary = g.Vocabulary.of(phrases)
-        assert vocabulary.longest == 4
+        assert vocabulary.max_words == 4
         assert vocabulary.encode(phrases).lengths.tolist() == [len(phrase.split()) for phrase in phrases]

@@ -33,13 +33,13 @@ def null():
 
 @pytest.mark.slow
 def test_the_null_keeps_its_level_and_finds_what_is_shared(null):
-    assert (np.asarray(null.p[:, 0]) == 1 / 20).all()
+    assert (np.asarray(null.p_value[:, 0]) == 1 / 20).all()
     assert (np.asarray(null.adjusted[:, 0]) == 1 / 20).all()
-    shares = np.asarray(null.p[:, 1:])
+    shares = np.asarray(null.p_value[:, 1:])
     # p is uniform on 1/20 … 1: 600 of them, within four standard errors.
     for level in (0.05, 0.25, 0.5):
         assert (shares <= level + 1e-6).mean() == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 600))
-    assert (null.adjusted >= null.p).all()
+    assert (null.adjusted >= null.p_value).all()
     inside = np.asarray(null.observed <= null.high)[:, 1:]
     assert inside.mean() > 0.85
 
@@ -80,7 +80,7 @@ def test_the_null_is_made_of_all_orders_of_blocks_and_its_report_of_the_null():
     distance = np.abs(found.null[:, None] - possible).max(2)
     assert distance.min(1).max() < 1e-5
     assert set(distance.argmin(1)) == set(range(36))  # one is missing in 1 of 130 keys
-    np.testing.assert_allclose(found.p, (1 + (found.null >= found.observed).sum(0)) / 301, rtol=1e-6)
+    np.testing.assert_allclose(found.p_value, (1 + (found.null >= found.observed).sum(0)) / 301, rtol=1e-6)
     largest = found.null.max(1)[:, None]
     np.testing.assert_allclose(found.adjusted, (1 + (largest >= found.observed).sum(0)) / 301, rtol=1e-6)
     np.testing.assert_allclose(found.high, np.quantile(found.null, 0.8, axis=0), atol=1e-5)
@@ -92,14 +92,14 @@ def test_a_score_that_is_not_a_number_has_a_p_of_one():
     null = jax.jit(lambda key: i.permutation_null(key, list(values), 0, num_permutations=3, ranking=ranking))
     found = jax.device_get(null(jax.random.key(0)))
     assert np.isnan(found.observed[0])
-    assert found.p.tolist() == found.adjusted.tolist() == [1, 1]  # and so have equals
+    assert found.p_value.tolist() == found.adjusted.tolist() == [1, 1]  # and so have equals
 
 
 def test_what_is_not_a_number_is_never_beyond_chance():
     x = jax.random.normal(jax.random.key(1), (50, 2))
     found = i.permutation_null(jax.random.key(2), [x.at[3, 0].set(jnp.nan), x], 0, num_permutations=9)
-    assert float(found.p[0]) == float(found.adjusted[0]) == 1.0
-    assert float(found.p[1]) == pytest.approx(0.1)
+    assert float(found.p_value[0]) == float(found.adjusted[0]) == 1.0
+    assert float(found.p_value[1]) == pytest.approx(0.1)
 
 
 def test_blocks_stay_together():
@@ -118,7 +118,7 @@ def test_the_null_of_a_model_that_is_not_the_first():
     values = list(jax.random.normal(jax.random.key(3), (3, 200, 2)))
     values[0] = jnp.concatenate([values[2][:, :1], values[0][:, 1:]], axis=1)
     found = i.permutation_null(jax.random.key(4), values, 2, num_permutations=19)
-    assert float(found.p[0]) == pytest.approx(0.05)
+    assert float(found.p_value[0]) == pytest.approx(0.05)
     np.testing.assert_allclose(found.observed[0], 1.0, atol=1e-5)
     assert float(found.null[:, 0].max()) < 0.5
 
@@ -140,7 +140,7 @@ def test_intervals_are_the_jackknife():
     without = np.stack([score(parts[:g] + parts[g + 1 :]) for g in range(6)])
     error = np.sqrt(5 / 6 * ((without - without.mean(0)) ** 2).sum(0))
     np.testing.assert_allclose(found.scores, score(parts), atol=1e-5)
-    np.testing.assert_allclose(found.error, error, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found.corrected, 6 * score(parts) - 5 * without.mean(0), atol=1e-4)
     np.testing.assert_allclose(found.high - found.low, 2 * 2.5706 * error, rtol=1e-3)  # Student's t, 5 degrees
     assert int(found.order[0]) == 1
@@ -153,5 +153,5 @@ def test_a_score_that_all_groups_agree_on_has_no_error_to_the_last_bit():
     found = i.score_interval(stats, [stats.init()] * 7, 0, ranking=lambda moments, model: i.ranked(agreed))
     for name in ("scores", "corrected", "low", "high"):
         np.testing.assert_array_equal(getattr(found, name), agreed.astype(np.float64), err_msg=name)
-    np.testing.assert_array_equal(found.error, 0)
+    np.testing.assert_array_equal(found.standard_error, 0)
     assert found.order.tolist() == [4, 2, 3, 1, 0]

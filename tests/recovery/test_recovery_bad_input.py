@@ -104,9 +104,9 @@ WRONG = {
     "decoder": (lambda: ALISTA(D).at(D, decoder="new"), ValueError, "'perturbed' or 'nominal'; got 'new'"),
     "numbers of HyperLISTA": (lambda: HyperLISTA(D, c=(1.0, 2.0)), ValueError, "HyperLISTA.c must be three numbers"),
     "entries of HyperLISTA": (
-        lambda: HyperLISTA(D, most=7),
+        lambda: HyperLISTA(D, max_count=7),
         ValueError,
-        "HyperLISTA.most must be within 0 and 6; got 7",
+        "HyperLISTA.max_count must be within 0 and 6; got 7",
     ),
     "nobody's sparsity": (lambda: certified_schedule(D, D, sparsity=0), ValueError, "sparsity must be >= 1; got 0"),
     "stale weight": (

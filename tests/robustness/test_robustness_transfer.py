@@ -67,9 +67,9 @@ def test_paired_tests_against_scipy():
     np.testing.assert_allclose(found.gain, (one - two).mean())
     wins, losses = ((one - two) > 0).sum(1), ((one - two) < 0).sum(1)
     exact = [scipy.stats.binomtest(int(w), int(w + lost)).pvalue for w, lost in zip(wins, losses, strict=True)]
-    np.testing.assert_allclose(found.p_by_network, np.asarray(exact, float))
+    np.testing.assert_allclose(found.p_values_by_network, np.asarray(exact, float))
     statistic = (wins - losses).sum() ** 2 / (wins + losses).sum()
-    np.testing.assert_allclose(found.p_pooled, scipy.stats.chi2.sf(statistic, 1))
+    np.testing.assert_allclose(found.p_value_pooled, scipy.stats.chi2.sf(statistic, 1))
 
 
 def test_sign_flips_by_trying_all():
@@ -83,7 +83,7 @@ def test_sign_flips_by_trying_all():
 def test_the_same_attack_twice_differs_in_nothing():
     success = RNG.uniform(size=(2, 30)) < 0.5
     found = r.compare_transfer(report(success), report(success))
-    assert (found.gain, found.p, found.p_pooled) == (0.0, 1.0, 1.0)
+    assert (found.gain, found.p_value, found.p_value_pooled) == (0.0, 1.0, 1.0)
 
 
 def spearman(x, y):

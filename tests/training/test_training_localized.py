@@ -470,7 +470,7 @@ def test_running_statistics_move_with_gradients_and_are_no_parameters():
 def test_saved_and_loaded_it_goes_on_as_if_it_had_not_been_stopped():
     inputs, targets = data(12)
     trainer = LocalizedTraining(
-        Staircase(start=1, every=1, most=2), RandomDirection(), optax.adam(0.01), local_rate=jnp.asarray(1e-2)
+        Staircase(start=1, every=1, max_boundary=2), RandomDirection(), optax.adam(0.01), local_rate=jnp.asarray(1e-2)
     )
     start = trainer.init(jax.random.key(0), network())
     options = {"batch": 5}  # two of twelve wait
@@ -502,7 +502,7 @@ def test_every_epoch_has_its_number_its_rule_and_what_comes_before_and_after_it(
         return state._replace(epoch_steps=state.epoch_steps + 1), None
 
     monkeypatch.setattr("laureate.training.fitting._epoch", epoch)
-    trainer = LocalizedTraining(Staircase(start=1, every=1, most=2), Hebbian(), optax.sgd(0.1))
+    trainer = LocalizedTraining(Staircase(start=1, every=1, max_boundary=2), Hebbian(), optax.sgd(0.1))
     state, told, after = trainer.init(jax.random.key(0), network()), (), []
     for num_epochs in (1, 3):
         state, told = fit(

@@ -20,7 +20,7 @@ def test_static_schedules():
     assert walked(Fixed(2), [1.0] * 3) == [2, 2, 2, 2]
     assert walked(Staircase(2, 3), [1.0] * 9) == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
     assert walked(Staircase(1, 1, shift=2), [1.0] * 4) == [0, 2, 4, 4, 4]
-    assert walked(Staircase(0, 1, most=2), [1.0] * 4) == [1, 2, 2, 2, 2]
+    assert walked(Staircase(0, 1, max_boundary=2), [1.0] * 4) == [1, 2, 2, 2, 2]
     assert walked(OfEpoch(lambda epoch: epoch // 2), [1.0] * 3) == [0, 0, 1, 1]
 
 
@@ -40,7 +40,7 @@ def test_dynamic_schedules_wait_shift_and_stop():
     falling = [2.0**-e for e in range(12)]
     assert walked(NormRule(0.9, start=4), falling[:6]) == [0, 0, 0, 0, 1, 1, 2]
     assert walked(NormRule(0.9, shift=2), falling[:6]) == [0, 0, 2, 2, 4, 4, 4]
-    assert walked(NormRule(0.9, most=1), falling[:6]) == [0, 0, 1, 1, 1, 1, 1]
+    assert walked(NormRule(0.9, max_boundary=1), falling[:6]) == [0, 0, 1, 1, 1, 1, 1]
     assert walked(NormRule(0.9), falling) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 4, 4]
 
 

@@ -106,7 +106,7 @@ def test_ks_does_not_depend_on_the_order_and_its_range_not_on_the_class(measured
 def test_soft_labels_that_are_the_scores_have_no_error_and_a_change_of_sign_cancels(measured):
     found = measured(P, P, W)
     assert float(found["ks"]) == 0.0
-    assert float(found["test"].pvalue) == 1.0
+    assert float(found["test"].p_value) == 1.0
     s = (np.arange(2000) + 0.5) / 2000
     wave = 0.1 * np.sin(2 * np.pi * s)
     assert float(jax.jit(ks_error)(s, s + wave * 0.3)) == pytest.approx(0.03 / np.pi, abs=1e-5)

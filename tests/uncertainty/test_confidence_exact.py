@@ -146,10 +146,10 @@ def test_intervals_of_bins_by_hand(method, levels, share):
         np.testing.assert_allclose(np.ravel(model.interval(np.array([score]))), expected)
         assert model.point(np.array([score]))[0] == pytest.approx(RIGHT[inside].mean())
     table = model.table()
-    assert (table.lower.tolist(), table.upper.tolist()) == ([0.0, 0.3, 0.5, 0.9], [0.3, 0.5, 0.9, 1.0])
+    assert (table.start.tolist(), table.stop.tolist()) == ([0.0, 0.3, 0.5, 0.9], [0.3, 0.5, 0.9, 1.0])
     assert table.count.sum() == 900
     assert table.correct.sum() == RIGHT.sum()
-    assert (table.lo <= table.correct / table.count).all()
+    assert (table.low <= table.correct / table.count).all()
 
 
 def test_a_bin_of_fewer_than_thirty_examples_is_marked():
@@ -176,7 +176,7 @@ def test_groups_have_their_own_bins_and_share_delta():
         expected = clopper_pearson(RIGHT[inside].sum(), inside.sum(), 0.1 / 8)
         np.testing.assert_allclose(np.ravel(model.interval(np.array([0.6]), np.array([name]))), expected)
         assert model.table(name).count.sum() == (site == name).sum()
-        np.testing.assert_allclose((model.table(name).lo[2], model.table(name).hi[2]), expected)
+        np.testing.assert_allclose((model.table(name).low[2], model.table(name).high[2]), expected)
         assert model.point(np.array([0.6]), np.array([name]))[0] == pytest.approx(RIGHT[inside].mean())
         np.testing.assert_allclose(np.ravel(model.interval([0.6], [name])), expected)  # lists as well
 

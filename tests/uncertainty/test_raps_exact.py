@@ -450,8 +450,8 @@ def test_metrics_by_hand():
     strata = by_size(size, covered)
     assert strata.count.tolist() == [2, 2, 2, 2, 2, 1]
     assert strata.coverage.tolist() == [0.5, 1.0, 0.5, 1.0, 0.0, 1.0]
-    assert worst_violation(size, covered, 0.1, least=2) == pytest.approx(0.9)
-    assert worst_violation(size, covered, 0.1, least=3) == 0.0
+    assert worst_violation(size, covered, 0.1, min_count=2) == pytest.approx(0.9)
+    assert worst_violation(size, covered, 0.1, min_count=3) == 0.0
     assert by_rank(np.array([1, 3, 3]), np.array([True, False, True])).coverage.tolist()[:2] == [1.0, 0.5]
     assert by_class(np.array([0, 2, 2]), np.array([True, False, True]), 3).coverage.tolist() == [1.0, 0.0, 0.5]
 
@@ -474,7 +474,7 @@ def test_numpy_and_jax_agree_inside_jit_and_vmap_and_no_number_compiles_anew():
         tau = conformal_quantile(scores, alpha)
         size = xp.sum(raps_score(rank_all(p), u[:, None], k_reg, lam) <= tau, axis=1)
         tuned = tune_raps(p, y, u, alpha, lams=(0.01, 0.1), k_reg="joint")
-        violation = worst_violation(size, scores <= tau, alpha, least=5)
+        violation = worst_violation(size, scores <= tau, alpha, min_count=5)
         others = lac_score(rank_all(p)), saps_score(rank_all(p), 0.5, lam)
         return tau, set_of_size(p, size), tuned, violation, others
 

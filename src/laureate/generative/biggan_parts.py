@@ -143,18 +143,18 @@ class SelfAttention(eqx.Module):
         return x + self.gamma * told.reshape(batch, height, width, channels)
 
 
-def split_latents(z: Float[Array, "b n"], number: int) -> list[Float[Array, "b m"]]:
+def split_latents(z: Float[Array, "b n"], num_pieces: int) -> list[Float[Array, "b m"]]:
     """z in so many equal pieces: the first for the first layer, one for every block (hierarchical latents).
 
-    number: pieces, a divisor of the size of z.
+    num_pieces: a divisor of the size of z.
 
     >>> [piece.shape for piece in split_latents(jnp.ones((2, 6)), 3)]
     [(2, 2), (2, 2), (2, 2)]
     """
     size = z.shape[-1]
-    remedy = f"The next size that works is {-(-size // number) * number}."
-    require("split_latents", "z", f"of a size divisible by {number}", size, lambda n: n % number == 0, remedy)
-    return jnp.split(z, number, axis=-1)
+    remedy = f"The next size that works is {-(-size // num_pieces) * num_pieces}."
+    require("split_latents", "z", f"of a size divisible by {num_pieces}", size, lambda n: n % num_pieces == 0, remedy)
+    return jnp.split(z, num_pieces, axis=-1)
 
 
 def grown(x: Any) -> Any:

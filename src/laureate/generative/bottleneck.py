@@ -96,7 +96,7 @@ class AdaptiveBudget(eqx.Module):
     rate: κ, >= 0.
     target: the share of vanished gradients that is accepted, within 0 and 1.
     below: the length under which a gradient has vanished, > 0.
-    least, most: between which I_c stays, in nats.
+    min_information, max_information: between which I_c stays, in nats.
 
     >>> float(AdaptiveBudget(rate=1.0, target=0.0, below=0.1).adapt(jnp.asarray(0.5), jnp.array([0.0, 1.0])))
     0.3032653331756592
@@ -105,20 +105,22 @@ class AdaptiveBudget(eqx.Module):
     rate: float | Array = 0.01
     target: float | Array = 0.05
     below: float | Array = 0.03
-    least: float | Array = 0.01
-    most: float | Array = 10.0
+    min_information: float | Array = 0.01
+    max_information: float | Array = 10.0
 
     def __check_init__(self):
         require("AdaptiveBudget", "rate", ">= 0", self.rate, lambda r: r >= 0)
         require("AdaptiveBudget", "target", "within 0 and 1", self.target, lambda t: 0 <= t <= 1)
         require("AdaptiveBudget", "below", "> 0", self.below, lambda b: b > 0)
-        require("AdaptiveBudget", "least", "> 0", self.least, lambda v: v > 0)
-        require("AdaptiveBudget", "most", "> 0", self.most, lambda v: v > 0)
+        require("AdaptiveBudget", "min_information", "> 0", self.min_information, lambda v: v > 0)
+        require("AdaptiveBudget", "max_information", "> 0", self.max_information, lambda v: v > 0)
 
     def adapt(self, information: Array, slopes: Float[Array, " n"]) -> Array:
         """I_c after a step of the generator."""
         vanished = jnp.mean((slopes < self.below).astype(information.dtype))
-        return jnp.clip(information * jnp.exp(-self.rate * (vanished - self.target)), self.least, self.most)
+        return jnp.clip(
+            information * jnp.exp(-self.rate * (vanished - self.target)), self.min_information, self.max_information
+        )
 
 
 class VariationalBottleneck(AbstractRegulariser):

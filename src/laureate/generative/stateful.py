@@ -275,20 +275,20 @@ def as_network(function: Any) -> AbstractNetwork:
     return function if isinstance(function, AbstractNetwork) else EachExample(function)
 
 
-def top_singular_values(network: Any, number: int = 3) -> dict[str, Float[Array, " number"]]:
+def top_singular_values(network: Any, num_values: int = 3) -> dict[str, Float[Array, " k"]]:
     """The largest singular values of every weight of a network, exactly, by its path.
 
     Before a GAN collapses a few of them grow, as Brock et al. (2019) found; whether they do is for a monitor to say.
 
-    number: how many, >= 1; fewer where a weight has fewer.
+    num_values: how many of each, >= 1; fewer where a weight has fewer.
 
     >>> found = top_singular_values({"w": jnp.diag(jnp.array([1.0, 3.0]))}, 1)
     >>> found["['w']"].tolist()
     [3.0]
     """
-    require("top_singular_values", "number", ">= 1", number, lambda n: n >= 1)
+    require("top_singular_values", "num_values", ">= 1", num_values, lambda n: n >= 1)
     values = lambda weight: jnp.linalg.svd(weight.reshape(-1, weight.shape[-1]), compute_uv=False)  # noqa: E731
-    return {path: values(weight)[:number] for path, weight in named_weights(network)}
+    return {path: values(weight)[:num_values] for path, weight in named_weights(network)}
 
 
 def named_weights(network: Any) -> list[tuple[str, Array]]:

@@ -152,10 +152,10 @@ def _gathered(
 
 
 def windows_of(
-    key: Array, trajectories: Float[Array, "m t n d"], length: int, number: int
+    key: Array, trajectories: Float[Array, "m t n d"], length: int, num_windows: int
 ) -> tuple[Float[Array, "b h n d"], Int[Array, " b"]]:
-    """``number`` windows of ``length`` frames from anywhere in the trajectories, and the trajectories they are from."""
-    places = jax.random.randint(key, (2, number), 0, 2**30)
+    """``num_windows`` of ``length`` frames each, from anywhere in the trajectories, and which of these each is from."""
+    places = jax.random.randint(key, (2, num_windows), 0, 2**30)
     which = places[0] % trajectories.shape[0]
     begin = places[1] % (trajectories.shape[1] - length + 1)
     return trajectories[which[:, None], begin[:, None] + jnp.arange(length)], which

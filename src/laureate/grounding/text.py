@@ -18,7 +18,7 @@ __all__ = ["PhraseEncoder", "Tokens", "Vocabulary"]
 
 
 class Tokens(NamedTuple):
-    """Phrases as numbers. words: [n, longest], 0 behind the end. lengths: [n], at least 1."""
+    """Phrases as numbers. words: [n, max_words], 0 behind the end. lengths: [n], at least 1."""
 
     words: np.ndarray
     lengths: np.ndarray
@@ -27,25 +27,25 @@ class Tokens(NamedTuple):
 class Vocabulary:
     """The words that are known, by number: 0 is padding and 1 stands for all others.
 
-    words: in any order, lower case; they are sorted. longest: more words in a phrase are an error, never cut off.
+    words: in any order, lower case; they are sorted. max_words: more words in a phrase are an error, never cut off.
 
     >>> vocabulary = Vocabulary.of(["the red square", "the blue one"])
     >>> vocabulary.encode(["the blue square"]).words.tolist()
     [[6, 2, 5, 0]]
     """
 
-    def __init__(self, words: Iterable[str], longest: int = 16):
+    def __init__(self, words: Iterable[str], max_words: int = 16):
         self.words = ("<pad>", "<unk>", *sorted(set(words)))
         require("Vocabulary", "words", "one or more", list(words), lambda w: len(self.words) > 2)
-        require("Vocabulary", "longest", ">= 1", longest, lambda n: n >= 1)
-        self.longest = longest
+        require("Vocabulary", "max_words", ">= 1", max_words, lambda n: n >= 1)
+        self.max_words = max_words
         self._places = {word: place for place, word in enumerate(self.words)}
 
     @staticmethod
-    def of(phrases: Iterable[str], longest: int | None = None) -> "Vocabulary":
-        """Of all words in these phrases; by default as long as the longest and one more."""
+    def of(phrases: Iterable[str], max_words: int | None = None) -> "Vocabulary":
+        """Of all words in these phrases; by default as long as the max_words and one more."""
         split = [_split(phrase) for phrase in phrases]
-        return Vocabulary({word for words in split for word in words}, longest or 1 + max(map(len, split), default=0))
+        return Vocabulary({word for words in split for word in words}, max_words or 1 + max(map(len, split), default=0))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -56,14 +56,14 @@ class Vocabulary:
         split = [_split(phrase) for phrase in phrases]
         for phrase, words in zip(phrases, split, strict=True):
             require("Vocabulary", "phrase", "at least one word", phrase, lambda _, words=words: len(words) > 0)
-            rule, remedy = f"at most {self.longest} words", "Raise longest; nothing is cut off."
-            require("Vocabulary", "phrase", rule, phrase, lambda _, words=words: len(words) <= self.longest, remedy)
+            rule, remedy = f"at most {self.max_words} words", "Raise max_words; nothing is cut off."
+            require("Vocabulary", "phrase", rule, phrase, lambda _, words=words: len(words) <= self.max_words, remedy)
         unknown = [word for words in split for word in words if word not in self._places]
         if unknown:
             shown = ", ".join(sorted(set(unknown))[:5])
             told = f"Vocabulary: {len(unknown)} words are not known and become <unk>: {shown}"
             warnings.warn(told, UserWarning, stacklevel=2)
-        table = np.zeros((len(split), self.longest), np.int32)
+        table = np.zeros((len(split), self.max_words), np.int32)
         for row, words in zip(table, split, strict=True):
             row[: len(words)] = [self._places.get(word, 1) for word in words]
         return Tokens(table, np.array([len(words) for words in split], np.int32))

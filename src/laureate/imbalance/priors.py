@@ -116,21 +116,23 @@ def normalise_weights(
     return weights / jnp.where(norms == 0, 1, norms) ** tau
 
 
-def balanced_indices(key: Key[Array, ""], labels: Int[Array, "n"], num_classes: int, num: int) -> Int[Array, "num"]:
+def balanced_indices(
+    key: Key[Array, ""], labels: Int[Array, "n"], num_classes: int, num_draws: int
+) -> Int[Array, "num_draws"]:
     """Rows drawn with replacement so that every class is equally likely: resampling, the oldest rival.
 
     Do not take class frequencies of what it draws for ``log_prior``: they are uniform. Every class needs an example.
 
-    labels: classes, a row each. num_classes: C. num: how many rows are drawn.
+    labels: classes, a row each. num_classes: C. num_draws: how many rows are drawn.
 
     >>> rows = balanced_indices(jax.random.key(0), jnp.array([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]), 2, 1000)
     >>> 0.4 < float((rows == 9).mean()) < 0.6
     True
     """
     log_weight = -log_prior(class_counts(labels, num_classes))[jnp.asarray(labels)]
-    # An inverse CDF: Gumbel noise over n rows for each of num draws would be n times the work.
+    # An inverse CDF: Gumbel noise over n rows for each of the draws would be n times the work.
     edges = jnp.cumsum(jnp.exp(log_weight))
-    place = jax.random.uniform(key, (num,), edges.dtype, maxval=edges[-1])
+    place = jax.random.uniform(key, (num_draws,), edges.dtype, maxval=edges[-1])
     return jnp.minimum(jnp.searchsorted(edges, place, side="right"), len(edges) - 1)
 
 

@@ -22,13 +22,14 @@ class NullResult(NamedTuple):
     """Scores beside those of models that have nothing to do with each other.
 
     observed: each unit's score. null: the same with tokens exchanged, ``[permutations, units]``.
-    p: share of the null that is at least the score, the score itself counted. high: the null's quantile at ``level``.
-    adjusted: the same as p beside the largest of all units, so that one unit in all is falsely below 0.05 in 5 %.
+    p_value: share of the null that is at least the score, the score itself counted. high: the null's quantile at
+        ``level``.
+    adjusted: the same as p_value beside the largest of all units, so that one unit in all is falsely below 0.05 in 5 %.
     """
 
     observed: Float[Array, "d"]
     null: Float[Array, "p d"]
-    p: Float[Array, "d"]
+    p_value: Float[Array, "d"]
     high: Float[Array, "d"]
     adjusted: Float[Array, "d"]
 
@@ -106,14 +107,14 @@ class ScoreInterval(NamedTuple):
     """Each unit's score with what the choice of tokens does to it.
 
     scores: from all tokens. corrected: less the bias that the groups show, as a maximum is high by chance.
-    low, high: the interval's ends, around the corrected score. error: standard error. order: by the scores.
+    low, high: the interval's ends, around the corrected score. standard_error: of them. order: by the scores.
     """
 
     scores: np.ndarray
     corrected: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    error: np.ndarray
+    standard_error: np.ndarray
     order: Int[Array, "d"]
 
 

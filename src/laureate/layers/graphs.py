@@ -68,16 +68,16 @@ class Graph(eqx.Module):
         return _over(self.of_graphs(values), self.of_graphs(self.node_mask.astype(jnp.float32)))
 
 
-def segment_sum(values: Float[Array, "e *m"], segments: Int[Array, " e"], number: int) -> Float[Array, "n *m"]:
+def segment_sum(values: Float[Array, "e *m"], segments: Int[Array, " e"], num_segments: int) -> Float[Array, "n *m"]:
     """Σ of the rows of each segment, in float32 at least.
 
     By XLA's scatter: on one CPU thread it took 0.10 ms for 9,000 messages of 128 numbers and 3.5 ms for 10⁶ of 16,
     where a padded table of every node's edges took 0.22 and 16 ms (jaxlib 0.10), so there is no table here.
 
-    values: a row an element. segments: which segment each is of. number: how many segments there are.
+    values: a row an element. segments: which segment each is of. num_segments: how many segments there are.
     """
     wide = values.astype(jnp.promote_types(values.dtype, jnp.float32))
-    return jax.ops.segment_sum(wide, segments, number).astype(values.dtype)
+    return jax.ops.segment_sum(wide, segments, num_segments).astype(values.dtype)
 
 
 def make_graph(nodes: Any, edges: Any, senders: Any, receivers: Any, num_nodes: int | None = None) -> Graph:

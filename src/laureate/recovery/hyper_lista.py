@@ -27,7 +27,7 @@ class HyperLISTA(AbstractSolver):
     num_layers: K, >= 1.
     c: (c₁, c₂, c₃), >= 0, all that is learned; p counts entries. c₃ acts through a choice and has no gradient: search
         it.
-    most: at most so many entries pass unshrunk, all without a number.
+    max_count: at most so many entries pass unshrunk, all without a number.
     normalise: work with unit columns; codes stay in the units of D.
 
     >>> D = jnp.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]])
@@ -43,7 +43,7 @@ class HyperLISTA(AbstractSolver):
     scale: Array | None
     c: Array
     num_layers: int = eqx.field(static=True)
-    most: int = eqx.field(static=True)
+    max_count: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("c",)
     shared: ClassVar[tuple[str, ...]] = ("c",)
 
@@ -54,7 +54,7 @@ class HyperLISTA(AbstractSolver):
         num_layers: int = 16,
         *,
         c: tuple[float, float, float] = (0.5, 0.01, 1.0),
-        most: int | None = None,
+        max_count: int | None = None,
         normalise: bool = False,
     ):
         require("HyperLISTA", "c", "three numbers >= 0", c, lambda c: len(c) == 3 and min(c) >= 0)
@@ -65,9 +65,13 @@ class HyperLISTA(AbstractSolver):
         self.inverse = jnp.linalg.pinv(matrix)
         self.mu = coherence(matrix, self.weight.matrix)
         self.c = jnp.asarray(c, matrix.dtype)
-        self.num_layers, self.most = num_layers, dictionary.shape[1] if most is None else most
+        self.num_layers, self.max_count = num_layers, dictionary.shape[1] if max_count is None else max_count
         require(
-            "HyperLISTA", "most", f"within 0 and {dictionary.shape[1]}", self.most, lambda n: 0 <= n <= matrix.shape[1]
+            "HyperLISTA",
+            "max_count",
+            f"within 0 and {dictionary.shape[1]}",
+            self.max_count,
+            lambda n: 0 <= n <= matrix.shape[1],
         )
 
     @property
@@ -88,6 +92,6 @@ class HyperLISTA(AbstractSolver):
         beta = self.c[1] * self.mu * jnp.sum(x != 0, axis=-1, keepdims=True)
         tiny = jnp.finfo(x.dtype).tiny
         ratio = jnp.log(jnp.maximum(whole, tiny) / jnp.maximum(error[..., 0], tiny))
-        count = jnp.clip(self.c[2] * jnp.minimum(ratio, x.shape[-1]), 0, self.most).astype(jnp.int32)
+        count = jnp.clip(self.c[2] * jnp.minimum(ratio, x.shape[-1]), 0, self.max_count).astype(jnp.int32)
         v = x - self.weight.rmatvec(residual) + beta * (x - previous)
-        return select_and_shrink(v, theta, count, self.most)
+        return select_and_shrink(v, theta, count, self.max_count)

@@ -47,17 +47,18 @@ class SupportSchedule:
         return np.round(percent * size / 100).astype(np.int32)
 
 
-def select_and_shrink(v: Array, theta: Array | float, count: Array | int, most: int, code_axes: int = 1) -> Array:
+def select_and_shrink(v: Array, theta: Array | float, count: Array | int, max_count: int, code_axes: int = 1) -> Array:
     """Shrink all entries but those above θ that are among the ``count`` largest of their code.
 
-    most: the largest count there can be; ``count`` itself may be traced. code_axes: how many last axes are one code.
+    max_count: the largest count there can be; ``count`` itself may be traced. code_axes: how many last axes are one
+        code.
     The choice is no function to be differentiated: gradients see a mask.
     """
-    if most == 0:
+    if max_count == 0:
         return soft_threshold(v, theta)
     magnitude = jax.lax.stop_gradient(jnp.abs(v))
     flat = magnitude.reshape(*v.shape[: v.ndim - code_axes], math.prod(v.shape[v.ndim - code_axes :]))
-    count = jnp.broadcast_to(jnp.minimum(count, most), flat.shape[:-1])
+    count = jnp.broadcast_to(jnp.minimum(count, max_count), flat.shape[:-1])
     edge = jnp.where(count > 0, _kth_largest(flat, count), jnp.inf)
     edge = edge.reshape(edge.shape + (1,) * code_axes)
     selected = (magnitude >= edge) & (magnitude > theta)  # entries at 0 tie, and are never selected

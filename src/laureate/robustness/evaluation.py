@@ -106,16 +106,17 @@ class PairedResult(NamedTuple):
     """Two attacks on the same images and networks.
 
     gain: success of the first less that of the second, a mean over networks and images.
-    by_network: the same for each network. p_by_network: exact McNemar tests, two-sided.
-    p_pooled: Cochran, Mantel and Haenszel's over the networks, which takes an image's fate on several for independent.
-    p: exact sign-flip test of each image's whole gain over the networks, two-sided: the one to read.
+    by_network: the same for each network. p_values_by_network: exact McNemar tests, two-sided.
+    p_value_pooled: Cochran, Mantel and Haenszel's over the networks, which takes an image's fate on several for
+        independent. p_value: exact sign-flip test of each image's whole gain over the networks, two-sided: the one to
+        read.
     """
 
     gain: float
     by_network: np.ndarray
-    p_by_network: np.ndarray
-    p_pooled: float
-    p: float
+    p_values_by_network: np.ndarray
+    p_value_pooled: float
+    p_value: float
 
 
 def compare_transfer(first: TransferReport, second: TransferReport) -> PairedResult:
@@ -126,7 +127,7 @@ def compare_transfer(first: TransferReport, second: TransferReport) -> PairedRes
 
     >>> report = lambda success: TransferReport(jnp.array([success]), jnp.ones(6, bool), jnp.zeros(1), jnp.array(0))
     >>> found = compare_transfer(report([True] * 6), report([False] * 6))
-    >>> found.gain, found.p
+    >>> found.gain, found.p_value
     (1.0, 0.03125)
     """
     shapes = first.success.shape, second.success.shape
@@ -141,9 +142,9 @@ def compare_transfer(first: TransferReport, second: TransferReport) -> PairedRes
     return PairedResult(
         gain=float(difference.mean()),
         by_network=difference.mean(1),
-        p_by_network=np.array([_mcnemar(int(w), int(lost)) for w, lost in zip(wins, losses, strict=True)]),
-        p_pooled=pooled,
-        p=_sign_flips(difference.sum(0)),
+        p_values_by_network=np.array([_mcnemar(int(w), int(lost)) for w, lost in zip(wins, losses, strict=True)]),
+        p_value_pooled=pooled,
+        p_value=_sign_flips(difference.sum(0)),
     )
 
 

@@ -93,7 +93,7 @@ class Staircase(AbstractSchedule):
         T(e) = shift (1 + ⌊(e − start) / every⌋) for e >= start, else 0; at most ``most``
 
     start: the first epoch with local blocks, >= 0. every: epochs between two moves, >= 1. shift: blocks a move, >= 1.
-    most: the last boundary; by default all blocks but the last become local.
+    max_boundary: the last boundary; by default all blocks but the last become local.
 
     >>> [Staircase(start=2, every=2).at(epoch, 4) for epoch in range(9)]
     [0, 0, 1, 1, 2, 2, 3, 3, 3]
@@ -102,18 +102,18 @@ class Staircase(AbstractSchedule):
     start: int = 5
     every: int = 5
     shift: int = 1
-    most: int | None = None
+    max_boundary: int | None = None
 
     def __check_init__(self):
         for field, least in (("start", 0), ("every", 1), ("shift", 1)):
             _count("Staircase", field, getattr(self, field), least)
-        if self.most is not None:
-            _count("Staircase", "most", self.most, 0)
+        if self.max_boundary is not None:
+            _count("Staircase", "max_boundary", self.max_boundary, 0)
 
     def at(self, epoch: int, num_blocks: int) -> int:
         """The boundary in an epoch."""
         stairs = 0 if epoch < self.start else 1 + (epoch - self.start) // self.every
-        return min(self.shift * stairs, _last(self.most, num_blocks))
+        return min(self.shift * stairs, _last(self.max_boundary, num_blocks))
 
     def __call__(self, history: History, num_blocks: int) -> int:
         """The boundary in the epoch that follows the history."""
@@ -146,7 +146,7 @@ class NormRule(AbstractSchedule):
     Only epochs with the same transition block are compared, so that every block is looked at for two epochs at least.
 
     fraction: > 0. window: epochs, >= 1. shift: blocks a move, >= 1. start: epochs before the first move, >= 0.
-    most: as for ``Staircase``.
+    max_boundary: as for ``Staircase``.
 
     >>> steady, calm = EpochReport(0, 0, 0, 1.0, 2.0), EpochReport(1, 0, 0, 1.0, 1.0)
     >>> NormRule(fraction=0.9)((steady,), 4), NormRule(fraction=0.9)((steady, calm), 4)
@@ -157,14 +157,14 @@ class NormRule(AbstractSchedule):
     window: int = 3
     shift: int = 1
     start: int = 0
-    most: int | None = None
+    max_boundary: int | None = None
 
     def __check_init__(self):
         require("NormRule", "fraction", "> 0", self.fraction, lambda f: f > 0)
         for field, least in (("window", 1), ("shift", 1), ("start", 0)):
             _count("NormRule", field, getattr(self, field), least)
-        if self.most is not None:
-            _count("NormRule", "most", self.most, 0)
+        if self.max_boundary is not None:
+            _count("NormRule", "max_boundary", self.max_boundary, 0)
 
     def __call__(self, history: History, num_blocks: int) -> int:
         """The same boundary, or one further on."""
@@ -183,7 +183,7 @@ class Plateau(AbstractSchedule):
 
         T ← T + shift if loss of this epoch > (1 − tolerance) · mean of those of the last ``window`` epochs before it
 
-    tolerance: the relative fall below which it moves, >= 0. window, shift, start, most: as for ``NormRule``.
+    tolerance: the relative fall below which it moves, >= 0. window, shift, start, max_boundary: as for ``NormRule``.
 
     >>> falling = tuple(EpochReport(e, 0, 0, loss, 1.0) for e, loss in enumerate((1.0, 0.5, 0.49)))
     >>> Plateau(0.05, window=1)(falling[:2], 4), Plateau(0.05, window=1)(falling, 4)
@@ -194,14 +194,14 @@ class Plateau(AbstractSchedule):
     window: int = 3
     shift: int = 1
     start: int = 0
-    most: int | None = None
+    max_boundary: int | None = None
 
     def __check_init__(self):
         require("Plateau", "tolerance", ">= 0", self.tolerance, lambda t: t >= 0)
         for field, least in (("window", 1), ("shift", 1), ("start", 0)):
             _count("Plateau", field, getattr(self, field), least)
-        if self.most is not None:
-            _count("Plateau", "most", self.most, 0)
+        if self.max_boundary is not None:
+            _count("Plateau", "max_boundary", self.max_boundary, 0)
 
     def __call__(self, history: History, num_blocks: int) -> int:
         """The same boundary, or one further on."""
@@ -213,10 +213,10 @@ class Plateau(AbstractSchedule):
         return _moved(self, now.boundary, flat and len(history) >= self.start, num_blocks)
 
 
-def _last(most: int | None, num_blocks: int) -> int:
-    return num_blocks - 1 if most is None else min(most, num_blocks - 1)
+def _last(max_boundary: int | None, num_blocks: int) -> int:
+    return num_blocks - 1 if max_boundary is None else min(max_boundary, num_blocks - 1)
 
 
 def _moved(schedule: NormRule | Plateau, boundary: int, moves: bool, num_blocks: int) -> int:
     """Never back, and never beyond the last."""
-    return max(boundary, min(boundary + schedule.shift * moves, _last(schedule.most, num_blocks)))
+    return max(boundary, min(boundary + schedule.shift * moves, _last(schedule.max_boundary, num_blocks)))

@@ -32,16 +32,16 @@ class BinCounts(NamedTuple):
 class BinTable(NamedTuple):
     """What is known of each bin, [bins] each.
 
-    lower, upper: its ends. count, correct: scores in it, and those of which the event came true. lo, hi: the ends of
+    start, stop: its ends. count, correct: scores in it, and those of which the event came true. low, high: the ends of
     the interval of the probability. few: whether it has fewer than 30 examples.
     """
 
-    lower: np.ndarray
-    upper: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
     count: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride]
     correct: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     few: np.ndarray
 
 

@@ -23,14 +23,14 @@ class KSResult(NamedTuple):
 
     statistic: KS = max |d|. range: max d − min d, the same whichever of two classes is counted.
     floor: the mean of the statistic if the scores were the true probabilities. z: statistic over its unit of noise.
-    pvalue: of the hypothesis that the scores are the true probabilities, for large samples.
+    p_value: of the hypothesis that the scores are the true probabilities, for large samples.
     """
 
     statistic: Array
     range: Array
     floor: Array
     z: Array
-    pvalue: Array
+    p_value: Array
 
 
 def cumulative_difference(
@@ -96,7 +96,7 @@ def ks_test(p: Float[Array, "rows"], y: Float[Array, "rows"]) -> KSResult:
     Q: the upper tail of the normal law; W: Brownian motion on [0, 1].
 
     >>> found = ks_test(np.array([0.2, 0.4, 0.9]), np.array([0.0, 1.0, 1.0]))
-    >>> print(f"{found.statistic:.3f} {found.floor:.3f} {found.pvalue:.2f}")
+    >>> print(f"{found.statistic:.3f} {found.floor:.3f} {found.p_value:.2f}")
     0.167 0.292 0.89
     """
     return _test(*checked("ks_test", p, y))

@@ -161,11 +161,14 @@ def set_of_size(p: Any, size: Any, mass: Any = None) -> Any:
     return inside & (more | (xp.cumsum(equal, axis=-1) <= spare))
 
 
-def fit_temperature(logits: Any, y: Any, lowest: float = 0.05, highest: float = 20.0, num_steps: int = 30) -> Any:
+def fit_temperature(
+    logits: Any, y: Any, min_temperature: float = 0.05, max_temperature: float = 20.0, num_steps: int = 30
+) -> Any:
     """The temperature T at which softmax(z / T) has the smallest mean negative log-likelihood of the labels.
 
     In β = 1/T that loss is convex with the derivative E[Σ_j p_j z_j − z_y], whose sign change is bisected in log β.
-    T stays between ``lowest`` and ``highest``. `Temperature` does the same for probabilities, with weights.
+    T stays between ``min_temperature`` and ``max_temperature``. `Temperature` does the same for probabilities, with
+    weights.
 
     logits, y: z and the true classes. num_steps: of bisection.
 
@@ -185,7 +188,7 @@ def fit_temperature(logits: Any, y: Any, lowest: float = 0.05, highest: float = 
         too_cold = slope > 0
         return xp.where(too_cold, middle, low), xp.where(too_cold, high, middle)
 
-    ends = (xp.asarray(math.log(lowest), z.dtype), xp.asarray(math.log(highest), z.dtype))
+    ends = (xp.asarray(math.log(min_temperature), z.dtype), xp.asarray(math.log(max_temperature), z.dtype))
     if xp is jnp:
         ends = jax.lax.fori_loop(0, num_steps, halve, ends)
     else:

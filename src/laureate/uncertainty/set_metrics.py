@@ -62,17 +62,19 @@ def by_class(y: Any, covered: Any, num_classes: int) -> Strata:
     return _by(y, covered, tuple(range(num_classes)))
 
 
-def worst_violation(size: Any, covered: Any, alpha: Any, firsts: tuple[int, ...] = SIZE_STRATA, least: int = 20) -> Any:
+def worst_violation(
+    size: Any, covered: Any, alpha: Any, firsts: tuple[int, ...] = SIZE_STRATA, min_count: int = 20
+) -> Any:
     """The largest |coverage − (1 − α)| over strata of the set's size (the paper's SSCV); 0 is perfect.
 
-    least: strata with fewer examples are left out. A method whose sets have all one size has one stratum, and its
+    min_count: strata with fewer examples are left out. A method whose sets have all one size has one stratum, and its
         value says nothing: read `by_rank` beside it.
 
     size, covered: of each set, and whether it holds its label. alpha: α. firsts: the smallest size of each stratum.
     """
     xp = namespace(size, covered, alpha)
     strata = by_size(size, covered, firsts)
-    return xp.max(xp.where(strata.count >= least, xp.abs(strata.coverage - (1 - alpha)), 0.0))
+    return xp.max(xp.where(strata.count >= min_count, xp.abs(strata.coverage - (1 - alpha)), 0.0))
 
 
 def _by(values: Any, covered: Any, firsts: tuple[int, ...]) -> Strata:

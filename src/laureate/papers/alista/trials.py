@@ -82,7 +82,7 @@ def _network(arm: Settings, matrix: Array, layers: int, density: float, key: Arr
     if arm.kind == "lista":
         return r.LISTA(matrix, layers)
     if arm.kind == "hyper-lista":
-        return r.HyperLISTA(matrix, num_layers=layers, most=matrix.shape[1] // 4)
+        return r.HyperLISTA(matrix, num_layers=layers, max_count=matrix.shape[1] // 4)
     analytic = r.analytic_weight(matrix)
     if arm.kind == "tilista":
         return r.TiLISTA(matrix, layers, support=support)

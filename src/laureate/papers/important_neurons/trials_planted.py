@@ -79,7 +79,7 @@ def null_level(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict
             null_key, list(values), 0, num_permutations=scale.permutations, block=scale.length if arm.sentences else 1
         )
         expected = i.expected_null((scale.models - 1) * scale.units, scale.tokens)
-        return jnp.mean(found.p <= 0.05), jnp.mean(found.observed) / expected, jnp.any(found.adjusted <= 0.05)
+        return jnp.mean(found.p_value <= 0.05), jnp.mean(found.observed) / expected, jnp.any(found.adjusted <= 0.05)
 
     level, ratio, any_unit = jax.lax.map(once, jax.random.split(key, scale.repeats))
     return {"level": level.mean(), "over_expected": ratio.mean(), "any_unit": any_unit.astype(float).mean()}

@@ -76,7 +76,7 @@ def most_common(problem: Any, num_classes: int) -> Array:
 def phases(schedule: str, epochs: int, start: int, every: int, layers: int) -> list[tuple[int, int, int]]:
     """A schedule as (boundary, first epoch, epochs), a row for each boundary; at most all hidden layers but one."""
     most = layers - 1
-    stairs = Staircase(start, every, most=most)
+    stairs = Staircase(start, every, max_boundary=most)
     of_epoch = {"none": lambda e: 0, "stairs": lambda e: stairs.at(e, layers + 1), "scratch": lambda e: most}[schedule]
     parts = [(boundary, list(group)) for boundary, group in groupby(range(epochs), of_epoch)]
     return [(boundary, group[0], len(group)) for boundary, group in parts]

@@ -78,9 +78,9 @@ def schedules(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[
     most = scale.layers - 1
     named = {
         "none": lambda: Fixed(0),
-        "static": lambda: Staircase(scale.start, scale.every, most=most),
-        "norm": lambda: NormRule(arm.fraction, scale.window, start=scale.start, most=most),
-        "plateau": lambda: Plateau(arm.fraction, scale.window, start=scale.start, most=most),
+        "static": lambda: Staircase(scale.start, scale.every, max_boundary=most),
+        "norm": lambda: NormRule(arm.fraction, scale.window, start=scale.start, max_boundary=most),
+        "plateau": lambda: Plateau(arm.fraction, scale.window, start=scale.start, max_boundary=most),
     }
 
     def tried(schedule: Any, rate: float) -> tuple[float, float, list[int]]:
@@ -170,7 +170,7 @@ def _trained(
     key: Array, problem: Any, arm: Settings, scale: Settings, rate: float, local_rate: float
 ) -> tuple[float, float]:
     blocks = network(jax.random.fold_in(key, 0), scale.channels, scale.classes, problem.inputs.shape[1])
-    stairs = Staircase(scale.start, scale.every, shift=2, most=4)  # two convolutions at a time
+    stairs = Staircase(scale.start, scale.every, shift=2, max_boundary=4)  # two convolutions at a time
     trainer = _trainer(Fixed(0) if arm.schedule == "none" else stairs, arm.rule, arm.rising, local_rate)
     after, _ = _fitted(key, trainer, blocks, (problem.inputs, problem.labels), rate, scale)
     validation = accuracy_of(after, problem.validation_inputs, problem.validation_labels)

@@ -126,7 +126,7 @@ def measure(key, arm, problem, scale):
 
     tested, errors = jax.lax.map(one, jax.random.split(key, scale.draws), batch_size=min(50, scale.draws))
     return {
-        "rejected": 100 * jnp.mean(tested.pvalue < 0.05),
+        "rejected": 100 * jnp.mean(tested.p_value < 0.05),
         "log_floor": jnp.log(jnp.mean(tested.statistic) / jnp.mean(tested.floor)),
         "log_bins": jnp.log(jnp.median(jnp.max(errors, 1) / jnp.min(errors, 1))),
         "log_ratio": jnp.log(jnp.mean(tested.statistic) / jnp.mean(errors[:, bins.index(25)])),
