@@ -26,7 +26,8 @@ LAB = {"lab", "lab.judging", "lab.storing", "lab.ledger", "lab.reference", "lab.
 # Room -> the rooms, or single modules of rooms, that it may know beside itself.
 MAY = {
     "laureate": {"cli", "racing.api"},  # __main__; laureate.race, which is loaded when it is asked for
-    "_core": set(),
+    "_compiler": set(),
+    "_core": {"_compiler"},
     "_data": set(),
     "area": COMMON,
     "layers": {"_core"},
@@ -43,7 +44,7 @@ MAY = {
     "lab.ledger": {"lab", "lab.judging"},
     "lab.reference": {"lab", "lab.judging.results"},
     "lab.records": {"lab", "lab.judging", "lab.storing", "lab.reference"},
-    "lab.running": {"laureate", "_data", "lab", "lab.judging", "lab.storing", "lab.records"},
+    "lab.running": {"laureate", "_compiler", "_data", "lab", "lab.judging", "lab.storing", "lab.records"},
     "catalogue": {"laureate", "lab", "lab.storing.home", "lab.storing.files", "lab.storing.database"},
     "racing.results": set(),
     "pages": {"laureate", "papers", "catalogue", "racing.results", *LAB},
@@ -56,6 +57,7 @@ FILES = {"sqlite3", "os", "pathlib", "io", "shutil", "tempfile", "subprocess", "
 # Room -> libraries that it must not load; a dotted name bans that part alone.
 NEVER = {
     "laureate": HEAVY | FILES | {"numpy", "scipy", "click", "rich"},
+    "_compiler": HEAVY | FILES | {"numpy", "scipy", "click", "rich"},
     "_data": HEAVY | {"numpy", "scipy", "click", "rich", "sqlite3"},
     "area": {"click", "rich", "sqlite3"},
     **{room: {"scipy", "sklearn", "click", "rich", "sqlite3"} for room in COMMON},
@@ -281,6 +283,7 @@ def test_a_peer_is_imported_only_where_its_side_is_made_ready():
 # parts of a module's name make it one's own.
 HOMES = {
     "laureate": "laureate.__new",
+    "_compiler": "laureate._compiler",
     "_core": "laureate._core",
     "_data": "laureate._data",
     "area": "laureate.gradients.new",

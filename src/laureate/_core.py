@@ -1,6 +1,7 @@
 """What three or more areas of methods share: how failures and wrong settings are reported, and keys that are kept."""
 
 import enum
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,14 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from laureate._compiler import REMEDY, complaint
+
 __all__ = ["Status", "as_key", "require"]
 
 THREEFRY = "threefry2x32"
+
+if _wrong := complaint():
+    warnings.warn(f"{_wrong} {REMEDY}", RuntimeWarning, stacklevel=2)
 
 
 class Status(enum.IntEnum):

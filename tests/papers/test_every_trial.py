@@ -44,6 +44,8 @@ OWN_TESTS |= {"raps", "sksd", "tensor-train-pde", "vdb"}
 CALLED = {"imtl": {"units"}, "directpred": {"parity"}, "gradvac": {"dialects"}}
 # Those of which the data cannot be traced.
 LONG_DATA = {"mesh-graph-nets": {"features"}}
+# Regression of hopfield-rbm's features stops after the declared steps, which a tiny trial reaches.
+STOPS = pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
 ASKED = os.environ.get("PAPER", "")  # make test PAPER=<id>
 CHOSEN = [paper for paper in all_papers() if ASKED in ("", paper.id)]
 EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for one in paper.experiments}
@@ -113,13 +115,19 @@ def traced(cell, look):
             _make_problem.cache_clear()  # it may hold what was traced
 
 
+def check_outcome(outcome):
+    """No error, but for what this machine lacks."""
+    if outcome.error.startswith("ModuleNotFoundError: Gymnasium is not installed"):
+        pytest.skip("Gymnasium is not installed")
+    assert not outcome.error, outcome.error
+
+
+@STOPS
 @pytest.mark.parametrize(("name", "arm"), CELLS)
 def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
     cell = cell_of(name, arm)
     outcome = compute(cell)
-    if outcome.error.startswith("ModuleNotFoundError: Gymnasium is not installed"):
-        pytest.skip("Gymnasium is not installed")
-    assert not outcome.error, outcome.error
+    check_outcome(outcome)
     for metric, values in outcome.metrics.items():
         assert len(values) == cell.count, metric
         assert np.isfinite(values).all(), metric
@@ -145,9 +153,12 @@ def check_report(name, arm, metrics):
             assert metrics[metric].ndim == (2 if claim.kind == "trend" else 1), (claim.name, metric)
     for guard in experiment.guards:
         guarded = [claim for claim in experiment.claims if claim.kind != "question" and applies(guard, claim)]
-        # Without names a guard speaks of all arms that report its metric; at least a claim's method must.
-        if any(arm in (claim.method, claim.baseline) and arm in (guard.arms or (claim.method,)) for claim in guarded):
-            assert guard.metric in metrics, guard
+        # Without names a guard speaks of all arms that report its metric: of a claim's two at least one must.
+        for claim in guarded:
+            wanted = arm in (claim.method, claim.baseline) and arm in (guard.arms or (claim.method,))
+            if wanted and guard.metric not in metrics:
+                assert arm not in guard.arms, guard
+                assert guard.metric in traced(cell_of(name, claim.baseline), eqx.filter_eval_shape), (guard, claim)
     for curve in experiment.curves:
         if arm == experiment.arms[0].name or curve.y in metrics:  # a curve need not have a line for every arm
             assert metrics[curve.x].shape == metrics[curve.y].shape, curve

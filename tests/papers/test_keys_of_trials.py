@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from test_every_trial import ASKED, EXPERIMENTS, cell_of, traced
+from test_every_trial import ASKED, EXPERIMENTS, STOPS, cell_of, check_outcome, traced
 
 import laureate
 from laureate.lab.running.worker import compute
@@ -174,7 +174,7 @@ def keys_of_trial(name, arm):
         return traced(cell, lambda trial, *given: keys_of(trial, *given, place=place))[0]
     with KeyRecorder(place) as recorder, traced_anew():
         outcome = compute(cell)
-    assert not outcome.error, outcome.error
+    check_outcome(outcome)
     return recorder
 
 
@@ -191,6 +191,7 @@ def rows():
         yield pytest.param(trial, *arms[0], id=trial, marks=marks)
 
 
+@STOPS
 @pytest.mark.parametrize(("trial", "name", "arm"), list(rows()))
 def test_no_key_is_used_twice_but_on_purpose(trial, name, arm):
     found, known = drawn_again(keys_of_trial(name, arm)), on_purpose(trial)

@@ -17,7 +17,7 @@ import numpy as np
 
 from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
-from laureate.lab.running.environment import environment
+from laureate.lab.running.environment import check_compiler, environment
 from laureate.lab.running.executors import SINGLE_THREAD, Executor, cores, make_executor
 from laureate.lab.running.fingerprint import fingerprint
 from laureate.lab.running.run import Progress, in_turn, problem_label
@@ -123,6 +123,7 @@ def run_course(
     patience: seconds that one cell may take, compiling and all, before it counts as endless. Objects of this process
     run in it, where nothing can be stopped from outside; on a cluster nothing is stopped either.
     """
+    check_compiler()
     limit = COMPILE_PATIENCE + course.seconds if patience is None else patience
     runner = _Runner(store, course, workers, on, fresh, progress, limit)
     facts = environment()

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from laureate._compiler import REMEDY, complaint
 from laureate._data import DATA_SETS, find
 from laureate.lab.running.environment import environment
 from laureate.lab.running.executors import SINGLE_THREAD, cores
@@ -20,7 +21,7 @@ def diagnose(store: Store) -> dict[str, dict[str, Any]]:
     cached = [file for file in cache.rglob("*") if file.is_file()] if cache.is_dir() else []
     threads = {name: os.environ.get(name, f"not set; workers use {value!r}") for name, value in SINGLE_THREAD.items()}
     return {
-        "versions": facts["versions"] | {"commit": facts["commit"] or "installed, no checkout"},
+        "versions": facts["versions"] | {"commit": facts["commit"] or "installed, no checkout"} | _wrong_compiler(),
         "machine": {"cpu": facts["machine"], "cores for us": cores(), "memory (GiB)": facts["memory_gib"]},
         "threads": threads,
         "folders": {
@@ -31,6 +32,10 @@ def diagnose(store: Store) -> dict[str, dict[str, Any]]:
         "store": store.counts() | {"state": _state(store)},
         "data sets": {name: _data_set(name) for name in DATA_SETS},
     }
+
+
+def _wrong_compiler() -> dict[str, str]:
+    return {"to be replaced": f"{complaint()} {REMEDY}"} if complaint() else {}
 
 
 def _state(store: Store) -> str:

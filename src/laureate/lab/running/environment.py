@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import laureate
+from laureate._compiler import REMEDY, complaint
+from laureate.lab.errors import UserError
 from laureate.lab.running.executors import cores
 from laureate.lab.running.fingerprint import versions
 
-__all__ = ["environment"]
+__all__ = ["check_compiler", "environment"]
 
 
 def environment() -> dict[str, Any]:
@@ -23,6 +25,12 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "executable": Path(sys.executable).name,
     }
+
+
+def check_compiler() -> None:
+    """Raise where the compiler is known to compute wrong numbers: what it measures decides nothing."""
+    if wrong := complaint():
+        raise UserError(wrong, REMEDY)
 
 
 def _commit() -> str:

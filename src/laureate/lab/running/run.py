@@ -16,7 +16,7 @@ from laureate.lab.cell import DEFAULT_PROBLEM, Cell, Outcome
 from laureate.lab.errors import UserError
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.results import ClaimResult, QuestionResult, Result
-from laureate.lab.running.environment import environment
+from laureate.lab.running.environment import check_compiler, environment
 from laureate.lab.running.executors import Executor, cores, make_executor
 from laureate.lab.running.plan import Selection, plan, scale_of
 from laureate.lab.running.trying import try_problem
@@ -107,6 +107,8 @@ def run_claims(
 
     # First of all, for a cluster may not be there.
     at_once = max(1, min(workers or cores(), len(to_compute)))
+    if to_compute:
+        check_compiler()
     executor = make_executor(workers if on else at_once, compilation_cache(), on) if to_compute else None
     at_once = executor.workers if executor and on else at_once
     if problem != DEFAULT_PROBLEM and executor:
