@@ -312,6 +312,8 @@ def test_who_does_not_end_is_a_row_and_stops_nobody(store):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ray forks, of which jax warns
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_a_cluster_changes_no_number(store):
     """Crash and all; what a cluster has computed is kept, and needs none."""
