@@ -1,0 +1,285 @@
+"""What a page shows of a store: counts, orders and choices, each put together anew; and the same on the page itself."""
+
+import collections
+import dataclasses
+import http.client
+import io
+import itertools
+import re
+from types import SimpleNamespace
+
+import pytest
+from test_server import FakeJobs, serving
+
+import toy_site
+import toys
+from laureate import papers
+from laureate.catalogue import Entry, Hit
+from laureate.cli._progress import LineProgress
+from laureate.lab.cell import Outcome
+from laureate.lab.judging.results import WORDS, ClaimId, ClaimResult
+from laureate.lab.running.plan import plan
+from laureate.lab.storing.home import store_path
+from laureate.lab.storing.store import Store
+from laureate.pages import browse, content, render, report
+from laureate.pages.jobs import Jobs, _Job
+from laureate.pages.wording import duration
+
+WEB = render.Site(live=True)
+FACTS = {"experiment": "toy", "statement": "s", "metric": "loss", "scale": "desk", "seeds": 20, "run": 1}
+
+
+@pytest.fixture
+def store(shared):
+    opened = Store(store_path())
+    yield opened
+    opened.close()
+
+
+def text_of(page):
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def result(name="better", **facts):
+    return ClaimResult(id=ClaimId("toy", name), **FACTS | {"kind": "better", "verdict": "supported"} | facts)
+
+
+@pytest.mark.parametrize("checks", [0, 2])
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_a_paper_is_counted_by_its_claims_and_by_its_checks_where_it_has_no_others(checks, others):
+    words = [WORDS[i % 4] for i in range(others)], [WORDS[i % 4] for i in range(checks)]
+    roles = {"headline": [result(verdict=word) for word in words[0]]} if others else {}
+    roles |= {"check": [result(verdict=word, role="check", reference=True) for word in words[1]]} if checks else {}
+    for role, mine in roles.items():
+        roles[role] = [dataclasses.replace(one, role=role) for one in mine]
+    shown = content.ShownPaper(toy_site.paper(), {}, roles, None, None)
+    counted = words[0] or words[1]
+    assert shown.tally == {word: counted.count(word) for word in WORDS if word in counted}
+    assert (len(shown.claims), shown.reference) == (others + checks, checks)
+    assert shown.first == (next(iter(roles), ""), next(iter(roles.values()), []))
+    assert not shown.idle
+    idle = content.ShownPaper(toy_site.paper(), {}, {"check": [result(verdict="not run", role="check")]}, None, None)
+    assert idle.idle
+
+
+def test_what_was_measured_comes_first_among_areas_and_among_papers(store):
+    made = toy_site.paper()
+    asked = [("a", "none"), ("b", "some"), ("toy", "some"), ("c", "nothing"), ("d", "some")]
+    shown = content.board(store, [dataclasses.replace(made, id=name, area=area) for name, area in asked])
+    assert {area: [one.paper.id for one in mine] for area, mine in shown["areas"].items()} == {
+        "some": ["toy", "b", "d"], "none": ["a"], "nothing": ["c"],
+    }  # fmt: skip
+    assert list(shown["areas"]) == ["some", "none", "nothing"]
+    assert (shown["papers"], shown["claims"], shown["reference"]) == (5, 5 * 4, 0)
+    assert shown["areas"]["some"][0].lead is shown["areas"]["some"][0].claims[0]
+
+
+def test_other_results_of_a_claim_are_told_once_each_and_ours_beside_what_was_measured_here(monkeypatch):
+    ours = result(reference=True, run=None, effect=9.0)
+    monkeypatch.setattr(content, "reference", lambda paper: {"toy/better": ours})
+    monkeypatch.setattr(papers, "paper", lambda _: toy_site.paper())
+    kept = [result(effect=e, run=run) for e, run in ((1.0, 5), (2.0, 4), (1.0, 3), (2.0, 2), (3.0, 1))]
+    asked = SimpleNamespace(history=lambda claim, problem, limit: kept)
+    told = content._earlier(asked, result(effect=1.0, run=5))  # pyright: ignore[reportArgumentType]
+    assert [(one.effect, one.run) for one in told] == [(2.0, 4), (3.0, 1), (9.0, None)]
+    empty = SimpleNamespace(history=lambda *_: [])
+    assert content._earlier(empty, ours) == ()  # pyright: ignore[reportArgumentType]
+
+
+def test_the_seconds_of_a_scale_are_those_of_its_newest_run_and_of_finished_cells():
+    cell = lambda status, seconds: {"status": status, "seconds": seconds, "compile_seconds": seconds / 4}  # noqa: E731
+    cells = {n: [cell("done", float(n)), cell("done", 2.0 * n), cell("failed", 100.0)] for n in (1, 2, 3, 4)}
+    scales = {1: "smoke", 2: "desk", 3: "smoke", 4: "desk"}
+    fake = SimpleNamespace(
+        run=lambda n: {"scale": scales[n], "environment": {"machine": f"m{n}"}} if n in scales else None,
+        run_cells=lambda n, paper: cells[n] if paper == "toy" else [],
+    )
+    for order in itertools.permutations((1, 2, 3, 4, 5)):
+        spent = {one.scale: one for one in content._measured(fake, toy_site.paper(), order)}  # pyright: ignore
+        assert spent == {
+            "smoke": content.Spent("smoke", 1.25 * 9.0, "m3"), "desk": content.Spent("desk", 1.25 * 12.0, "m4")
+        }  # fmt: skip
+
+
+def test_facts_that_only_one_of_two_runs_has_are_told_too(home):
+    store = Store(store_path())
+    for versions in ({"jax": "1", "a": "1"}, {"jax": "1", "b": "2"}):
+        facts = {"versions": versions, "machine": "m", "system": "s"}
+        store.end_run(store.start_run("laureate run toy", "smoke", 10, "default", facts), "finished")
+    first, second = store.last_run() - 1, store.last_run()
+    told = content.compare(store, first, second)["differences"]
+    assert told == [("a", "1", "–"), ("b", "–", "2")]
+    assert content.compare(store, second, first)["differences"] == [("b", "2", "–"), ("a", "–", "1")]
+    store.close()
+
+
+def test_the_file_of_a_run_has_all_its_cells_on_one_page(store, monkeypatch):
+    monkeypatch.setattr(content, "CELLS_A_PAGE", 2)
+    cells = store.run_cells(1)
+    for page in (report.render_run(store, 1), render.body("run", WEB, **(content.run(store, 1, 2) or {}))):
+        shown = re.findall(r'<th scope="row">toy/toy</th><td>(\w+)</td><td class="figures">(\d+)–(\d+)</td>', page)
+        expected = [(cell["arm"], str(cell["start"]), str(cell["start"] + cell["count"] - 1)) for cell in cells]
+        assert shown == (expected if "<html" in page else expected[2:4])
+    told = content.run(store, 1) or {}
+    assert told["seconds"] == pytest.approx(sum(cell["seconds"] + cell["compile_seconds"] for cell in cells))
+    assert "Nothing was run yet" not in render.body("runs", WEB, **content.runs(store, 99)), "a page behind the last"
+
+
+def test_shares_of_seeds_are_rounded_to_whole_percents(store):
+    told = content.method(store, papers.paper("toy"))
+    (section,) = told["sections"]
+    for share in (0.0, 0.29, 0.57, 0.58, 0.995, 1.0):
+        claims = tuple(
+            dataclasses.replace(one, result=dataclasses.replace(one.result, improvement=share))
+            for one in section.claims
+        )
+        changed = told | {"sections": [dataclasses.replace(section, claims=claims)]}
+        page = text_of(render.body("method", WEB, **changed))
+        assert len(re.findall(rf"(?:better|holds) in {round(100 * share)} % of 10 seeds", page)) == len(claims), share
+
+
+def test_a_guard_is_told_beside_a_verdict_unless_the_reason_says_it(store):
+    told = content.method(store, papers.paper("toy"))
+    (section,) = told["sections"]
+    for guard, reason, said in (
+        ("", "r", False), ("g at its limit", "r", True), ("g", "r, for g", False), ("g", "held back: h", False),
+    ):  # fmt: skip
+        one = dataclasses.replace(section.claims[0].result, guard=guard, reason=reason, verdict="inconclusive")
+        shown = dataclasses.replace(section.claims[0], result=one)
+        page = text_of(
+            render.body("method", WEB, **told | {"sections": [dataclasses.replace(section, claims=(shown,))]})
+        )
+        assert ("It could not have been supported" in page) == said, (guard, reason)
+        assert f"Why inconclusive: {reason}." in page
+
+
+def test_a_change_is_called_identical_only_where_no_seed_changed(store):
+    told = content.compare(store, 1, 2)
+    row = told["rows"][0]
+    for change, low, high, differs, words in (
+        (0.0, 0.0, 0.0, False, "identical"),
+        (0.0, -1.0, 1.0, False, "no difference found"),
+        (0.5, -1.0, 1.0, False, "no difference found"),
+        (0.5, 0.1, 1.0, True, "differs"),
+        (None, None, None, False, "not paired"),
+    ):
+        changed = dataclasses.replace(row, change=change, low=low, high=high)
+        page = text_of(render.body("compare", WEB, **told | {"rows": [changed]}))
+        said = [word for word in ("identical", "no difference found", "differs", "not paired") if f" {word}" in page]
+        assert [word for word in said if word != "differs" or differs] == [words], words
+    only = dataclasses.replace(row, second=None, change=None)
+    assert "only one of them has it" in render.body("compare", WEB, **told | {"rows": [only]})
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 9])
+def test_others_are_named_where_there_are_more_authors_than_three(count):
+    names = [f"Author {letter}" for letter in "ABCDEFGHI"[:count]]
+    paper = Entry("x", "T", tuple(names), "ICML 2021").record() | {"runs": False, "claims": []}
+    page = render.body(
+        "results", WEB, query=browse.Query("q"), papers=[paper], corrected=[], ignored_phrase=False, suggestions=(),
+        total=1, pages=1,
+    )  # fmt: skip
+    said = text_of(page)
+    assert ("and others" in said) == (count > 3)
+    assert ", ".join(names[:3]) in said
+    assert count < 4 or names[3] not in said
+
+
+@pytest.mark.parametrize(
+    ("own", "here", "near"), [(10.0, 2.0, True), (10.0, 1.9, False), (100.0, 19.0, False), (0.5, 0.11, True)]
+)
+def test_what_runs_is_near_by_its_share_of_the_papers_own_score(own, here, near):
+    asked = []
+
+    def search(question, runs, limit):
+        asked.append((question, runs, limit))
+        return SimpleNamespace(hits=[Hit(Entry("r" if runs else "o", "T"), here if runs else own)])
+
+    fake = SimpleNamespace(search=search)
+    found = browse.nearest(fake, Entry("x", "T", problem="p", does="d", abstract="a"))  # pyright: ignore
+    assert found == browse.Nearest("r", "T", near)
+    assert browse.nearest(fake, Entry("x", "T", abstract="a")) is not None  # pyright: ignore
+    assert asked == [(text, runs, 1) for text in ("p d", "T a") for runs in (False, True)]
+
+
+def test_how_far_a_run_is_is_read_from_every_line_that_it_prints(capsys):
+    """Line by line: done, of how many, of what, and the time left, which is told no longer than it holds."""
+    cells = plan(toys.selections(toys.paper()), "smoke")
+    progress = LineProgress()
+    progress.start(cells, 3, 2)
+    progress.waiting(cells[:2])
+    for number, cell in enumerate(cells):
+        outcome = Outcome(seconds=2.0, compile_seconds=1.0, error="ValueError: no\nmore" if number == 2 else "")
+        progress.finished(cell, outcome)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(cells) + 2
+    told = []
+    for upto in range(1, len(lines) + 1):
+        process = SimpleNamespace(stdout=io.StringIO("\n".join(lines[:upto]) + "\n"), wait=lambda: 0, poll=lambda: None)
+        job = _Job(["run", "toy"], process, 0, 0.0, collections.deque(maxlen=400))
+        jobs = Jobs()
+        jobs._job = job
+        jobs._listen(job)
+        state = jobs.state() or {}
+        assert state["lines"] == lines[:upto]
+        told.append((state["done"], state["total"], state["experiment"], state["left"]))
+    seconds = [3.0 * (len(cells) - done) / 2 for done in range(1, len(cells))]
+    assert told[:2] == [(0, 6, "", "")] * 2
+    assert [row[:3] for row in told[2:]] == [(done, 6, "toy/toy") for done in range(1, 7)]
+    left = [f"about {duration(s)} left" for s in seconds]
+    assert [row[3] for row in told[2:]] == [*left, ""]
+
+
+def test_questions_are_completed_while_they_are_typed_and_not_when_they_are_sent(shared, monkeypatch):
+    """And every refusal closes its connection, for what was sent with it is not read."""
+    asked = []
+    search = browse.search
+    monkeypatch.setattr(
+        browse, "search", lambda *given, as_typed: (asked.append(as_typed), search(*given, as_typed=as_typed))[1]
+    )
+    with serving(jobs=FakeJobs()) as started:
+        address = started.server_address
+
+        def ask(method="GET", path="/catalogue?q=conform", **headers):
+            connection = http.client.HTTPConnection("127.0.0.1", address[1], timeout=30)
+            connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            return answer.status, answer.headers["Connection"]
+
+        for part, completed in (("results", True), ("suggestions", True), ("main", False), ("", False)):
+            asked.clear()
+            assert ask(X_Fragment=part) == (200, None)
+            assert asked == [completed], part
+        refused = [
+            (400, ask(Content_Length="5")), (403, ask("POST", "/start", Content_Length="0")), (404, ask(path="/none")),
+            (413, ask("POST", "/start", Content_Length="9999")), (414, ask(path="/" + "a" * 5000)),
+            (421, ask(Host="evil.example")), (501, ask("PUT")),
+        ]  # fmt: skip
+        assert refused == [(status, (status, "close")) for status, _ in refused]
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"page": 2}, {"q": "w"}, {"topic": "audio"}, {"runs": True}, {"q": "w", "page": 2}]
+)
+def test_how_many_were_found_is_told_where_something_was_asked(asked):
+    """On every page of it; the list of all papers says in which order it stands instead, on its second page too."""
+    query = browse.Query(**asked)
+    page = render.body(
+        "results", WEB, query=query, papers=[], corrected=[], ignored_phrase=False, suggestions=(), total=77, pages=4
+    )
+    assert ("77 found" in text_of(page)) == bool(asked.keys() - {"page"}) != ("Awards first" in page)
+
+
+def test_the_script_of_a_file_reads_every_filter_that_the_form_has(shared):
+    """The select boxes of the catalogue's page, in what an address sets and in what restricts."""
+    facets = {"topic": {"audio": 1}, "kind": {"method": 1}, "venue": {"V": 1}, "decision": {"Oral": 1}}
+    form = render.body("catalogue", WEB, size=1, left_out=0, facets=facets, running=1, query=None, results="")
+    names = set(re.findall(r'<select name="(\w+)"', form))
+    assert names == {*facets} == browse.Query().filters.keys() - {"runs"}
+    lists = [
+        set(re.findall(r'"(\w+)"', found))
+        for found in re.findall(r'\[("[^\]]*"topic"[^\]]*|"topic"[^\]]*)\]', render.static("app.js"))
+    ]
+    assert [found & names for found in lists] == [names] * 2
