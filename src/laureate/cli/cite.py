@@ -23,7 +23,7 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
             label = paper_id if run is not None else asked
             found[label] = citation.bibtex(entry), citation.csl(entry)
     if as_csl:
-        emit([csl for _, csl in found.values()])
+        emit(list({csl["id"]: csl for _, csl in found.values()}.values()))
     elif as_json:
         emit([{"id": label, "bibtex": bibtex} for label, (bibtex, _) in found.items()])
     else:
