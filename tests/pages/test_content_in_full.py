@@ -2,9 +2,11 @@
 
 import collections
 import dataclasses
+import datetime
 import http.client
 import io
 import itertools
+import math
 import re
 from types import SimpleNamespace
 
@@ -17,15 +19,20 @@ from laureate import papers
 from laureate.catalogue import Entry, Hit
 from laureate.cli._progress import LineProgress
 from laureate.lab.cell import Outcome
-from laureate.lab.judging.results import WORDS, ClaimId, ClaimResult
+from laureate.lab.judging.results import WORDS, ClaimId, ClaimResult, Measured
 from laureate.lab.running.plan import plan
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
-from laureate.pages import browse, content, render, report
+from laureate.pages import browse, content, render, report, vega
+from laureate.pages.figures import IntervalFigure, claim_figure
 from laureate.pages.jobs import Jobs, _Job
+from laureate.pages.render import Site
 from laureate.pages.wording import duration
 
 WEB = render.Site(live=True)
+FIGURE = IntervalFigure(
+    "p/c", "t", "c", "d", "a", (1.0, 4.0, 2.0), 2.5, 2.0, 3.25, ((0.0, "no effect"), (0.5, "m")), None
+)
 FACTS = {"experiment": "toy", "statement": "s", "metric": "loss", "scale": "desk", "seeds": 20, "run": 1}
 
 
@@ -283,3 +290,168 @@ def test_the_script_of_a_file_reads_every_filter_that_the_form_has(shared):
         for found in re.findall(r'\[("[^\]]*"topic"[^\]]*|"topic"[^\]]*)\]', render.static("app.js"))
     ]
     assert [found & names for found in lists] == [names] * 2
+
+
+# -- pictures, links and files --------------------------------------------------------------------------------------------
+
+
+def test_an_interval_as_vega_lite_has_the_numbers_of_the_page():
+    pytest.importorskip("altair")
+    spec = vega.spec(FIGURE)
+    assert (spec["title"], spec["description"]) == ("t", "d")
+    layers = []
+    for layer in spec["layer"]:
+        data = layer["data"]
+        layers.append((data.get("values") or spec["datasets"][data["name"]], layer))
+    rules, points, span, middle = layers
+    assert [(row["value"], row["words"]) for row in rules[0]] == [*FIGURE.lines]
+    assert [(row["seed"], row["value"]) for row in points[0]] == [*enumerate(FIGURE.seeds)]
+    for data, _ in (span, middle):
+        assert [(row["value"], row["low"], row["high"]) for row in data] == [(2.5, 2.0, 3.25)]
+    assert [span[1]["encoding"][name]["field"] for name in ("x", "x2")] == ["low", "high"]
+    for _, layer in (rules, points, middle):
+        assert (layer["encoding"]["x"]["field"], layer["encoding"]["x"]["title"]) == ("value", "a")
+        assert layer["encoding"]["x"]["scale"]["zero"] is False
+    assert [layer["encoding"]["y"]["sort"] for _, layer in (points, span, middle)] == [["seeds", "mean"]] * 3
+
+
+@pytest.mark.parametrize("explore", [False, True])
+@pytest.mark.parametrize(("run", "place", "name"), [(3, "3", "run-3"), (None, "reference", "reference")])
+def test_what_is_behind_a_picture_is_offered_in_every_form_that_there_is(explore, run, place, name):
+    forms = {"CSV": "csv", "SVG": "svg"} | ({"PNG": "png", "Vega-Lite": "vl.json"} if explore else {})
+    assert Site(live=True, explore=explore).data(run, FIGURE) == [
+        (words, f"/figure/{place}/p/c.{form}", f"{name}-p-c.{form}") for words, form in forms.items()
+    ]
+    ((words, address, file),) = Site(explore=explore).data(run, FIGURE)
+    assert (words, address[:9], file) == ("CSV", "data:text", f"{name}-p-c.csv")
+
+
+def test_links_lead_where_there_is_a_page_and_are_words_elsewhere():
+    file, live = Site(pages=frozenset({"", "method/a", "run/1"})), Site(live=True)
+    assert str(file.link("x", "method", "a", run=1)) == '<a href="#/method/a?run=1">x</a>'
+    assert str(file.link("<x>", "method", "b")) == "<span>&lt;x&gt;</span>"
+    assert str(file.link("x", "")) == '<a href="#/">x</a>'
+    assert str(live.link("x", "method", "b")) == '<a href="/method/b">x</a>'
+    assert (file.claim("a/c"), live.claim("a/c")) == ("#/method/a/c", "/method/a#c")
+    assert (file.anchor("method", "a", "c"), live.anchor("method", "a", "c")) == ("/method/a/c", "c")
+
+
+@pytest.mark.parametrize("low", [1.0, -math.inf])
+@pytest.mark.parametrize("high", [3.0, math.inf])
+def test_an_end_that_is_not_known_is_drawn_at_the_effect_and_told_as_unknown(low, high):
+    measured = Measured(
+        (1.0, 2.0, 4.5), axis="a_loss (a loss): ours", lines=((0.0, "no effect"), (0.25, "margin")), holds=(0.25, 9.0)
+    )
+    one = ClaimResult(
+        id=ClaimId("p", "c"), experiment="e", statement="s", kind="better", metric="a_loss", effect=2.5, low=low, high=high,
+        verdict="refuted", seeds=3, measured=measured, over="data sets",
+    )  # fmt: skip
+    figure = claim_figure(one)
+    assert figure is not None
+    assert (figure.effect, figure.low, figure.high) == (2.5, low if low == 1.0 else 2.5, high if high == 3.0 else 2.5)
+    assert (figure.name, figure.axis, figure.seeds) == ("p/c", "a loss: ours", (1.0, 2.0, 4.5))
+    assert figure.lines == ((0.0, "no effect"), (0.25, "margin 0.25"))
+    assert figure.holds == (0.25, 9.0)
+    ends = [f"{end:g}" if math.isfinite(end) else "–" for end in (low, high)]
+    interval = f"95 % interval {ends[0]} to {ends[1]} over data sets, 3 seeds; refuted"
+    assert figure.description == f"p/c: effect 2.5 a loss, {interval}"
+    assert claim_figure(dataclasses.replace(one, measured=None)) is None
+    assert claim_figure(dataclasses.replace(one, effect=math.nan)) is None
+
+
+def test_a_run_is_told_with_its_own_counts_seconds_and_words(store):
+    for number in (1, 2):
+        told, cells = content.run(store, number) or {}, store.run_cells(number)
+        assert told["counts"] == {"total": 6, "kept": sum(bool(cell["cached"]) for cell in cells), "failed": 0}
+        assert told["papers"] == ["toy"]
+        words = [result.verdict for result in store.results(number) if isinstance(result, ClaimResult)]
+        (listed,) = [row for row in content.runs(store)["runs"] if row["id"] == number]
+        assert listed["tally"] == {word: words.count(word) for word in dict.fromkeys(listed["tally"])}
+        assert sum(listed["tally"].values()) == len(words) == 4
+    assert [row["id"] for row in content.runs(store)["runs"]] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("finished", "status", "seconds"),
+    [
+        ("2030-01-01T00:01:30+00:00", "finished", 90.0),
+        (None, "interrupted", None),
+        ("2029-12-31T00:00:00+00:00", "failed", 0.0),
+    ],
+)
+def test_the_clock_on_the_wall_is_read_from_start_to_end(finished, status, seconds):
+    record = {"started": "2030-01-01T00:00:00+00:00", "finished": finished, "status": status}
+    assert content._wall_seconds(record) == seconds  # pyright: ignore[reportArgumentType]
+    now = datetime.datetime.now(datetime.UTC)
+    started = (now - datetime.timedelta(hours=2)).isoformat()
+    running = content._wall_seconds({"started": started, "finished": None, "status": "running"})  # pyright: ignore
+    assert running is not None
+    assert running >= 7200.0
+
+
+def test_a_comparison_with_a_peer_is_told_by_its_own_numbers(store):
+    row = {
+        "id": "other", "work": "w", "ours_s": 1.0, "peer": "p", "peer_s": 2.0, "ratio": 3.0, "low": 2.5, "high": 3.5,
+        "package": "pkg", "peer_version": "0.3", "note": "n",
+    }  # fmt: skip
+    fake = lambda *rows: SimpleNamespace(benchmarks=lambda paper: list(rows))  # noqa: E731
+    stored = row | {"measured": "2030-01-01", "environment": {"machine": "m", "versions": {"jax": "9", "numpy": "2"}}}
+    full = content.ShownSpeed("w", 1.0, "p", 2.0, 3.0, 2.5, 3.5, "n", "2030-01-01", "m", "jax 9, pkg 0.3")
+    assert content.speed_rows(fake(stored), "other") == [full]  # pyright: ignore
+    bare = {name: value for name, value in stored.items() if name not in ("low", "high", "note", "peer_version")}
+    told = dataclasses.replace(full, low=None, high=None, note="", versions="jax 9")
+    assert content.speed_rows(fake(bare | {"environment": {"versions": {"jax": "9"}}}), "other") == [  # pyright: ignore
+        dataclasses.replace(told, machine="")
+    ]
+    assert content.speed_rows(fake(stored, stored | {"ratio": None, "work": "alone"}), "other") == [full]  # pyright: ignore
+
+
+def test_a_papers_page_begins_with_its_first_role_and_counts_them_all(store, monkeypatch):
+    made = toy_site.paper()
+    (experiment,) = made.experiments
+    roles = dict(
+        zip(("better", "worse", "close", "small"), ("check", "headline", "headline", "extension"), strict=True)
+    )
+    claims = tuple(dataclasses.replace(c, role=roles.get(c.name, c.role)) for c in experiment.claims)
+    paper = dataclasses.replace(made, experiments=(dataclasses.replace(experiment, claims=claims),))
+    for most, names in ((5, ["worse", "close"]), (1, ["worse"])):
+        monkeypatch.setattr(content, "ANSWERS", most)
+        told = content.method(store, paper)
+        assert [result.name for result in told["answers"]] == names
+    assert {role: [result.name for result in mine] for role, mine in told["roles"].items()} == {
+        "headline": ["worse", "close"], "extension": ["small"], "check": ["better"],
+    }  # fmt: skip
+    assert told["tallies"] == {
+        "headline": {"supported": 1, "refuted": 1},
+        "extension": {"supported": 1},
+        "check": {"supported": 1},
+    }
+    (section,) = told["sections"]
+    assert [shown.result.name for shown in section.checks] == ["better"]
+    assert [shown.result.name for shown in section.findings] == ["worse", "close", "small"]
+    assert (section.words, section.run) == ({"supported": 3, "refuted": 1}, 2)
+    assert [question.name for question in section.questions] == ["which"]
+    with_run = content.method(store, paper, 1)
+    assert with_run["sections"][0].run == 1
+    assert not any(shown.earlier for shown in with_run["sections"][0].claims)
+
+
+@pytest.mark.parametrize("state", ["running", "stopping", "stopped", "finished", "failed"])
+def test_a_run_from_the_page_can_be_stopped_while_it_runs_and_tells_how_far_it_is(state):
+    active = state in ("running", "stopping")
+    job = {
+        "command": "laureate run toy", "state": state, "active": active, "seconds": 12.0, "lines": ["<b>one</b>"],
+        "total": 7, "done": 3, "experiment": "toy/toy", "left": "about 9 s left", "run": 5,
+    }  # fmt: skip
+    page = render.body("job", Site(live=True, token="t"), job=job, rows=[], busy=False)
+    assert ('action="/stop"' in page, 'value="3"' in page) == (state == "running",) * 2
+    assert ("about 9 s left" in page, "<b>toy/toy</b>" in page) == (active, active)
+    assert "3 of 7 cells" in page
+    assert "&lt;b&gt;one&lt;/b&gt;" in page
+    assert '<a href="/run/5">' in page
+    early = render.body("job", Site(live=True), job=job | {"total": None, "run": None, "lines": []}, rows=[], busy=True)
+    assert ("cells" in early.partition("Finished cells")[0].partition("<progress")[0], "starting …" in early) == (
+        False,
+        True,
+    )
+    assert "was under way already" in early
