@@ -1,6 +1,8 @@
 """What commands print and give back, put together anew from what they were handed, whatever that is."""
 
+import csv
 import dataclasses
+import io
 import itertools
 import json
 import random
@@ -13,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 import toys
-from laureate.catalogue import KINDS, TOPICS, index
+from laureate.catalogue import KINDS, TOPICS, Entry, Hit, Result, index
 from laureate.catalogue.entry import DECISIONS
-from laureate.cli import _common, bench, cite, cli, find, new, run
+from laureate.cli import _common, bench, cite, cli, export, find, new, run
 from laureate.cli._progress import LineProgress, TimeLeft
 from laureate.lab.cell import Outcome
 from laureate.lab.claim import Claim
@@ -411,3 +413,96 @@ def test_the_web_ends_by_either_signal_also_where_its_shell_ignores_them(laureat
             signal.signal(number, handler)
     assert (said.code, json.loads(said.out)) == (0, {"url": "http://x/"})
     assert seen == [signal.default_int_handler] * 2 + ["closed"]
+
+
+# -- papers ------------------------------------------------------------------------------------------------------------
+
+
+def paper_of(**facts):
+    told = {"id": "x-y", "title": "A Long Title", "venue": "ICML 2021", "decision": "Oral", "topic": "audio"}
+    return Entry(**told | {"kind": "method", "problem": "What hurts", "does": "What helps"} | facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "lines"),
+    [
+        ({}, ["A Long Title", "x-y · ICML 2021 Oral · audio · method", "What hurts", "What helps"]),
+        ({"name": "Widget"}, ["Widget: A Long Title", None, None, None]),
+        ({"name": "a long"}, ["A Long Title", None, None, None]),
+        ({"award": "Best", "decision": ""}, [None, "x-y · ICML 2021 · Best · audio · method", None, None]),
+        ({"venue": "", "decision": "", "topic": "", "kind": ""}, [None, "x-y", None, None]),
+        ({"url": "https://x.org"}, [None, None, "https://x.org", "What hurts", "What helps"]),
+        ({"problem": "", "does": "", "abstract": "w " * 400}, [None, None, "w " * 149 + "…"]),
+    ],
+)
+def test_a_paper_that_is_found_is_told_line_by_line(monkeypatch, capsys, facts, lines):
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(find, "columns", lambda: 400, raising=False)
+    monkeypatch.setattr(_common, "columns", lambda: 400)
+    common = ["A Long Title", "x-y · ICML 2021 Oral · audio · method", "What hurts", "What helps"]
+    found = Result([Hit(paper_of(**facts), 1.0)], [("lables", "labels")], ignored_phrase=True, total=1)
+    find._show(found)
+    said = [" ".join(line.split()) for line in click.unstyle(capsys.readouterr().out).splitlines()]
+    lost = "No paper has these words in this order; the nearest without the quotation marks:"
+    assert said[:2] == ["Searched: labels (for lables)", lost]
+    wanted = [" ".join((line or common[i]).split()) for i, line in enumerate(lines)]
+    assert said[2 : 2 + len(wanted)] == [f"1 {wanted[0]}", *wanted[1:]]
+    assert said[-1] == "None of these runs in Laureate yet; --runs shows those that do."
+    record = find._record("q", found)
+    assert record["corrected"] == [{"typed": "lables", "searched": "labels"}]
+    assert (record["question"], record["phrase_ignored"], record["suggestions"]) == ("q", True, [])
+    assert record["papers"] == [paper_of(**facts).record() | {"score": 1.0, "runs": False, "claims": []}]
+
+
+def test_every_form_of_the_catalogue_has_the_same_papers(laureate, monkeypatch):
+    """Lists by semicolons, what a spreadsheet would compute marked as text, and which of them run."""
+    given = [
+        paper_of(id="toy", authors=("Ada One", "Bea Two"), fit=3, cpu="minutes", demo="d"),
+        paper_of(title="=1+1", authors=("-A B", "C"), award="@Best", abstract="not told"), paper_of(id="z", name="Ünï"),
+    ]  # fmt: skip
+    monkeypatch.setattr("laureate.catalogue.library.all_entries", lambda: iter(given))
+    listed = json.loads(laureate("export", "papers", "--json").out)
+    assert listed == [json.loads(json.dumps(one.record())) | {"runs": one.id == "toy"} for one in given]
+    rows = list(csv.DictReader(io.StringIO(laureate("export", "papers").out)))
+    assert list(rows[0]) == list(export.PAPER_COLUMNS)
+    for row, one in zip(rows, listed, strict=True):
+        for name, value in row.items():
+            told = "; ".join(one[name]) if isinstance(one[name], list) else str(one[name])
+            assert value == (f"'{told}" if told[:1] in set("=+-@") else told), name
+    assert [row["authors"] for row in rows] == ["Ada One; Bea Two", "'-A B; C", ""]
+    assert laureate("export", "papers", "--bibtex").out.count("\n@") == 2
+
+
+@pytest.mark.parametrize(
+    ("area", "good"),
+    [
+        ("brand_new", True), ("sampling", True), ("a1", True), ("Sampling", False), ("_x", False), ("lab", False),
+        ("testing", False), ("1a", False), ("a-b", False), ("a.b", False), ("ä", False), ("", False), ("../x", False),
+    ],
+)  # fmt: skip
+def test_an_area_is_a_package_and_no_room_of_another_kind(area, good):
+    if good:
+        assert new._area(area) == area
+    else:
+        with pytest.raises(UserError, match="--area must be a name"):
+            new._area(area)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (UserError("No.", "Do."), 2, "laureate: No. Do.\n"), (KeyboardInterrupt(), 130, "laureate: stopped; what"),
+        (click.Abort(), 130, "laureate: stopped; what"),
+        (OSError(28, "No space left", "a\x1bb"), 2, "No space left: a\\x1bb\n"),
+        (OSError("odd"), 2, "laureate: odd\n"), (click.UsageError("wrong"), 2, "Error: wrong\n"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_one_line_and_its_code(laureate, monkeypatch, raised, code, said):
+    def fail(**_):
+        raise raised
+
+    monkeypatch.setattr(cli, "main", fail)
+    told = laureate("board")
+    assert (told.code, told.out) == (code, "")
+    assert said in told.err
+    assert "\x1b" not in told.err

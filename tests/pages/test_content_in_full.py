@@ -292,7 +292,7 @@ def test_the_script_of_a_file_reads_every_filter_that_the_form_has(shared):
     assert [found & names for found in lists] == [names] * 2
 
 
-# -- pictures, links and files --------------------------------------------------------------------------------------------
+# -- pictures, links and files ----------------------------------------------------------------------------------------
 
 
 def test_an_interval_as_vega_lite_has_the_numbers_of_the_page():
@@ -343,8 +343,8 @@ def test_an_end_that_is_not_known_is_drawn_at_the_effect_and_told_as_unknown(low
         (1.0, 2.0, 4.5), axis="a_loss (a loss): ours", lines=((0.0, "no effect"), (0.25, "margin")), holds=(0.25, 9.0)
     )
     one = ClaimResult(
-        id=ClaimId("p", "c"), experiment="e", statement="s", kind="better", metric="a_loss", effect=2.5, low=low, high=high,
-        verdict="refuted", seeds=3, measured=measured, over="data sets",
+        id=ClaimId("p", "c"), experiment="e", statement="s", kind="better", metric="a_loss", effect=2.5, low=low,
+        high=high, verdict="refuted", seeds=3, measured=measured, over="data sets",
     )  # fmt: skip
     figure = claim_figure(one)
     assert figure is not None
