@@ -263,3 +263,40 @@ def test_only_what_builders_left_behind_long_ago_is_removed(tmp_path):
 )
 def test_the_year_stands_in_the_venues_name(venue, year):
     assert dataclasses.replace(PAPERS[0], venue=venue).year == year
+
+
+def test_what_is_read_whole_is_bounded_and_rare_words_come_first(monkeypatch):
+    """Every word that papers have is read or looked up, once; the rarest is read whatever it costs."""
+    monkeypatch.setattr(search, "POSTINGS", 100)
+    draw = np.random.default_rng(0)
+    later_seen = over_seen = substitutes_left = 0
+    for _ in range(300):
+        counts = {f"w{i}": int(draw.integers(1, 150)) for i in range(12) if draw.random() < 0.8}
+        groups = []
+        for i in draw.permutation(4):
+            group = {f"w{i}": 1.0} | {f"w{draw.integers(4, 12)}": 0.35 for _ in range(draw.integers(0, 4))}
+            groups.append((group, float(draw.uniform(1, 9))))
+        now, later = search._planned(groups, counts)
+        weights = {weight: group for group, weight in groups}
+        assert {weight for _, weight in now}.isdisjoint({weight for _, weight in later})
+        read = sum(counts[form] for kept, _ in now for form in kept)
+        first = next(iter(now[0][0])) if now else ""
+        assert read <= 100 or (len(now) == 1 and [*now[0][0]] == [first])
+        over_seen += read > 100
+        for kept, weight in now:
+            assert kept.items() <= weights[weight].items()
+            asked = [form for form, share in weights[weight].items() if share == 1 and form in counts]
+            assert kept.keys() >= {*asked}, "the word itself, if any paper has it"
+            substitutes_left += len(kept) < len([form for form in weights[weight] if form in counts])
+        for looked, weight in later:
+            assert (
+                looked == {form: 1.0 for form, share in weights[weight].items() if share == 1 and form in counts} != {}
+            )
+        for group, weight in groups:
+            told = weight in {one for _, one in (*now, *later)}
+            assert told or not any(share == 1 and form in counts for form, share in group.items())
+        later_seen += len(later)
+        if now and any(share == 1 and form in counts for form, share in now[0][0].items()):
+            heaviest = max(w for g, w in groups if any(form in counts for form in g))
+            assert now[0][1] == heaviest or not any(s == 1 and f in counts for f, s in weights[heaviest].items())
+    assert min(later_seen, over_seen, substitutes_left) > 5

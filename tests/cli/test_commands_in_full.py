@@ -7,6 +7,7 @@ import itertools
 import json
 import random
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,6 +30,7 @@ from laureate.lab.running.plan import plan
 from laureate.lab.running.run import Summary
 from laureate.lab.storing.home import reports, store_path
 from laureate.lab.storing.store import Store
+from laureate.pages.browse import Nearest
 from laureate.pages.wording import duration
 from laureate.racing.disciplines import disciplines
 from laureate.racing.results import RaceResult
@@ -314,6 +316,12 @@ def test_every_paper_of_a_run_is_cited_once_by_its_own_name(laureate, monkeypatc
         assert laureate("cite", *words).out.count("\n  title ") == len(ids)
 
 
+def test_a_race_is_of_no_paper(laureate, store):
+    number = finished(store, scale="race")
+    said = laureate("cite", str(number))
+    assert (said.code, f"Run {number} is a race, which is of no paper." in said.err) == (2, True)
+
+
 def test_what_is_left_out_is_counted_over_all_files(laureate, monkeypatch, tmp_path):
     monkeypatch.setattr(index, "opened", lambda: SimpleNamespace(close=lambda: None))
     for name, untitled in (("a", 2), ("b", 3), ("c", 0)):
@@ -506,3 +514,76 @@ def test_what_goes_wrong_is_one_line_and_its_code(laureate, monkeypatch, raised,
     assert (told.code, told.out) == (code, "")
     assert said in told.err
     assert "\x1b" not in told.err
+
+
+def test_runs_are_listed_with_their_verdicts_newest_first(laureate, store):
+    words = [("supported", "refuted", "supported"), (), ("not run", "inconclusive")]
+    for mine in words:
+        finished(store, *(result(f"c{i}", verdict=word) for i, word in enumerate(mine)))
+    told = json.loads(laureate("runs", "--json").out)
+    counted = [{word: mine.count(word) for word in _common.MARKS} for mine in words[::-1]]
+    assert [row["verdicts"] for row in told] == counted
+    assert [(row["id"], row["status"], row["seeds"]) for row in told] == [(n, "finished", 10) for n in (3, 2, 1)]
+    said = laureate("runs", "1").out
+    assert "✔ 2 supported, ✘ 1 refuted" in said
+    assert "run 3" not in said
+    assert "2 more: --limit 3" in laureate("runs", "--limit", "1").out
+    error = laureate("runs", "9").err
+    assert "There is no run 9. The latest are: 3, 2, 1." in error
+
+
+def test_a_damaged_store_says_what_was_saved_and_what_was_lost(laureate, monkeypatch, tmp_path):
+    rows = {"runs": 3, "cells": 40, "verdicts": 7, "other": 9}
+    for kept_as in (None, tmp_path / "old"):
+        done = SimpleNamespace(rows=rows, lost_cells=2, kept_as=kept_as)
+        monkeypatch.setattr("laureate.lab.storing.salvage.repair", lambda path, done=done: done)
+        told = json.loads(laureate("doctor", "--repair", "--json").out)
+        assert told == {"saved": rows, "lost_cells": 2, "damaged_file": kept_as and str(kept_as)}
+        said = laureate("doctor", "--repair").out
+        assert said == (
+            "The store is whole: nothing to repair.\n" if kept_as is None else
+            "Saved: 3 runs, 40 cells, 7 verdicts. Known to be lost: 2 cells; a run computes them again.\n"
+            f"The damaged file is kept: {kept_as}\n"
+        )  # fmt: skip
+
+
+def test_a_paper_that_does_not_run_says_what_is_near(laureate, monkeypatch):
+    shown = paper_of(
+        authors=("Ada One", "Bea Two"), award="Best", url="https://x.org", problem="", abstract="Says.", does=""
+    )
+    monkeypatch.setattr("laureate.catalogue.library.by_id", lambda paper_id: shown if paper_id == "x-y" else None)
+    monkeypatch.setattr("laureate.catalogue.Catalogue", lambda **_: nullcontext())
+    for near in (None, Nearest("pes", "A Near Paper", True), Nearest("pes", "A Far Paper", False)):
+        monkeypatch.setattr("laureate.pages.browse.nearest", lambda catalogue, entry, near=near: near)
+        lines = [line.strip() for line in laureate("show", "X-Y").out.splitlines() if line.strip()]
+        assert lines[:3] == ["A Long Title", "Ada One, Bea Two · ICML 2021 · Oral · Best", "https://x.org"]
+        assert lines[3:6] == ["What it does", "Says.", "Its claims cannot be measured here yet."]
+        assert lines[6:] == ([f"{str(near).capitalize()}: {near.title}", "laureate show pes"] if near else [])
+        told = json.loads(laureate("show", "x-y", "--json").out)
+        known = {"nearest_that_runs": near.id if near else "", "near": bool(near and near.near)}
+        assert told == json.loads(json.dumps(shown.record())) | {"runs": False} | known
+
+
+def test_a_file_of_a_run_and_of_everything_is_told_with_its_size(laureate, store, monkeypatch, tmp_path):
+    asked = []
+
+    def write(store, *more):
+        *run, path, explore = more
+        asked.append((*run, explore))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" * 77)
+
+    monkeypatch.setattr("laureate.pages.report.write_report", write)
+    monkeypatch.setattr("laureate.pages.report.write_everything", write)
+    number = finished(store)
+    for words, asked_run, place in (
+        ([], None, reports() / "laureate.html"), ([str(number)], number, reports() / f"run-{number}.html"),
+        ([str(number), "-o", str(tmp_path / "a.html"), "--explore"], number, tmp_path / "a.html"),
+    ):  # fmt: skip
+        assert json.loads(laureate("report", *words, "--json").out) == {
+            "run": asked_run,
+            "file": str(place),
+            "bytes": 77,
+        }
+        assert laureate("report", *words).out == f"{place}\n"
+    assert asked == [(False,)] * 2 + [(number, False)] * 2 + [(number, True)] * 2

@@ -1,11 +1,14 @@
 """What a page shows of a store: counts, orders and choices, each put together anew; and the same on the page itself."""
 
+import base64
 import collections
 import dataclasses
 import datetime
+import gzip
 import http.client
 import io
 import itertools
+import json
 import math
 import re
 from types import SimpleNamespace
@@ -16,7 +19,8 @@ from test_server import FakeJobs, serving
 import toy_site
 import toys
 from laureate import papers
-from laureate.catalogue import Entry, Hit
+from laureate.catalogue import Catalogue, Entry, Hit
+from laureate.catalogue.citation import bibtex
 from laureate.cli._progress import LineProgress
 from laureate.lab.cell import Outcome
 from laureate.lab.judging.results import WORDS, ClaimId, ClaimResult, Measured
@@ -371,6 +375,22 @@ def test_a_run_is_told_with_its_own_counts_seconds_and_words(store):
     assert [row["id"] for row in content.runs(store)["runs"]] == [2, 1]
 
 
+def test_a_run_leads_to_the_pages_that_there_are(home):
+    """Cells of a race, or of a paper that is gone, have none."""
+    store = Store(store_path())
+    run = store.start_run("laureate race x", "race", 10, "default", store.run(1)["environment"])
+    cells = plan(toys.selections(toy_site.paper()), "smoke")
+    for cell, paper in zip(cells, ("race", "gone", "toy"), strict=False):
+        store.add_cell(run, dataclasses.replace(cell, paper=paper, fingerprint="new"), Outcome(seconds=1.0))
+    store.end_run(run, "finished")
+    told = content.run(store, run) or {}
+    assert (told["papers"], told["counts"]["total"]) == (["toy"], 3)
+    page = render.body("run", WEB, **told)
+    assert set(re.findall('href="/method/([^"]*)"', page)) == {f"toy?run={run}"}
+    assert report.render_run(store, run).count("data-page>") == 2
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("finished", "status", "seconds"),
     [
@@ -455,3 +475,66 @@ def test_a_run_from_the_page_can_be_stopped_while_it_runs_and_tells_how_far_it_i
         True,
     )
     assert "was under way already" in early
+
+
+# -- the catalogue on pages and in files ------------------------------------------------------------------------------
+
+
+def test_a_file_carries_papers_in_their_order_while_there_is_room(monkeypatch):
+    """With the fields that its search reads, and whether they run; one that does not fit ends the list."""
+    given = [Entry(f"p{i}", "T" * (10 * i), ("A B",), abstract="x" * 999, terms=("t",), fit=i) for i in range(1, 7)]
+    sizes = [len(json.dumps({n: v for n, v in e.record().items() if n in report.PAPER_FIELDS})) for e in given]
+    for most in (0, sizes[0] - 1, sizes[0], sum(sizes[:3]), sum(sizes[:3]) - 1, sum(sizes)):
+        monkeypatch.setattr(report, "LARGEST_CATALOGUE", most)
+        kept = report._entries(given, ["p2"])
+        fit = next((i for i in range(6) if sum(sizes[: i + 1]) > most), 6)
+        assert [one["id"] for one in kept] == [e.id for e in given[:fit]], most
+        for one, entry in zip(kept, given, strict=False):
+            assert one == {n: v for n, v in entry.record().items() if n in report.PAPER_FIELDS} | {
+                "runs": entry.id == "p2"
+            }
+
+
+def test_a_file_has_the_runs_behind_its_verdicts_and_no_others(home):
+    store = Store(store_path())
+    behind = {row.run for shown in content.board(store, [toy_site.paper()])["areas"]["toys"] for row in shown.claims}
+    whole = report.render_everything(store)
+    (packed,) = re.findall(r'<script type="application/gzip" id="data">([^<]*)</script>', whole)
+    pages = json.loads(gzip.decompress(base64.b64decode(packed)))["pages"]
+    assert {name for name in pages if name.startswith("run/")} == {f"run/{number}" for number in behind} == {"run/2"}
+    assert set(pages) == {"run/2", "method/toy", "catalogue", "paper"}
+    assert 'id="/"' in whole
+    store.close()
+
+
+def test_a_found_paper_is_told_with_what_runs_of_it(shared):
+    """Its neighbours without itself, and of what runs the nearest, unless it runs."""
+    with Catalogue(running=["toy"]) as catalogue:
+        facets = browse.listing(catalogue)
+        assert facets["size"] == sum(facets["facets"]["topic"].values()) == 873
+        assert "" not in {value for found in facets["facets"].values() for value in found}
+        assert (facets["running"], facets["left_out"]) == (1, 0)
+        told = browse.entry(catalogue, "rnd") or {}
+        assert (told["paper"]["id"], told["paper"]["runs"], told["paper"]["claims"]) == ("rnd", False, [])
+        assert [paper["id"] for paper in told["related"]] == [hit.entry.id for hit in catalogue.related("rnd", 6)]
+        assert (len(told["related"]), told["nearest"]) == (6, None), "the toy is not in the catalogue"
+        found = catalogue.get("rnd")
+        assert found is not None
+        assert (told["year"], told["bibtex"]) == (found.year, bibtex(found))
+        assert browse.entry(catalogue, "none") is None
+        for query in (browse.Query("labels"), browse.Query(), browse.Query(topic="audio", page=2)):
+            page = browse.search(catalogue, query)
+            assert [paper["id"] for paper in page["papers"]] == [hit.entry.id for hit in hits_of(catalogue, query)]
+            assert page["query"] == query
+    (ours,) = [browse._brief(Entry("toy", "T"), {}, ["toy"])]
+    assert (ours["runs"], [str(claim.id) for claim in ours["claims"]]) == (
+        True, ["toy/better", "toy/worse", "toy/close", "toy/small"],
+    )  # fmt: skip
+
+
+def hits_of(catalogue, query):
+    size = browse.PAPERS_A_PAGE
+    page = {"limit": size, "offset": size * (query.page - 1)}
+    if query == browse.Query():
+        return catalogue.listed(**page).hits
+    return catalogue.search(query.q, topic=query.topic, **page).hits

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from laureate.cli._common import emit, find_entry, find_run, json_option, open_store, run_number
+from laureate.lab.errors import UserError
 
 
 @click.command()
@@ -33,6 +34,8 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
 def _papers_of_run(number: int) -> list[str]:
     store = open_store()
     run = find_run(store, number)
+    if run["scale"] == "race":
+        raise UserError(f"Run {number} is a race, which is of no paper.", "Name papers: laureate find WORDS")
     papers = [cell["paper"] for cell in store.run_cells(run["id"])]
     papers += [result.paper for result in store.results(run["id"])]
     return list(dict.fromkeys(papers))
