@@ -18,7 +18,7 @@ from laureate.catalogue.question import PREFIX, SUBSTITUTE, Vocabulary
 from laureate.catalogue.spelling import corrections, distance, near
 from laureate.catalogue.words import compact, raw_words, stem
 
-LETTERS = "abcde"
+LETTERS = "abcd"
 
 
 def vocabulary_of(rows):
@@ -59,13 +59,15 @@ def test_a_correction_is_the_nearest_word_and_then_the_most_frequent(drawn):
         assert told == (found[:3] if size > 4 else []), typed
         seen.update({(size, row[0]) for row in told})
         seen["ties"] += len({row[:2] for row in told}) < len(told)
-    assert min(seen[6, 1], seen[7, 2], seen[9, 2], seen["ties"]) > 0
+        seen["frequent but farther"] += sorted(told, key=lambda row: row[1:]) != told
+    assert min(seen[6, 1], seen[7, 2], seen[9, 2], seen["ties"], seen["frequent but farther"]) > 0
     assert corrections(db, "abc-de") == corrections(db, "abc4de") == []
 
 
 def test_words_near_to_one_begin_like_it_and_the_most_frequent_come_first(drawn):
     db = vocabulary_of(drawn)
-    for typed in ("abcdeab", "bcdee", "edcb", "aab", "ab"):
+    more = 0
+    for typed in ("abcdaab", "bcdaz", "ab", *map("".join, itertools.product(LETTERS, repeat=3))):
         starts = [typed[:length] for length in (5, 4, 3) if length <= len(typed)]
         rows = next(
             (rows for start in starts if (rows := [r for r in drawn if r[0].startswith(start) and not r[2]])), []
@@ -74,6 +76,8 @@ def test_words_near_to_one_begin_like_it_and_the_most_frequent_come_first(drawn)
         counts = {word: papers for word, papers, _ in rows}
         assert set(told) <= set(counts), typed
         assert [counts[word] for word in told] == sorted(counts.values(), reverse=True)[:3]
+        more += [counts[word] for word in sorted(counts)][:3] != [counts[word] for word in told]
+    assert more > 5
 
 
 def test_an_unfinished_word_is_completed_by_words_and_then_by_names():
