@@ -304,3 +304,69 @@ def test_what_is_read_whole_is_bounded_and_rare_words_come_first(monkeypatch):
             heaviest = max(w for g, w in groups if any(form in counts for form in g))
             assert now[0][1] == heaviest or not any(s == 1 and f in counts for f, s in weights[heaviest].items())
     assert min(later_seen, over_seen, substitutes_left) > 5
+
+
+def test_what_a_question_means_is_the_sum_of_its_known_words_and_shorter_where_they_are_few(built):
+    """Rare words counting most, each as often as it is said; glue and unknown words not at all."""
+    known = {word: (rank, np.frombuffer(vector, np.int8)) for word, rank, vector in english.shipped_words()}
+    for text, said in {
+        "noisy labels": ["noisy", "labels"],
+        "The noisy-labels of labels": ["noisy", "labels", "labels"],
+        "noisy labels hurt deep networks badly": ["noisy", "labels", "hurt", "deep", "networks", "badly"],
+        "how do I qqxzzy": [],
+        "model's noise": ["model", "noise"],
+    }.items():
+        assert all(word in known for word in said)
+        total = sum((known[w][0] + 10) / (known[w][0] + 1010) * known[w][1] for w in said) + np.zeros(
+            english.DIMENSIONS
+        )
+        unit = total / (np.linalg.norm(total) or 1.0)
+        told = Vocabulary(built, 5).direction(text)
+        assert told == pytest.approx((min(1.0, len(said) / 5) * unit).tolist()), text
+        length = np.linalg.norm(told)
+        assert length == pytest.approx(min(1.0, len(said) / 5))
+
+
+def test_the_phrases_of_a_paper_are_its_texts_each_by_itself():
+    first, second, *_ = PAPERS
+    assert index.phrases(first) == [
+        f"{first.title} {first.name}", "grips slip", first.does, "why do grips slip", "prehension", "Sparrow grips.",
+    ]  # fmt: skip
+    assert index.phrases(second) == [f"{second.title} ", "counting widget widget"]
+    assert index.phrases(PAPERS[4])[-1] == "sheep are counted twice"
+    long = " ".join(f"word{i}x" for i in range(index.LONGEST_PHRASE + 5))
+    assert len(index.telling_words(long)) == index.LONGEST_PHRASE
+    assert index.telling_words("The state-of-the-art of it, isn't it") == ["state", "art"]
+    assert index.known_words("a widget of noise", {"noise", "a"}) == ["noise"]
+
+
+def test_words_are_joined_and_split_where_the_vocabulary_has_them():
+    db = vocabulary_of(
+        [
+            ("dropout", 2, 0),
+            ("label", 2, 0),
+            ("noise", 1, 0),
+            ("lab", 9, 0),
+            ("elnoise", 9, 0),
+            ("ada", 1, 1),
+            ("intoit", 1, 0),
+        ]
+    )
+    words = Vocabulary(db, 5)
+    assert words._joined(["drop", "out", "rate"]) == [stem("dropout")]
+    assert words._joined(["out", "drop"]) == words._joined(["drop", "the", "out"]) == words._joined([]) == []
+    assert words._split("labelnoise") == ("label", "noise")  # no part is shorter than four letters
+    assert words._split("noiselabel") == ("noise", "label")
+    assert [words._split(word) for word in ("labnoise", "labelada", "noise", "labelx")] == [None] * 4
+
+
+def test_suggestions_are_few_and_each_is_told_once(drawn):
+    words = Vocabulary(vocabulary_of(drawn), 9)
+    first = near(vocabulary_of(drawn), "aaa", 3)
+    assert words.suggestions("the aaa of aaa") == tuple(first)
+    many = words.suggestions("aaa bbb ccc ddd aab")
+    assert (
+        many
+        == tuple(dict.fromkeys(one for typed in ("aaa", "bbb", "ccc", "ddd") for one in near(words._db, typed, 3)))[:6]
+    )
+    assert words.suggestions("the of and") == ()

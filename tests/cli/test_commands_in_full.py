@@ -14,12 +14,13 @@ from types import SimpleNamespace
 import click
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import toys
 from laureate.catalogue import KINDS, TOPICS, Entry, Hit, Result, index
 from laureate.catalogue.entry import DECISIONS
 from laureate.cli import _common, bench, cite, cli, export, find, new, run
-from laureate.cli._progress import LineProgress, TimeLeft
+from laureate.cli._progress import LineProgress, TerminalProgress, TimeLeft
 from laureate.lab.cell import Outcome
 from laureate.lab.claim import Claim
 from laureate.lab.errors import UserError
@@ -587,3 +588,86 @@ def test_a_file_of_a_run_and_of_everything_is_told_with_its_size(laureate, store
         }
         assert laureate("report", *words).out == f"{place}\n"
     assert asked == [(False,)] * 2 + [(number, False)] * 2 + [(number, True)] * 2
+
+
+def test_a_failure_stays_on_the_screen_and_the_bar_is_of_what_is_left(monkeypatch):
+    said = io.StringIO()
+    console = Console(file=said, width=120, force_terminal=True, color_system=None, legacy_windows=False)
+    monkeypatch.setattr("rich.console.Console", lambda **_: console)
+    cells = plan(toys.selections(toys.paper()), "smoke")
+    for kept, workers in ((0, 1), (4, 3)):
+        said.truncate(0)
+        progress = TerminalProgress()
+        progress.start(cells, kept, workers)
+        (task,) = progress._bar.tasks
+        assert (task.total, task.completed, task.description) == (6, 0, "toy/toy")
+        progress.waiting(cells)
+        assert task.description == "waiting for another run"
+        progress.finished(cells[0], Outcome(seconds=40.0, compile_seconds=20.0))
+        progress.finished(cells[1], Outcome(seconds=60.0, error="ValueError: [b]no[/b]\nTraceback"))
+        assert (task.completed, task.fields["left"]) == (2, f"about {duration(4 * 60.0 / workers)} left")
+        progress.stop()
+        assert f"failed {cells[1].name}: ValueError: [b]no[/b]" in said.getvalue()
+        assert "Traceback" not in said.getvalue()
+        assert f"6 cells to compute{', 4 kept' if kept else ''}, {workers} at a time" in said.getvalue()
+    nothing = TerminalProgress()
+    nothing.start([], 6, 1)
+    nothing.finished(cells[0], Outcome())
+    nothing.stop()
+    assert nothing._bar is None
+
+
+@pytest.mark.parametrize(
+    ("terminal", "wide"), [(10, 30), (31, 30), (32, 31), (80, 79), (100, 99), (101, 100), (300, 100)]
+)
+def test_a_text_is_as_wide_as_the_terminal_up_to_what_the_eye_follows(monkeypatch, terminal, wide):
+    monkeypatch.setenv("COLUMNS", str(terminal))
+    assert _common.columns() == wide
+    words = "many short words and one-of-many-parts that-is-never-broken-" + "x" * 120
+    for indent, hang in ((0, None), (2, None), (2, 6)):
+        lines = _common.filled(f"  {words}\n {words} ", indent, hang).split("\n")
+        starts = [len(line) - len(line.lstrip()) for line in lines]
+        assert starts == [indent] + [indent if hang is None else hang] * (len(lines) - 1)
+        assert " ".join(" ".join(lines).split()) == f"{words} {words}"
+        assert all(len(line) <= wide or len(line.split()) == 1 for line in lines)
+
+
+def test_where_nothing_is_found_it_says_with_which_filters_and_what_there_is_without(capsys):
+    hits = [Hit(paper_of(name="Widget"), 1.0), Hit(paper_of(topic="vision"), 0.5)]
+    catalogue = SimpleNamespace(search=lambda question, limit: Result(hits[:limit], []))
+    end = "Try the problem in other words, or a whole topic: laureate find --topic vision\n"
+    filters = {"topic": "audio", "kind": "", "venue": "x", "decision": "", "runs": True}
+    find._nothing(catalogue, "q", filters, Result([], [], suggestions=("a", "b")))  # pyright: ignore
+    assert capsys.readouterr().out == (
+        "Nothing found for 'q' with --topic --venue --runs.\nWithout the filter: Widget (audio); A Long Title (vision).\n"
+        f"Words near yours: a, b.\n{end}"
+    )
+    find._nothing(catalogue, "q", dict.fromkeys(filters, ""), Result([], []))  # pyright: ignore
+    assert capsys.readouterr().out == f"Nothing found for 'q'.\n{end}"
+
+
+def test_a_plan_of_several_papers_has_a_line_each_and_says_on_what_it_rests(laureate, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    found = [
+        Estimate("a/x", "desk", (60.0, 60.0), 1, 1 << 30, "measured", "desk", (60.0,)),
+        Estimate("a/y", "desk", (30.0,), 0, 3 << 30, "extrapolated", "smoke", (30.0,)),
+        Estimate("b/x", "desk", (5.0,), 1, None, "declared", "", ()),
+    ]
+    monkeypatch.setattr("laureate.lab.running.cost.estimate", lambda *_: found)
+    said = [" ".join(line.split()) for line in laureate("plan", "toy").out.splitlines()]
+    bases = "measured at desk; measured at smoke, times the ratio of the declared costs"
+    assert said[:3] == [
+        "desk cells left computing memory each",
+        f"a 3 2 90 s ≥3.00 GiB {bases}"[: len(said[1])],
+        said[2],
+    ]
+    assert said[1].startswith("a 3 2 90 s ≥3.00 GiB")
+    assert said[2].startswith("b 1 0 – ?")
+    assert "4 cells, 2 of them are in the store already; left: 2 cells, 90 s of computing on one core" in " ".join(said)
+    monkeypatch.setattr("laureate.lab.running.cost.estimate", lambda *_: found[:2])
+    alone = [" ".join(line.split()) for line in laureate("plan", "toy").out.splitlines()]
+    assert [line.split()[:3] for line in alone[1:] if line.startswith("a/")] == [["a/x", "2", "1"], ["a/y", "1", "1"]]
+    monkeypatch.setattr("laureate.lab.running.cost.estimate", lambda *_: found[:1])
+    assert "Seconds and memory measured at desk." in laureate("plan", "toy").out
+    monkeypatch.setattr("laureate.lab.running.cost.estimate", lambda *_: found[2:])
+    assert "Seconds as declared; never measured here." in laureate("plan", "toy").out

@@ -12,6 +12,7 @@ import json
 import math
 import re
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 from test_server import FakeJobs, serving
@@ -27,7 +28,7 @@ from laureate.lab.judging.results import WORDS, ClaimId, ClaimResult, Measured
 from laureate.lab.running.plan import plan
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
-from laureate.pages import browse, content, render, report, vega
+from laureate.pages import browse, content, render, report, server, vega
 from laureate.pages.figures import IntervalFigure, claim_figure
 from laureate.pages.jobs import Jobs, _Job
 from laureate.pages.render import Site
@@ -538,3 +539,62 @@ def hits_of(catalogue, query):
     if query == browse.Query():
         return catalogue.listed(**page).hits
     return catalogue.search(query.q, topic=query.topic, **page).hits
+
+
+def test_the_catalogue_is_opened_again_where_something_was_imported_and_no_sooner(monkeypatch):
+    """It is asked for news at most every few seconds."""
+    clock, mark, made, closed = [100.0], ["a"], [], []
+
+    def catalogue(running):
+        made.append(tuple(running))
+        number = len(made)
+        return SimpleNamespace(close=lambda: closed.append(number))
+
+    monkeypatch.setattr(server.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(server.index, "fingerprint", lambda: mark[0])
+    monkeypatch.setattr(server, "Catalogue", catalogue)
+    monkeypatch.setattr(server.browse, "listing", lambda opened: {"size": len(made)})
+    monkeypatch.setattr(papers, "paper_ids", lambda: ["toy"])
+    shared = server.SharedCatalogue()
+    fresh = shared.FRESH_SECONDS
+    for after, now, size in (
+        (0.0, "a", 1), (0.0, "b", 1), (fresh, "b", 1), (0.1, "b", 2), (fresh + 1, "b", 2), (fresh + 1, "a", 3),
+        (0.0, "c", 3),
+    ):  # fmt: skip
+        clock[0], mark[0] = clock[0] + after, now
+        with shared.opened() as (_, listing):
+            assert listing == {"size": size}, (after, now)
+    assert (made, closed) == ([("toy",)] * 3, [1, 2])
+    shared.close()
+    shared.close()
+    assert closed == [1, 2, 3]
+
+
+def test_a_picture_as_a_file_of_its_own_is_whole_and_in_the_colours_of_the_light_theme(store):
+    for name in ("toy/better", "toy/toy/0"):
+        drawn = content.figure(store, 1, name)
+        assert drawn is not None
+        root = ElementTree.fromstring(render.standalone(drawn))
+        (style,) = (node for node in root.iter() if node.tag.endswith("style"))
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "--s0" in (style.text or "")
+        ours = ElementTree.fromstring(drawn.drawing().partition("<ul")[0])
+        shapes = [node.tag.rpartition("}")[2] for node in root.iter() if not node.tag.endswith("style")]
+        assert shapes == [node.tag for node in ours.iter()]
+
+
+def test_a_query_is_read_and_written_field_by_field():
+    for fields in itertools.product(
+        ("", "a b"), ("", "audio"), ("", "method"), ("", "ICML"), ("", "Oral"), (False, True), (1, 3)
+    ):
+        query = browse.Query(*fields)
+        address = query.address(page=query.page)
+        assert browse.Query.of(address) == query
+        assert set(address) == {
+            f.name for f in dataclasses.fields(query) if getattr(query, f.name) not in ("", False, 1)
+        } | ({"runs"} if query.runs else set())
+        assert browse.Query.of(query.address(q="new")) == dataclasses.replace(query, q="new", page=1)
+        assert query.filters == dict(zip(("topic", "kind", "venue", "decision", "runs"), fields[1:6], strict=True))
+    assert browse.Query.of(
+        {"q": "x" * 500, "venue": "y" * 99, "page": "99999999", "runs": "yes", "kind": "METHOD"}
+    ) == (browse.Query(q="x" * 400, venue="y" * 80, page=10_000, kind="method"))
