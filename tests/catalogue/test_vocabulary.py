@@ -222,19 +222,23 @@ def test_amounts_say_nothing_and_words_with_digits_do(typed):
 
 
 def test_what_won_and_then_what_fits_stands_first_where_nothing_is_asked(built):
-    with Catalogue(built, running=["two"]) as catalogue:
-        order = sorted(PAPERS, key=lambda paper: (not paper.award, -paper.fit, PAPERS.index(paper)))
-        assert [hit.entry.id for hit in catalogue.listed().hits] == [paper.id for paper in order]
-        assert [hit.entry.id for hit in catalogue.listed(2, 1).hits] == [paper.id for paper in order[1:3]]
-        iclr = [paper.id for paper in order if "ICLR" in paper.venue]
-        assert [hit.entry.id for hit in catalogue.search("", venue="iclr").hits] == iclr
-        assert catalogue.facets()["venue"] == {"ICLR 2020": 2, "": 1, "ICML 1998": 1, "ICML 2021": 1}
-        assert [hit.entry.id for hit in catalogue.search("sheep widget", runs=True).hits] == ["two"]
-        assert catalogue.search('"counted twice"').ignored_phrase is False
-        assert [hit.entry.id for hit in catalogue.search('"counted twice"').hits] == ["five"]
-        # How near a paper is in its meaning is the mean over the phrases it has, be they three or one.
-        meaning = catalogue._words.direction("sheep")
-        scored = catalogue._by_meaning([(number, 1.0) for number in range(1, 6)], meaning)
+    catalogue = Catalogue(built, running=["two"])
+    order = sorted(PAPERS, key=lambda paper: (not paper.award, -paper.fit, PAPERS.index(paper)))
+    assert [hit.entry.id for hit in catalogue.listed().hits] == [paper.id for paper in order]
+    assert [hit.entry.id for hit in catalogue.listed(2, 1).hits] == [paper.id for paper in order[1:3]]
+    iclr = [paper.id for paper in order if "ICLR" in paper.venue]
+    assert [hit.entry.id for hit in catalogue.search("", venue="iclr").hits] == iclr
+    assert catalogue.facets()["venue"] == {"ICLR 2020": 2, "": 1, "ICML 1998": 1, "ICML 2021": 1}
+    assert [hit.entry.id for hit in catalogue.search("sheep widget", runs=True).hits] == ["two"]
+    assert catalogue.search('"counted twice"').ignored_phrase is False
+    assert [hit.entry.id for hit in catalogue.search('"counted twice"').hits] == ["five"]
+
+
+def test_how_near_a_paper_is_in_its_meaning_is_the_mean_of_the_nearest_of_its_phrases(built):
+    """Of three, or of as many as it has."""
+    catalogue = Catalogue(built)
+    meaning = catalogue._words.direction("sheep")
+    scored = catalogue._by_meaning([(number, 1.0) for number in range(1, 6)], meaning)
     known = {word: (rank, vector) for word, rank, vector in english.shipped_words()}
     for number, score in scored:
         cosines = []

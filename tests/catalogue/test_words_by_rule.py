@@ -121,7 +121,8 @@ def test_every_line_of_terms_brings_its_short_form():
 
 def test_every_phrase_of_the_groups_is_one_term_however_it_is_written():
     """And what a line says is found from each of its words, by an arrow one way alone."""
-    short_forms = dict(tuple(map(str.strip, line.split(":")))[::-1] for line in COMPOUNDS.strip().splitlines())
+    written = (line.partition(":") for line in COMPOUNDS.strip().splitlines())
+    short_forms = {phrase.strip(): short.strip() for short, _, phrase in written}
     table = substitutes()
 
     def term(phrase):

@@ -118,7 +118,8 @@ def test_facts_that_only_one_of_two_runs_has_are_told_too(home):
     for versions in ({"jax": "1", "a": "1"}, {"jax": "1", "b": "2"}):
         facts = {"versions": versions, "machine": "m", "system": "s"}
         store.end_run(store.start_run("laureate run toy", "smoke", 10, "default", facts), "finished")
-    first, second = store.last_run() - 1, store.last_run()
+    second = store.last_run() or 0
+    first = second - 1
     told = content.compare(store, first, second)["differences"]
     assert told == [("a", "1", "–"), ("b", "–", "2")]
     assert content.compare(store, second, first)["differences"] == [("b", "2", "–"), ("a", "–", "1")]
@@ -433,7 +434,7 @@ def test_a_papers_page_begins_with_its_first_role_and_counts_them_all(store, mon
     roles = dict(
         zip(("better", "worse", "close", "small"), ("check", "headline", "headline", "extension"), strict=True)
     )
-    claims = tuple(dataclasses.replace(c, role=roles.get(c.name, c.role)) for c in experiment.claims)
+    claims = tuple(dataclasses.replace(c, role=roles[c.name]) if c.name in roles else c for c in experiment.claims)
     paper = dataclasses.replace(made, experiments=(dataclasses.replace(experiment, claims=claims),))
     for most, names in ((5, ["worse", "close"]), (1, ["worse"])):
         monkeypatch.setattr(content, "ANSWERS", most)
