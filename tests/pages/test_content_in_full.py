@@ -5,6 +5,7 @@ import collections
 import dataclasses
 import datetime
 import gzip
+import html
 import http.client
 import io
 import itertools
@@ -25,14 +26,15 @@ from laureate.catalogue.citation import bibtex
 from laureate.cli._progress import LineProgress
 from laureate.lab.cell import Outcome
 from laureate.lab.judging.results import WORDS, ClaimId, ClaimResult, Measured
+from laureate.lab.judging.standing import Place, Standing
 from laureate.lab.running.plan import plan
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
-from laureate.pages import browse, content, render, report, server, vega
+from laureate.pages import browse, content, render, report, server, vega, wording
 from laureate.pages.figures import IntervalFigure, claim_figure
 from laureate.pages.jobs import Jobs, _Job
 from laureate.pages.render import Site
-from laureate.pages.wording import duration
+from laureate.pages.wording import centre, duration, interval, unit_of
 
 WEB = render.Site(live=True)
 FIGURE = IntervalFigure(
@@ -599,3 +601,139 @@ def test_a_query_is_read_and_written_field_by_field():
     assert browse.Query.of(
         {"q": "x" * 500, "venue": "y" * 99, "page": "99999999", "runs": "yes", "kind": "METHOD"}
     ) == (browse.Query(q="x" * 400, venue="y" * 80, page=10_000, kind="method"))
+
+
+# -- pages read back ------------------------------------------------------------------------------------------------
+
+
+def told_of(store, **facts):
+    """The method's page of one claim, its numbers by their names, and the result that it is of."""
+    told = content.method(store, papers.paper("toy"))
+    (section,) = told["sections"]
+    one = dataclasses.replace(section.claims[0].result, **facts)
+    shown = dataclasses.replace(section.claims[0], result=one)
+    page = render.body("method", WEB, **told | {"sections": [dataclasses.replace(section, claims=(shown,))]})
+    (article,) = re.findall(r'<article class="card claim" id="better".*?</article>', page, re.S)
+    return {
+        text_of(name): text_of(value) for name, value in re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", article, re.S)
+    }, article
+
+
+@pytest.mark.parametrize("centre", ["mean", "median"])
+@pytest.mark.parametrize("kind", ["better", "bound"])
+def test_every_number_of_a_claim_stands_beside_its_name(store, centre, kind):
+    measured = Measured((1.0, -2.0, 5.0), 1, 3.0, 4.5, 6.0)
+    facts = {
+        "effect": 1.25,
+        "low": 0.5,
+        "high": 2.5,
+        "p": 0.0123,
+        "family": 7,
+        "improvement": 0.6,
+        "seconds": 12.0,
+        "seeds": 20,
+        "scale": "desk",
+        "method": "ours",
+        "baseline": "theirs",
+        "trivial": "mean",
+        "reported": "1.3 nats",
+        "unit": "nats",
+        "data": ("a", "b"),
+        "over": "data sets",
+        "run": 2,
+        "kind": kind,
+        "centre": centre,
+        "measured": measured,
+    }
+    told, article = told_of(store, **facts)
+    expected = {
+        f"{'median' if centre == 'median' else 'effect'} over data sets": "1.25 nats [0.5, 2.5]",
+        "the paper": "1.3 nats", "ours": "3", "theirs": "4.5", "trivial: mean": "6", "worst seed": "−2 seed 1",
+        "p, Holm over 7": "0.012", f"{'holds' if kind == 'bound' else 'better'} in": "60 % of 20 seeds", "data": "a, b",
+        "measured": "desk, 20 seeds, 12 s, run 2",
+    }  # fmt: skip
+    assert told == expected
+    assert 'href="/run/2"' in article
+    nothing = Measured((), 0)
+    bare, _ = told_of(store, **facts | {"measured": nothing, "reported": "", "data": (), "improvement": math.nan})
+    assert bare.keys() == expected.keys() - {
+        "the paper", "ours", "theirs", "trivial: mean", "worst seed", "data",
+        f"{'holds' if kind == 'bound' else 'better'} in",
+    }  # fmt: skip
+    shipped, _ = told_of(store, **facts | {"reference": True, "started": "2026-11-17T01:02:03"})
+    assert shipped["measured"] == "desk, 20 seeds, 12 s, our reference, 2026-11-17"
+    idle, article = told_of(store, verdict="not run", reason="r", reported="x")
+    assert idle == {}
+    assert "Not run: r. The paper: x. To measure it:" in text_of(article)
+
+
+def test_every_row_of_a_board_has_its_own_numbers(store):
+    """For the script that sorts and filters, and for the reader."""
+    shown = content.board(store, [toy_site.paper()])
+    changed = {"seconds": 0.0, "run": None, "effect": math.nan, "verdict": "not run", "seeds": 0}
+    areas = shown["areas"]
+    (paper,) = areas["toys"]
+    for facts in ({}, changed, {"reference": True, "run": None}, {"declared_seeds": 5}):
+        roles = {role: [dataclasses.replace(row, **facts) for row in mine] for role, mine in paper.roles.items()}
+        page = render.body("board", WEB, **shown | {"areas": {"toys": [dataclasses.replace(paper, roles=roles)]}})
+        rows = re.findall(r"<tr data-claim=.*?</tr>", page, re.S)
+        results = [row for mine in roles.values() for row in mine]
+        assert len(rows) == len(results) == 4
+        for text, row in zip(rows, results, strict=True):
+            told = dict(re.findall(r'data-(\w+)="([^"]*)"', text.partition(">")[0]))
+            assert told == {
+                "claim": str(row.id), "area": "toys", "verdict": row.verdict, "unit": html.escape(unit_of(row)),
+                "effect": str(row.effect) if row.has_effect else "", "seconds": str(row.seconds or ""),
+                "newest": str(row.run or ""),
+            }  # fmt: skip
+            cells = [text_of(cell) for cell in re.findall("<td.*?</td>", text, re.S)]
+            assert cells[0].endswith(row.verdict)
+            effect = f"{centre(row)} {unit_of(row)} {interval(row)} {'median ' * (row.centre == 'median')}over seeds"
+            assert (effect in html.unescape(cells[1])) == row.has_effect
+            assert ("laureate run toy/" in text) == (row.run is None and not row.reference)
+            more = f" more than the {row.declared_seeds} declared" if row.more_seeds else ""
+            assert cells[2] == (f"smoke, {row.seeds} seeds{more}" if row.seeds else "")
+            assert cells[3] == (duration(row.seconds) if row.seeds else "")
+            assert cells[4] == (f"run {row.run}" if row.run else "reference" if row.reference else "")
+
+
+def test_every_cell_of_a_run_is_told_with_both_its_times(store):
+    told = content.run(store, 1) or {}
+    cells = [
+        cell | {"compile_seconds": 1.5 + i, "seconds": 10.0 * i, "cached": i % 2}
+        for i, cell in enumerate(told["cells"])
+    ]
+    page = render.body("run", WEB, **told | {"cells": cells})
+    rows = re.findall(r'<th scope="row">(toy/toy)</th>(.*?)</tr>', page, re.S)
+    for (name, rest), cell in zip(rows, cells, strict=True):
+        texts = [text_of(one) for one in re.findall("<td.*?</td>", rest, re.S)]
+        seeds = f"{cell['start']}–{cell['start'] + cell['count'] - 1}"
+        status = "done, kept" if cell["cached"] else "done"
+        assert [name, *texts] == [
+            "toy/toy",
+            cell["arm"],
+            seeds,
+            status,
+            wording.number(cell["compile_seconds"]),
+            wording.number(cell["seconds"]),
+        ]
+
+
+def test_every_place_of_a_standing_is_told_with_its_own_interval(store):
+    places = (
+        Place("a", 1.0, 0.5, 1.5), Place("b", 2.0, 1.25, 2.5, 1.0, 0.25, 1.75, note="at its cap"),
+        Place("c", note="1 of 9"),
+    )  # fmt: skip
+    ranked = Standing("toy", "toy", "t", "a_loss", "nats", "lower", 9, "seeds", places)
+    page = render.body("run", WEB, **(content.run(store, 1) or {}) | {"standings": [ranked]})
+    (table,) = re.findall(r'<div class="standing">.*?</table>', page, re.S)
+    rows = [
+        [text_of(cell) for cell in re.findall("<t[hd].*?</t[hd]>", row, re.S)]
+        for row in re.findall("<tr>.*?</tr>", table, re.S)
+    ]
+    assert rows == [
+        ["arm", "a loss (nats)", "95 % interval", "behind the best"], ["a", "1", "0.5 to 1.5", "best"],
+        ["b at its cap", "2", "1.25 to 2.5", "1 [0.25, 1.75]"], ["c 1 of 9", "no finite mean"],
+    ]  # fmt: skip
+    assert "Means over 9 seeds; lower is better." in text_of(page)
+    assert "intervals of 95 %" in text_of(page)
