@@ -2,10 +2,12 @@
 
 import csv
 import dataclasses
+import html
 import io
 import itertools
 import json
 import math
+import re
 import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
@@ -278,3 +280,26 @@ def test_every_cell_of_a_race_stands_under_its_head():
 )  # fmt: skip
 def test_the_address_that_is_told_can_be_opened(host, url):
     assert Server.url.fget(SimpleNamespace(host=host, server_address=(host, 8))) == url  # pyright: ignore
+
+
+def test_the_page_of_a_race_has_its_tables_cell_by_cell():
+    found = RaceResult.from_json(json.loads(STORED.read_text("utf-8")))
+    page = race.page(found)
+    rows = [
+        [html.unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall("<t[hd].*?</t[hd]>", row, re.S)]
+        for row in re.findall("<tr>.*?</tr>", page, re.S)
+    ]
+    table = [list(race.columns(found.metric)), *(list(race.cells(row)) for row in found.rows)]
+    assert rows[: len(table)] == table
+    pairs = [[p.first, p.second, p.by, p.interval, number(p.adjusted), p.word] for p in found.standing.pairs]
+    assert rows[len(table) + 1 :] == pairs != []
+    said = html.unescape(" ".join(re.sub("<[^>]+>", " ", page).split()))
+    for row in found.rows:
+        assert all(f"{row.entrant} : {word}" in said for word in row.words)
+    for words in (found.title, found.advice, f"{found.budget:,} {found.unit} a run, {found.seeds} seeds", *found.notes):
+        assert " ".join(words.split()) in said
+    assert f"Nobody is both faster and better than {', '.join(found.pareto)}." in said
+    assert page.count("<polyline") == 2 * len([curve for curve in found.curves if curve.middle])
+    labels = [race.picture(found, against).split('aria-label="')[1].split(".")[0] for against in ("cost", "seconds")]
+    name = html.escape(found.metric.name)
+    assert labels == [f"{name} against {html.escape(found.unit)}", f"{name} against seconds, compiling apart"]
