@@ -72,7 +72,8 @@ def bibtex(entry: Entry) -> str:
     if entry.authors:
         fields["author"] = " and ".join(", ".join(filter(None, _names(name))) for name in entry.authors).translate(_TEX)
     if _is_submission(entry):
-        kind, fields["note"] = "misc", f"Submitted to {entry.venue.replace(' submission', '')}".translate(_TEX)
+        to = re.sub(r"\s*\bsubmission\b", "", entry.venue, flags=re.IGNORECASE)
+        kind, fields["note"] = "misc", (f"Submitted to {to}" if to else "Submission").translate(_TEX)
     else:
         kind = "inproceedings" if entry.venue else "misc"
         if entry.venue:
@@ -88,8 +89,9 @@ def bibtex(entry: Entry) -> str:
 
 def csl(entry: Entry) -> dict[str, Any]:
     """The same for programs that read CSL-JSON (Zotero, Pandoc)."""
-    item: dict[str, Any] = {"id": entry.id, "type": "manuscript" if _is_submission(entry) else "paper-conference"}
-    item["title"] = entry.title
+    published = "paper-conference" if entry.venue else "article"
+    kind = "manuscript" if _is_submission(entry) else published
+    item: dict[str, Any] = {"id": entry.id, "type": kind, "title": entry.title}
     item["author"] = [
         {"family": family} | ({"given": given} if given else {}) for family, given in map(_names, entry.authors)
     ]

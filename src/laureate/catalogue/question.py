@@ -25,7 +25,9 @@ PREFIX = 0.7
 MOST_WORDS = 64
 
 # Amounts say nothing of the problem: 276,984 points, 3.7e18, 512x512, 95%, 200 ms; but 3d, 4-bit, wav2vec2 are words.
-_QUANTITY = re.compile(r"(?<![\w-])[\d.,:]*\d(?:e[+-]?\d+)?(?:x\d+)*(?:%|k|m|[gm]b|m?s|hz|px)?(?![\w-])", re.IGNORECASE)
+_QUANTITY = re.compile(
+    r"(?<![\w-])[\d.,:]*\d(?:e[+-]?\d+)?(?:x\d+)*(?:%|k|m|s| ?(?:[gm]b|ms|hz|px))?(?![\w-])", re.IGNORECASE
+)
 
 # A word of the question with its substitutes, form -> share, and how much it counts.
 Group = tuple[dict[str, float], float]

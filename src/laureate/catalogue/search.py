@@ -330,6 +330,8 @@ def _contains(entry: Entry, phrase: list[str]) -> bool:
         entry.demo,
         entry.abstract,
         *entry.asks,
+        *entry.symptoms,
+        *entry.also,
         *entry.authors,
     )
     length = len(phrase)

@@ -548,11 +548,12 @@ def _groups() -> Iterator[tuple[list[str], list[str]]]:
 def compounds() -> dict[str, list[tuple[tuple[str, ...], str]]]:
     """First form -> [(all forms of the phrase, its short form)]; phrases of ``GROUPS`` are terms as well."""
     table: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    phrases = dict(_written())
+    # A phrase may have two short forms, and a long word one.
+    phrases = dict.fromkeys(_written())
     for sources, targets in _groups():
-        phrases.update({_sequence(word): _token(word) for word in (*sources, *targets) if re.search(r"[ -]", word)})
-    for parts, short in phrases.items():
-        if len(parts) > 1:
+        phrases |= {(_sequence(word), _token(word)): None for word in (*sources, *targets) if re.search(r"[ -]", word)}
+    for parts, short in phrases:
+        if parts != (short,):
             table.setdefault(parts[0], []).append((parts, short))
     return table
 

@@ -28,7 +28,7 @@ _GLUE = """
 STOP_WORDS = frozenset(_GLUE.split())
 
 # Families that no suffix rule keeps together, or that the rules would throw together with others: all of a line are
-# one word, its first.
+# one word, its first, and so are their plurals and tenses.
 _FAMILIES = """
 noise noises noisy noised noising
 index indices indexes
@@ -145,8 +145,25 @@ genome genomes genomic genomics
 robust robustness robustly
 combine combination combining combines
 compare comparison comparing compares
+embed embedded embedding
+add
+exceed
+proceed
+succeed
+die dying
+lie lying
+tie tying
+fly
+gpu
+cpu
+tpu
+api
+relu
+menu
+plateau
 """.strip()
 _FORMS = {form: line.split()[0] for line in _FAMILIES.splitlines() for form in line.split()}
+_ENDINGS = (("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y"), ("ing", ""), ("ing", "e"))
 
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ϵ": "epsilon", "θ": "theta", "λ": "lambda",
@@ -157,7 +174,7 @@ _WORD = re.compile(r"[a-z0-9]+(?:[-'][a-z0-9]+)*")
 
 # American to British where z and s differ: supervise/supervision already agree in s, optimise/optimization then do too.
 _IZE = re.compile(r"([a-z]{2,}[iy])z(e|ed|es|er|ers|ing|ation|ations|able)$")
-_OUR = re.compile(r"([a-z]{3,})our(s|ed|ing|al|ally|hood|hoods|ful|able|isation|ise|ised|ising)?$")
+_OUR = re.compile(r"([a-z]{3,})our(s|ed|ing|ings|al|ally|hood|hoods|ful|able|isation|ise|ised|ising)?$")
 _CENTRE = re.compile(r"([a-z]*)(cent|met|fib)(re|res|red)$")
 _VOWELS = "aeiou"
 
@@ -193,14 +210,16 @@ def forms(word: str) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """One form for a word's plurals, tenses, derivations and spellings (the steps of Porter 1980, own extensions)."""
-    if word in _FORMS:
-        return _FORMS[word]
+    if family := _family(word):
+        return family
     if len(word) <= 3 or not word.isalpha():
         return word[:-1] if len(word) == 3 and word.endswith("s") and word[1] not in _VOWELS + "s" else word
     word = _one_spelling(word)
     word = _step_plural(word)
+    if len(word) <= 3:
+        return word  # days are of a day, which is left as it is
     word = _step_tense(word)
-    if word.endswith("y") and any(letter in _VOWELS for letter in word[:-1]):
+    if len(word) > 3 and word.endswith("y") and any(letter in _VOWELS for letter in word[:-1]):
         word = word[:-1] + "i"
     for table, least in _TABLES:
         word = _strip(word, table, least)
@@ -209,12 +228,20 @@ def stem(word: str) -> str:
     return word[:-1] if word.endswith("ll") else word
 
 
+def _family(word: str) -> str:
+    """The family of a word, or of one whose plural or tense it is; empty where there is none."""
+    bases = (word[: len(word) - len(end)] + instead for end, instead in _ENDINGS if word.endswith(end))
+    return next((_FORMS[base] for base in (word, *bases) if base in _FORMS), "")
+
+
 def _one_spelling(word: str) -> str:
     if "z" in word:
         word = _IZE.sub(r"\1s\2", word)
     if "our" in word:
         word = _OUR.sub(r"\1or\2", word)
-    return word if "re" not in word[-3:] else _CENTRE.sub(lambda found: f"{found[1]}{found[2]}er{found[3][2:]}", word)
+    if "re" in word[-3:]:
+        word = _CENTRE.sub(lambda found: f"{found[1]}{found[2]}er{found[3][2:].replace('d', 'ed')}", word)
+    return word
 
 
 def _is_consonant(word: str, place: int) -> bool:
@@ -256,7 +283,7 @@ def _step_tense(word: str) -> str:
     for suffix in ("edly", "ingly", "ed", "ing"):
         if word.endswith(suffix) and _has_vowel(word[: -len(suffix)]):
             word = word[: -len(suffix)]
-            if word.endswith(("at", "bl", "is", "ys")):
+            if word.endswith(("at", "bl", "is", "ys", "anc", "enc")):
                 return word + "e"
             if len(word) > 1 and word[-1] == word[-2] and word[-1] not in "lsz" and _is_consonant(word, len(word) - 1):
                 return word[:-1]

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from laureate.cli._common import emit, find_entry, find_run, json_option, open_store, run_number
+from laureate.lab.errors import UserError
 
 
 @click.command()
@@ -23,7 +24,7 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
             label = paper_id if run is not None else asked
             found[label] = citation.bibtex(entry), citation.csl(entry)
     if as_csl:
-        emit([csl for _, csl in found.values()])
+        emit(list({csl["id"]: csl for _, csl in found.values()}.values()))
     elif as_json:
         emit([{"id": label, "bibtex": bibtex} for label, (bibtex, _) in found.items()])
     else:
@@ -33,6 +34,8 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
 def _papers_of_run(number: int) -> list[str]:
     store = open_store()
     run = find_run(store, number)
+    if run["scale"] == "race":
+        raise UserError(f"Run {number} is a race, which is of no paper.", "Name papers: laureate find WORDS")
     papers = [cell["paper"] for cell in store.run_cells(run["id"])]
     papers += [result.paper for result in store.results(run["id"])]
     return list(dict.fromkeys(papers))

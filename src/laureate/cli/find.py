@@ -116,12 +116,11 @@ def _show(result: "Result") -> None:
     claims = _claims(result)
     for place, hit in enumerate(result.hits, 1):
         entry = hit.entry
-        facts = " · ".join(
-            filter(None, (f"{entry.venue} {entry.decision}".strip(), entry.award, entry.topic, entry.kind))
-        )
+        where = f"{entry.venue} {entry.decision}".strip()
+        facts = " · ".join(filter(None, (entry.id, where, entry.award, entry.topic, entry.kind)))
         name = f"{entry.name}: " if entry.name and not entry.title.lower().startswith(entry.name.lower()) else ""
         click.echo(f"{place:>2}  " + click.style(filled(name + entry.title, 4).lstrip(), bold=True))
-        say(f"{entry.id} · {facts}", 4)
+        say(facts, 4)
         if entry.url:
             click.echo(click.style(f"    {entry.url}", dim=True))
         say(entry.problem or textwrap.shorten(entry.abstract, 300, placeholder=" …"), 4, dim=False)

@@ -24,7 +24,7 @@ from laureate.pages.wording import best_here, in_words, sentence
 def _workers(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
     if value == "auto":
         return None
-    if not value.isdigit() or int(value) < 1:
+    if not value.isdecimal() or len(value) > 9 or int(value) < 1:
         raise click.BadParameter("a number of processes, or auto")
     return int(value)
 
@@ -111,6 +111,8 @@ def run(
         _print(summary, ranked, page)
     if summary.failures:
         return 1
+    if gate and summary.skipped:
+        return 3  # nothing is known of these
     return 3 if gate and any(claim.verdict != "supported" for claim in summary.claims) else 0
 
 

@@ -95,7 +95,8 @@ def _delete(store: "Store", record: "RunRow", yes: bool, as_json: bool) -> None:
     if not yes:
         click.confirm(f"Delete run {number} ({record['command']}), with what only it has computed?", abort=True)
     cells = store.delete_run(number)
-    (reports() / f"run-{number}.html").unlink(missing_ok=True)
+    for kind in ("run", "race"):
+        (reports() / f"{kind}-{number}.html").unlink(missing_ok=True)
     if as_json:
         emit({"deleted": number, "cells": cells})
     else:

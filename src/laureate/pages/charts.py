@@ -82,7 +82,8 @@ def label(value: float) -> str:
         mantissa = mantissa.rstrip("0").rstrip(".")
         power = f"10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
         return (power if mantissa == "1" else f"{mantissa}·{power}").replace("-", "−")
-    return f"{value:.4g}".replace("-", "−")
+    # From ten thousand on four digits would be "2e+04".
+    return f"{value:.4g}".replace("-", "−") if abs(value) < 9999.5 else f"{value:.0f}".replace("-", "−")
 
 
 def interval_chart(

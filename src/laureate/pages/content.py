@@ -381,7 +381,7 @@ def run(store: Store, number: int, page: int = 1) -> dict[str, Any] | None:
         "run": record,
         "roles": by_role(_declared(results)),
         "tallies": _tallies(_declared(results)),
-        "papers": list(dict.fromkeys(cell["paper"] for cell in cells)),
+        "papers": [paper.id for paper in known],
         "cells": cells[first : first + CELLS_A_PAGE],
         "failed": failed,
         "counts": {
