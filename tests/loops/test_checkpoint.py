@@ -139,6 +139,27 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert "0x" not in str(describe({"f": decay, "jitted": jax.jit(decay(1.0)), "method": [].append, "o": object()}))
 
 
+def test_arrays_that_differ_in_anything_are_told_apart():
+    """Type, shape, numbers and generator, of few numbers (up to 16 are written out) and of many; not where they lie."""
+    shapes = [(), (1,), (16,), (4, 4), (17,), (1, 17), (17, 1), (4, 5), (5, 4), (20,), (2, 10)]
+    kinds = [np.float32, np.int32, np.uint32, np.float16, jnp.bfloat16, np.int16, bool]
+    arrays = [np.zeros(shape, kind) for shape in shapes for kind in kinds]
+    for last in [one for one in arrays if one.size]:
+        other = last.copy()
+        other.flat[-1] = 1
+        arrays.append(other)
+    keys = [
+        jax.random.key_data(jax.random.key(0)),
+        jax.random.key(0),
+        jax.random.key(1),
+        jax.random.split(jax.random.key(0), 9),
+    ]
+    told = [str(describe(one)) for one in [*arrays, *keys]]
+    assert len(set(told)) == len(told)
+    for one in (np.arange(20.0, dtype=np.float32).reshape(4, 5), np.arange(6, dtype=np.int32).reshape(2, 3)):
+        assert describe(one) == describe(np.asfortranarray(one)) == describe(jnp.asarray(one))
+
+
 def test_functions_that_differ_in_any_part_of_their_code_are_told_apart():
     """Names that are looked up, constants and their types, operations, names of arguments, functions within."""
     bodies = [
