@@ -61,6 +61,40 @@ def test_a_termination_ends_though_nobody_says_so(advantages):
     np.testing.assert_allclose(one, by_hand, rtol=1e-4, atol=1e-5)
 
 
+def test_masks_that_are_not_given_are_what_the_docstring_says():
+    """Nothing terminates; and where it does an episode ends. A discount may be one number, and no end is known of."""
+
+    @quick
+    def all_of_it(reward, value, following):
+        once = c.gae(reward, value, following, terminated=TERMINATED, gamma=0.9, lam=0.7)
+        cut = c.gae(reward, value, following, ended=ENDED, gamma=0.9, lam=0.7)
+        never = c.gae(reward, value, following, gamma=0.9, lam=0.7)
+        return once, cut, never, c.gae(reward, value, following), c.lambda_return(reward, following, 0.9, lam=0.7)
+
+    once, cut, never, usual, returns = all_of_it(REWARD, VALUE, FOLLOWING)
+    none = np.zeros_like(ENDED)
+    close = lambda found, *rest: np.testing.assert_allclose(  # noqa: E731
+        found, gae_by_hand(REWARD, VALUE, FOLLOWING, *rest), rtol=1e-4, atol=1e-5
+    )
+    close(once, TERMINATED, TERMINATED, 0.9, 0.7)
+    close(cut, none, ENDED, 0.9, 0.7)
+    close(never, none, none, 0.9, 0.7)
+    close(usual, none, none, 0.99, 0.95)
+    ahead = FOLLOWING[-1].astype(float)
+    for t in reversed(range(T)):
+        ahead = REWARD[t] + 0.9 * (0.3 * FOLLOWING[t] + 0.7 * ahead)
+        np.testing.assert_allclose(returns[t], ahead, rtol=1e-4, atol=1e-5)
+
+
+def test_the_usual_optimiser_has_the_epsilon_of_the_authors():
+    """A first step of Adam: the rate times g / (|g| + ε), of PPO and of bonuses."""
+    slopes = np.array([1e-5, -3e-5, 0.0, 2.0], np.float32)
+    for rule in (made().optimiser, c.AutoencoderBonus(Matrix(A)).optimiser):
+        optimiser = rule(0.1)
+        updates, _ = optimiser.update(slopes, optimiser.init(jnp.zeros(4)))
+        np.testing.assert_allclose(np.asarray(updates), -0.1 * slopes / (np.abs(slopes) + 1e-5), rtol=1e-4)
+
+
 def test_lambda_returns_are_advantages_and_values(advantages):
     """Where the value of what follows is the value of the next row, both are the same recursion."""
     value = np.concatenate([VALUE, FOLLOWING[-1:]])

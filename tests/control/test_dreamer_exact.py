@@ -59,6 +59,16 @@ def test_a_straight_through_draw_is_one_hot_falls_where_it_should_and_has_the_gr
     )
 
 
+def test_a_choice_without_probability_is_never_drawn_whatever_the_noise():
+    logits = np.array([[-np.inf, 0.0, -np.inf, 1.0, -np.inf]], np.float32)
+    edge = 1 / (1 + np.e)
+    noise = np.array([0.0, edge - 1e-4, edge + 1e-4, np.nextafter(np.float32(1), np.float32(0))], np.float32)
+    drawn = quick(lambda noise: c.straight_through_one_hot(jnp.asarray(logits), noise))(noise)
+    np.testing.assert_array_equal(np.asarray(drawn).argmax(-1), [1, 1, 3, 3])
+    choices = quick(lambda key: c.Categorical(5).sample(key, jnp.broadcast_to(jnp.asarray(logits[0]), (500, 5))))
+    assert set(np.asarray(choices(jax.random.key(0))).tolist()) == {1, 3}
+
+
 def test_normal_laws_are_what_their_densities_say():
     mean, raw = 0.4, -1.5
     stats, other = np.array([mean, raw], np.float32), np.array([-0.3, 0.7], np.float32)
@@ -301,6 +311,44 @@ def test_an_image_is_encoded_to_what_the_paper_says_and_decoded_to_its_own_size(
     picture = eqx.filter_eval_shape(lambda pair, x: pair[1](x), shapes, jnp.zeros(20))
     assert code.shape == (1536,)
     assert picture.shape == (64, 64, 3)
+
+
+def test_images_are_encoded_and_decoded_layer_by_layer():
+    """With two convolutions each, of whatever size: shades about 0, exponential linear units but behind the last."""
+    rng = np.random.default_rng(7)
+    draw = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
+    down, up = (draw(4, 4, 2, 3), draw(4, 4, 3, 2)), (draw(3, 3, 5, 4), draw(4, 4, 4, 2))
+    shifts = [draw(kernel.shape[-1]) for kernel in (*down, *up)]
+    linear = eqx.tree_at(
+        lambda one: (one.weight, one.bias),
+        eqx.filter_eval_shape(eqx.nn.Linear, 6, 5, key=jax.random.key(0)),
+        (draw(5, 6), draw(5)),
+    )
+    image, features = rng.integers(0, 256, (11, 12, 2)).astype(np.uint8), draw(6)
+    encoder = c.PixelEncoder(down, tuple(shifts[:2]))  # pyright: ignore[reportArgumentType]
+    decoder = c.PixelDecoder(linear, up, tuple(shifts[2:]))  # pyright: ignore[reportArgumentType]
+
+    @quick
+    def found(image, features):
+        shades = image.astype(jnp.float32) / 255 - 0.5
+        first = jax.nn.elu(c.convolve_down(shades, down[0]) + shifts[0])
+        code = jax.nn.elu(c.convolve_down(first, down[1]) + shifts[1])
+        begin = (linear.weight @ features + linear.bias)[None, None]
+        middle = jax.nn.elu(c.convolve_up(begin, up[0]) + shifts[2])
+        return (encoder(image), decoder(features)), (code.reshape(-1), c.convolve_up(middle, up[1]) + shifts[3])
+
+    mine, wanted = found(jnp.asarray(image), jnp.asarray(features))
+    for one, two in zip(mine, wanted, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)
+    assert np.asarray(mine[1]).min() < -1, "nothing bounds what is decoded"
+
+
+def test_the_first_policy_is_uniform_and_the_first_values_are_nothing(agent):
+    for network, outputs in ((agent.actor, 2), (agent.critic, 1)):
+        last = network.layers[-1]
+        assert last.weight.shape == (outputs, 5)
+        assert not np.any(last.weight)
+        assert not np.any(last.bias)
 
 
 def test_first_kernels_are_as_wide_as_glorots():

@@ -13,7 +13,7 @@ import pytest
 from laureate import control as c
 from laureate._core import Status
 from laureate.control import correspondence_networks as networks
-from laureate.control.dynamics_cycle import warn_if_collapsed
+from laureate.control.dynamics_cycle import rows_of, warn_if_collapsed
 from laureate.problems.two_bodies import FreeMass, Joints, TwoBodies
 from laureate.testing import KeyRecorder
 
@@ -334,6 +334,32 @@ def test_rows_of_x_y_and_pairs_are_drawn_apart_and_pairs_stay_together():
     for a, b in itertools.combinations((of_x, of_y, first), 2):
         assert np.mean(a == b) < 0.2
     assert len(np.unique(first)) > 25
+
+
+class SpyGAN(c.CycleGAN):
+    """Tells what it was given in place of learning from it."""
+
+    def step(self, key, x, y, state):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return state._replace(step=state.step + 1), (*x, *y)
+
+
+def test_a_gan_draws_both_domains_apart_and_from_all_their_rows():
+    number = jnp.arange(6.0)[:, None]
+    x, y = c.Transitions(number, 10 + number, 20 + number), c.Transitions(*(30 + k + number[:4] for k in (0, 10, 20)))
+    judge = c.PooledCritic(jnp.sum, num_kept=0)
+    gan = SpyGAN(jnp.sin, jnp.sin, judge, judge)
+    state, rows = quick(lambda: gan.train(jax.random.key(0), x, y, gan.init(x, y), num_steps=4, batch=40))()
+    assert int(state.step) == 4
+    first, action, after, other, turned, moved = (np.asarray(part)[..., 0] for part in rows)
+    np.testing.assert_array_equal(action, first + 10)  # the parts of a step stay together
+    np.testing.assert_array_equal(after, first + 20)
+    np.testing.assert_array_equal(turned, other + 10)
+    np.testing.assert_array_equal(moved, other + 20)
+    assert set(np.unique(first)) == set(range(6))
+    assert set(np.unique(other)) == set(range(30, 34))
+    assert len({row.tobytes() for row in first}) == 4, "every step has a batch of its own"
+    assert np.abs(np.corrcoef(first.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(first.size)
+    assert rows_of(np.array([0.0, 0.26, 0.5, 1 - 1e-9], np.float32), np.arange(4), 4).tolist() == [0, 1, 2, 3]
 
 
 def test_a_fit_has_as_many_steps_as_its_rounds():

@@ -370,7 +370,7 @@ class Keyed(c.Training):
     def init(self, key):  # pyright: ignore[reportIncompatibleMethodOverride]
         return Begun(jax.random.key_data(key), c.BonusPPOState(None, None, None))  # pyright: ignore[reportArgumentType]
 
-    def step(self, key, state):
+    def step(self, key, state):  # pyright: ignore[reportIncompatibleMethodOverride]
         return state, jax.random.key_data(key)
 
 
@@ -380,7 +380,7 @@ class KeyedDreams(c.DreamerTraining):
     def init(self, key):  # pyright: ignore[reportIncompatibleMethodOverride]
         return Begun(jax.random.key_data(key), None)
 
-    def step(self, key, state):
+    def step(self, key, state):  # pyright: ignore[reportIncompatibleMethodOverride]
         return state, jax.random.key_data(key)
 
 

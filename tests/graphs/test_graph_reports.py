@@ -148,11 +148,28 @@ def test_a_state_may_be_as_large_as_its_limit_and_no_larger_on_either_side(bound
     np.testing.assert_array_equal(states[:, -1, :, 0], [[8, 0], [-8, 0], [0, -8], [6, -2]])
 
 
+def test_a_radius_is_no_part_of_what_is_close_and_a_room_may_be_filled_to_its_last_place():
+    """Five nodes on a line, at 0, 1, 2.5, 2.5 and 9; what is not there lies at the last node, behind what is."""
+    places = np.array([0.0, 1.0, 2.5, 2.5, 9.0], np.float32)[:, None]
+    find = jax.jit(lambda radius: [g.radius_edges(places, radius, room) for room in (1, 2, 8, 12)])
+    for radius, pairs in ((1.0, [(2, 3)]), (1.25, [(0, 1), (2, 3)]), (1.5, [(0, 1), (2, 3)])):
+        wanted = sorted([*pairs, *(pair[::-1] for pair in pairs)])
+        for edges in find(np.float32(radius)):
+            room = len(edges.mask)
+            assert int(edges.found) == len(wanted)
+            assert bool(edges.overflow) == (len(wanted) > room)
+            there = list(zip(edges.senders.tolist(), edges.receivers.tolist(), strict=True))
+            assert there == (wanted + [(4, 4)] * room)[:room]
+            assert edges.mask.tolist() == [place < len(wanted) for place in range(room)]
+            if room >= len(wanted):
+                assert g.check_room(edges) is edges
+
+
 def test_what_padding_holds_is_no_divergence_and_reaches_nobody():
-    """Two nodes of padding that are not numbers, beside a mesh with room for contact."""
+    """Two nodes of padding that are not numbers, beside a mesh with just enough room for contact."""
     sizes = {"latent": 3, "num_steps": 2, "num_hidden_layers": 1, "spaces": "both"}
     simulator = meshes_drawn.simulator(
-        g.FirstOrder(), GRAPH, 2, ready=True, world_radius=1.6, max_world_edges=4, aggregate="mean", **sizes
+        g.FirstOrder(), GRAPH, 2, ready=True, world_radius=1.6, max_world_edges=2, aggregate="mean", **sizes
     )
     step = jax.jit(lambda frames: simulator.step(pad_graph(GRAPH, 7, 20), frames))
     frames = np.zeros((1, 7, 2), np.float32)
@@ -161,7 +178,7 @@ def test_what_padding_holds_is_no_divergence_and_reaches_nobody():
     frames[0, 5:] = [[np.nan, 1.0], [np.inf, -np.inf]]
     found, info = step(frames)
     assert (int(told.status), int(info.status)) == (0, 0)
-    assert int(told.world_edges) == int(info.world_edges) > 0
+    assert int(told.world_edges) == int(info.world_edges) == 2, "the room is full"
     np.testing.assert_array_equal(found[0, :5], plain[0, :5])
     frames[0, 4, 0] = np.nan
     assert int(step(frames)[1].status) == 1

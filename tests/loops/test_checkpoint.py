@@ -13,7 +13,7 @@ import optax
 import pytest
 from numpy.testing import assert_array_equal
 
-from laureate.loops import Checkpoint, describe
+from laureate.loops import Checkpoint, checkpoint, describe
 
 
 class Net(eqx.Module):
@@ -83,6 +83,22 @@ def test_a_file_that_is_none_is_refused(tmp_path, content):
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(ValueError, match=r"Checkpoint\.path must be a file that a checkpoint wrote; got .*a\.npz"):
         Checkpoint(tmp_path / "a.npz", None).load(jnp.zeros(2), ())
+
+
+def test_a_file_of_another_format_a_state_of_other_rows_and_one_that_is_longer_are_told_apart(tmp_path, monkeypatch):
+    """Rows may be more or fewer, but not of another shape or type; a later format is refused by its number."""
+    file, rows = Checkpoint(tmp_path / "a.npz", None), {"loss": np.zeros((3, 2), np.float32)}
+    file.save(3, {}, rows)
+    for like in (np.zeros((1, 2), np.float32), np.zeros((9, 2), np.float32)):
+        found = file.load({}, {"loss": like})
+        assert found is not None
+        assert_array_equal(found[2]["loss"], rows["loss"])
+    for like in (np.zeros((3, 1), np.float32), np.zeros((3, 2), np.float16), np.zeros(3, np.float32)):
+        with pytest.raises(ValueError, match=r"Checkpoint\.state must be as in .*rows\['loss'\]"):
+            file.load({}, {"loss": like})
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    with pytest.raises(ValueError, match=r"Checkpoint\.format must be 2; got 1 in .*a\.npz\. Name another file"):
+        file.load({}, rows)
 
 
 def test_another_programs_arrays_are_refused(tmp_path):
