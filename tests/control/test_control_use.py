@@ -462,6 +462,10 @@ def test_a_bonus_that_says_nothing_any_more_is_warned_of_at_the_end_of_a_run():
         )
         return c.BonusPPOState(None, None, state._replace(returns=returns))  # pyright: ignore[reportArgumentType]
 
+    unseen = c.BonusPPOState(None, None, c.ReturnScale().init(2))  # pyright: ignore[reportArgumentType]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_collapsed(learner(), unseen)  # of no update at all
     for variance, number in ((1e-13, 1), (1e-11, 0), (1.0, 0)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -526,6 +526,17 @@ def test_kernel_regression_chooses_by_leaving_out():
     assert np.isfinite(twice.weights).all()
 
 
+def test_a_regression_on_pixels_is_that_on_the_same_numbers():
+    """Differences of bytes would wrap, and penalties of whole numbers be 0."""
+    pixels, y = np.random.default_rng(3).integers(0, 256, (9, 4)), table(9, 2, seed=51)
+    fit = quick(lambda x: c.kernel_regression(x, jnp.asarray(y)))
+    wanted = fit(pixels.astype(np.float32))
+    for kind in (np.uint8, np.int32, np.float16):
+        found = fit(pixels.astype(kind))
+        for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-5)
+
+
 def test_the_distance_of_steps_is_the_energy_distance():
     one = c.Transitions(*(jnp.asarray(table(5, 2, seed=s)) for s in (60, 61, 62)))
     two = c.Transitions(*(jnp.asarray(table(7, 2, seed=s)) for s in (63, 64, 65)))

@@ -63,6 +63,19 @@ def test_the_report_and_the_edges_of_a_broken_backbone_are_those_of_a_loop(asked
         np.testing.assert_allclose(row[16:], wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["u1", "i1", "u4", "u8", "i8"])
+def test_places_along_a_chain_count_backwards_in_any_kind_of_integer(kind):
+    """Of numbers without a sign a difference below 0 wraps, of short ones that of two that are far apart."""
+    numbers = np.linspace(0, 120, 14).astype(int)
+    if kind == "i1":
+        numbers = numbers * 2 - 120
+    wanted = g.featurize_backbone(CHAIN, numbers=numbers, num_neighbours=13)[0]
+    found = g.featurize_backbone(CHAIN, numbers=numbers.astype(kind), num_neighbours=13)[0]
+    np.testing.assert_array_equal(found.edges[0], wanted.edges[0])
+    j, i = (int(ends[5]) for ends in (wanted.senders, wanted.receivers))
+    np.testing.assert_allclose(wanted.edges[0][5, 16:], codes(numbers[j] - numbers[i]), atol=1e-5)
+
+
 def test_of_alternative_places_the_fullest_is_taken_and_of_equals_the_first_letter(tmp_path):
     pytest.importorskip("gemmi")
     path = tmp_path / "one.pdb"
@@ -180,8 +193,13 @@ def test_what_padding_holds_is_no_divergence_and_reaches_nobody():
     assert (int(told.status), int(info.status)) == (0, 0)
     assert int(told.world_edges) == int(info.world_edges) == 2, "the room is full"
     np.testing.assert_array_equal(found[0, :5], plain[0, :5])
+    roll = jax.jit(lambda frames: g.rollout(simulator, pad_graph(GRAPH, 7, 20), frames, 2, limit=1e3))
+    states, how = roll(frames)
+    assert (int(how.status), int(how.failed_at)) == (0, 2)
+    np.testing.assert_allclose(states[0, :5], plain[0, :5], rtol=1e-5)
     frames[0, 4, 0] = np.nan
     assert int(step(frames)[1].status) == 1
+    assert int(roll(frames)[1].failed_at) == 0
 
 
 def test_errors_are_relative_to_how_far_each_free_node_moves_from_its_own_mean():
@@ -216,6 +234,14 @@ def test_noise_is_drawn_for_every_number_and_a_normaliser_counts_its_batches_unt
     np.testing.assert_allclose(following, 0.75 * now, rtol=1e-6)
     np.testing.assert_allclose(now[free].std(0), 0.5, rtol=5 / np.sqrt(2 * 30))  # five standard errors, in each axis
     assert [(int(number), bool(ready)) for number, ready in told] == [(0, False), (1, True), (2, True), (2, True)]
+
+
+def test_errors_name_the_setting_that_is_wrong():
+    sizes = {"node_size": 1, "edge_size": 1, "outputs": 1, "latent": 2, "num_steps": 1, "num_hidden_layers": 1}
+    for name in sizes:
+        for wrong in (0, 1.5):
+            with pytest.raises(ValueError, match=rf"^MeshGraphNet\.{name} must be an integer >= 1; got {wrong}"):
+                g.MeshGraphNet(KEY, **sizes | {name: wrong})
 
 
 # --- from and to others -----------------------------------------------------------------------------------------------
