@@ -1,5 +1,7 @@
 """Advantages, scales, losses, bonuses and laws against NumPy, closed forms and enumeration."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -59,6 +61,40 @@ def test_a_termination_ends_though_nobody_says_so(advantages):
     np.testing.assert_allclose(one, by_hand, rtol=1e-4, atol=1e-5)
 
 
+def test_masks_that_are_not_given_are_what_the_docstring_says():
+    """Nothing terminates; and where it does an episode ends. A discount may be one number, and no end is known of."""
+
+    @quick
+    def all_of_it(reward, value, following):
+        once = c.gae(reward, value, following, terminated=TERMINATED, gamma=0.9, lam=0.7)
+        cut = c.gae(reward, value, following, ended=ENDED, gamma=0.9, lam=0.7)
+        never = c.gae(reward, value, following, gamma=0.9, lam=0.7)
+        return once, cut, never, c.gae(reward, value, following), c.lambda_return(reward, following, 0.9, lam=0.7)
+
+    once, cut, never, usual, returns = all_of_it(REWARD, VALUE, FOLLOWING)
+    none = np.zeros_like(ENDED)
+    close = lambda found, *rest: np.testing.assert_allclose(  # noqa: E731
+        found, gae_by_hand(REWARD, VALUE, FOLLOWING, *rest), rtol=1e-4, atol=1e-5
+    )
+    close(once, TERMINATED, TERMINATED, 0.9, 0.7)
+    close(cut, none, ENDED, 0.9, 0.7)
+    close(never, none, none, 0.9, 0.7)
+    close(usual, none, none, 0.99, 0.95)
+    ahead = FOLLOWING[-1].astype(float)
+    for t in reversed(range(T)):
+        ahead = REWARD[t] + 0.9 * (0.3 * FOLLOWING[t] + 0.7 * ahead)
+        np.testing.assert_allclose(returns[t], ahead, rtol=1e-4, atol=1e-5)
+
+
+def test_the_usual_optimiser_has_the_epsilon_of_the_authors():
+    """A first step of Adam: the rate times g / (|g| + ε), of PPO and of bonuses."""
+    slopes = np.array([1e-5, -3e-5, 0.0, 2.0], np.float32)
+    for rule in (made().optimiser, c.AutoencoderBonus(Matrix(A)).optimiser):
+        optimiser = rule(0.1)
+        updates, _ = optimiser.update(slopes, optimiser.init(jnp.zeros(4)))
+        np.testing.assert_allclose(np.asarray(updates), -0.1 * slopes / (np.abs(slopes) + 1e-5), rtol=1e-4)
+
+
 def test_lambda_returns_are_advantages_and_values(advantages):
     """Where the value of what follows is the value of the next row, both are the same recursion."""
     value = np.concatenate([VALUE, FOLLOWING[-1:]])
@@ -96,11 +132,11 @@ def test_the_scale_of_returns_is_that_of_a_loop_and_is_never_reset():
             sums.append(filtered)
         np.testing.assert_allclose(scaled, reward / np.std(sums), rtol=1e-4)
     np.testing.assert_allclose(state.filtered, filtered, rtol=1e-5)
-    ten, again = scale.init(E), scale.init(E)
-    for reward in rewards:
-        one, ten = step(scale, 10 * reward, ten)
-        other, again = step(scale, reward, again)
-    np.testing.assert_allclose(one, other, rtol=1e-3)  # the scale of the bonus does not matter  # pyright: ignore[reportPossiblyUnboundVariable]
+    for factor in (10.0, 1e-8, 1e8):  # the scale of the bonus does not matter
+        other, again = np.zeros(0), scale.init(E)
+        for reward in rewards:
+            other, again = step(scale, (factor * reward).astype(np.float32), again)
+        np.testing.assert_allclose(other, scaled, rtol=1e-3)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def test_a_constant_reward_sums_to_its_limit_and_one_step_is_not_scaled():
@@ -168,6 +204,46 @@ def test_weights_are_orthogonal():
     last = np.asarray(tall.layers[0].weight)
     np.testing.assert_allclose(last.T @ last, 0.25 * np.eye(2), atol=1e-5)
     assert not np.any(np.asarray(tall.layers[0].bias))
+
+
+def test_all_orthogonal_matrices_are_as_likely_as_first_weights():
+    """Entries have mean 0 and the same variance, and half of all turns are mirror images; LAPACK's own are not so."""
+    sizes = ((2, 2), (3, 2), (2, 3))
+    make = lambda key: c.make_perceptrons(key, *(c.Layers(size, 0.5) for size in sizes))  # noqa: E731
+    weights = lambda key: [one.layers[0].weight for one in make(key)]  # noqa: E731  # pyright: ignore[reportFunctionMemberAccess]
+    number = 2000
+    found = quick(jax.vmap(weights))(jax.random.split(jax.random.key(0), number))
+    for (inputs, outputs), drawn in zip(sizes, found, strict=True):
+        assert drawn.shape == (number, outputs, inputs)
+        variance = 0.25 / max(inputs, outputs)
+        np.testing.assert_allclose(np.mean(drawn, 0), 0, atol=5 * np.sqrt(variance / number))
+        np.testing.assert_allclose(np.mean(drawn**2, 0), variance, atol=5 * np.sqrt(2 / number) * variance)
+    assert abs(np.linalg.det(2 * found[0]).mean()) < 5 / np.sqrt(number)
+
+
+def test_networks_are_planned_as_their_makers_say(monkeypatch):
+    """Sizes, gains, activations and what stands last, without a weight: of actors and critics, and of bonuses."""
+    from laureate.control import policies, prediction_bonuses, rnd
+
+    for module in (policies, prediction_bonuses, rnd):
+        monkeypatch.setattr(module, "make_perceptrons", lambda key, *plans: list(plans))
+    monkeypatch.setattr(rnd, "size_of", lambda plan: 0)
+    key, root = jax.random.key(0), np.sqrt(2)
+    for kind, trunks in (("shared", 1), ("stopped", 1), ("separate", 4)):
+        made = c.make_actor_critic(key, 5, 7, num_heads=3, width=6, depth=2, kind=kind)
+        assert made.trunks == (c.Layers((5, 6, 6), root, True, jax.nn.relu),) * trunks
+        assert made.policy == c.Layers((6, 7), 0.01)
+        assert made.heads == (c.Layers((6, 1), 0.01),) * 3
+    leaky = {"activation": jax.nn.leaky_relu}
+    bonus: Any = c.make_rnd(key, 5, num_features=3, width=6, depth=2, keep=0.5)
+    assert bonus.target.network == c.Layers((5, 6, 6, 3), **leaky)
+    assert bonus.predictor.network == c.Layers((5, 6, 6, 6, 6, 3), **leaky), "two layers more"
+    assert bonus.keep == 0.5
+    bonus = c.make_dynamics(key, 5, 4, num_features=3, width=6, clip=2.0)
+    assert bonus.target.network == c.Layers((5, 6, 3), **leaky)
+    assert bonus.predictor.network == c.Layers((9, 6, 6, 6, 3), **leaky)
+    assert (bonus.encode.num, bonus.clip) == (4, 2.0)
+    assert c.make_autoencoder(key, 5, num_features=3, width=6).predictor == c.Layers((5, 6, 3, 6, 5), **leaky)
 
 
 class Matrix(eqx.Module):
@@ -398,6 +474,29 @@ def test_counts_count_once_and_hashes_are_signs():
     assert int(kept) == 0
 
 
+def test_what_lies_beyond_the_cells_is_counted_at_their_ends_and_a_zero_has_no_sign():
+    bonus = c.CountBonus(lambda x: x[0], 4)
+    rows = np.array([[-3], [0], [3], [4], [100], [2]], np.int32)
+
+    @quick
+    def all_of_it(rows):
+        state = bonus.observe(c.Transitions(rows - 1, None, rows), bonus.init(None))  # pyright: ignore[reportArgumentType]
+        hashed = jax.vmap(c.SimHash(jnp.array([[1.0, 0.0, 0.0, 2.0], [0.0, 1.0, 0.0, 0.0]])))
+        images = jnp.array([[[0.0, 0.0], [9.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]], [[-1.0, -1.0], [0.0, 0.5]]])
+        return (
+            state.counts,
+            bonus.novelty(rows, state),
+            bonus.reward(c.Transitions(rows, None, rows), state),
+            hashed(images),
+        )
+
+    counts, novelty, reward, cells = all_of_it(rows)
+    assert counts.tolist() == [2, 0, 1, 3]
+    np.testing.assert_allclose(novelty, 1 / np.sqrt([3, 3, 4, 4, 4, 2]), rtol=1e-6)
+    np.testing.assert_array_equal(novelty, reward)
+    assert cells.tolist() == [0, 3, 0]
+
+
 def test_rarely_seen_states_are_newer(fitted):
     """Of one-hot states, gradient descent takes the same share of the error away with every step, by their counts."""
     counts, num_steps = np.array([8, 4, 2, 1]), 20
@@ -469,6 +568,27 @@ def test_an_update_tells_means_and_environment_steps(updated):
     assert float(info.reward) == pytest.approx(REWARD.mean(), rel=1e-4)
     assert float(info.bonus) == pytest.approx(float(np.mean(updated[1][1])), rel=1e-4)
     assert float(info.deviation) == pytest.approx(np.sqrt(float(updated[1][2].returns.variance())), rel=1e-4)
+
+
+def test_with_one_head_a_bonus_is_a_reward_and_without_one_nothing_is_told_of_it():
+    """The same update as that of PPO alone which is paid the sum; its minibatches are the same."""
+    ppo = c.PPO(TwoHeads(jnp.asarray(POLICY), jnp.asarray(VALUES[:1])), c.Categorical(3), gamma=0.9, learning_rate=0.1)
+    sizes = {"num_epochs": 1, "num_minibatches": 2}
+    paid, plain = c.BonusPPO(ppo, SPY, c.ReturnScale(0.5), coefficients=(3.0, 0.5), **sizes), c.BonusPPO(ppo, **sizes)
+
+    @quick
+    def both(rollout):
+        state = paid.observe(rollout, paid.init(rollout.last[0], E))
+        summed = rollout._replace(reward=paid.rewards(rollout, state)[0][..., 0])
+        key = jax.random.key(0)
+        return paid.step(key, rollout, state), plain.step(key, summed, plain.init(rollout.last[0], E))
+
+    (one, told), (two, alone) = both(ROLLOUT)
+    for left, right in zip(jax.tree.leaves((one.ppo, told.ppo)), jax.tree.leaves((two.ppo, alone.ppo)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
+    assert (two.bonus, two.scale) == (None, None)
+    assert [float(alone.bonus), float(alone.deviation), float(alone.distillation)] == [0, 0, 0]
+    assert (int(alone.cost), int(alone.status)) == (T * E, 0)
 
 
 def test_one_status_that_is_bad_is_that_of_the_update(updated):

@@ -180,7 +180,14 @@ def test_a_rollout_is_a_walk(rollout):
 
 
 class Clock(eqx.Module):
-    """An episode has three steps, with rewards 1, 2 and 3; one sees how many were made."""
+    """An episode has three steps, with rewards 1, 2 and 3; one sees how many were made.
+
+    length: of an episode. sign: of the rewards. by_rule: whether it ends by a rule, or by a time limit.
+    """
+
+    length: Any = 3
+    sign: Any = 1.0
+    by_rule: Any = True
 
     def reset(self, key):
         del key
@@ -189,8 +196,10 @@ class Clock(eqx.Module):
     def step(self, key, state, action):
         del key, action
         state = state + 1
-        over = state == 3
-        return state, loops.Timestep(state[None] * 1.0, state * 1.0, over, over & False)
+        over = state == self.length
+        return state, loops.Timestep(
+            state[None] * 1.0, self.sign * state, over & self.by_rule, over & jnp.logical_not(self.by_rule)
+        )
 
 
 class Idle(eqx.Module):
@@ -227,16 +236,26 @@ def test_episodes_returns_and_the_warm_up_are_those_of_a_clock():
         after, info = training.step(key, state)
         return state, after, info
 
-    state, after, info = run(CLOCK, jax.random.key(0))
-    # The first rollout of the warm-up shows 0 1 2 0 1 2 0, the second goes on with 1 2 0 1 2 0 1. What was reached is
-    # one more of each, at an end too, and not the 0 that the next episode begins with.
-    assert float(state.learner.ppo) == 2 * (6 + 7) + 100 * 2 * (6 + 7 + 14)
-    np.testing.assert_array_equal(state.environments, 2)
-    np.testing.assert_array_equal(state.returns, 1 + 2)
-    # Then 2 0 1 2 0 1 2: three episodes end, with all their rewards, also those of the rollouts before.
-    assert (int(info.episodes), float(info.episode_return), float(info.best)) == (6, 6.0, 3.0)
-    np.testing.assert_array_equal(after.environments, 0)
-    np.testing.assert_array_equal(after.returns, 0)
+    def of(length=3, sign=1.0, by_rule=True):
+        clock = Clock(jnp.asarray(length), jnp.asarray(sign), jnp.asarray(by_rule))
+        return run(c.Training(clock, Idle(), num_environments=2, num_steps=7, num_warmup=2), jax.random.key(0))  # pyright: ignore[reportArgumentType]
+
+    # By a rule or by a time limit, and with losses in place of rewards.
+    for sign, by_rule in ((1.0, True), (1.0, False), (-1.0, False)):
+        state, after, info = of(3, sign, by_rule)
+        # The first rollout of the warm-up shows 0 1 2 0 1 2 0, the second goes on with 1 2 0 1 2 0 1. What was reached
+        # is one more of each, at an end too, and not the 0 that the next episode begins with.
+        assert float(state.learner.ppo) == 2 * (6 + 7) + 100 * 2 * (6 + 7 + 14)
+        np.testing.assert_array_equal(state.environments, 2)
+        np.testing.assert_array_equal(state.returns, sign * (1 + 2))
+        # Then 2 0 1 2 0 1 2: three episodes end, with all their rewards, also those of the rollouts before.
+        best = 3.0 if sign > 0 else -1.0
+        assert (int(info.episodes), float(info.episode_return), float(info.best)) == (6, sign * 6.0, best)
+        np.testing.assert_array_equal(after.environments, 0)
+        np.testing.assert_array_equal(after.returns, 0)
+    _, after, info = of(length=100)
+    assert (int(info.episodes), float(info.episode_return), int(info.cost)) == (0, 0.0, 14), "none has ended"
+    np.testing.assert_array_equal(after.returns, 21 * 22 / 2)
 
 
 def test_a_beginning_and_its_warm_up_use_no_key_twice():
@@ -431,3 +450,25 @@ def test_warnings_of_bonuses_that_say_little():
     plain = c.RND(small, small, whiten=False)  # pyright: ignore[reportCallIssue]
     with pytest.warns(c.BonusWarning, match="whiten=True"):
         plain.novelty(np.full((1, 2), 200.0, np.float32), plain.init(jnp.zeros(2)))
+
+
+def test_a_bonus_that_says_nothing_any_more_is_warned_of_at_the_end_of_a_run():
+    from laureate.control.training import warn_if_collapsed
+
+    def ended(variance):
+        state = c.ReturnScale().init(2)
+        returns = eqx.tree_at(
+            lambda one: (one.count, one.squares), state.returns, (np.int32(8), np.float32(8 * variance))
+        )
+        return c.BonusPPOState(None, None, state._replace(returns=returns))  # pyright: ignore[reportArgumentType]
+
+    unseen = c.BonusPPOState(None, None, c.ReturnScale().init(2))  # pyright: ignore[reportArgumentType]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_collapsed(learner(), unseen)  # of no update at all
+    for variance, number in ((1e-13, 1), (1e-11, 0), (1.0, 0)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_if_collapsed(learner(), ended(variance))
+        assert [one.category for one in caught] == [c.BonusWarning] * number
+    warn_if_collapsed(learner(), c.BonusPPOState(None, None, None))  # pyright: ignore[reportArgumentType]

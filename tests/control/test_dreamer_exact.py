@@ -59,6 +59,16 @@ def test_a_straight_through_draw_is_one_hot_falls_where_it_should_and_has_the_gr
     )
 
 
+def test_a_choice_without_probability_is_never_drawn_whatever_the_noise():
+    logits = np.array([[-np.inf, 0.0, -np.inf, 1.0, -np.inf]], np.float32)
+    edge = 1 / (1 + np.e)
+    noise = np.array([0.0, edge - 1e-4, edge + 1e-4, np.nextafter(np.float32(1), np.float32(0))], np.float32)
+    drawn = quick(lambda noise: c.straight_through_one_hot(jnp.asarray(logits), noise))(noise)
+    np.testing.assert_array_equal(np.asarray(drawn).argmax(-1), [1, 1, 3, 3])
+    choices = quick(lambda key: c.Categorical(5).sample(key, jnp.broadcast_to(jnp.asarray(logits[0]), (500, 5))))
+    assert set(np.asarray(choices(jax.random.key(0))).tolist()) == {1, 3}
+
+
 def test_normal_laws_are_what_their_densities_say():
     mean, raw = 0.4, -1.5
     stats, other = np.array([mean, raw], np.float32), np.array([-0.3, 0.7], np.float32)
@@ -111,6 +121,33 @@ def test_normal_laws_are_what_their_densities_say():
     by_mean = (quantiles(mean + step, raw) - quantiles(mean - step, raw)) / (2 * step)
     by_raw = (quantiles(mean, raw + step) - quantiles(mean, raw - step)) / (2 * step)
     np.testing.assert_allclose(slope, np.stack([by_mean, by_raw], axis=1), atol=0.02)
+
+
+def test_a_mode_is_where_a_law_is_likeliest_and_a_sample_is_a_draw_of_its_noise():
+    """Also where the mean that a network gives lies far beyond the bounds."""
+    laws = c.OneHot(2, 3), c.DiagonalNormal(2), c.TruncatedNormal(2)
+    stats = [RNG.normal(size=(5, law.size)).astype(np.float32) for law in laws]
+    stats[2][:2] = [[3.0, -4.0, 0.0, 1.0], [0.1, 2.0, -3.0, -3.0]]
+    grid = np.linspace(-1, 1, 2001).astype(np.float32)[1:-1]
+
+    @quick
+    def found(stats):
+        key = jax.random.key(0)
+        modes = [law.mode(own) for law, own in zip(laws, stats, strict=True)]
+        samples = [law.sample(key, own) for law, own in zip(laws, stats, strict=True)]
+        draws = [law.draw(own, law.noise(key, (5,))) for law, own in zip(laws, stats, strict=True)]
+        one = c.TruncatedNormal(1)
+        each = stats[2].reshape(5, 2, 2).swapaxes(1, 2)  # a row a number: of the mean and of the deviation
+        return modes, samples, draws, one.log_probability(each[:, :, None], jnp.asarray(grid)[:, None])
+
+    modes, samples, draws, log = found(stats)
+    for law, mode, sample, draw in zip(laws, modes, samples, draws, strict=True):
+        assert mode.shape == (5, law.width)
+        np.testing.assert_array_equal(sample, draw)
+    np.testing.assert_array_equal(modes[0].reshape(5, 2, 3).argmax(-1), stats[0].reshape(5, 2, 3).argmax(-1))
+    np.testing.assert_array_equal(modes[0].sum(-1), 2)
+    np.testing.assert_array_equal(modes[1], stats[1][:, :2])
+    np.testing.assert_allclose(modes[2], grid[np.asarray(log).argmax(-1)], atol=1e-3)  # the grid's step
 
 
 @pytest.mark.parametrize("law", [c.OneHot(2, 3), c.DiagonalNormal(3)])
@@ -210,10 +247,11 @@ def test_the_loss_is_its_parts(model):
         np.arange(8).reshape(4, 2) % 3 == 2,
         np.arange(4)[:, None] * np.ones((1, 2)) == 0,
     )
-    numbers = {"gamma": 0.9, "beta": 0.3, "alpha": 0.6, "free": 0.0, "discount_weight": 2.0}
+    numbers: Any = {"gamma": 0.9, "beta": 0.3, "alpha": 0.6, "discount_weight": 2.0}
     shades = 80 * batch.observation
 
-    def found(model):
+    def found(model, free):
+        numbers["free"] = free
         loss, (info, states) = c.world_model_loss(jax.random.key(1), model, batch, **numbers)
         posterior, prior = model.observe(jax.random.key(1), batch)
         rows = lambda net: jax.vmap(jax.vmap(net))(posterior.features)  # noqa: E731
@@ -225,7 +263,8 @@ def test_the_loss_is_its_parts(model):
         told = rows(model.decoder), rows(model.reward), rows(model.discount), seen.observation
         return loss, info, states, prior.stats, *told
 
-    loss, info, states, prior, made, reward, logit, of_images = quick(found)(model)
+    compiled = quick(found)
+    loss, info, states, prior, made, reward, logit, of_images = compiled(model, jnp.asarray(0.0))
     observation = 0.5 * np.sum((made - batch.observation) ** 2, -1).mean()
     np.testing.assert_allclose(of_images, 0.5 * np.sum((made - (shades / 255 - 0.5)) ** 2, -1).mean(), 1e-4)
     rewards = 0.5 * np.mean((reward[..., 0] - batch.reward) ** 2)
@@ -237,6 +276,11 @@ def test_the_loss_is_its_parts(model):
     np.testing.assert_allclose(parts, [observation, rewards, discount, kl], rtol=1e-4)
     np.testing.assert_allclose(loss, observation + rewards + 2 * discount + 0.3 * kl, rtol=1e-4)
     np.testing.assert_allclose(info.posterior_entropy, -np.sum(q * np.log(q), axis=(-1, -2)).mean(), rtol=1e-4)
+    np.testing.assert_allclose(info.prior_entropy, -np.sum(p * np.log(p), axis=(-1, -2)).mean(), rtol=1e-4)
+    # With free nats the loss has these in place of the divergence, which is told as it is.
+    lifted, told, *_ = compiled(model, jnp.asarray(kl + 1.0))
+    np.testing.assert_allclose(lifted, observation + rewards + 2 * discount + 0.3 * (kl + 1), rtol=1e-4)
+    jax.tree.map(lambda one, two: np.testing.assert_allclose(one, two, rtol=1e-5), told, info)
     assert int(info.cost) == 8
     assert int(info.status) == 0
 
@@ -267,6 +311,80 @@ def test_an_image_is_encoded_to_what_the_paper_says_and_decoded_to_its_own_size(
     picture = eqx.filter_eval_shape(lambda pair, x: pair[1](x), shapes, jnp.zeros(20))
     assert code.shape == (1536,)
     assert picture.shape == (64, 64, 3)
+
+
+def test_images_are_encoded_and_decoded_layer_by_layer():
+    """With two convolutions each, of whatever size: shades about 0, exponential linear units but behind the last."""
+    rng = np.random.default_rng(7)
+    draw = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
+    down, up = (draw(4, 4, 2, 3), draw(4, 4, 3, 2)), (draw(3, 3, 5, 4), draw(4, 4, 4, 2))
+    shifts = [draw(kernel.shape[-1]) for kernel in (*down, *up)]
+    linear = eqx.tree_at(
+        lambda one: (one.weight, one.bias),
+        eqx.filter_eval_shape(eqx.nn.Linear, 6, 5, key=jax.random.key(0)),
+        (draw(5, 6), draw(5)),
+    )
+    image, features = rng.integers(0, 256, (11, 12, 2)).astype(np.uint8), draw(6)
+    encoder = c.PixelEncoder(down, tuple(shifts[:2]))  # pyright: ignore[reportArgumentType]
+    decoder = c.PixelDecoder(linear, up, tuple(shifts[2:]))  # pyright: ignore[reportArgumentType]
+
+    @quick
+    def found(image, features):
+        shades = image.astype(jnp.float32) / 255 - 0.5
+        first = jax.nn.elu(c.convolve_down(shades, down[0]) + shifts[0])
+        code = jax.nn.elu(c.convolve_down(first, down[1]) + shifts[1])
+        begin = (linear.weight @ features + linear.bias)[None, None]
+        middle = jax.nn.elu(c.convolve_up(begin, up[0]) + shifts[2])
+        return (encoder(image), decoder(features)), (code.reshape(-1), c.convolve_up(middle, up[1]) + shifts[3])
+
+    mine, wanted = found(jnp.asarray(image), jnp.asarray(features))
+    for one, two in zip(mine, wanted, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)
+    assert np.asarray(mine[1]).min() < -1, "nothing bounds what is decoded"
+
+
+def test_the_first_policy_is_uniform_and_the_first_values_are_nothing(agent):
+    for network, outputs in ((agent.actor, 2), (agent.critic, 1)):
+        last = network.layers[-1]
+        assert last.weight.shape == (outputs, 5)
+        assert not np.any(last.weight)
+        assert not np.any(last.bias)
+
+
+def test_first_kernels_are_as_wide_as_glorots():
+    """Variances of 2 / (inputs + outputs of all places), up to five standard errors; shifts of 0."""
+    encoder, decoder = quick(lambda key: c.make_pixels(key, (64, 64, 3), 20, depth=2))(jax.random.key(0))
+    kernels = [*encoder.kernels, *decoder.kernels, decoder.linear.weight[None, None]]
+    for kernel in map(np.asarray, kernels):
+        side, _, inputs, outputs = kernel.shape
+        wanted = 2 / (side**2 * (inputs + outputs))
+        assert np.mean(kernel**2) == pytest.approx(wanted, rel=5 * np.sqrt(2 / kernel.size))
+        assert abs(kernel.mean()) < 5 * np.sqrt(wanted / kernel.size)
+    assert not any(np.any(shift) for shift in (*encoder.shifts, *decoder.shifts, decoder.linear.bias))
+
+
+def test_networks_are_planned_as_their_makers_say(monkeypatch):
+    """Sizes, gains of 1 and exponential linear units, without a weight."""
+    from laureate.control import rssm, world_model
+
+    for module in (rssm, world_model):
+        monkeypatch.setattr(module, "make_perceptrons", lambda key, *plans: list(plans))
+    law, elu = c.OneHot(2, 5), jax.nn.elu
+    made: Any = c.make_world_model(jax.random.key(0), (3, 4), 6, law=law, memory=7, width=8)
+    assert made.encoder.network == c.Layers((12, 8, 8), 1.0, True, elu)
+    assert made.decoder.network == c.Layers((17, 8, 12), 1.0, False, elu)
+    assert made.decoder.shape == (3, 4)
+    assert made.reward == made.discount == c.Layers((17, 8, 1), 1.0, False, elu)
+    model: Any = made.rssm
+    assert model.inputs == c.Layers((16, 8), 1.0, True, elu)
+    assert model.cell.linear == c.Layers((15, 21), 1.0)
+    assert model.prior == c.Layers((7, 8, 10), 1.0, False, elu)
+    assert model.posterior == c.Layers((15, 8, 10), 1.0, False, elu)
+    assert (model.num_memory, model.num_actions, model.law, model.cell.norm.shape) == (7, 6, law, (21,))
+    sizes: Any = {"law": law, "memory": 7, "width": 8, "discount": False}
+    assert c.make_world_model(jax.random.key(0), (3,), 6, **sizes).discount is None
+    usual: Any = c.make_world_model(jax.random.key(0), (3,), 6).rssm
+    assert (usual.law, usual.num_memory) == (c.OneHot(32, 32), 64)
 
 
 # --- imagination ------------------------------------------------------------------------------------------------------
@@ -359,6 +477,25 @@ def test_returns_and_weights_of_a_dream_are_those_of_a_loop(dream):
     np.testing.assert_allclose(spread, np.mean(log[1]), rtol=1e-4)
     np.testing.assert_allclose(values, value, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(wrong, np.mean(weight[:-1] * 0.5 * (2 * s[:-1] - wanted) ** 2), rtol=1e-4)
+
+
+class Endless(World):
+    """A world that predicts no ends."""
+
+    discount: Any = None
+
+    def discounts(self, features, gamma):
+        return c.WorldModel.discounts(self, features, gamma)  # pyright: ignore[reportArgumentType]
+
+
+def test_where_no_ends_are_predicted_none_counts():
+    """Not even one that is known: the discount is γ everywhere, and so are the weights its powers."""
+    start = Place(jnp.array([[0.2], [-0.5]]), jnp.zeros((2, 2)), jnp.zeros((2, 1)))
+    actor = lambda features: jnp.zeros(2)  # noqa: E731
+    dream = lambda ends: c.imagine(jax.random.key(0), Endless(), actor, c.TruncatedNormal(1), start, ends, 3, 0.9)  # noqa: E731  # pyright: ignore[reportArgumentType]
+    rollout = quick(dream)(np.array([False, True]))
+    np.testing.assert_allclose(rollout.discount, np.full((4, 2), 0.9), rtol=1e-6)
+    np.testing.assert_allclose(rollout.weight, 0.9 ** np.arange(4)[:, None] * np.ones(2), rtol=1e-6)
 
 
 def test_only_the_critic_learns_from_its_loss():
@@ -484,6 +621,25 @@ def test_a_ring_keeps_the_newest_and_no_sequence_runs_over_its_seam():
     assert each.min() > 60
     assert 200 < np.sum(reward[0] >= 100) < 300
     assert np.asarray(sample.first).tolist() == [[True] * 500, [False] * 500, [False] * 500]
+
+
+@pytest.mark.parametrize("capacity", [3, 5])
+def test_every_sequence_that_is_kept_may_be_drawn_and_no_other(capacity):
+    """From the moment that there is one: of 3 rows in one way, of more in as many as fit, whatever was overwritten."""
+    replay = c.Replay(capacity, 3)
+    counter = np.arange(8, dtype=np.float32)[:, None]
+    rows = c.Sequences(counter[..., None], counter[..., None], counter, counter < 0, counter < 0)
+    add = quick(replay.add)
+    draw = quick(lambda state: replay.sample(jax.random.key(0), 200, state).reward[0])
+    state = replay.init(rows)
+    for number in range(8):
+        if number < 3:
+            with pytest.raises(ValueError, match=rf"Replay\.count must be >= length = 3; got {number}\. Add more"):
+                replay.sample(jax.random.key(0), 1, state)
+        state = add(jax.tree.map(lambda leaf, at=number: leaf[at : at + 1], rows), state)
+        if number >= 2:
+            first = max(0, number + 1 - capacity)
+            assert sorted(set(draw(state).tolist())) == list(range(first, number - 1))
 
 
 NUMBERS = {"gamma": 0.9, "lam": 0.8, "beta": 0.3, "alpha": 0.7, "free": 0.01, "discount_weight": 2.0, "mix": 0.5}

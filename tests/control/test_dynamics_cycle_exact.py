@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,6 +12,8 @@ import pytest
 
 from laureate import control as c
 from laureate._core import Status
+from laureate.control import correspondence_networks as networks
+from laureate.control.dynamics_cycle import rows_of, warn_if_collapsed
 from laureate.problems.two_bodies import FreeMass, Joints, TwoBodies
 from laureate.testing import KeyRecorder
 
@@ -333,6 +336,32 @@ def test_rows_of_x_y_and_pairs_are_drawn_apart_and_pairs_stay_together():
     assert len(np.unique(first)) > 25
 
 
+class SpyGAN(c.CycleGAN):
+    """Tells what it was given in place of learning from it."""
+
+    def step(self, key, x, y, state):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return state._replace(step=state.step + 1), (*x, *y)
+
+
+def test_a_gan_draws_both_domains_apart_and_from_all_their_rows():
+    number = jnp.arange(6.0)[:, None]
+    x, y = c.Transitions(number, 10 + number, 20 + number), c.Transitions(*(30 + k + number[:4] for k in (0, 10, 20)))
+    judge = c.PooledCritic(jnp.sum, num_kept=0)
+    gan = SpyGAN(jnp.sin, jnp.sin, judge, judge)
+    state, rows = quick(lambda: gan.train(jax.random.key(0), x, y, gan.init(x, y), num_steps=4, batch=40))()
+    assert int(state.step) == 4
+    first, action, after, other, turned, moved = (np.asarray(part)[..., 0] for part in rows)
+    np.testing.assert_array_equal(action, first + 10)  # the parts of a step stay together
+    np.testing.assert_array_equal(after, first + 20)
+    np.testing.assert_array_equal(turned, other + 10)
+    np.testing.assert_array_equal(moved, other + 20)
+    assert set(np.unique(first)) == set(range(6))
+    assert set(np.unique(other)) == set(range(30, 34))
+    assert len({row.tobytes() for row in first}) == 4, "every step has a batch of its own"
+    assert np.abs(np.corrcoef(first.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(first.size)
+    assert rows_of(np.array([0.0, 0.26, 0.5, 1 - 1e-9], np.float32), np.arange(4), 4).tolist() == [0, 1, 2, 3]
+
+
 def test_a_fit_has_as_many_steps_as_its_rounds():
     small = Y._replace(action=0.1 * Y.action)
     apart = X._replace(action=0.1 * X.action)
@@ -414,6 +443,36 @@ def test_cycle_gan_by_hand():
     np.testing.assert_allclose(looked, np.asarray(UNITS_Y.restore(jnp.asarray(x @ g.T))), rtol=1e-3, atol=1e-5)
 
 
+def test_a_critic_whose_own_loss_is_not_finite_is_told_whichever_it_is():
+    """Given rows whose squares overflow, while the maps make zeros of them and their loss is a number."""
+    nothing, judge = jnp.zeros_like, c.PooledCritic(Line(jnp.ones((1, 1))), num_kept=0)
+    gan = c.CycleGAN(nothing, nothing, judge, judge)
+    cycle = c.DynamicsCycle(nothing, lambda y, u: y, judge)
+    steps = lambda size: c.Transitions(*(size * jnp.ones((2, 1)) for _ in range(3)))  # noqa: E731
+
+    @quick
+    def status(x, y):
+        x, y = steps(x), steps(y)
+        infos = [one.step(jax.random.key(0), x, y, one.init(x, y))[1] for one in (gan, cycle)]
+        return [info.status for info in infos], [info.loss for info in infos]
+
+    for size_x, size_y, wanted in ((1.0, 1.0, [0, 0]), (1e25, 1.0, [1, 0]), (1.0, 1e25, [1, 1])):
+        found, losses = status(np.float32(size_x), np.float32(size_y))
+        assert [int(one) for one in found] == wanted
+        assert np.isfinite(losses).all()
+
+
+def test_units_are_kept_of_numbers_that_hardly_vary_and_a_walk_without_episodes_is_one():
+    scale = np.array([0.0, 0.09, 0.11, 4.0])
+    rows = np.array([[-1.0], [1.0]]) * scale + 3.0  # deviations of these sizes, about 3
+    units = c.Units.of(jnp.asarray(rows, jnp.float32))
+    np.testing.assert_allclose(units.deviation, [1.0, 1.0, 0.11, 4.0], rtol=1e-4)
+    np.testing.assert_allclose(units.mean, 3.0, rtol=1e-6)
+    walked = c.transitions_of(np.arange(4.0)[:, None], np.arange(4.0)[:, None])
+    assert [part[:, 0].tolist() for part in walked] == [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]
+    assert [part.shape for part in c.transitions_of(np.zeros((1, 2)), np.zeros((1, 3)))] == [(0, 2), (0, 3), (0, 2)]
+
+
 def test_linear_alignments_find_what_they_promise():
     a, b, m = 0.6 * np.eye(3) + 0.15 * table(3, 3), table(3, 2), table(4, 3, seed=3)
     rng = np.random.default_rng(4)
@@ -467,6 +526,17 @@ def test_kernel_regression_chooses_by_leaving_out():
     assert np.isfinite(twice.weights).all()
 
 
+def test_a_regression_on_pixels_is_that_on_the_same_numbers():
+    """Differences of bytes would wrap, and penalties of whole numbers be 0."""
+    pixels, y = np.random.default_rng(3).integers(0, 256, (9, 4)), table(9, 2, seed=51)
+    fit = quick(lambda x: c.kernel_regression(x, jnp.asarray(y)))
+    wanted = fit(pixels.astype(np.float32))
+    for kind in (np.uint8, np.int32, np.float16):
+        found = fit(pixels.astype(kind))
+        for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-5)
+
+
 def test_the_distance_of_steps_is_the_energy_distance():
     one = c.Transitions(*(jnp.asarray(table(5, 2, seed=s)) for s in (60, 61, 62)))
     two = c.Transitions(*(jnp.asarray(table(7, 2, seed=s)) for s in (63, 64, 65)))
@@ -488,6 +558,90 @@ def test_patches_are_squares_of_the_image():
     encoder = c.PatchEncoder(lambda patch: jnp.stack([patch[0], jnp.sum(patch)]), lambda code: code, 2)
     wanted = [(image[i, j, 0], image[i : i + 2, j : j + 2].sum()) for i in (0, 2) for j in (0, 2, 4)]
     np.testing.assert_allclose(quick(encoder)(jnp.asarray(image)), np.ravel(wanted), rtol=1e-6)
+
+
+def told_of(**numbers):
+    """The infos of a run: what is not given is 1 everywhere."""
+    length = len(next(iter(numbers.values())))
+    return c.DynamicsCycleInfo(*[np.ones(length)] * 11)._replace(**numbers)
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (told_of(spread=np.r_[np.ones(36), 0.001, 0.001, 0.001, 0.5]), "state_map has collapsed"),
+        (told_of(spread=np.r_[np.ones(36), 0.001, 0.02, 0.02, 0.5]), ""),  # the median of the last tenth
+        (told_of(spread=np.r_[np.full(36, 0.001), np.ones(4)]), ""),  # it has come back
+        (told_of(spread=np.array([1.0, 1.0, 0.001])), "state_map has collapsed"),  # of a short run the last step
+        (told_of(spread=np.array([1.0, 0.001, 1.0])), ""),
+        (told_of(critic=np.r_[np.ones(36), np.full(4, 5e-4)]), "critic is always right"),
+        (told_of(critic=np.r_[np.ones(36), 5e-4, 5e-4, 0.2, 5e-4]), ""),
+        (told_of(critic=np.zeros(40)), ""),  # there is none
+    ],
+)
+def test_a_run_that_has_come_to_nothing_is_warned_of_by_its_last_tenth(history, said):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_if_collapsed(history)
+    assert [said in str(one.message) for one in caught] == [True] * bool(said)
+    assert all(one.category is c.CorrespondenceWarning for one in caught)
+
+
+class Poor(Counted):
+    """Its forward model is as good as copying, which it tells."""
+
+    def fit_forward(self, key, y, num_steps, batch=64):
+        return self, c.ForwardInfo(jnp.asarray(0.95), jnp.asarray(1.0), jnp.asarray(0), jnp.asarray(2))
+
+
+def test_a_forward_model_that_copies_is_refused_unless_one_goes_on_or_brings_one_s_own():
+    apart, small = X._replace(action=0.1 * Y.action), Y._replace(action=0.1 * Y.action)
+    fit = lambda **more: Poor(G, F, None).fit(jax.random.key(0), apart, small, num_steps=2, num_rounds=3, **more)[2]  # noqa: E731
+    with pytest.raises(
+        ValueError, match=r"forward must be better than 0\.9 times copying; got 'error 0\.95, copying 1'"
+    ):
+        fit(num_forward=1)
+    for more in ({"num_forward": 1, "force": True}, {"num_forward": 0}):
+        assert fit(**more).loss.tolist() == [1] * 6
+
+
+def test_networks_are_planned_as_their_makers_say_and_begin_at_what_is_known(monkeypatch):
+    """Sizes, gains and whose critic is whose, without a weight; X shows 3 numbers and takes 4, Y 2 and 5."""
+    monkeypatch.setattr(networks, "make_perceptrons", lambda key, *plans: list(plans))
+    x = c.Transitions(*(jnp.asarray(table(6, n)) for n in (3, 4, 3)))
+    y = c.Transitions(*(jnp.asarray(table(6, n)) for n in (2, 5, 2)))
+    key, plan = jax.random.key(0), lambda *sizes: c.Layers(sizes)
+    given: Any = {"width": 6, "depth": 2, "num_kept": 7, "loss": "log", "dynamics": 9.0}
+    made: Any = c.make_dynamics_cycle(key, x, y, acts=True, prior=lambda a: a, back_prior=jnp.sin, **given)
+    assert made.state_map.network == plan(3, 6, 6, 2)
+    assert made.forward.network == plan(7, 6, 6, 2)
+    judges = made.critic, made.action_critic, made.back_critic
+    assert [judge.network for judge in judges] == [plan(2, 6, 6, 1), plan(5, 6, 6, 1), plan(4, 6, 6, 1)]
+    assert {(judge.num_kept, judge.loss) for judge in judges} == {(7, "log")}
+    inner = lambda one: [layer.fn for layer in one.network.layers]  # noqa: E731
+    assert inner(made.action_map) == [c.Layers((7, 6, 6), last=True), c.Layers((6, 5), 0.01)]
+    assert inner(made.action_back) == [c.Layers((7, 6, 6), last=True), c.Layers((6, 4), 0.01)]
+    assert made.action_back.prior is jnp.sin
+    assert made.dynamics == 9.0
+    np.testing.assert_allclose(made.x_units.mean, x.observation.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(made.y_units.mean, y.observation.mean(0), rtol=1e-5)
+    own: Any = c.make_dynamics_cycle(key, x, y, encoder=jnp.sin, x_units=None)
+    assert (own.state_map, own.action_map, own.back_critic, own.x_units) == (jnp.sin, None, None, None)
+    gan: Any = c.make_cycle_gan(key, x, y, width=6, depth=1, num_kept=7, cycle=3.0)
+    parts = gan.state_map, gan.state_back, gan.critic.network, gan.back_critic.network
+    assert parts == (plan(3, 6, 2), plan(2, 6, 3), plan(2, 6, 1), plan(3, 6, 1))
+    assert (gan.critic.num_kept, gan.back_critic.num_kept, gan.cycle) == (7, 7, 3.0)
+    np.testing.assert_allclose(gan.y_units.mean, y.observation.mean(0), rtol=1e-5)
+    encoder: Any = c.make_patch_encoder(key, (8, 12, 3), 5, size=4, channels=2, width=6)
+    assert (encoder.patches, encoder.network) == (c.Layers((48, 2), last=True), plan(12, 6, 6, 5))
+    # What the maps and the forward model add to.
+    both = lambda *parts: jnp.concatenate(parts)  # noqa: E731
+    ahead = networks.Ahead(lambda z: z[:2] + 10 * z[-1])
+    np.testing.assert_array_equal(ahead(jnp.array([1.0, 2.0]), jnp.array([3.0])), [32.0, 34.0])
+    towards = networks.Towards(lambda z: z[-2:] + z[0], lambda a: 100 * a)
+    np.testing.assert_array_equal(
+        towards(both(jnp.ones(1), jnp.zeros(3)).reshape(2, 2), jnp.array([1.0, 2.0])), [102, 203]
+    )
 
 
 # --- problems ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """Episodes that are written down: those of ours, those that are drawn, and those of Gymnasium."""
 
+import sys
 import warnings
+from types import SimpleNamespace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 
 from laureate import control as c
-from laureate.loops import frames_of, gif_of
+from laureate.loops import Timestep, frames_of, gif_of
 from laureate.problems.drawings import scene
 from laureate.problems.environments import Chain, NoisyTV
 from laureate.problems.seen_worlds import Pendulum, PendulumState, PixelRoom
@@ -74,6 +77,33 @@ def test_an_episode_is_written_down_until_it_ends(episodes):
     np.testing.assert_array_equal(back.state.place, 0)
     np.testing.assert_array_equal(twice.state.place, [0, 1, 2, 1, 0])
     assert (int(twice.length), bool(twice.terminated), bool(twice.truncated)) == (4, False, False)
+
+
+class Trap(eqx.Module):
+    """Ends with its third step, by a rule or by a time limit; whatever is done then is no number and ends both ways."""
+
+    by_rule: jax.Array
+
+    def reset(self, key):
+        return jnp.asarray(0), jnp.zeros(1)
+
+    def step(self, key, state, action):
+        state = state + 1
+        late, over = state > 3, state == 3
+        worth = jnp.where(late, jnp.nan, state)
+        return state, Timestep(worth[None], worth, late | (over & self.by_rule), late | (over & ~self.by_rule))
+
+
+def test_what_an_environment_does_beyond_its_end_is_not_written_down():
+    act = lambda key, seen, memory: (memory, memory + 1)  # noqa: E731
+    recorded = quick(lambda by_rule: c.record(jax.random.key(0), Trap(by_rule), act, 6, jnp.asarray(0)))
+    for by_rule in (True, False):
+        episode = recorded(jnp.asarray(by_rule))
+        assert (int(episode.length), bool(episode.terminated), bool(episode.truncated)) == (3, by_rule, not by_rule)
+        np.testing.assert_array_equal(episode.reward, [1, 2, 3, 0, 0, 0])
+        np.testing.assert_array_equal(episode.state, [0, 1, 2, 3, 3, 3, 3])
+        np.testing.assert_array_equal(episode.observation[:, 0], episode.state)
+        np.testing.assert_array_equal(episode.action[:3], [0, 1, 2])
 
 
 def test_an_agent_that_dreams_can_be_watched():
@@ -279,9 +309,77 @@ def test_an_episode_of_gymnasium_is_a_film():
     assert c.record_gymnasium(jax.random.key(0), "Pendulum-v1", hard, 2).reward[0] > -17, "clipped to what is allowed"
 
 
-def test_without_gymnasium_a_film_says_what_to_install(monkeypatch):
-    import sys
+class Filmed:
+    """An environment as Gymnasium's, that writes down what it is given and draws the number of its steps."""
 
+    def __init__(self, space, terminated=99, truncated=99, **options):
+        self.action_space, self.ends, self.options = space, (terminated, truncated), options
+        self.actions, self.seeds, self.closed = [], [], 0
+        self.shape: tuple[int, ...] = (2, 2, 3)
+
+    def seen(self):
+        return {"place": np.full(2, len(self.actions), np.float32), "clock": np.zeros(1)}
+
+    def reset(self, *, seed=None):
+        self.seeds.append(seed)
+        return self.seen(), {}
+
+    def step(self, action):
+        self.actions.append(action)
+        number = len(self.actions)
+        return self.seen(), number**2, *(number >= end for end in self.ends), {}
+
+    def render(self):
+        return np.full(self.shape, len(self.actions), np.uint8)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("ends", [{}, {"terminated": 2}, {"truncated": 2}])
+def test_a_film_shows_every_step_with_actions_within_their_own_bounds(monkeypatch, ends):
+    """With a stand-in for Gymnasium, whose box has bounds for each number; as long as asked, or until the end."""
+    box = type("Box", (), {"low": np.array([-1.0, -2.0]), "high": np.array([1.0, 0.5]), "shape": (2,)})
+    made = []
+
+    def make(name, **options):
+        made.append(Filmed(box(), **ends, **options))
+        return made[-1]
+
+    stand_in = SimpleNamespace(spaces=SimpleNamespace(Box=box), make=make)
+    monkeypatch.setitem(sys.modules, "gymnasium", stand_in)
+
+    def policy(key, seen, memory):
+        return jnp.array([9.0, -9.0]) * (1 - 2 * (memory % 2)), memory + seen[0].astype(int) + 1
+
+    given: Any = {"memory": jnp.asarray(0), "seed": 7, "part": "place", "speed": 3}
+    found = c.record_gymnasium(jax.random.key(0), "any", policy, 3, **given)
+    (world,), number = made, 2 if ends else 3
+    np.testing.assert_array_equal(found.frames[:, 0, 0, 0], np.arange(number + 1))
+    np.testing.assert_array_equal(found.reward, np.arange(1, number + 1) ** 2)
+    assert (found.terminated, found.truncated) == ("terminated" in ends, "truncated" in ends)
+    memories = [0, 1, 3][:number]  # each time what is seen, which is the number of steps, and one more
+    wanted = [[1.0, -2.0] if memory % 2 == 0 else [-1.0, 0.5] for memory in memories]
+    np.testing.assert_array_equal(world.actions, wanted)
+    assert (world.seeds, world.closed, world.options) == ([7], 1, {"render_mode": "rgb_array", "speed": 3})
+
+
+def test_choices_are_handed_over_as_numbers_and_what_does_not_draw_is_closed(monkeypatch):
+    stand_in = SimpleNamespace(spaces=SimpleNamespace(Box=type("Box", (), {})))
+    monkeypatch.setitem(sys.modules, "gymnasium", stand_in)
+    choose = lambda key, seen, memory: (jnp.asarray(3), memory)  # noqa: E731
+    world = Filmed(None)
+    c.record_gymnasium(jax.random.key(0), lambda render_mode: world, choose, 2, part="place")
+    assert [type(action) for action in world.actions] == [int, int]
+    assert world.actions == [3, 3]
+    blind = Filmed(None)
+    blind.shape = (2, 2)
+    with pytest.raises(ValueError, match=r"render\(\) must be a picture \[height, width, 3\]; got \(2, 2\)"):
+        c.record_gymnasium(jax.random.key(0), lambda render_mode: blind, choose, 2, part="place")
+    assert (blind.closed, blind.actions) == (1, [])
+
+
+def test_without_gymnasium_a_film_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ModuleNotFoundError, match=r"laureate\[control\]"):
         c.record_gymnasium(jax.random.key(0), "CartPole-v1", lambda key, seen, memory: (0, memory), 3)

@@ -197,6 +197,18 @@ def test_a_dreamer_on_the_host_lives_and_tells_the_same_and_goes_on(dreamed, tmp
     assert int(resumed[0].replay.count) == 2 + 4 * NUM_STEPS
 
 
+def test_on_the_host_every_number_of_an_action_is_stretched_to_its_own_bounds():
+    space = SimpleNamespace(low=np.array([-2.0, 0.0, -1.0]), high=np.array([4.0, 1.0, 1.0]))
+    worlds = SimpleNamespace(vector=SimpleNamespace(single_action_space=space))
+    decode = lambda law, action: c.GymnasiumDreamerTraining.decode(  # noqa: E731
+        SimpleNamespace(learner=SimpleNamespace(law=law), environments=worlds),
+        action,  # pyright: ignore[reportArgumentType]
+    )
+    found = decode(c.TruncatedNormal(3), np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0], [0.0, 0.5, -0.5]]))
+    np.testing.assert_allclose(found, [[-2, 0, -1], [4, 1, 1], [1, 0.75, -0.5]])
+    np.testing.assert_array_equal(decode(c.OneHot(1, 3), np.eye(3)[[2, 0]]), [2, 0])
+
+
 # --- policies ---------------------------------------------------------------------------------------------------------
 
 
@@ -345,6 +357,146 @@ def test_the_bridge_shows_what_was_reached_and_acts_in_what_has_begun(mode, monk
         **{"name": "vector of three", "each": ["<a>", "<b>", "<c>"], "options": {"speed": 2}, "number": 3, "part": ""},
         **{"spaces": ["Box(0, 1, (1,))", "Box(0, 9, (1,))"], "mode": f"AutoresetMode.{mode}"},
     }
+
+
+class Begun(NamedTuple):
+    bits: jax.Array
+    learner: Any
+
+
+class Keyed(c.Training):
+    """Its state is the bits of the key that it began with, and it tells those of every update."""
+
+    def init(self, key):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Begun(jax.random.key_data(key), c.BonusPPOState(None, None, None))  # pyright: ignore[reportArgumentType]
+
+    def step(self, key, state):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return state, jax.random.key_data(key)
+
+
+class KeyedDreams(c.DreamerTraining):
+    """Likewise."""
+
+    def init(self, key):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Begun(jax.random.key_data(key), None)
+
+    def step(self, key, state):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return state, jax.random.key_data(key)
+
+
+KEYED: Any = [
+    Keyed(Ladder(), Idle(), num_environments=2, num_steps=3),  # pyright: ignore[reportArgumentType]
+    KeyedDreams(Ladder(), Sleeper(), REPLAY, 2, **SIZES),  # pyright: ignore[reportArgumentType]
+]
+
+
+@pytest.mark.parametrize("training", KEYED, ids=["policy", "dreamer"])
+def test_an_update_has_the_key_of_its_number_and_a_run_is_kept_and_tells_how_far_it_is(training, tmp_path):
+    key, told, file = jax.random.key(3), [], tmp_path / "run.npz"
+    training.run(key, 2, checkpoint=file)
+    outcome = training.run(key, 5, checkpoint=file, progress=told.append)
+    assert [(one.done, one.total) for one in told][-1] == (5, 5)
+    assert min(one.done for one in told) > 2, "two updates were done when it went on"
+    begin, rest = jax.random.split(key)
+    np.testing.assert_array_equal(outcome.state.bits, jax.random.key_data(begin))
+    wanted = [jax.random.key_data(jax.random.fold_in(rest, number)) for number in range(5)]
+    np.testing.assert_array_equal(outcome.seen, wanted)
+
+
+class Space:
+    """A space as Gymnasium's: what it is made with are its fields."""
+
+    def __init__(self, **fields):
+        vars(self).update(fields)
+
+    def __getitem__(self, name):
+        return self.spaces[name]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class Part(Vector):
+    """Shows its count as one of several things; writes down the actions that reach it."""
+
+    def show(self, seen):
+        return {"count": seen, "word": "none"}
+
+    def reset(self, **more):
+        return self.show(super().reset(**more)[0]), {}
+
+    def step(self, action):
+        self.last = action
+        seen, reward, terminated, truncated, told = super().step(action)
+        if "final_obs" in told:
+            told = {"final_obs": [None if row is None else self.show(row) for row in told["final_obs"]]}
+        return self.show(seen), reward, terminated, truncated, told
+
+
+@pytest.fixture
+def spaces(monkeypatch):
+    """Kinds of spaces, and how what is over begins anew, of a stand-in for Gymnasium."""
+    modes = enum.Enum("AutoresetMode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
+    box, dictionary, discrete = (type(name, (Space,), {}) for name in ("Box", "Dict", "Discrete"))
+    kinds = SimpleNamespace(Box=box, Dict=dictionary, Discrete=discrete)
+    stand_in = SimpleNamespace(spaces=kinds, vector=SimpleNamespace(AutoresetMode=modes, VectorEnv=Vector))
+    monkeypatch.setitem(sys.modules, "gymnasium", stand_in)
+    return kinds, modes
+
+
+def box_of(kinds, low, high):
+    low, high = np.asarray(low), np.asarray(high)
+    return kinds.Box(low=low, high=high, shape=low.shape, dtype=np.dtype(np.float32))
+
+
+@pytest.mark.parametrize("mode", ["DISABLED", "SAME_STEP", "NEXT_STEP"])
+def test_a_part_of_what_is_shown_is_seen_and_actions_are_clipped_to_their_own_bounds(mode, spaces):
+    kinds, modes = spaces
+    world: Any = Part(modes[mode], modes, lambda high, shape: box_of(kinds, np.zeros(shape), np.full(shape, high)))
+    count = box_of(kinds, [-1.0, 0.0], [3.0, 9.0])
+    world.single_observation_space = kinds.Dict(spaces={"count": count, "word": kinds.Discrete(n=3, start=0)})
+    world.single_action_space = box_of(kinds, [-1.0, 0.0], [1.0, 5.0])
+    environments = c.GymnasiumEnvironments(world, part="count", late=mode == "NEXT_STEP")
+    assert (environments.observation_space, environments.action_space) == (
+        loops.Box((2,), -1.0, 9.0, "float32"),
+        loops.Box((2,), -1.0, 5.0, "float32"),
+    )
+    np.testing.assert_array_equal(environments.reset(3), 0)
+    one, two, three = (environments.step(np.array([[9.0, 9.0], [-9.0, -9.0], [0.5, 2.0]])) for _ in range(3))
+    np.testing.assert_array_equal(world.last, [[1, 5], [-1, 0], [0.5, 2]])
+    np.testing.assert_array_equal(one.following[:, 0], 1)
+    np.testing.assert_array_equal(two.following[:, 0], 2)  # the first has ended, and what it reached is shown
+    begun = mode != "NEXT_STEP"  # with its next step
+    np.testing.assert_array_equal(two.observation[:, 0], [0 if begun else 2, 2, 2])
+    assert two.terminated.tolist() == [True, False, False]
+    assert [row.dtype for row in (two.reward, two.terminated)] == [np.float32, bool]
+    np.testing.assert_array_equal(three.following[:, 0], [1 if begun else 3, 3, 3])
+
+
+def test_spaces_that_cannot_be_bridged_are_named_without_a_simulator(spaces):
+    kinds, modes = spaces
+    seen, choices = box_of(kinds, [0.0], [1.0]), kinds.Discrete(n=4, start=0)
+    several = kinds.Dict(spaces={"a": seen, "b": choices})
+
+    def of(observations, actions, mode="DISABLED", **more):
+        world: Any = Vector(modes[mode], modes, lambda high, shape: None)
+        world.single_observation_space, world.single_action_space = observations, actions
+        return c.GymnasiumEnvironments(world, **more)
+
+    fine = of(seen, choices)
+    assert (fine.action_space, fine.num_environments, fine.by_mask) == (loops.Discrete(4), 3, True)
+    assert of(several, choices, part="a").observation_space == loops.Box((1,), 0.0, 1.0, "float32")
+    for error, said, *given in (
+        (ValueError, "part must be one of the arrays 'a', for observations.*got ''", several, choices),
+        (TypeError, "observation_space must be a Box; got .*FlattenObservation", choices, choices),
+        (TypeError, "action_space must be a Box, or Discrete from 0 on; got", seen, kinds.Discrete(n=2, start=1)),
+        (TypeError, "action_space must be a Box, or Discrete from 0 on; got", seen, several),
+        (ValueError, "autoreset_mode must be SAME_STEP or DISABLED; got .*autoreset_mode=AutoresetMode.DISABLED",
+         seen, choices, "NEXT_STEP"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=said):
+            of(*given)
+    with pytest.raises(ValueError, match="part must be '' where observations are no dictionaries; got 'a'"):
+        of(seen, choices, part="a")
+    with pytest.raises(ValueError, match=r"autoreset_mode must be NEXT_STEP; got .*autoreset_mode=\S*\.NEXT_STEP"):
+        of(seen, choices, late=True)
 
 
 def test_a_run_on_the_host_is_kept_and_goes_on_where_it_was(tmp_path):

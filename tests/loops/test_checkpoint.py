@@ -13,7 +13,7 @@ import optax
 import pytest
 from numpy.testing import assert_array_equal
 
-from laureate.loops import Checkpoint, describe
+from laureate.loops import Checkpoint, checkpoint, describe
 
 
 class Net(eqx.Module):
@@ -85,6 +85,22 @@ def test_a_file_that_is_none_is_refused(tmp_path, content):
         Checkpoint(tmp_path / "a.npz", None).load(jnp.zeros(2), ())
 
 
+def test_a_file_of_another_format_a_state_of_other_rows_and_one_that_is_longer_are_told_apart(tmp_path, monkeypatch):
+    """Rows may be more or fewer, but not of another shape or type; a later format is refused by its number."""
+    file, rows = Checkpoint(tmp_path / "a.npz", None), {"loss": np.zeros((3, 2), np.float32)}
+    file.save(3, {}, rows)
+    for like in (np.zeros((1, 2), np.float32), np.zeros((9, 2), np.float32)):
+        found = file.load({}, {"loss": like})
+        assert found is not None
+        assert_array_equal(found[2]["loss"], rows["loss"])
+    for like in (np.zeros((3, 1), np.float32), np.zeros((3, 2), np.float16), np.zeros(3, np.float32)):
+        with pytest.raises(ValueError, match=r"Checkpoint\.state must be as in .*rows\['loss'\]"):
+            file.load({}, {"loss": like})
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    with pytest.raises(ValueError, match=r"Checkpoint\.format must be 2; got 1 in .*a\.npz\. Name another file"):
+        file.load({}, rows)
+
+
 def test_another_programs_arrays_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros(2))
     with pytest.raises(ValueError, match="a file that a checkpoint wrote"):
@@ -137,6 +153,27 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
     assert describe(long) != describe(long.at[50].set(1.0))
     assert describe(jax.random.key(0)) != describe(jax.random.key(0, impl="rbg"))
     assert "0x" not in str(describe({"f": decay, "jitted": jax.jit(decay(1.0)), "method": [].append, "o": object()}))
+
+
+def test_arrays_that_differ_in_anything_are_told_apart():
+    """Type, shape, numbers and generator, of few numbers (up to 16 are written out) and of many; not where they lie."""
+    shapes = [(), (1,), (16,), (4, 4), (17,), (1, 17), (17, 1), (4, 5), (5, 4), (20,), (2, 10)]
+    kinds = [np.float32, np.int32, np.uint32, np.float16, jnp.bfloat16, np.int16, bool]
+    arrays = [np.zeros(shape, kind) for shape in shapes for kind in kinds]
+    for last in [one for one in arrays if one.size]:
+        other = last.copy()
+        other.flat[-1] = 1
+        arrays.append(other)
+    keys = [
+        jax.random.key_data(jax.random.key(0)),
+        jax.random.key(0),
+        jax.random.key(1),
+        jax.random.split(jax.random.key(0), 9),
+    ]
+    told = [str(describe(one)) for one in [*arrays, *keys]]
+    assert len(set(told)) == len(told)
+    for one in (np.arange(20.0, dtype=np.float32).reshape(4, 5), np.arange(6, dtype=np.int32).reshape(2, 3)):
+        assert describe(one) == describe(np.asfortranarray(one)) == describe(jnp.asarray(one))
 
 
 def test_functions_that_differ_in_any_part_of_their_code_are_told_apart():

@@ -156,8 +156,12 @@ def test_no_steps_give_the_start_and_no_rows():
     outcome = loops.run(WALK, start(), 0, record=norm)
     same(outcome.state, start())
     assert outcome.seen.shape == outcome.recorded.shape == (0,)
-    tables = loops.run(lambda x, t: (x, x[0]), jnp.zeros((2, 3)), 0, every=2, record=lambda x: x)
-    assert (tables.seen.shape, tables.recorded.shape) == ((0, 3), (0, 2, 3))
+    rows = lambda x, t: (x, (x[0], x[0] > 0, t, x.astype(jnp.bfloat16)))  # noqa: E731
+    none, two = (loops.run(rows, jnp.zeros((2, 3)), steps, every=2, record=lambda x: x) for steps in (0, 2))
+    for one, other in zip(jax.tree.leaves(none[1:3]), jax.tree.leaves(two[1:3]), strict=True):
+        assert (one.shape, one.dtype) == ((0, *other.shape[1:]), other.dtype), "the form of a run that has steps"
+    _, empty = loops.chunks(None, None, 0, 1, shapes=lambda: jax.ShapeDtypeStruct((1, 2), np.int8))  # pyright: ignore[reportArgumentType]
+    assert (empty.shape, empty.dtype) == ((0, 2), np.int8)
 
 
 def test_divergence_is_a_value():

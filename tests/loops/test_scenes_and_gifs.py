@@ -1,11 +1,13 @@
 """Drawings that move and the GIFs made of them, read back by another library."""
 
 import io
+import itertools
 
 import numpy as np
 import pytest
 
 from laureate.loops import Scene, Stroke, frames_of, gif_of, plain_scene, save_gif
+from laureate.loops.scenes import LOOKS
 
 RNG = np.random.default_rng(0)
 
@@ -63,16 +65,42 @@ def unpacked(data, size):
         pixels.extend(before)
 
 
+def codes_of(data):
+    """The bits of a symbol, and the codes, of a GIF's first picture; it must have been made to be shown once."""
+    place = 13 + 3 * 2 ** ((data[10] & 7) + 1) + 8 + 10  # behind the palette, what controls the picture, and its place
+    size, codes, place = data[place], b"", place + 1
+    while data[place]:
+        codes, place = codes + data[place + 1 : place + 1 + data[place]], place + 1 + data[place]
+    return size, codes
+
+
 def test_a_gif_of_any_length_ends_where_it_should():
     """Also where the last code is the one at which codes become longer: Pillow would not mind a wrong end."""
     for number in range(2, 120):
         row = RNG.integers(0, 4, (1, 1, number)).astype(np.uint8)
-        data = gif_of(np.concatenate([row, np.arange(4, dtype=np.uint8)[None, None]], axis=2))
-        blocks = data[data.index(b"\x2c", 40) + 10 : -1]
-        size, codes, place = blocks[0], b"", 1
-        while blocks[place]:
-            codes, place = codes + blocks[place + 1 : place + 1 + blocks[place]], place + 1 + blocks[place]
+        size, codes = codes_of(
+            gif_of(np.concatenate([row, np.arange(4, dtype=np.uint8)[None, None]], axis=2), loop=False)
+        )
         assert unpacked(codes, size) == [*row[0, 0].tolist(), 0, 1, 2, 3]
+
+
+def test_a_gif_that_ends_where_its_table_is_full_ends_where_it_should():
+    """No two neighbours come twice, so that every pixel is a code: 3,838 of them fill a table of 4,096."""
+    steps = np.repeat(np.arange(1, 32, 2), 256)  # adding an odd number again and again meets all 256
+    row = np.concatenate([[0], np.cumsum(steps)]).astype(np.uint8)
+    for number in range(3836, 3842):
+        size, codes = codes_of(gif_of(row[None, None, :number], loop=False))
+        assert unpacked(codes, size) == row[:number].tolist()
+
+
+def test_a_picture_stays_as_many_hundredths_as_it_should():
+    """29 hundredths times 100 are a little less than 29."""
+    picture = np.zeros((1, 1, 1), np.uint8)
+    at = 13 + 3 * 2 + 4
+    for hundredths in [*range(2, 300), 1999, 65500]:
+        data = gif_of(picture, hundredths / 100, loop=False)
+        assert data[at - 4 : at] == b"\x21\xf9\x04\x04"
+        assert int.from_bytes(data[at : at + 2], "little") == hundredths
 
 
 def test_frames_that_stay_are_kept_and_only_changes_are_drawn():
@@ -132,6 +160,35 @@ def test_strokes_cover_what_they_should():
     assert np.sum(square[0, ..., 0] == 23) == 100
 
 
+def test_a_pixel_has_the_share_of_colour_that_is_covered_whatever_lies_below():
+    """Squares whose edges cut a pixel, one over the other, in every colour; rounded, not cut."""
+    white, pixels = np.full((10, 3), 255.0), np.arange(10)
+    covered = lambda centre: np.clip(np.minimum(pixels + 1, centre + 2) - np.maximum(pixels, centre - 2), 0, 1)  # noqa: E731
+    for number, (below, above) in enumerate(zip(LOOKS, reversed(LOOKS), strict=True)):
+        first, second = 4 + 0.13 * (number + 1), 5 + 0.07 * (number + 1)
+        strokes = [Stroke([[[x, 0.5]]], 4.0, look, square=True) for x, look in ((first, below), (second, above))]
+        shade = white
+        for centre, look in ((first, below), (second, above)):
+            shade = shade + covered(centre)[:, None] * (np.array(LOOKS[look]) - shade)
+        found = frames_of(Scene(10.0, 1.0, tuple(strokes)), 10)[0, 0]  # pyright: ignore[reportArgumentType]
+        np.testing.assert_array_equal(found, np.round(shade))
+
+
+def test_a_film_and_plain_values_have_the_proportions_of_the_sheet():
+    """The height is the nearest whole number of pixels, at least one; strokes are so wide in thousandths of a sheet."""
+    for width, height, pixels in itertools.product((0.7, 2.0, 10.0), (0.01, 1.0, 3.3), (7, 20)):
+        scene = Scene(width, height, (Stroke([[[width / 2, height / 2]]], width / 4),))
+        found = frames_of(scene, pixels)
+        assert found.shape[2] == pixels
+        assert abs(found.shape[1] - height * pixels / width) <= 0.5 or found.shape[1] == 1
+        plain = plain_scene(scene)
+        assert abs(plain["height"] - 1000 * height / width) <= 0.5
+        assert plain["strokes"][0]["width"] == 250
+        assert plain["strokes"][0]["points"] == [[500, round(500 * height / width)]]
+    hair = plain_scene(Scene(10.0, 1.0, (Stroke([[[1.0, 0.0], [2.0, 0.0]]], 1e-3),)))
+    assert hair["strokes"][0]["width"] == 1, "what is thin is drawn all the same"
+
+
 def test_points_that_lie_in_one_place_change_no_line():
     """A line is drawn as without what is repeated in it, and a line of one place alone as a dot."""
     scene = lambda *points: Scene(10.0, 6.0, (Stroke([points], 1.0, "wall"),))  # noqa: E731
@@ -159,6 +216,7 @@ def test_a_scene_in_plain_values_has_all_that_is_drawn():
         (DOT._replace(width=0.0), "Stroke.width must be > 0"),
         (DOT._replace(look="pink"), "Stroke.look must be one of ground, wall"),
         (DOT._replace(shown=[True] * 3), "of one number of frames; got .1, 2, 3."),
+        (Stroke([[[1.0, 1.0]]], 1.0, shown=[]), "of one number of frames; got .0, 1."),
     ],
 )
 def test_strokes_that_cannot_be_drawn(stroke, said):

@@ -137,7 +137,7 @@ def kernel_regression(
     """
     rule = "at least two rows, as many as y"
     require("kernel_regression", "x", rule, (len(x), len(y)), lambda n: n[0] == n[1] >= 2)
-    x = x.reshape(len(x), -1)
+    x = x.reshape(len(x), -1).astype(jnp.promote_types(x.dtype, jnp.float32))  # pixels wrap, and penalties would be 0
     square = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
     upper = np.triu_indices(len(x), 1)
     width = jnp.maximum(jnp.sqrt(jnp.median(square[upper])), 1e-6)

@@ -166,7 +166,7 @@ class _Updates(eqx.Module):
 
 def warn_if_collapsed(learner: BonusPPO, state: BonusPPOState) -> None:
     """Where a run has ended with a bonus that says nothing any more, say so."""
-    if state.scale is None or isinstance(state.scale.filtered, Tracer):
+    if state.scale is None or isinstance(state.scale.filtered, Tracer) or not int(state.scale.returns.count):
         return
     if float(state.scale.returns.variance()) < COLLAPSED:
         said = "BonusPPO.bonus has collapsed: its deviation is below 1e-6. The predictor has converged, and the bonus "

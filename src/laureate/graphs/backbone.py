@@ -77,7 +77,8 @@ def featurize_backbone(
     (kept,) = np.nonzero(np.isfinite(coords).all((1, 2)))
     remedy = f"{length - len(kept)} of {length} have an N, CA or C that is not finite."
     require(owner, "coords", "of two or more whole residues", len(kept), lambda n: n >= 2, remedy)
-    coords, chains, numbers = coords[kept], chains[kept], numbers[kept]
+    # Differences of numbers without a sign, or of few bits, would wrap.
+    coords, chains, numbers = coords[kept], chains[kept], numbers[kept].astype(np.int64)
     alpha = coords[:, 1]
     steps = np.linalg.norm(np.diff(alpha, axis=0), axis=1)
     if np.median(steps) < 1.0:

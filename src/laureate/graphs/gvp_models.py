@@ -95,7 +95,7 @@ class GVPNetwork(eqx.Module):
 class QualityModel(eqx.Module):
     """How good a model of a structure is, from the structure alone: one number for each graph.
 
-    ``score = 0.5 + w · relu(W mean_i out_i)`` with ``out`` of a `GVPNetwork` (Jing et al. 2021, section 4).
+    ``score = 0.5 + w · relu(W mean_i relu(out_i) + b)`` with ``out`` of a `GVPNetwork` (Jing et al. 2021, section 4).
 
     key: for the weights.
     node_in, edge_in: as for `GVPNetwork`; those of `featurize_backbone` unless named.

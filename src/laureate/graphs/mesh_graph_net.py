@@ -137,7 +137,7 @@ class MeshGraphNet(eqx.Module):
         dtype: Any = jnp.float32,
     ):
         sizes = {"node_size": node_size, "edge_size": edge_size, "outputs": outputs, "latent": latent}
-        for name, size in {**sizes, "num_steps": num_steps, "hidden_layers": num_hidden_layers}.items():
+        for name, size in {**sizes, "num_steps": num_steps, "num_hidden_layers": num_hidden_layers}.items():
             require("MeshGraphNet", name, "an integer >= 1", size, lambda n: isinstance(n, int) and n >= 1)
         require("MeshGraphNet", "world_size", "an integer >= 0", world_size, lambda n: isinstance(n, int) and n >= 0)
         require("MeshGraphNet", "aggregate", "'sum' or 'mean'", aggregate, lambda a: a in ("sum", "mean"))

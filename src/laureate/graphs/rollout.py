@@ -101,6 +101,9 @@ def rollout(
     if unseen := _unseen_kinds(simulator, graph):
         remedy = "Train on meshes that have these kinds of nodes too: normalised, they are numbers without bound."
         require("rollout", "graph", "of kinds of nodes that were trained on", unseen, lambda _: False, remedy)
+    there = graph.node_mask[:, None]  # what padding holds is no divergence
+    frames = jnp.where(there, frames, 0)
+    prescribed = None if prescribed is None else jnp.where(there, prescribed, 0)
     return rollout_with(lambda f, x: simulator.step(graph, f, x), frames, num_steps, prescribed, limit)
 
 

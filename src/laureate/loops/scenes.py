@@ -65,7 +65,8 @@ def checked(scene: Scene) -> tuple[int, list[Stroke]]:
         shown = None if stroke.shown is None else np.asarray(stroke.shown, bool)
         lengths |= {len(points)} if shown is None else {len(points), len(shown)}
         strokes.append(stroke._replace(points=points, shown=shown))
-    require("Scene", "strokes", "of one frame or of one number of frames", sorted(lengths), lambda n: len(n) <= 2)
+    rule = "of one frame or of one number of frames"
+    require("Scene", "strokes", rule, sorted(lengths), lambda n: len(n) <= 2 and n[0] == 1)
     return max(lengths), strokes
 
 
@@ -129,7 +130,7 @@ def plain_scene(scene: Scene) -> dict[str, Any]:
     drawn = []
     for stroke in strokes:
         points = np.round(stroke.points * unit).astype(int).reshape(len(stroke.points), -1).tolist()
-        one: dict[str, Any] = {"look": stroke.look, "width": round(stroke.width * unit), "points": points}
+        one: dict[str, Any] = {"look": stroke.look, "width": max(1, round(stroke.width * unit)), "points": points}
         if stroke.square:
             one["square"] = True
         if stroke.shown is not None:
