@@ -211,4 +211,3 @@ def _files(folder: Path) -> list[Path]:
     if folder.is_dir():
         return sorted(folder.rglob("test_*.py")) or sorted(folder.rglob("*.py"))
     return [folder] * folder.exists()
-

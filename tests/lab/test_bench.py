@@ -96,6 +96,18 @@ def test_the_last_is_what_counts(store, measured):
     assert call("--gate") == 0
 
 
+def test_a_row_is_held_to_the_last_of_the_same_work_peer_method_and_machine():
+    """Each of these on its own makes another row."""
+    here = {"environment": {"machine": MACHINE}}
+    same = row(2.0) | here
+    others = [same | {"id": "detag"}, same | {"work": "more"}, same | {"peer": "another"}]
+    others.append(same | {"environment": {"machine": "another"}})
+    assert bench.last_row(others, row(1.0), MACHINE) is None
+    older = same | {"ratio": 3.0}
+    assert bench.last_row([older, same, *others], row(1.0), MACHINE) == same
+    assert latest_rows([older, *others[:3], same]) == [same, *others[:3]]
+
+
 def test_a_missing_peer_is_told_with_the_remedy(measured, capsys):
     measured[:] = [row() | {"ratio": None, "peer_s": None, "low": None, "high": None}]
     assert call("pes") == 0

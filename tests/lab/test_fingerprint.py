@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from skeletons import folder_of, free_id
@@ -123,6 +124,21 @@ def test_another_version_is_another_fingerprint(tmp_path, monkeypatch):
     first = fingerprint({}, references)
     monkeypatch.setattr(module, "used_versions", lambda libraries: {"jax": "99.0"})
     assert fingerprint({}, references) != first
+
+
+def test_another_minor_version_of_python_is_too_and_its_last_part_is_not(tmp_path, monkeypatch):
+    found = []
+    for version in ((3, 11, 2), (3, 12, 2), (4, 11, 2), (3, 11, 9)):
+        for cached in (module.used_versions, module._installed_versions):
+            cached.cache_clear()
+        named = SimpleNamespace(**dict(zip(("major", "minor", "micro"), version, strict=True)))
+        monkeypatch.setattr(module.sys, "version_info", named)
+        found.append(fingerprint({}, ()))
+        monkeypatch.undo()
+    for cached in (module.used_versions, module._installed_versions):
+        cached.cache_clear()
+    assert len(set(found[:3])) == 3
+    assert found[3] == found[0]
 
 
 def test_another_release_is_not(tmp_path, monkeypatch):
@@ -251,7 +267,7 @@ def test_whoever_changes_the_worker_is_asked_for_the_protocol():
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
-    assert (module.PROTOCOL, hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]) == (4, "f6dd6348ae58")
+    assert (module.PROTOCOL, hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]) == (4, "39960f4e57a0")
 
 
 def test_more_seeds_do_not():
@@ -409,7 +425,9 @@ RUNS = ("quadratics", "lower-bound", "sorted-images", "sweep", "conv-net", "real
 DETAG = {f"detag/{name}" for name in RUNS}
 PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse", "rank", "accuracy")}
 
-EXPLORED = {f"rnd/{name}" for name in ("actors", "bonuses", "chain", "discounts", "heads", "stale", "television", "trunk")}
+EXPLORED = {
+    f"rnd/{name}" for name in ("actors", "bonuses", "chain", "discounts", "heads", "stale", "television", "trunk")
+}
 DIFFUSED = ("classes", "completion", "continuum", "modes", "rivals")
 
 

@@ -83,6 +83,15 @@ def test_every_seed_that_is_asked_for_lies_in_a_block(seeds, starts):
     assert [cell.start for cell in cells if cell.arm == "ours"] == starts
 
 
+def test_arms_take_turns_where_a_clock_may_be_read_and_else_share_a_program_one_after_the_other():
+    for over_seeds, expected in (
+        ("loop", [("ours", 0), ("theirs", 0), ("third", 0), ("ours", 5), ("theirs", 5), ("third", 5)]),
+        ("vmap", [("ours", 0), ("ours", 5), ("theirs", 0), ("theirs", 5), ("third", 0), ("third", 5)]),
+    ):
+        cells = plan(toys.selections(toys.paper(toys.experiment(over_seeds=over_seeds))), "smoke")
+        assert [(cell.arm, cell.start) for cell in cells] == expected
+
+
 # Every field of a cell, changed: what is compiled changes with it, or not. Who runs seeds in a loop compiles none.
 PROGRAM = {
     "paper": ("other", False),

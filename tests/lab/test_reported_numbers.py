@@ -22,10 +22,10 @@ KINDS = {
     "better": {},
     "equal": {},
     "trend": {"against": "size"},
-    "bounded trend": {"against": "size", "at_least": -0.3},
-    "at least": {"at_least": 0.1},
-    "at most": {"at_most": 0.9},
-    "between": {"at_least": -0.2, "at_most": 1.4},
+    "bounded trend": {"against": "size", "at_least": -0.25},
+    "at least": {"at_least": 0.125},
+    "at most": {"at_most": 0.875},
+    "between": {"at_least": -0.25, "at_most": 1.375},
 }
 
 
@@ -35,6 +35,7 @@ def allowed(row):
         (row["relative"] and row["kind"] not in ("better", "equal"))
         or (bounded and row["margin"])
         or (row["kind"] == "equal" and not row["margin"])
+        or (row["draws"] == "eighths" and "trend" in row["kind"])  # whose slopes are rounded
     )
 
 
@@ -42,9 +43,10 @@ ROWS = pairwise(
     {
         "kind": list(KINDS),
         "better": ["lower", "higher"],
-        "margin": [0.0, 0.4],
+        "margin": [0.0, 0.375],
         "relative": [False, True],
         "sign": [1.0, -1.0],
+        "draws": ["smooth", "eighths", "both signs"],
     },
     allowed,
 )
@@ -59,10 +61,15 @@ def claim_of(row) -> Claim:
 
 
 def observed(row, shift=0.0):
-    """Two arms, the second around ``sign``; for a trend a curve of five points a seed."""
+    """Two arms, the second around ``sign``; for a trend a curve of five points a seed.
+
+    Eighths, as bounds and margins are, meet these and each other in some seeds. A baseline may have both signs.
+    """
     curve = (SEEDS, 5) if "trend" in row["kind"] else (SEEDS,)
     ours = DRAW.normal(0.4 + shift, 0.5, curve)
-    theirs = row["sign"] * DRAW.uniform(0.8, 1.3, curve)
+    theirs = row["sign"] * DRAW.uniform(-0.6 if row["draws"] == "both signs" else 0.8, 1.3, curve)
+    if row["draws"] == "eighths":
+        ours, theirs = np.round(4 * ours) / 4 + 0.125, np.round(8 * theirs) / 8
     size = np.sort(DRAW.uniform(0, 3, (SEEDS, 5)), axis=1)
     return {"ours": {"loss": ours, "size": size}, "theirs": {"loss": theirs, "size": size}}
 
