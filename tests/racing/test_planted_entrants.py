@@ -82,6 +82,20 @@ def test_independent_draws_are_as_many_effective_samples():
     assert found["logdensity"] == pytest.approx(0.5, abs=4 * np.sqrt(1 / 12 / (4 * slots)))
 
 
+class Stuck(Draws):
+    """Stays where it was: nothing is known of the law but one place a chain."""
+
+    def step(self, key, state):
+        return state, Info(jnp.asarray(1) + 0 * jax.random.bits(key).astype(jnp.int32))
+
+
+def test_chains_that_never_move_have_one_sample_and_do_not_agree():
+    arm = Settings(code="planted", area="", swept="", planted=Stuck())
+    scale = Settings(cost=8 * 16, points=1, seconds=100.0, phase="score", slots=16)
+    found = sampling.trial(jax.random.key(3), arm, Start(), scale)
+    assert (found["ess"], found["rhat"], found["logdensity"]) == (1.0, 10.0, 0.0)
+
+
 # -- decentralized -----------------------------------------------------------------------------------------------------
 
 
@@ -227,7 +241,9 @@ class Bright(eqx.Module):
 
     @property
     def others(self):
-        return (lambda images: -self.logits(images),)
+        """One is always wrong, the others say 1 of everything."""
+        ones = lambda images: jnp.stack([-(self.logits(images)[:, 0] ** 2), 0 * images[:, 0, 0, 0]], axis=-1)  # noqa: E731
+        return (lambda images: -self.logits(images), ones, ones)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +255,41 @@ def test_accuracy_is_the_share_of_images_still_told_right_and_nothing_where_noth
     classifier = Bright(jnp.asarray(images), jnp.asarray(np.where(np.arange(16) < 8, 1 - bright, bright)), level)
     found = raced(robustness, NoAttack(), classifier, cost=4, points=1, phase=phase, metric="accuracy")
     np.testing.assert_array_equal(found["accuracy"], [right])
-    np.testing.assert_array_equal(found["transferred"], [1 - right])
+    chosen = np.asarray(jax.random.permutation(jax.random.split(jax.random.key(3))[0], 8))[:4]
+    ones = np.asarray(classifier.labels)[chosen + (0 if phase == "tune" else 8)].mean() + 0 * right
+    np.testing.assert_allclose(found["transferred"], [(1 - right + 2 * ones) / 3])  # without the one attacked
     np.testing.assert_array_equal(found["cost"], [12])  # four images
+
+
+class Layers:
+    """So many layers, trained on pairs that are remembered."""
+
+    trainable = True
+
+    def __call__(self, signals):
+        return signals
+
+    def synthesise(self, codes):
+        return codes
+
+
+def test_networks_are_trained_at_the_noise_that_is_asked_for(monkeypatch):
+    """On the half of the signals that neither tunes nor scores."""
+    seen = []
+
+    def fit(key, solver, pairs, **more):
+        seen.append(pairs)
+        return solver, None
+
+    monkeypatch.setattr(recovery, "fit", fit)
+    monkeypatch.setattr(recovery, "made", lambda settings, **given: Layers())
+    train = jnp.asarray(np.random.default_rng(0).normal(size=(20, 40)), jnp.float32)
+    for snr in (0.0, 40.0):
+        recovery._solver({"snr": snr, "learning_rate": 0.1}, None, train, jax.random.key(0), 2)
+        noisy, clean = (np.asarray(part) for part in seen[-1])
+        np.testing.assert_array_equal(clean, train)
+        told = 10 * np.log10((clean**2).sum() / ((noisy - clean) ** 2).sum())
+        assert told == pytest.approx(snr, abs=1.0)  # 800 numbers: a standard error of 0.2 decibels
 
 
 class Parts(eqx.Module):
@@ -272,6 +321,9 @@ def test_the_last_quarter_of_the_rows_scores():
     found = raced(categorical_gradients, relaxed, model, 20, settings=settings, batch=4, draws=2)
     np.testing.assert_array_equal(found["cost"], [8, 20])
     np.testing.assert_allclose([found["loss"], found["greedy"]], 3.0)
+    # Who looks at the loss of three samples a row pays for three.
+    found = raced(categorical_gradients, relaxed, model, 50, settings=settings | {"samples": 3}, batch=4, draws=2)
+    np.testing.assert_array_equal(found["cost"], [24, 48])
 
 
 # -- in NumPy ----------------------------------------------------------------------------------------------------------
