@@ -1,4 +1,4 @@
-"""What entrants are told of a problem, worked out by hand for every track: sizes, parts, who stays out, least budgets."""
+"""What entrants are told of a problem, found by hand for every track: sizes, parts, least budgets, who stays out."""
 
 from types import SimpleNamespace
 
