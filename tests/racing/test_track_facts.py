@@ -223,8 +223,8 @@ def test_a_value_is_judged_by_the_best_truth_there_is_within_the_interval_that_i
     assert (found["low"], found["high"]) == (-1.75, 2.75)  # a quarter of the width on either side
     assert (found["truth"], found["form"], found["steps"], found["absent"]) == (7.0, "linear", 20, {})
     assert found["smallest"] == 4 * 20 * 200
-    within = facts(interval=(-3.0, 5.0), reference=4)
-    assert (within["low"], within["high"], within["truth"]) == (-3.0, 5.0, 4.0)
+    within = facts(interval=(-3.0625, 5), reference=4)
+    assert (within["low"], within["high"], within["truth"]) == (-3.0625, 5.0, 4.0)  # to the last digit
     assert facts(exact=lambda t, x: jnp.sum(x) + 3.0, reference=4.0)["truth"] == 3.0
     alone = facts(("", None), reference=4.0)
     assert alone["form"] == "linear"  # which nobody uses
