@@ -82,18 +82,25 @@ def test_independent_draws_are_as_many_effective_samples():
     assert found["logdensity"] == pytest.approx(0.5, abs=4 * np.sqrt(1 / 12 / (4 * slots)))
 
 
-class Stuck(Draws):
-    """Stays where it was: nothing is known of the law but one place a chain."""
-
-    def step(self, key, state):
-        return state, Info(jnp.asarray(1) + 0 * jax.random.bits(key).astype(jnp.int32))
-
-
-def test_chains_that_never_move_have_one_sample_and_do_not_agree():
-    arm = Settings(code="planted", area="", swept="", planted=Stuck())
-    scale = Settings(cost=8 * 16, points=1, seconds=100.0, phase="score", slots=16)
-    found = sampling.trial(jax.random.key(3), arm, Start(), scale)
-    assert (found["ess"], found["rhat"], found["logdensity"]) == (1.0, 10.0, 0.0)
+def test_chains_are_judged_by_what_was_seen_after_the_start():
+    """Who never moved has one sample and agrees with nobody; f is the mean of the second half, whatever came before."""
+    judge, rng = jax.jit(sampling._judge), np.random.default_rng(0)
+    moving = rng.normal(size=(8, 20, 2))
+    early = np.concatenate([1e6 * np.ones((8, 2, 2)), moving[:, 2:]], axis=1)  # a tenth, which is left out
+    halves = np.concatenate([moving[:, :10] + 100.0, moving[:, 10:]], axis=1)
+    apart = moving + 5.0 * np.arange(8)[:, None, None] * [0, 1]  # of the worse of the two
+    found = {name: float(value) for name, value in judge(early).items()}
+    assert found["rhat"] < 1.3
+    assert 8 * 18 / 3 < found["ess"] < 3 * 8 * 18
+    assert found["logdensity"] == pytest.approx(moving[:, 10:, 0].mean(), rel=1e-5)
+    assert float(judge(halves)["logdensity"]) == pytest.approx(moving[:, 10:, 0].mean(), rel=1e-5)
+    assert float(judge(halves)["rhat"]) > 2
+    assert float(judge(apart)["rhat"]) > 2
+    assert float(judge(apart)["ess"]) < 20
+    still = {name: float(value) for name, value in judge(np.ones((8, 20, 2))).items()}
+    assert still == {"ess": 1.0, "rhat": 10.0, "logdensity": 1.0}
+    stuck = judge(np.broadcast_to(np.arange(8.0)[:, None, None], (8, 20, 2)))
+    assert (float(stuck["ess"]), float(stuck["rhat"]) >= 10) == (1.0, True)
 
 
 # -- decentralized -----------------------------------------------------------------------------------------------------
