@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import planted
 import pytest
 
@@ -11,6 +12,7 @@ from laureate.lab.errors import UserError
 from laureate.racing.api import race
 from laureate.racing.code import script
 from laureate.racing.discipline import Entrant
+from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_SEEDS
 from laureate.racing.objects import hold
 from laureate.racing.results import RaceResult
 from laureate.racing.table import leads
@@ -59,6 +61,18 @@ def test_a_setting_hides_a_fact_of_its_name(store):
     found = race(saying(rate=0.01), among=[planted.discipline(*entrants)], store=store, budget=1000)
     assert found.rows[0].settings["rate"] == 1.0
     assert "planted('a', 1.0, 3, 1.0)" in found.code
+
+
+def test_what_tuning_costs_is_what_was_run_for_it(store):
+    """By hand, for each number of settings; what a rung has run already the next does not run again."""
+    expected = {1: 0, 2: 2 * 1000, 3: 3 * 500, 4: 4 * 250 + 2 * 500, 5: 5 * 125 + 3 * 250 + 2 * 500}
+    entrants = [planted.entrant(f"e{count}", 1.0, grid={"rate": tuple(10.0 ** np.arange(count))}) for count in expected]
+    found = race(planted.Course(), among=[planted.discipline(*entrants)], store=store, budget=1000)
+    cost = {row.entrant: row.tuning_cost for row in found.rows}
+    assert cost == {f"e{count}": TUNING_SEEDS * each for count, each in expected.items()}
+    tuning = [cell["arm"].split()[0] for cell in store.run_cells(found.run) if cell["start"] >= FIRST_TUNING_SEED]
+    assert {name: tuning.count(name) for name in cost} == {"e1": 0, "e2": 2, "e3": 3, "e4": 6, "e5": 10}
+    assert all(row.settings["rate"] == 1.0 for row in found.rows)
 
 
 WAYS = list(itertools.product((False, True), (False, True), ("course", "mine")))
