@@ -31,8 +31,18 @@ MORE = {
     "problems": ["tests/papers/test_every_trial.py"],
     "sampling": ["tests/clusters/test_one_program.py"],
 }
-# Rows of many areas.
-SHARED = ["tests/contract/test_random_functions.py", "tests/contract/test_standard_errors.py"]
+# Rows of many areas; that of keys over whole runs (test_keys_of_runs.py) would take as long as all these together.
+SHARED = [
+    f"tests/contract/test_{name}.py"
+    for name in (
+        "random_functions",
+        "standard_errors",
+        "settings_by_pairs",
+        "drivers_resume",
+        "driver_options",
+        "stopped_gradients",
+    )
+]
 
 
 class Touches(TypedDict):

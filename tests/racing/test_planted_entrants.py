@@ -94,8 +94,8 @@ def test_chains_are_judged_by_what_was_seen_after_the_start():
     assert 8 * 18 / 3 < found["ess"] < 3 * 8 * 18
     assert found["logdensity"] == pytest.approx(moving[:, 10:, 0].mean(), rel=1e-5)
     assert float(judge(halves)["logdensity"]) == pytest.approx(moving[:, 10:, 0].mean(), rel=1e-5)
-    assert float(judge(halves)["rhat"]) > 2
-    assert float(judge(apart)["rhat"]) > 2
+    assert float(judge(halves)["rhat"]) > 1.4
+    assert float(judge(apart)["rhat"]) > 1.4
     assert float(judge(apart)["ess"]) < 20
     still = {name: float(value) for name, value in judge(np.ones((8, 20, 2))).items()}
     assert still == {"ess": 1.0, "rhat": 10.0, "logdensity": 1.0}
