@@ -15,9 +15,9 @@ from laureate.lab.judging.evidence import draft, measure
 from laureate.lab.judging.guards import TOLERANCE, held_back
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.looks import price
-from laureate.lab.judging.results import ClaimId, ClaimResult, Measured, QuestionResult
+from laureate.lab.judging.results import ClaimId, ClaimResult, Measured, QuestionResult, by_role, tally
 from laureate.lab.judging.verdict import ALPHA, decide
-from laureate.lab.records import compare_runs, run_observations
+from laureate.lab.records import OBSERVATION_COLUMNS, compare_runs, differing, observation_rows, run_observations
 from laureate.lab.running import run as run_module
 from laureate.lab.running import trying
 from laureate.lab.running.plan import plan
@@ -232,6 +232,56 @@ def test_the_blocks_of_a_run_stand_in_the_order_of_their_seeds_whenever_they_wer
     assert set(arms) == {"ours", "theirs", "third"}
     for metrics in arms.values():
         assert metrics["loss"].tolist() == list(range(10))
+
+
+def test_every_number_of_a_run_is_exported_with_its_place(store):
+    """A row for every component of every seed, by the names of its columns."""
+    own = "/elsewhere/mine.py:Bowl"
+    run = store.start_run("laureate run toy", "smoke", 10, own, {})
+    expected = {}
+    for cell in plan(toys.selections(toys.paper()), "smoke"):
+        seeds = np.arange(cell.start, cell.start + cell.count)
+        metrics = {"loss": 1.0 * seeds, "table": seeds[:, None, None] + 0.1 * np.arange(6.0).reshape(2, 3)}
+        store.add_cell(run, cell, Outcome(metrics))
+        for i, seed in enumerate(seeds.tolist()):
+            expected[cell.arm, seed, "loss", ""] = metrics["loss"][i]
+            for j, k in itertools.product(range(2), range(3)):
+                expected[cell.arm, seed, "table", f"{j} {k}"] = metrics["table"][i, j, k]
+    rows = list(observation_rows(store, run))
+    assert {(row["run"], row["paper"], row["experiment"], row["problem"], row["scale"]) for row in rows} == {
+        (run, "toy", "toy", own, "smoke")
+    }
+    assert {(row["arm"], row["seed"], row["metric"], row["index"]): row["value"] for row in rows} == expected
+    assert len(rows) == len(expected)
+    assert all(tuple(row) == OBSERVATION_COLUMNS for row in rows)
+    assert list(observation_rows(store, run + 1)) == []
+
+
+def test_what_keeps_two_runs_apart_is_told_by_name(store):
+    """The problem, by its name and not by where it lies, and the scale."""
+    runs = [
+        store.run(store.start_run("laureate run toy", scale, 10, problem, {}))
+        for scale, problem in (("smoke", "default"), ("desk", "/a/mine.py:Bowl"), ("smoke", "/b/mine.py:Bowl"))
+    ]
+    assert differing(runs[0], runs[0]) == []
+    assert differing(runs[0], runs[2]) == ["the problem of run 1 is the paper's own, that of run 3 is mine.py:Bowl"]
+    assert differing(runs[1], runs[0]) == [
+        "the problem of run 2 is mine.py:Bowl, that of run 1 is the paper's own",
+        "the scale of run 2 is desk, that of run 1 is smoke",
+    ]
+
+
+def test_claims_by_role_and_by_verdict_in_their_order():
+    results = [
+        ClaimResult(id=ClaimId("p", str(i)), experiment="e", statement="s", kind="better", role=role, verdict=verdict)
+        for i, (role, verdict) in enumerate(
+            [("check", "refuted"), ("headline", "supported"), ("check", "not run"), ("extension", "supported")]
+        )
+    ]
+    roles = {role: [result.name for result in mine] for role, mine in by_role(results).items()}
+    assert list(roles.items()) == [("headline", ["1"]), ("extension", ["3"]), ("check", ["0", "2"])]
+    assert list(tally(results).items()) == [("supported", 2), ("refuted", 1), ("not run", 1)]
+    assert by_role([]) == tally([]) == {}
 
 
 # -- running -----------------------------------------------------------------------------------------------------------

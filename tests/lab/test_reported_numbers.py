@@ -91,6 +91,20 @@ def by_hand(claim, arms):
     return x, sides + ([claim.at_most - x] if claim.at_most is not None else [])
 
 
+def ends_of(claim):
+    """What lies at the 0 of each side, in words."""
+    size = f"{claim.margin:.3g}" + f" |loss of {claim.baseline}|" * claim.relative
+    if claim.kind == "equal":
+        return [f"the margin -{size}", f"the margin {size}"]
+    bounds = [f"the bound {end:.3g}" for end in (claim.at_least, claim.at_most) if end is not None]
+    return bounds or [f"the margin {size}" if claim.margin else "0"]
+
+
+def includes_zero(side, of, level):
+    """Of equality the lower end is that of 90 %, the upper one that of 95 %: where it is supported, where refuted."""
+    return of(side, level)[0] <= 0 <= of(side, 0.95)[1]
+
+
 def p_value(side, median):
     """P of as much or more under the null, by enumeration or by the binomial distribution."""
     if median:
@@ -113,6 +127,8 @@ def test_a_draft_is_what_its_seeds_say(row):
     assert found.refutes == pytest.approx(min(1.0, len(sides) * min(p_value(-side, median) for side in sides)))
     assert found.inside == all(of(side, level)[0] > 0 for side in sides)
     assert found.outside == any(of(side, 0.95)[1] < 0 for side in sides)
+    crossed = [name for name, side in zip(ends_of(claim), sides, strict=True) if includes_zero(side, of, level)]
+    assert found.edge == f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
     better = np.all([side >= 0 for side in sides], axis=0).mean() if median else (np.sign(x) / 2 + 0.5).mean()
     assert found.improvement == pytest.approx(better)
     sizes = [v.mean() / v.std(ddof=1) for v in (sides if median else [x])]

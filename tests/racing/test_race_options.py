@@ -10,7 +10,7 @@ import pytest
 
 from laureate.lab.errors import UserError
 from laureate.racing.api import race
-from laureate.racing.code import script
+from laureate.racing.code import script, uses
 from laureate.racing.discipline import Entrant
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_SEEDS
 from laureate.racing.objects import hold
@@ -113,6 +113,34 @@ def test_a_grid_is_tried_whole_and_its_middle_first():
     words = Entrant("e", "f(a)", {"a": ("x", "y")}), Entrant("e", "f(a)", {"a": (True, False)})
     for entrant in (*words, Entrant("e", "f(a)", {"a": (1.0,)})):
         assert not any(entrant.edges(config) for config in entrant.configs)  # of words and of one there are none
+
+
+def test_a_curve_has_half_as_many_points_where_each_is_a_run_of_its_own_and_a_run_says_what_it_was(store):
+    for one_shot, points in ((True, 3), (False, 6)):
+        discipline = replace(planted.discipline(planted.entrant("a", 1.0)), one_shot=one_shot)
+        found = race(saying(), among=[discipline], store=store, budget=1000, seeds=7, command="laureate race it")
+        assert len(found.curves[0].cost) == points
+        record = store.run(found.run)
+        told = [record[name] for name in ("scale", "seeds", "problem", "command", "status")]
+        assert told == ["race", 7, "an object of this process", "laureate race it", "finished"]
+        assert store.artefact(found.run, "race.json")
+    broken = planted.discipline(planted.entrant("a", 1.0), planted.entrant("b", 1.0, mood="crash"))
+    found = race(saying(), among=[broken], store=store, budget=10)
+    assert store.run(found.run)["status"] == "failed"
+    assert [row.status for row in found.rows] == ["finished", "crashed"]
+
+
+def test_all_that_code_names_counts_for_its_fingerprint():
+    """The names of its area, of whatever it is made; not of settings, of what is bound within, or of the problem."""
+    discipline = replace(planted.discipline(), area="sampling", problem="energy")
+    for code, names in {
+        "Gibbs(energy, domain, num=n)": {"Gibbs", "domain"},
+        "lambda key, f: f(Outer(Inner(key), jnp.ones(2)), max(n, 3))": {"Outer", "Inner"},
+        "ParallelTempering(Gibbs(energy), jnp.linspace(1.0, n, 4))": {"ParallelTempering", "Gibbs"},
+        "a.b.c(n)": {"a"},
+    }.items():
+        assert set(uses(discipline, code, {"n": 1})) == {f"laureate.sampling:{name}" for name in names}
+    assert uses(discipline, "Siamese(optax.adam(n))", {"n": 1}) == ("laureate.sampling:Siamese", "optax:optax")
 
 
 def test_who_led_from_which_budget_is_told_where_it_was_not_one():
