@@ -33,14 +33,24 @@ def raced(metric, found, *, others=None, grids=None, absent=None, budget=BUDGET)
     grids = grids or {}
     scored = []
     for i, (name, one) in enumerate(found.items()):
-        entrant = Entrant(name, f"{name}(rate, k)", grids.get(name, {"rate": (0.1, 0.5, 1.0)}))
+        entrant = Entrant(name, f"{name}(rate, k, budget)", grids.get(name, {"rate": (0.1, 0.5, 1.0)}))
         config = {"rate": 0.5}
         measured = None if isinstance(one, str) else one
         more = (others or {}).get(name, {})
         error = one if measured is None else ""
         scored.append(Scored(entrant, config, measured, more, 1.0 + i, 10.0 * i, error))
     course = Course(
-        planted.discipline(), (), "mine.py:course", (), {"k": 3}, {}, metric, SEEDS, 60.0, budget=budget, points=4
+        planted.discipline(),
+        (),
+        "/elsewhere/mine.py:course",
+        (),
+        {"k": 3},
+        {},
+        metric,
+        SEEDS,
+        60.0,
+        budget=budget,
+        points=4,
     )
     return conclude(course, Run(7, budget, 2.0, tuple(scored), 5, 6, "here"), absent or {})
 
@@ -133,6 +143,12 @@ def test_every_number_is_that_of_the_runs(metric):
     assert [curve.entrant for curve in told.curves] == [*order, "lost"]
     assert (told.run, told.budget, told.seeds, told.machine, told.unit) == (7, BUDGET, SEEDS, "here", "strides")
     assert told.cells == {"computed": 5, "kept": 6}
+    assert (told.problem, told.title, told.discipline) == ("mine.py:course", "Who is planted best?", "planted")
+    assert (told.metric, told.best, told.code) == (metric, order[0], told.codes[order[0]])
+    assert told.codes.keys() == set(order)
+    assert [row.against for row in told.rows][6:] == ["diverged", "crashed", "stayed out"]
+    assert rows["broken"].words == ("it broke",)
+    assert {name for name, row in rows.items() if row.leads} == set(told.standing.leaders)
     assert RaceResult.from_json(told.to_json()).to_json() == told.to_json()
     read_back = RaceResult.from_json(told.to_json()).by_seconds
     for name, end in told.by_seconds.high.items():
@@ -167,11 +183,11 @@ def test_the_code_has_the_settings_that_were_found_for_the_whole_budget():
     told = raced(
         LOSS, {"a": runs(1.0, 1e-3), "b": runs(2.0, 1e-3)}, others={"a": {"chosen_k": chosen, "error": chosen}}
     )
-    assert "a(0.5, 3)" in told.codes["a"]  # the fourth point of the first seed
-    assert "b(0.5, 3)" in told.codes["b"]  # a fact
+    assert "a(0.5, 3, 800)" in told.codes["a"]  # the fourth point of the first seed
+    assert "b(0.5, 3, 800)" in told.codes["b"]  # a fact
     assert told.code == told.codes["a"]
     nowhere = raced(LOSS, {"a": runs(1.0, 1e-3)}, others={"a": {"chosen_k": np.full((10, 4), np.nan)}})
-    assert "a(0.5, 3)" in nowhere.code
+    assert "a(0.5, 3, 800)" in nowhere.code
 
 
 def noisy(level, speed, amount=1.0, **more):
