@@ -32,7 +32,7 @@ KINDS = {
 def allowed(row):
     bounded = row["kind"] not in ("better", "equal", "trend")
     return not (
-        (row["relative"] and row["kind"] not in ("better", "equal"))
+        (row["relative"] and (row["kind"] not in ("better", "equal") or not row["margin"]))
         or (bounded and row["margin"])
         or (row["kind"] == "equal" and not row["margin"])
         or (row["draws"] == "eighths" and "trend" in row["kind"])  # whose slopes are rounded

@@ -69,6 +69,7 @@ def everybody():
         "lost": runs(draw(1.0), 5e-3),
     }
     found["lost"].quality[4, -1] = np.nan
+    found["quick"].quality[0, 0] *= 1000  # one seed that decides a mean, and no mean of factors
     return found
 
 
