@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,8 +70,9 @@ def test_how_near_to_an_end_is_at_it_is_a_share_of_the_larger_end(kind):
     for low, high in ((0.0, 10.0), (1e-4, 10.0), (-10.0, 0.0), (-3.0, None), (None, 3.0)):
         size = TOLERANCE * max(abs(end) for end in (low, high) if end is not None)
         guard = Guard(kind, "x", low=low, high=high, claims=("better",))
-        for end, inward in ((low, 1), (high, -1)):
-            for share, hit in ((0.9, True), (1.1, False)) if end is not None else ():
+        ends = [(end, inward) for end, inward in ((low, 1), (high, -1)) if end is not None]
+        for end, inward in ends:
+            for share, hit in ((0.9, True), (1.1, False)):
                 values = np.full(SEEDS, end + inward * share * size)
                 middle = {arm: np.full(SEEDS, sum(e for e in (low, high) if e is not None) / 2) for arm in "ab"}
                 assert bool(findings(guard, x=middle | {"b": values})) == hit, (low, high, end, share)
@@ -150,7 +152,7 @@ def test_what_a_result_says_of_its_run_is_summed_over_the_arms_that_it_rests_on(
     arms = {name: {"loss": DRAW.normal(size=SEEDS), "wall_over_cpu": values} for name, values in busy.items()}
     seconds = {"ours": 1.25, "theirs": 20.5, "third": 300.0}
 
-    def told(arms, scale="smoke"):
+    def told(arms, scale="smoke") -> dict[str, Any]:
         observed = Observed(experiment, experiment.claims, arms, seconds)
         return {result.name: result for result in judge(toys.paper(experiment), [observed], scale=scale)}
 

@@ -26,7 +26,7 @@ def run(store, problem, **more):
 def saying(**more):
     """A course that says so of itself."""
     made = planted.Course()
-    made.more = more
+    vars(made).update(more=more)
     return made
 
 
