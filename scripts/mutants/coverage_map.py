@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
@@ -159,6 +160,7 @@ def _left_out(file: Path, root: Path) -> bool:
     return bool({"__pycache__", "mutations"} & set(file.relative_to(root).parts)) or not file.exists()
 
 
+@cache
 def _installed() -> list[str]:
     """The libraries with their versions."""
     return sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()})
