@@ -6,16 +6,18 @@ fixture computes is judged by its later tests. Lines that run at import belong t
 """
 
 import hashlib
+import importlib.metadata
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-__all__ = ["COMPUTES", "QUICK", "Touched", "environment", "options", "package_of", "tests_of", "touched"]
+__all__ = ["COMPUTES", "QUICK", "Touched", "environment", "key_of", "options", "package_of", "tests_of", "touched"]
 
 # A source that compiles: `make test` leaves the examples in its docstrings to `make test-all`.
 COMPUTES = re.compile(r"^(import|from) (jax|equinox|optax)", re.MULTILINE)
@@ -30,8 +32,18 @@ MORE = {
     "problems": ["tests/papers/test_every_trial.py"],
     "sampling": ["tests/clusters/test_one_program.py"],
 }
-# Rows of many areas.
-SHARED = ["tests/contract/test_random_functions.py", "tests/contract/test_standard_errors.py"]
+# Rows of many areas; that of keys over whole runs (test_keys_of_runs.py) would take as long as all these together.
+SHARED = [
+    f"tests/contract/test_{name}.py"
+    for name in (
+        "random_functions",
+        "standard_errors",
+        "settings_by_pairs",
+        "drivers_resume",
+        "driver_options",
+        "stopped_gradients",
+    )
+]
 
 
 class Touches(TypedDict):
@@ -111,18 +123,47 @@ def tests_of(root: Path, area: str, *, everything: bool) -> list[str]:
 
 
 def touched(root: Path, area: str, sources: list[Path], marks: str, log=print) -> Touched:
-    """The map, from the cache where neither the sources nor the tests have changed since."""
+    """The map, from the cache where nothing that it depends on has changed since."""
     place = root / ".pytest_cache" / "mutants" / f"{area}.json"
     known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     names = tests_of(root, area, everything=False)
-    tests = [file for name in names for file in _files(root / name)]
-    key = _digest([*sources, *tests, *sorted((root / "tests").glob("*.py"))]) + marks
+    key = key_of(root, sources, names, marks)
     if known.get("key") != key:
         log(f"measuring what {', '.join(names)} execute", flush=True)
         known = {"key": key, "touched": _measure(root, area, names, marks)}
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(known), encoding="utf-8")
     return known["touched"]
+
+
+def key_of(root: Path, sources: list[Path], names: list[str], marks: str) -> str:
+    """What a map depends on: the sources, the tests with all that they read, how they are run, and what beneath.
+
+    Beside the tests themselves these are all files among the tests that are no test, such as helpers, data and the
+    list of those that are thorough, and the tests beside them, for some take tables from each other; not the planted
+    faults, which are text alone.
+    """
+    tests = [file for name in names for file in _files(root / name)]
+    folders = {file.parent for file in tests}
+    beside = [
+        file
+        for file in (root / "tests").rglob("*")
+        if file.is_file() and (file.parent in folders or not file.name.startswith("test_"))
+    ]
+    read = {file for file in [*sources, *tests, *beside, root / "pyproject.toml"] if not _left_out(file, root)}
+    files = [(file.relative_to(root).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in read]
+    whole = [sorted(files), names, RUN, options(marks), sys.version, _installed()]
+    return hashlib.sha256(json.dumps(whole).encode()).hexdigest()[:16]
+
+
+def _left_out(file: Path, root: Path) -> bool:
+    return bool({"__pycache__", "mutations"} & set(file.relative_to(root).parts)) or not file.exists()
+
+
+@cache
+def _installed() -> list[str]:
+    """The libraries with their versions."""
+    return sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()})
 
 
 def environment(root: Path, programs: Path) -> dict[str, str]:
@@ -182,7 +223,3 @@ def _files(folder: Path) -> list[Path]:
     if folder.is_dir():
         return sorted(folder.rglob("test_*.py")) or sorted(folder.rglob("*.py"))
     return [folder] * folder.exists()
-
-
-def _digest(files: list[Path]) -> str:
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]

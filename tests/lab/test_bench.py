@@ -11,7 +11,7 @@ from scipy import stats
 from laureate import papers
 from laureate.cli import cli
 from laureate.lab.errors import UserError
-from laureate.lab.running import bench
+from laureate.lab.running import bench, timing
 from laureate.lab.running.bench import latest_rows, slow_down
 from laureate.lab.running.comparison import Comparison, Side
 from laureate.lab.running.timing import REPEATS, _summary, compare, measure
@@ -96,6 +96,18 @@ def test_the_last_is_what_counts(store, measured):
     assert call("--gate") == 0
 
 
+def test_a_row_is_held_to_the_last_of_the_same_work_peer_method_and_machine():
+    """Each of these on its own makes another row."""
+    here = {"environment": {"machine": MACHINE}}
+    same = row(2.0) | here
+    others = [same | {"id": "detag"}, same | {"work": "more"}, same | {"peer": "another"}]
+    others.append(same | {"environment": {"machine": "another"}})
+    assert bench.last_row(others, row(1.0), MACHINE) is None
+    older = same | {"ratio": 3.0}
+    assert bench.last_row([older, same, *others], row(1.0), MACHINE) == same
+    assert latest_rows([older, *others[:3], same]) == [same, *others[:3]]
+
+
 def test_a_missing_peer_is_told_with_the_remedy(measured, capsys):
     measured[:] = [row() | {"ratio": None, "peer_s": None, "low": None, "high": None}]
     assert call("pes") == 0
@@ -166,6 +178,28 @@ def test_every_number_of_a_row_is_what_the_clock_read(times):
         assert ends == pytest.approx(logs.mean() + 1.96 * error * np.array([-1, 1]), abs=0.3 * error)
     alone = _summary(seconds[:, :1], times[0])
     assert alone == {name: found[name] for name in ("ours_s", "ours_low", "ours_high")}
+
+
+@pytest.mark.parametrize("peer", [True, False])
+def test_compiling_is_what_the_first_call_takes_beyond_a_later_one(peer, monkeypatch):
+    """Of each side by its own calls, whatever they are multiplied by; not less than nothing."""
+    firsts = iter([(5.0, 12.5), (0.5, None)])
+    seconds = np.random.default_rng(0).lognormal(0.0, 0.1, (REPEATS, 2)) * [1.0, 3.0]
+    monkeypatch.setattr(timing, "_first_calls", lambda side: next(firsts))
+    monkeypatch.setattr(timing, "_interleaved", lambda works, repeats: seconds[:, : len(works)])
+    sides = [lambda: Side(lambda: 0, 0.25, "Ours."), lambda: Side(lambda: 0, 2.0, "Theirs.")]
+    found = measure("pes", Comparison("work", "them", "numpy" if peer else "no-such-package", *sides))
+    assert found["ours_compile_s"] == pytest.approx(5.0 - np.median(seconds[:, 0]))
+    assert found["ours_s"] == pytest.approx(0.25 * np.median(seconds[:, 0]))
+    assert (found["ours_mb"], found["repeats"]) == (12.5, REPEATS)
+    assert (found["id"], found["work"], found["peer"]) == ("pes", "work", "them")
+    if peer:
+        assert found.get("peer_compile_s") == 0.0
+        assert found.get("peer_mb", 0) is None
+        assert found["peer_s"] == pytest.approx(2.0 * np.median(seconds[:, 1]))
+        assert (found["package"], found["peer_version"], found["note"]) == ("numpy", np.__version__, "Ours. Theirs.")
+    else:
+        assert (found["peer_s"], found["peer_version"], found["note"]) == (None, None, "Ours.")
 
 
 def test_without_the_peer_ours_is_measured_alone():

@@ -74,6 +74,30 @@ def test_an_arm_that_was_never_measured_leaves_the_scale_out(store, paper):
     assert (some.basis_scale, len(some.seconds)) == ("desk", 8)
 
 
+def test_every_block_of_the_arms_that_are_asked_for_counts_and_no_other(store, paper):
+    """Seconds by arm, memory of the largest: recomputed from cells that are all different."""
+    rng, run = np.random.default_rng(0), store.start_run("test", "desk", 20, "default", {})
+    seconds, memory = {}, {}
+    for cell in plan(toys.selections(paper), "desk"):
+        key = cell.arm, cell.start
+        seconds[key], memory[key] = (
+            rng.uniform(1, 9, 2),
+            int(rng.integers(1, 9) * MIB * (9 if cell.arm == "third" else 1)),
+        )
+        store.add_cell(run, cell, Outcome({"loss": np.zeros(cell.count)}, *seconds[key], memory=memory[key]))
+    store.end_run(run, "finished")
+    (found,) = estimate(store, toys.selections(paper, "toy/better"), "full")
+    asked = ("ours", "theirs")
+    a_seed = {arm: sum(seconds[arm, start].sum() for start in (0, 10)) / 20 for arm in asked}
+    ratio = 1200 / 30 * 20 / 40  # the declared costs, of twice as many seeds
+    expected = [10 * a_seed[cell.arm] * ratio for cell in plan(toys.selections(paper, "toy/better"), "full")]
+    assert found.seconds == pytest.approx(expected)
+    assert found.left == found.seconds
+    assert found.memory == max(memory[key] for key in memory if key[0] in asked)
+    (whole,) = estimate(store, toys.selections(paper), "full")
+    assert whole.memory == max(memory.values())
+
+
 def test_the_newest_computation_of_a_block_counts(store, paper):
     measure(store, paper, "desk", 70.0)
     measure(store, paper, "desk", 7.0)

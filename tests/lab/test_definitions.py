@@ -54,6 +54,9 @@ def test_names_are_followed_through_the_area_to_the_definitions_and_no_further(t
     assert found.libraries == {"jax"}
 
 
+CHECKED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+
+
 @pytest.mark.parametrize(
     ("file", "before", "after"),
     [
@@ -69,6 +72,8 @@ def test_names_are_followed_through_the_area_to_the_definitions_and_no_further(t
         ("area/__init__.py", "__all__", "Method.rate = 7\n__all__"),
         ("area/sibling.py", "import scipy", "import scipy, jax\njax.config.update('jax_enable_x64', True)"),
         ("area/method.py", "class Method(Base)", "@Base.register\nclass Method(Base)"),
+        ("area/method.py", "class Method", f"{CHECKED}    pass\nelse:\n    jnp.sin = jnp.cos\nclass Method"),
+        ("area/method.py", "class Method", f"{CHECKED}    pass\nelif jnp.sin(1):\n    jnp.sin = 1\nclass Method"),
     ],
 )
 def test_what_is_used_counts(tmp_path, file, before, after):

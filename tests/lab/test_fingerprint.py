@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from skeletons import folder_of, free_id
@@ -123,6 +124,21 @@ def test_another_version_is_another_fingerprint(tmp_path, monkeypatch):
     first = fingerprint({}, references)
     monkeypatch.setattr(module, "used_versions", lambda libraries: {"jax": "99.0"})
     assert fingerprint({}, references) != first
+
+
+def test_another_minor_version_of_python_is_too_and_its_last_part_is_not(tmp_path, monkeypatch):
+    found = []
+    for version in ((3, 11, 2), (3, 12, 2), (4, 11, 2), (3, 11, 9)):
+        for cached in (module.used_versions, module._installed_versions):
+            cached.cache_clear()
+        named = SimpleNamespace(**dict(zip(("major", "minor", "micro"), version, strict=True)))
+        monkeypatch.setattr(module.sys, "version_info", named)
+        found.append(fingerprint({}, ()))
+        monkeypatch.undo()
+    for cached in (module.used_versions, module._installed_versions):
+        cached.cache_clear()
+    assert len(set(found[:3])) == 3
+    assert found[3] == found[0]
 
 
 def test_another_release_is_not(tmp_path, monkeypatch):
@@ -251,7 +267,7 @@ def test_whoever_changes_the_worker_is_asked_for_the_protocol():
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
-    assert (module.PROTOCOL, hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]) == (4, "f6dd6348ae58")
+    assert (module.PROTOCOL, hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]) == (4, "39960f4e57a0")
 
 
 def test_more_seeds_do_not():
@@ -330,11 +346,9 @@ def all_cells(package: Path) -> list[list[str]]:
     return json.loads(done.stdout)
 
 
-def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothing(tmp_path):
-    """The fingerprints of a package that has grown, in a process of its own, are those of this one in this process."""
-    package = tmp_path / "laureate"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for area in {paper.area for paper in all_papers()}:
+def grow(package: Path, areas: set[str]) -> str:
+    """A new method in these areas, a new field of claims, a new release, and a new paper, whose id is returned."""
+    for area in areas:
         (package / area / "new_method.py").write_text("class NewMethod:\n    rate = 1\n")
         initial = package / area / "__init__.py"
         initial.write_text(
@@ -347,11 +361,37 @@ def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothi
     for path in (package / "papers" / folder_of(new)).glob("*.py"):
         path.write_text(path.read_text().replace("laureate.papers.pes", f"laureate.papers.{folder_of(new)}"))
     edit(package / "papers" / folder_of(new) / "about.py", r'id="pes"', f'id="{new}"')
+    return new
+
+
+def test_a_new_method_a_new_field_of_claims_a_new_paper_and_a_release_move_nothing(tmp_path):
+    """The fingerprints of a package that has grown, in a process of its own, are those of this one in this process."""
+    package = tmp_path / "laureate"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    new = grow(package, {paper.area for paper in all_papers()})
     here: dict = {}
     exec(ALL_CELLS, here)
     grown = all_cells(package)
     assert [cell for cell in grown if not cell[0].startswith(f"{new}/")] == here["all_cells"]
     assert len(grown) > len(here["all_cells"]), "the new paper is registered"
+
+
+def test_what_grows_beside_the_methods_of_an_area_moves_none_of_its_papers(tmp_path):
+    """The test above for one area, in this process and from the sources alone."""
+    package = tmp_path / "laureate"
+    left_out = lambda folder, names: [name for name in names if "." in name and not name.endswith(".py")]  # noqa: E731
+    shutil.copytree(PACKAGE, package, ignore=left_out)
+    trials = [(e.trial, e.problem, SETTINGS) for name, e in EXPERIMENTS.items() if name.startswith("pes/")]
+
+    def hashes():
+        return [program(references, package).hash for references in trials]
+
+    before = hashes()
+    assert before == [program(references).hash for references in trials]  # wherever the package lies
+    grow(package, {"gradients"})
+    assert hashes() == before
+    edit(package / "gradients" / "persistent_es.py", r"\nclass PersistentES\(.*\n", "\\g<0>    newer = 1\n")
+    assert any(old != new for old, new in zip(before, hashes(), strict=True))
 
 
 def edit(path: Path, pattern: str, by: str) -> None:
@@ -385,6 +425,11 @@ RUNS = ("quadratics", "lower-bound", "sorted-images", "sweep", "conv-net", "real
 DETAG = {f"detag/{name}" for name in RUNS}
 PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse", "rank", "accuracy")}
 
+EXPLORED = {
+    f"rnd/{name}" for name in ("actors", "bonuses", "chain", "discounts", "heads", "stale", "television", "trunk")
+}
+DIFFUSED = ("classes", "completion", "continuum", "modes", "rivals")
+
 
 @pytest.mark.parametrize(
     ("file", "name", "moved"),
@@ -401,6 +446,11 @@ PREDICTED = {f"directpred/{name}" for name in ("invariant-subspace", "collapse",
         ("papers/pes/trials.py", "unbiased", {"pes/unbiased"}),
         ("papers/directpred/trials.py", "_predictor", PREDICTED),
         ("papers/pes/trials_training.py", "LOWEST", {"pes/influence-balancing"}),
+        ("layers/spectral.py", "SpectralNorm", {f"biggan/{name}" for name in ("images", "few-images", "singular")}),
+        ("loops/environments.py", "step_or_reset", EXPLORED | {"dreamer-v2/mass", "dreamer-v2/room"}),
+        ("control/bonuses.py", "CountBonus", EXPLORED),
+        ("graphs/noise.py", "TrainingNoise", {name for name in EXPERIMENTS if name.startswith("mesh-graph-nets/")}),
+        ("generative/diffusion.py", "ConditionalDiffusion", {f"cgml/{name}" for name in DIFFUSED}),
         ("papers/pes/about.py", "PAPER", set()),
         ("lab/claim.py", "Experiment", set()),
         ("lab/claim.py", "Settings", set(EXPERIMENTS)),

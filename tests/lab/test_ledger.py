@@ -115,6 +115,30 @@ def test_every_field_decides_or_is_said_not_to(kind):
         assert digest(*changed_in(kind, field, value)) != first, field
 
 
+def test_settings_of_the_arms_that_a_claim_needs_decide_and_labels_and_other_arms_do_not():
+    """Every one of them, its type and its absence; the data sets of every scale, and seeds of all scales but tiny."""
+    made, (ours, theirs, third) = toys.experiment(), toys.ARMS
+    first = digest(made, toys.BETTER)
+
+    def of(*arms, **more):
+        return digest(replace(made, arms=arms, **more), toys.BETTER)
+
+    moved = [
+        of(replaced, theirs, third) for replaced in (Arm("ours", shift=0), Arm("ours"), Arm("ours", shift=0.0, more=1))
+    ]
+    moved += [of(ours, Arm("theirs", shift=2.1), third)]
+    moved += [
+        digest(replace(made, data=data), toys.BETTER) for data in (("digits",), {"smoke": ("digits",), "desk": ()})
+    ]
+    scales = dict(made.scales)
+    for name, scale in scales.items():
+        changed = Scale(scale.seeds + 1, block=scale.block, draws=8)
+        moved.append(digest(replace(made, scales=scales | {name: changed}), toys.BETTER))
+    assert len({first, *moved}) == len(moved) + 1
+    assert of(Arm("ours", "another label", shift=0.0), theirs, Arm("third", shift=9.0)) == first
+    assert digest(replace(made, scales={"tiny": Scale(1)} | scales), toys.BETTER) == first
+
+
 def test_the_grid_and_the_metric_of_a_guard_decide():
     scale = Scale(seeds=10, block=5, draws=(8, 9), rates=(8, 9))
     guards = [

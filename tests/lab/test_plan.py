@@ -1,9 +1,12 @@
 import dataclasses
+import os
 
 import pytest
 
 import toys
 from laureate.lab.errors import UserError
+from laureate.lab.running import executors
+from laureate.lab.running.executors import next_cell
 from laureate.lab.running.plan import plan, select
 
 
@@ -83,6 +86,15 @@ def test_every_seed_that_is_asked_for_lies_in_a_block(seeds, starts):
     assert [cell.start for cell in cells if cell.arm == "ours"] == starts
 
 
+def test_arms_take_turns_where_a_clock_may_be_read_and_else_share_a_program_one_after_the_other():
+    for over_seeds, expected in (
+        ("loop", [("ours", 0), ("theirs", 0), ("third", 0), ("ours", 5), ("theirs", 5), ("third", 5)]),
+        ("vmap", [("ours", 0), ("ours", 5), ("theirs", 0), ("theirs", 5), ("third", 0), ("third", 5)]),
+    ):
+        cells = plan(toys.selections(toys.paper(toys.experiment(over_seeds=over_seeds))), "smoke")
+        assert [(cell.arm, cell.start) for cell in cells] == expected
+
+
 # Every field of a cell, changed: what is compiled changes with it, or not. Who runs seeds in a loop compiles none.
 PROGRAM = {
     "paper": ("other", False),
@@ -118,3 +130,33 @@ def test_cells_share_a_program_where_floats_of_arm_and_scale_differ_and_nothing_
     # A problem's floats may be compiled in, as whatever is no array of it.
     wider = {"size": 3, "width": 0.6}
     assert dataclasses.replace(cell, problem_settings=wider).program != cell.program
+
+
+def test_a_cell_waits_while_another_worker_compiles_its_program():
+    """The first that need not wait; once a program is compiled its cells are taken in their order."""
+    first, *others = (
+        dataclasses.replace(cell, start=i) for i, cell in enumerate(plan(toys.selections(toys.paper()), "smoke")[:3])
+    )
+    other = dataclasses.replace(first, start=9, x64=True)
+    waiting = [*others, other]
+    assert next_cell(waiting, [first], set()) == other
+    assert waiting == others
+    assert next_cell(waiting, [first, other], set()) is None
+    assert next_cell(waiting, [first, other], {other.program}) is None
+    assert next_cell(waiting, [first, other], {first.program}) == others[0]
+    assert next_cell(waiting, [], set()) == others[1]
+    assert next_cell(waiting, [], set()) is None
+
+
+def test_one_worker_is_this_process_and_more_are_processes_of_one_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "cores", lambda: 3)
+    for name in executors.SINGLE_THREAD:
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    kinds = [executors.make_executor(workers, tmp_path / "cache" / "xla") for workers in (1, 2, None)]
+    assert [type(one) for one in kinds] == [executors.InProcess, executors.ProcessPool, executors.ProcessPool]
+    assert [one.workers for one in kinds] == [1, 2, 3]
+    assert (tmp_path / "cache" / "xla").is_dir()
+    told = {name: os.environ[name] for name in executors.SINGLE_THREAD}
+    assert told == executors.SINGLE_THREAD | {"OMP_NUM_THREADS": "7"}  # what somebody has set stays

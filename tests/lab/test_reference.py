@@ -4,10 +4,12 @@ import dataclasses
 import json
 import statistics
 
+import numpy as np
 import pytest
 
 import toys
 from laureate.lab import ledger, reference
+from laureate.lab.judging import statistics as judging
 from laureate.lab.judging.results import ClaimId, ClaimResult, Measured, Result
 from laureate.lab.records import board_results, paper_results
 from laureate.lab.running.run import run_claims
@@ -88,6 +90,46 @@ def test_what_ships_says_what_its_seeds_say():
         size = max(map(abs, effects)) or 1.0
         assert line["effect"] == pytest.approx(centre(effects), rel=1e-3, abs=1e-4 * size), line["id"]
         assert line["low"] <= line["effect"] <= line["high"], line["id"]
+
+
+def test_what_ships_is_what_judging_says_of_its_seeds_today():
+    """p, interval, share of seeds and word, from effects that were rounded to five digits.
+
+    A rounded seed may tie with another or with the margin, so that p lies between those of all seeds moved down and up
+    by the rounding; and the bootstrap meets other means.
+    """
+    claims = {f"{paper.id}/{claim.name}": claim for paper in all_papers() for claim in paper.claims}
+    judged = 0
+    for line in SHIPPING:
+        claim, effects = claims[line["id"]], line["measured"]["effects"]
+        if None in effects or claim.relative:  # whose margins were not kept
+            continue
+        x = np.array(effects)
+        bounded = claim.at_least is not None or claim.at_most is not None
+        if bounded:
+            sides = [x - end for end in [claim.at_least] if end is not None]
+            sides += [end - x for end in [claim.at_most] if end is not None]
+        else:
+            sides = [x + claim.margin, claim.margin - x] if claim.kind == "equal" else [x - claim.margin]
+        test = judging.sign_test if bounded else judging.sign_flip
+        rounding = 5.1e-5 * np.abs(x)
+        least, most = (max(float(test(side + way * rounding)) for side in sides) for way in (1, -1))
+        assert least * 0.999 <= line["p_raw"] <= most * 1.001, line["id"]
+        price = 1 if not line.get("looks") else 10
+        assert line["p_raw"] * 0.999 <= line["p"] <= min(1.0, line["family"] * price * line["p_raw"]) * 1.001, line[
+            "id"
+        ]
+        better = np.all([side >= 0 for side in sides], axis=0) if bounded else np.sign(x) / 2 + 0.5
+        assert line["improvement"] == pytest.approx(better.mean(), abs=1e-4), line["id"]
+        ends = (judging.median_interval if bounded else judging.interval)(x, 0.95)
+        near = 0.05 * (ends[1] - ends[0]) + 1e-4 * np.abs(x).max()
+        for told, end in zip((line.get("low"), line.get("high")), ends, strict=True):
+            assert (told is None) == (not np.isfinite(end)), line["id"]
+            assert told is None or told == pytest.approx(end, abs=near), line["id"]
+        if line["verdict"] == "supported":
+            assert line["p"] < 0.05, line["id"]
+        judged += 1
+    assert judged > 600
 
 
 def test_nothing_ships_as_supported_that_a_guard_would_hold_back():

@@ -22,19 +22,20 @@ KINDS = {
     "better": {},
     "equal": {},
     "trend": {"against": "size"},
-    "bounded trend": {"against": "size", "at_least": -0.3},
-    "at least": {"at_least": 0.1},
-    "at most": {"at_most": 0.9},
-    "between": {"at_least": -0.2, "at_most": 1.4},
+    "bounded trend": {"against": "size", "at_least": -0.25},
+    "at least": {"at_least": 0.125},
+    "at most": {"at_most": 0.875},
+    "between": {"at_least": -0.25, "at_most": 1.375},
 }
 
 
 def allowed(row):
     bounded = row["kind"] not in ("better", "equal", "trend")
     return not (
-        (row["relative"] and row["kind"] not in ("better", "equal"))
+        (row["relative"] and (row["kind"] not in ("better", "equal") or not row["margin"]))
         or (bounded and row["margin"])
         or (row["kind"] == "equal" and not row["margin"])
+        or (row["draws"] == "eighths" and "trend" in row["kind"])  # whose slopes are rounded
     )
 
 
@@ -42,9 +43,10 @@ ROWS = pairwise(
     {
         "kind": list(KINDS),
         "better": ["lower", "higher"],
-        "margin": [0.0, 0.4],
+        "margin": [0.0, 0.375],
         "relative": [False, True],
         "sign": [1.0, -1.0],
+        "draws": ["smooth", "eighths", "both signs"],
     },
     allowed,
 )
@@ -59,10 +61,15 @@ def claim_of(row) -> Claim:
 
 
 def observed(row, shift=0.0):
-    """Two arms, the second around ``sign``; for a trend a curve of five points a seed."""
+    """Two arms, the second around ``sign``; for a trend a curve of five points a seed.
+
+    Eighths, as bounds and margins are, meet these and each other in some seeds. A baseline may have both signs.
+    """
     curve = (SEEDS, 5) if "trend" in row["kind"] else (SEEDS,)
     ours = DRAW.normal(0.4 + shift, 0.5, curve)
-    theirs = row["sign"] * DRAW.uniform(0.8, 1.3, curve)
+    theirs = row["sign"] * DRAW.uniform(-0.6 if row["draws"] == "both signs" else 0.8, 1.3, curve)
+    if row["draws"] == "eighths":
+        ours, theirs = np.round(4 * ours) / 4 + 0.125, np.round(8 * theirs) / 8
     size = np.sort(DRAW.uniform(0, 3, (SEEDS, 5)), axis=1)
     return {"ours": {"loss": ours, "size": size}, "theirs": {"loss": theirs, "size": size}}
 
@@ -82,6 +89,20 @@ def by_hand(claim, arms):
             return x, [x - claim.margin]
     sides = [x - claim.at_least] if claim.at_least is not None else []
     return x, sides + ([claim.at_most - x] if claim.at_most is not None else [])
+
+
+def ends_of(claim):
+    """What lies at the 0 of each side, in words."""
+    size = f"{claim.margin:.3g}" + f" |loss of {claim.baseline}|" * claim.relative
+    if claim.kind == "equal":
+        return [f"the margin -{size}", f"the margin {size}"]
+    bounds = [f"the bound {end:.3g}" for end in (claim.at_least, claim.at_most) if end is not None]
+    return bounds or [f"the margin {size}" if claim.margin else "0"]
+
+
+def includes_zero(side, of, level):
+    """Of equality the lower end is that of 90 %, the upper one that of 95 %: where it is supported, where refuted."""
+    return of(side, level)[0] <= 0 <= of(side, 0.95)[1]
 
 
 def p_value(side, median):
@@ -106,6 +127,8 @@ def test_a_draft_is_what_its_seeds_say(row):
     assert found.refutes == pytest.approx(min(1.0, len(sides) * min(p_value(-side, median) for side in sides)))
     assert found.inside == all(of(side, level)[0] > 0 for side in sides)
     assert found.outside == any(of(side, 0.95)[1] < 0 for side in sides)
+    crossed = [name for name, side in zip(ends_of(claim), sides, strict=True) if includes_zero(side, of, level)]
+    assert found.edge == f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
     better = np.all([side >= 0 for side in sides], axis=0).mean() if median else (np.sign(x) / 2 + 0.5).mean()
     assert found.improvement == pytest.approx(better)
     sizes = [v.mean() / v.std(ddof=1) for v in (sides if median else [x])]

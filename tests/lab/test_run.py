@@ -199,6 +199,16 @@ def test_a_users_problem(store, tmp_path):
     assert {row.problem for row in own_results(store, [toys.paper()])} == {"mine.py:ready", "mine.py:Hill"}
 
 
+def test_a_users_file_that_was_changed_is_computed_anew_in_the_same_process(store, tmp_path):
+    """As in a notebook: neither the problem nor the program that was compiled with it is taken for the new one."""
+    path, found = tmp_path / "mine.py", []
+    for offset in (1.0, 3.0):
+        path.write_text(f"class Mine:\n    offset = {offset}\n")
+        made = run(store, toys.paper(), "toy/better", problem=f"{path}:Mine")
+        found.append(run_observations(store, made.run)["toy", "toy"]["ours"]["loss"])
+    assert found[1] - found[0] == pytest.approx(np.full(10, 2.0), abs=1e-5)
+
+
 def test_what_a_worker_cannot_use_is_an_outcome_with_its_reason(tmp_path):
     (tmp_path / "mine.py").write_text("class Flat:\n    pass\n")
     cell = plan(toys.selections(toys.paper()), "smoke", problem=f"{tmp_path / 'mine.py'}:Flat")[0]

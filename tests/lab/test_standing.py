@@ -82,3 +82,41 @@ def test_every_gap_has_the_interval_of_the_level_that_is_told():
             ends = statistics.interval(gap, found.level / 100)
             assert (place.behind_low, place.behind_high) == pytest.approx(ends)
             assert (place.low, place.high) == pytest.approx(statistics.interval(values[place.arm], 0.95))
+
+
+def test_an_arm_without_a_mean_is_no_rival_of_which_the_level_would_pay():
+    draws = np.random.default_rng(3).normal(size=(4, 10)) + np.arange(4.0)[:, None]
+    draws[3, 2] = np.inf
+    values = {f"arm{i}": one for i, one in enumerate(draws)}
+    (found,) = stand(values)
+    assert found.level == pytest.approx(97.5)
+    for place in found.places[1:3]:
+        ends = statistics.interval(values[place.arm] - values["arm0"], 0.975)
+        assert (place.behind_low, place.behind_high) == pytest.approx(ends)
+    assert [place.arm for place in found.places] == [f"arm{i}" for i in range(4)]
+    assert found.to_json()["level_percent"] == found.level
+    assert [place["beaten"] for place in found.to_json()["places"]] == [place.beaten for place in found.places]
+
+
+BETTER_LOWER = Claim("a", "s", "loss", "ours", "theirs", unit="nats", role="check")
+EQUAL_HIGHER = Claim(
+    "b", "s", "loss", "ours", "theirs", kind="equal", margin=1.0, better="higher", unit="bits", role="check"
+)
+AT_LEAST = Claim("c", "s", "loss", "ours", kind="bound", at_least=0.0, unit="points", role="check")
+AT_MOST = Claim("d", "s", "loss", "ours", kind="bound", at_most=0.0, unit="dots", role="check")
+BETWEEN = Claim("e", "s", "loss", "ours", kind="bound", at_least=0.0, at_most=1.0, role="check")
+
+
+@pytest.mark.parametrize(
+    ("claims", "told"),
+    [
+        ((EQUAL_HIGHER, AT_LEAST, BETTER_LOWER), ("lower", "nats")),  # a comparison says best which side is better
+        ((EQUAL_HIGHER, AT_MOST), ("lower", "dots")),  # that two are equal says it least
+        ((AT_LEAST, AT_MOST), ("higher", "points")),  # of two alike the first
+        ((BETWEEN, toys.QUESTION, EQUAL_HIGHER), ("higher", "bits")),
+    ],
+)
+def test_the_direction_and_the_unit_are_those_of_the_claim_that_says_most(claims, told):
+    (found,) = stand({"ours": NOISE[0], "theirs": 5.0 + NOISE[0]}, claims)
+    assert (found.better, found.unit) == told
+    assert not stand({"ours": NOISE[0], "theirs": NOISE[1]}, (BETWEEN,))

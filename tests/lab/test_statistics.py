@@ -35,6 +35,13 @@ class TestInterval:
         expected = stats.bootstrap((x,), np.mean, n_resamples=10_000, rng=np.random.default_rng(5)).confidence_interval
         np.testing.assert_allclose(statistics.interval(x, seed=5, expanded=False), expected, rtol=1e-12)
 
+    def test_as_many_resamples_as_are_asked_for(self):
+        x = np.round(np.random.default_rng(1).normal(0, 50, 9))
+        for resamples, seed in ((99, 0), (500, 7)):
+            expected = stats.bootstrap((x,), np.mean, n_resamples=resamples, rng=np.random.default_rng(seed))
+            found = statistics.interval(x, seed=seed, resamples=resamples, expanded=False)
+            np.testing.assert_allclose(found, expected.confidence_interval, rtol=1e-9)
+
     def test_same_seed_same_bits_and_another_seed_others(self):
         x = np.random.default_rng(0).standard_normal(12)
         assert statistics.interval(x, seed=4) == statistics.interval(x, seed=4)
@@ -167,6 +174,13 @@ class TestSignFlip:
         assert statistics.sign_flip(np.zeros(10)) == 1.0
         assert statistics.sign_flip(np.zeros(50)) == 1.0
         assert statistics.sign_flip([0.1, 0.2, -0.3]) == brute_force_sign_flip([1, 2, -3])
+
+    def test_other_patterns_are_drawn_by_another_seed(self):
+        x = np.random.default_rng(0).normal(0.3, 1.0, 31)
+        for seed in (0, 5):
+            drawn = np.random.default_rng(seed).integers(0, 2, (31, statistics.PATTERNS))
+            expected = (1 + np.count_nonzero(x @ drawn <= 0)) / (1 + statistics.PATTERNS)
+            assert statistics.sign_flip(x, seed=seed) == expected
 
     def test_above_thirty_seeds_patterns_are_drawn(self):
         x = np.random.default_rng(0).normal(0.3, 1.0, 40)

@@ -4,7 +4,8 @@ import textwrap
 
 import pytest
 
-from mutants.coverage_map import touched
+from mutants import coverage_map
+from mutants.coverage_map import key_of, touched
 from mutants.operators import OPERATORS, is_sound, mutants_of, sample
 from mutants.trial import listed, random_mutants, summary, table
 from mutation import ROOT, faults
@@ -166,6 +167,55 @@ def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
     again = touched(root, "calc", [area / "__init__.py"], "not slow", pytest.fail)  # kept: nothing is measured
     assert again["tests/calc/test_calc.py"]["lines"] == {"src/toy/calc/__init__.py": [1, 2, 5, 6, 9]}
     assert 0 <= again["tests/calc/test_calc.py"]["seconds"] < 10
+
+
+def test_all_that_a_map_depends_on_moves_its_key_and_nothing_else_does(tmp_path, monkeypatch):
+    files = {
+        "src/toy/calc/__init__.py": "x = 1",
+        "tests/calc/test_calc.py": "def test_it():\n    pass",
+        "tests/calc/test_more.py": "from test_calc import test_it",
+        "tests/calc/helper.py": "y = 1",
+        "tests/calc/inner/stored.json": "{}",
+        "tests/other/shared.py": "z = 1",
+        "tests/conftest.py": "",
+        "tests/thorough.txt": "",
+        "pyproject.toml": "",
+    }
+    apart = {"tests/other/test_other.py": "", "tests/mutations/calc.toml": "", "tests/calc/__pycache__/helper.pyc": ""}
+    for name, text in (files | apart).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    sources = [tmp_path / "src/toy/calc/__init__.py"]
+
+    def key(names=("tests/calc/test_calc.py",), marks="not slow"):
+        return key_of(tmp_path, sources, list(names), marks)
+
+    first = key()
+    seen = [first, key(marks="slow"), key(("tests/calc",))]
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text} ")
+        seen.append(key())
+        (tmp_path / name).write_text(text)
+    assert key() == first
+    helper = tmp_path / "tests/calc/helper.py"
+    seen += [key() for _ in [helper.rename(helper.with_name("renamed.py"))]]
+    helper.with_name("renamed.py").rename(helper)
+    (tmp_path / "tests/calc/test_calc.py").write_text("def test_it():\n    ")  # a boundary that moves
+    (tmp_path / "tests/calc/test_more.py").write_text("passfrom test_calc import test_it")
+    seen.append(key())
+    for name in ("tests/calc/test_calc.py", "tests/calc/test_more.py"):
+        (tmp_path / name).write_text(files[name])
+    for name, value in (("RUN", "pass"), ("_installed", lambda: ["jax 0.0"]), ("options", lambda marks: [])):
+        with monkeypatch.context() as patch:
+            patch.setattr(coverage_map, name, value)
+            seen.append(key())
+    with monkeypatch.context() as patch:
+        patch.setattr(coverage_map.sys, "version", "4.0")
+        seen.append(key())
+    assert len(set(seen)) == len(seen)
+    for name in apart:
+        (tmp_path / name).write_text("changed")
+    assert key() == first
 
 
 def test_every_planted_fault_fits_its_source_and_names_tests_that_exist():

@@ -14,7 +14,7 @@ HERE = Path(__file__)
 
 
 class Course:
-    """A problem that offers all that is asked."""
+    """A problem that offers all that is asked, and may say more of itself."""
 
     length = 3
 
@@ -27,7 +27,7 @@ course = Course()
 
 def facts(problem):
     """What all entrants share."""
-    return {"length": problem.length}
+    return {"length": problem.length} | getattr(problem, "more", {})
 
 
 def trial(key, arm, problem, scale):

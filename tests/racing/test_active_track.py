@@ -1,10 +1,14 @@
 """The track of labels that are paid for: who is unbiased, which half of the pool scores, what is charged."""
 
+from types import SimpleNamespace
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from laureate.lab.claim import Settings
+from laureate.racing.tracks import active
 from laureate.racing.tracks.active import facts, halves, trial
 
 SCALE = {"points": 1, "seconds": 10.0, "sessions": 64}
@@ -23,6 +27,28 @@ def test_a_choice_by_the_loss_itself_is_biased_until_it_is_corrected(risk, least
     assert least <= found["bias"][0] <= most
     assert found["error"][0] >= found["bias"][0]
     assert found["cost"].tolist() == [20]
+
+
+def test_what_is_told_of_the_sessions_is_what_their_estimates_say():
+    """Root mean square, the size of the mean, and how often two standard errors reach: of estimates that are known."""
+    gaps = np.array([-0.45, -0.1, 0.0, 0.3, 0.8])  # of five sessions, around a mean loss of 2
+    pool, keys = jnp.full(8, 2.0), jnp.arange(5)
+    chooser = SimpleNamespace(
+        init=lambda number: jnp.asarray(0), step=lambda key, scores, state: (0, state, SimpleNamespace(q=key))
+    )
+    told = {"key": None}
+
+    def risk(losses, q, number):
+        return SimpleNamespace(value=2.0 + jnp.asarray(gaps)[told["key"]], standard_error=jnp.asarray(0.25))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(active, "made", lambda settings: (chooser, risk))
+        patch.setattr(
+            active.jax.random, "split", lambda key, labels: told.update(key=key) or jnp.broadcast_to(key, labels)
+        )
+        found = {name: float(value) for name, value in active._sessions({}, pool, pool, keys, 3).items()}
+    expected = {"error": np.sqrt((gaps**2).mean()) / 2, "bias": gaps.mean() / 2, "covered": 4 / 5}
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_tuning_is_judged_by_the_other_half():

@@ -45,6 +45,30 @@ def test_a_run_that_is_cut_says_how_far_it_came():
     assert found["loss"].shape == (4,)
 
 
+def test_a_run_that_goes_on_expects_of_the_next_step_what_the_others_cost():
+    """Taken up between two targets that one step cannot bridge, it makes none."""
+    state = jnp.asarray(2), jnp.asarray(2, jnp.int32), jnp.asarray(14, jnp.int32)
+    on = jax.jit(lambda target: spend(lambda s, i: (s + 1, 7), *state, target))
+    for target, steps in ((14, 2), (20, 2), (21, 3), (40, 5)):
+        found = on(target)
+        assert (int(found[0]), int(found[1]), int(found[2])) == (steps, steps, 7 * steps), target
+
+
+def test_a_pilot_doubles_until_it_took_long_enough_and_tells_its_last_run_alone():
+    clock, targets = Clock(scale(cost=3, points=1, pilot=1.0)), []
+    for target in clock.targets():
+        targets.append(target)
+        clock.seconds += 0.3
+        clock.note(target, loss=1.0 / target)
+    assert targets == [3, 6, 12, 24]
+    found = clock.record()
+    assert {name: found[name].tolist() for name in ("cost", "loss", "seconds")} == {
+        "cost": [24.0],
+        "loss": [1 / 24],
+        "seconds": [pytest.approx(1.2)],
+    }
+
+
 def test_what_measures_is_nobodys():
     clock = Clock(scale())
     assert float(clock.run(_double, jnp.asarray(3.0), free=True)) == 6.0

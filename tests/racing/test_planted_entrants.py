@@ -82,6 +82,27 @@ def test_independent_draws_are_as_many_effective_samples():
     assert found["logdensity"] == pytest.approx(0.5, abs=4 * np.sqrt(1 / 12 / (4 * slots)))
 
 
+def test_chains_are_judged_by_what_was_seen_after_the_start():
+    """Who never moved has one sample and agrees with nobody; f is the mean of the second half, whatever came before."""
+    judge, rng = jax.jit(sampling._judge), np.random.default_rng(0)
+    moving = rng.normal(size=(8, 20, 2))
+    early = np.concatenate([1e6 * np.ones((8, 2, 2)), moving[:, 2:]], axis=1)  # a tenth, which is left out
+    halves = np.concatenate([moving[:, :10] + 100.0, moving[:, 10:]], axis=1)
+    apart = moving + 5.0 * np.arange(8)[:, None, None] * [0, 1]  # of the worse of the two
+    found = {name: float(value) for name, value in judge(early).items()}
+    assert found["rhat"] < 1.3
+    assert 8 * 18 / 3 < found["ess"] < 3 * 8 * 18
+    assert found["logdensity"] == pytest.approx(moving[:, 10:, 0].mean(), rel=1e-5)
+    assert float(judge(halves)["logdensity"]) == pytest.approx(moving[:, 10:, 0].mean(), rel=1e-5)
+    assert float(judge(halves)["rhat"]) > 1.4
+    assert float(judge(apart)["rhat"]) > 1.4
+    assert float(judge(apart)["ess"]) < 20
+    still = {name: float(value) for name, value in judge(np.ones((8, 20, 2))).items()}
+    assert still == {"ess": 1.0, "rhat": 10.0, "logdensity": 1.0}
+    stuck = judge(np.broadcast_to(np.arange(8.0)[:, None, None], (8, 20, 2)))
+    assert (float(stuck["ess"]), float(stuck["rhat"]) >= 10) == (1.0, True)
+
+
 # -- decentralized -----------------------------------------------------------------------------------------------------
 
 
@@ -227,7 +248,9 @@ class Bright(eqx.Module):
 
     @property
     def others(self):
-        return (lambda images: -self.logits(images),)
+        """One is always wrong, the others say 1 of everything."""
+        ones = lambda images: jnp.stack([-(self.logits(images)[:, 0] ** 2), 0 * images[:, 0, 0, 0]], axis=-1)  # noqa: E731
+        return (lambda images: -self.logits(images), ones, ones)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +262,41 @@ def test_accuracy_is_the_share_of_images_still_told_right_and_nothing_where_noth
     classifier = Bright(jnp.asarray(images), jnp.asarray(np.where(np.arange(16) < 8, 1 - bright, bright)), level)
     found = raced(robustness, NoAttack(), classifier, cost=4, points=1, phase=phase, metric="accuracy")
     np.testing.assert_array_equal(found["accuracy"], [right])
-    np.testing.assert_array_equal(found["transferred"], [1 - right])
+    chosen = np.asarray(jax.random.permutation(jax.random.split(jax.random.key(3))[0], 8))[:4]
+    ones = np.asarray(classifier.labels)[chosen + (0 if phase == "tune" else 8)].mean() + 0 * right
+    np.testing.assert_allclose(found["transferred"], [(1 - right + 2 * ones) / 3])  # without the one attacked
     np.testing.assert_array_equal(found["cost"], [12])  # four images
+
+
+class Layers:
+    """So many layers, trained on pairs that are remembered."""
+
+    trainable = True
+
+    def __call__(self, signals):
+        return signals
+
+    def synthesise(self, codes):
+        return codes
+
+
+def test_networks_are_trained_at_the_noise_that_is_asked_for(monkeypatch):
+    """On the half of the signals that neither tunes nor scores."""
+    seen = []
+
+    def fit(key, solver, pairs, **more):
+        seen.append(pairs)
+        return solver, None
+
+    monkeypatch.setattr(recovery, "fit", fit)
+    monkeypatch.setattr(recovery, "made", lambda settings, **given: Layers())
+    train = jnp.asarray(np.random.default_rng(0).normal(size=(20, 40)), jnp.float32)
+    for snr in (0.0, 40.0):
+        recovery._solver({"snr": snr, "learning_rate": 0.1}, None, train, jax.random.key(0), 2)
+        noisy, clean = (np.asarray(part) for part in seen[-1])
+        np.testing.assert_array_equal(clean, train)
+        told = 10 * np.log10((clean**2).sum() / ((noisy - clean) ** 2).sum())
+        assert told == pytest.approx(snr, abs=1.0)  # 800 numbers: a standard error of 0.2 decibels
 
 
 class Parts(eqx.Module):
@@ -272,6 +328,9 @@ def test_the_last_quarter_of_the_rows_scores():
     found = raced(categorical_gradients, relaxed, model, 20, settings=settings, batch=4, draws=2)
     np.testing.assert_array_equal(found["cost"], [8, 20])
     np.testing.assert_allclose([found["loss"], found["greedy"]], 3.0)
+    # Who looks at the loss of three samples a row pays for three.
+    found = raced(categorical_gradients, relaxed, model, 68, settings=settings | {"samples": 3}, batch=4, draws=2)
+    np.testing.assert_array_equal(found["cost"], [24, 60])
 
 
 # -- in NumPy ----------------------------------------------------------------------------------------------------------

@@ -5,10 +5,22 @@ import itertools
 import numpy as np
 import pytest
 
+from laureate.lab.judging import statistics
+from laureate.pages.wording import number
 from laureate.racing.conclusion import _curve as curve_of
 from laureate.racing.discipline import Metric
 from laureate.racing.halving import FIRST_TUNING_SEED, TUNING_RUNS, best, rungs
-from laureate.racing.standing import ALPHA, Measured, at_seconds, compare, enough_seeds, envelope, pareto, stand
+from laureate.racing.standing import (
+    ALPHA,
+    Measured,
+    at_seconds,
+    compare,
+    decidable,
+    enough_seeds,
+    envelope,
+    pareto,
+    stand,
+)
 
 LOSS, GAIN = Metric("loss", "a loss"), Metric("gain", "a gain", "higher")
 
@@ -104,6 +116,45 @@ def test_another_unit_changes_nothing(unit):
     for name in scores:
         assert [unit * plain.mean[name], unit * plain.low[name]] == [other.mean[name], other.low[name]]
     assert [pair.adjusted for pair in other.pairs] == [pair.adjusted for pair in plain.pairs]
+
+
+@pytest.mark.parametrize("metric", [LOSS, GAIN, Metric("ess", "samples", "higher", log=True)], ids=lambda one: one.name)
+def test_every_number_of_a_comparison_is_what_its_seeds_say(metric):
+    """p from all patterns of signs, on both sides; Holm by hand; the interval, and both again in words."""
+    rng, seeds = np.random.default_rng(6), 8
+    scores = {name: np.exp(rng.normal(level, 0.5, seeds)) for name, level in (("a", 0.0), ("b", 0.4), ("c", 3.0))}
+    scores["d"] = scores["c"] * (1 + 1e-3 * rng.uniform(1, 2, seeds))
+    pairs = compare(scores, metric)
+    assert [(pair.first, pair.second) for pair in pairs] == list(itertools.combinations("abcd", 2))
+    signs = np.array(list(itertools.product([1, -1], repeat=seeds)))
+    raw = []
+    for pair in pairs:
+        first, second = (np.log(scores[name]) if metric.log else scores[name] for name in (pair.first, pair.second))
+        gain = first - second if metric.better == "higher" else second - first
+        above, below = (np.mean(signs @ (way * gain) >= (way * gain).sum() - 1e-12) for way in (1, -1))
+        assert pair.p == pytest.approx(min(1.0, 2 * min(above, below)))
+        assert pair.difference == pytest.approx(gain.mean())
+        ends = statistics.interval(gain)
+        assert (pair.low, pair.high) == pytest.approx(ends)
+        shown = np.exp if metric.log else np.asarray
+        assert pair.by == number(float(shown(gain.mean()))) + " times" * metric.log
+        assert pair.interval == f"[{number(float(shown(ends[0])))}, {number(float(shown(ends[1])))}]"
+        raw.append(pair.p)
+    order, largest = sorted(range(len(raw)), key=lambda i: raw[i]), 0.0
+    for place, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(raw) - place) * raw[i]))
+        pair = pairs[i]
+        assert pair.adjusted == pytest.approx(largest)
+        assert pair.real == (largest < ALPHA and (pair.low > 0 or pair.high < 0))
+    assert {pair.real for pair in pairs} == {True, False}
+
+
+def test_as_many_seeds_decide_as_could_call_the_clearest_difference_real():
+    for entrants, seeds in itertools.product((2, 3, 6), (3, 5, 6, 8, 9, 11)):
+        scores = {str(i): np.arange(seeds) * 1e-3 + i for i in range(entrants)}
+        found = stand(scores, LOSS)
+        assert decidable(found) == all(pair.real for pair in found.pairs), (entrants, seeds)
+        assert decidable(found) or enough_seeds(entrants) > seeds
 
 
 def measured(seconds, quality, seeds=3):

@@ -78,7 +78,9 @@ def attempt(cell: Cell) -> tuple[Any, BaseException | None]:
     """
     import jax
 
-    _make_problem.cache_clear()  # the file may have been changed since
+    # The file may have been changed since: what was made or compiled of it is old.
+    _make_problem.cache_clear()
+    _programs.clear()
     made = None
     try:
         with jax.enable_x64(cell.x64), jax.threefry_partitionable(False):

@@ -27,13 +27,16 @@ def facts(problem: Any) -> dict[str, Any]:
         form, value = _monte_carlo(pde)
         truth = _truth(pde, value, form)
         paths = np.asarray(jax.jit(lambda key: simulate(key, pde, PILOT_PATHS, STEPS))(jax.random.key(0)))
-    low, high = getattr(problem, "interval", (float(paths.min()), float(paths.max())))
-    margin = 0.0 if hasattr(problem, "interval") else 0.25 * (high - low)
+    if hasattr(problem, "interval"):
+        low, high = map(float, problem.interval)
+    else:
+        margin = 0.25 * float(paths.max() - paths.min())
+        low, high = _short(float(paths.min()) - margin), _short(float(paths.max()) + margin)
     absent = {} if form else {"monte-carlo": "the driver is neither linear in y nor -|z|^2/2"}
     return {
         "steps": STEPS,
-        "low": _short(low - margin),
-        "high": _short(high + margin),
+        "low": low,
+        "high": high,
         "form": form or "linear",
         "truth": truth,
         # Samples enough for the dearest local problem, rank 2 and degree 3, at the first of three points.
