@@ -136,6 +136,20 @@ def test_where_data_sets_lie_and_what_is_said_where_they_do_not(monkeypatch, tmp
     )
 
 
+def test_code_beside_a_data_set_is_none_of_it(monkeypatch, tmp_path):
+    """A package's modules, and what Python compiles of them, change with releases that leave the data as they are."""
+    monkeypatch.setattr(_data, "find", {"digits": tmp_path}.get)
+    digests = []
+    for name in ("a.csv", "__init__.py", "inner/__pycache__/b.pyc", "inner/c.rst"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+        _data.digest.cache_clear()
+        digests.append(_data.digest("digits"))
+    _data.digest.cache_clear()
+    assert digests[0] == digests[1] == digests[2] != digests[3]
+
+
 # Its attacks need images of 28 x 28 whose classes are close; where the set is missing, desk is not run and says so.
 BEYOND_WHEELS = {"interaction-attack"}
 
