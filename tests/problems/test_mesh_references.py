@@ -205,3 +205,37 @@ def test_springs_that_are_handed_out_make_the_trajectories_that_are_judged(name)
         np.testing.assert_allclose(still, np.broadcast_to(still[:, :1], still.shape), atol=1e-6)
     if name == "cloth":  # hung by two corners of the mesh, which lies in the plane of x and −z
         np.testing.assert_allclose(np.asarray(x)[:, held][..., [0, 2]], places[:, held] * [1, -1], atol=1e-6)
+
+
+def test_grids_are_stretched_along_their_lines_and_jittered_inside():
+    """Jitter is a share of the smallest spacing, of inner nodes alone; lines stay in order, their ends at 0 and 1."""
+    for seed, (jitter, stretch) in enumerate([(0.0, 0.0), (0.25, 0.0), (0.0, 0.8), (0.3, 0.6)]):
+        places = meshes.stretched_grid(np.random.default_rng(seed), 6, jitter, stretch)
+        smooth = meshes.stretched_grid(np.random.default_rng(seed), 6, 0.0, stretch).reshape(6, 6, 2)
+        np.testing.assert_allclose(smooth[..., 0], np.broadcast_to(smooth[:1, :, 0], (6, 6)))
+        np.testing.assert_allclose(smooth[..., 1], np.broadcast_to(smooth[:, :1, 1], (6, 6)))
+        lines = np.stack([smooth[0, :, 0], smooth[:, 0, 1]])
+        np.testing.assert_allclose(lines[:, [0, -1]], [[0, 1], [0, 1]], atol=1e-12)
+        # A slope in 1 ± a, over their mean, which is in 1 ± a as well.
+        assert np.diff(lines).min() >= 0.2 * (1 - stretch) / (1 + stretch) - 1e-12
+        if not stretch:
+            np.testing.assert_allclose(lines, np.broadcast_to(np.linspace(0, 1, 6), (2, 6)))
+        else:
+            assert np.ptp(np.diff(lines)) > 0.01
+        off = places.reshape(6, 6, 2) - smooth
+        assert not off[[0, -1]].any()
+        assert not off[:, [0, -1]].any()
+        assert np.abs(off).max() <= jitter * np.diff(lines).min()
+        assert np.abs(off).max() >= 0.7 * jitter * np.diff(lines).min()
+    cells = meshes.grid_cells(4, 5)
+    places = np.stack(np.divmod(np.arange(20), 5), 1)[:, ::-1].astype(float)
+    sides = places[cells[:, 1:]] - places[cells[:, :1]]
+    np.testing.assert_allclose(np.linalg.det(sides) / 2, 0.5)  # all of them turn alike
+    rim = [k for k in range(20) if k % 5 in (0, 4) or k // 5 in (0, 3)]
+    np.testing.assert_array_equal(meshes.boundary_of(cells), rim)
+    senders, receivers = meshes.edges_of(cells)
+    edges = set(zip(senders.tolist(), receivers.tolist(), strict=True))
+    assert len(edges) == len(senders) == 2 * (4 * 4 + 3 * 5 + 3 * 4)
+    assert {(b, a) for a, b in edges} == edges
+    diagonals = {(min(e), max(e) - min(e)) for e in edges if abs(e[0] - e[1]) in (4, 6)}
+    assert diagonals == {(5 * i + j + (i + j) % 2, 4 if (i + j) % 2 else 6) for i in range(3) for j in range(4)}

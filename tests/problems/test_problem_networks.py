@@ -6,10 +6,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.problems import classifiers, pools, scores, several_tasks, translators, two_models, unrolls, views
+from laureate.problems import (
+    classifiers,
+    energies,
+    pools,
+    scores,
+    several_tasks,
+    translators,
+    two_models,
+    unrolls,
+    views,
+)
 from laureate.problems.confidences import TrainedNetworks
 from laureate.problems.datasets import digits
 from laureate.problems.energies.trained_rbm import _trained
+from laureate.problems.peers import ImagesOverNodes
+from laureate.problems.supernets import CellSupernet
+from laureate.problems.unrolls import training_runs
 
 KEY = jax.random.key(5)
 
@@ -274,16 +287,19 @@ def test_classifiers_are_the_layers_that_they_say():
 def test_every_layer_is_drawn_on_its_own_with_the_variance_that_it_states():
     """He's 2/inputs, half of the deviation for what a residual block adds; of sizes that are told apart."""
     images, shared = views.ImagePairs("digits", 1, hidden=50, dim=40), views.SharedDirections(60, 5, 40)
+    cells, nodes = CellSupernet(train=20, test=5, channels=40), ImagesOverNodes(2, 10, model="conv", channels=50)
 
     @eqx.filter_jit
     def drawn(keys):
         networks = classifiers.Perceptron(keys[0], (90, 60, 40)), classifiers.ResidualPerceptron(keys[1], 90, 50, 2, 40)
         readers = translators.RecurrentEncoder(keys[2], 40, 30), translators.AttentionEncoder(keys[3], 40, 24, 20)
         decoder = translators.Decoder(keys[4], 50, 70, 60)
-        return *networks, *readers, decoder, images.model0(keys[5]).layers, shared.model0(keys[6])
+        others = images.model0(keys[5]).layers, shared.model0(keys[6]), cells.init(keys[7])[0], nodes.theta0(keys[8])
+        energy = energies.ConvolutionalEnergy(keys[9], jnp.zeros((4, 4)), 40)
+        return *networks, *readers, decoder, *others, energy
 
-    made = jax.tree.map(np.asarray, drawn(jax.random.split(KEY, 7)))
-    deep, residual, recurrent, attention, decoder, layers, matrix = made
+    made = jax.tree.map(np.asarray, drawn(jax.random.split(KEY, 10)))
+    deep, residual, recurrent, attention, decoder, layers, matrix, supernet, node, energy = made
     weights = {
         "deep": (*zip(deep.weights, (2 / 90, 2 / 60), strict=True),),
         "residual": (
@@ -303,6 +319,9 @@ def test_every_layer_is_drawn_on_its_own_with_the_variance_that_it_states():
         "decoder": ((decoder.first, 2 / 50), (decoder.last, 1 / 70)),
         "images": tuple((w, 2 / w.shape[0]) for w in layers),
         "shared": ((matrix, 1 / 60),),
+        "supernet": ((supernet.stem, 2 / 4), (supernet.kernels, 2 / 360), (supernet.head, 2 / 40)),
+        "nodes": ((node["kernel"], 1 / 9), (node["weights"], 1 / 450)),
+        "energy": ((energy.first, 2 / 9), (energy.second, 2 / 360), (energy.readout, 1e-4)),
     }
     for name, given in weights.items():
         for one, variance in given:
@@ -356,6 +375,50 @@ def test_readers_are_a_gated_unit_and_causal_attention():
         x = x + mixed @ w[3]
         x = x + relu(normed(x) @ inner) @ outer
     np.testing.assert_allclose(found[1], normed(x), rtol=1e-3, atol=1e-4)
+
+
+def test_unrolls_start_with_weights_of_the_variance_that_they_state():
+    """Uniform around 0, as far as √3 deviations: 1/inputs, or the small numbers that are named; biases are zero."""
+    lstm, run = unrolls.CharacterLSTM(horizon=3, hidden=9), training_runs.TrainingRun(hidden=30)
+    trained = {hidden: unrolls.LearnedOptimiser(hidden=hidden, pool=2, units=30) for hidden in (0, 11)}
+    quadratic = unrolls.LinearQuadratic(memory=0.7, size=5, num_parameters=400)
+
+    @eqx.filter_jit
+    def drawn(key):
+        starts = [one.init(key, None)[0] for one in trained.values()]
+        return lstm.theta0(key), trained[0].theta0(key), *starts, run.init(key, None)[0], quadratic.theta0(key)
+
+    text, optimiser, line, network, weights, theta = jax.tree.map(np.asarray, drawn(KEY))
+    c = lstm.num_characters
+    spread = [(9 * c, 0.1)] + [(9 * 36, 9**-0.5 * 3**0.5)] * 2 + [(36, 0), (9 * c, 9**-0.5 * 3**0.5), (c, 0)]
+    expected = [(text, spread), (optimiser, [(120, 0.75**0.5), (30, 0), (60, 0.01), (2, 0)])]
+    expected += [(line, [(160, (3 / 16) ** 0.5), (10, 0)])]
+    expected += [(network, [(176, (3 / 16) ** 0.5), (11, 0), (110, (3 / 11) ** 0.5), (10, 0)])]
+    for vector, parts in expected:
+        assert len(vector) == sum(size for size, _ in parts)
+        for part, (_, reach) in zip(np.split(vector, np.cumsum([size for size, _ in parts])[:-1]), parts, strict=True):
+            assert np.abs(part).max() <= reach
+            assert np.abs(part).max() >= 0.9 * reach
+            assert abs(part.mean()) <= 4.5 * reach / np.sqrt(3 * part.size)
+    for name, inputs in (("first", 64), ("last", 30)):
+        assert np.var(weights[name]) == pytest.approx(1 / inputs, rel=4.5 * np.sqrt(2 / weights[name].size))
+    assert theta.std() == pytest.approx(1, rel=4.5 / np.sqrt(800))
+    np.testing.assert_allclose(np.abs(np.linalg.eigvals(quadratic.transition)), 0.7, rtol=1e-4)
+    assert (quadratic.control.shape, quadratic.cost.shape) == ((5, 400), (5, 5))
+    assert np.linalg.eigvalsh(np.asarray(quadratic.cost, float)).min() > -1e-6
+
+
+def test_a_training_run_costs_at_most_its_worst():
+    """A loss beyond 10 is 10; a share is what it is, though all be wrong with huge weights."""
+    for objective in ("loss", "accuracy"):
+        run = training_runs.TrainingRun("schedule", objective, hidden=1)
+        first = jnp.full((64, 1), 5.0)
+        still = {"first": 0 * first, "last": jnp.zeros((1, 10))}
+        weights = {"first": first, "last": 1e4 * jnp.eye(1, 10)}
+        theta = {"log_rate": jnp.array([-200.0, -200.0])}
+        loss = float(eqx.filter_jit(run.step)(KEY, theta, (weights, still, jnp.array(0)))[1])
+        logits = np.tanh(exactly(run.others) @ exactly(first)) @ exactly(weights["last"])
+        assert loss == (10.0 if objective == "loss" else pytest.approx((logits.argmax(1) != run.other_labels).mean()))
 
 
 # --- unrolls ----------------------------------------------------------------------------------------------------------

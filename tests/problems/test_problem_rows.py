@@ -5,6 +5,7 @@ Of the two larger sets there are small ones of noise, of their shapes, so that e
 
 import itertools
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -316,24 +317,28 @@ def places(rows, among):
 def test_what_is_drawn_has_its_own_labels_and_no_row_is_on_both_sides():
     whole, labels = datasets.digits()
     whole = flat(whole)
+    tail = eqx.filter_jit(long_tails.LongTailedDigits(head=50, ratio=20.0, test=30).draw)
+    noiseless = eqx.filter_jit(pools.NoisyDigits(num_pool=90, num_test=80, noise=0.0).draw)
     for seed in range(2):
         key = jax.random.key(seed)
-        split = long_tails.LongTailedDigits(head=50, ratio=20.0, test=30).draw(key)
+        split = tail(key)
         train, test = places(split.inputs, whole), places(split.test_inputs, whole)
         np.testing.assert_array_equal(labels[train], split.labels)
         np.testing.assert_array_equal(labels[test], split.test_labels)
         np.testing.assert_array_equal(np.bincount(labels[test]), np.full(10, 30))
+        assert (np.diff(np.bincount(split.labels)) > 0).any()
+        assert (np.diff(np.bincount(split.labels)) < 0).any()  # which class is the r-th is drawn
         counts = [np.round(50 * 20.0 ** (-r / 9)) for r in range(10)]
         np.testing.assert_array_equal(np.sort(np.bincount(labels[train]))[::-1], counts)
         assert len({*train, *test}) == len(train) + len(test)
-        pool = pools.NoisyDigits(num_pool=90, num_test=80, noise=0.0).draw(key)
+        pool = noiseless(key)
         mine, others = places(pool.inputs, whole), places(pool.test_inputs, whole)
         np.testing.assert_array_equal(labels[mine], pool.labels)
         for said in (pool.test_labels, pool.test_truth):
             np.testing.assert_array_equal(labels[others], said)
         assert len({*mine, *others}) == 170
     # All labels wrong: a class at random, the right one too; the truth stays.
-    wrong = pools.NoisyDigits(num_pool=700, num_test=700, decay=1.0, noise=1.0).draw(key)
+    wrong = eqx.filter_jit(pools.NoisyDigits(num_pool=700, num_test=700, decay=1.0, noise=1.0).draw)(key)
     np.testing.assert_array_equal(labels[places(wrong.test_inputs, whole)], wrong.test_truth)
     for said in (wrong.labels, wrong.test_labels):
         assert np.abs(np.bincount(said, minlength=10) - 70).max() < 4.5 * np.sqrt(63)
