@@ -186,6 +186,8 @@ def test_the_base_of_a_deep_energy_is_normalised_and_smoothed():
     every = states((2, 2)).astype(np.float32)
     model = energies.ConvolutionalEnergy(KEY, jnp.asarray(base), channels=3)
     model = eqx.tree_at(lambda m: (m.readout, m.biases), model, (jnp.arange(1.0, 4), jnp.full((2, 3), 0.3)))
+    fixed = eqx.filter_jit(eqx.filter_grad(lambda m, x: m(x)))(model, every[5]).base
+    np.testing.assert_array_equal(fixed, 0)  # the base is given, not learned
     alone = lambda x: convolutional.base_logdensity(jnp.asarray(base), x)  # noqa: E731
     density, f = map(np.asarray, jax.jit(lambda x: (jax.vmap(alone)(x), jax.vmap(model)(x)))(every))
     assert np.exp(density.astype(np.float64)).sum() == pytest.approx(1, rel=1e-5)

@@ -239,3 +239,16 @@ def test_grids_are_stretched_along_their_lines_and_jittered_inside():
     assert {(b, a) for a, b in edges} == edges
     diagonals = {(min(e), max(e) - min(e)) for e in edges if abs(e[0] - e[1]) in (4, 6)}
     assert diagonals == {(5 * i + j + (i + j) % 2, 4 if (i + j) % 2 else 6) for i in range(3) for j in range(4)}
+
+
+def test_a_hole_is_what_lies_within_the_middle_third():
+    """Squares of the grid by hand; nodes that no cell has left are gone, and the others numbered in order."""
+    for side, gone in ((4, {(1, 1)}), (7, {(2, 2), (2, 3), (3, 2), (3, 3)})):
+        used, cells = simulations._channel(side, "hole")
+        left = {(i, j) for i, j in np.ndindex(side - 1, side - 1)} - gone
+        assert len(cells) == 2 * len(left)
+        places = np.stack(np.divmod(used[cells], side), axis=-1)
+        np.testing.assert_allclose(np.abs(np.linalg.det(places[:, 1:] - places[:, :1])), 1)
+        assert {tuple(middle) for middle in np.floor(places.mean(1)).astype(int)} == left
+        corners = {(i + a, j + b) for i, j in left for a in (0, 1) for b in (0, 1)}
+        assert used.tolist() == sorted(i * side + j for i, j in corners)

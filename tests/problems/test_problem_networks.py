@@ -576,6 +576,45 @@ def test_dialects_have_rows_of_their_own_in_writings_of_their_own():
             np.testing.assert_array_equal(said[way], labels[at])
 
 
+def test_two_digits_and_five_dialects_are_judged_on_the_rows_of_each_part():
+    """Cross-entropies of a batch, and shares of right answers, task by task; unlike each other, so none for another."""
+    over = several_tasks.OverlaidDigits(hidden=30, batch_size=7)
+    way = several_tasks.Dialects("rotated", "equal", hidden=30, batch_size=7)
+
+    @eqx.filter_jit
+    def found(key):
+        one, two = over.params0(key), way.params0(key)
+        pairs, rows = over.batch(key), way.batch(key)
+        scored = [(over.scores(one, part), way.scores(two, part)) for part in ("validation", "test")]
+        return one, two, pairs, rows, over.losses(one, pairs), way.losses(two, rows), scored
+
+    one, two, (x, y), (rows, labels), loss, losses, scored = jax.tree.map(np.asarray, found(KEY))
+
+    def read(x):
+        features = relu(exactly(x) @ exactly(one["trunk"].weights[0]))
+        return [features @ exactly(head.weights[0]) for head in one["heads"]]
+
+    def nats(z, y):
+        return -np.log(softmax(z)[np.arange(len(y)), y]).mean()
+
+    np.testing.assert_allclose(loss, [nats(z, y[:, k]) for k, z in enumerate(read(x))], rtol=1e-3)
+    lines = [exactly(weight) for weight in two.weights]
+    speak = lambda x: relu(exactly(x) @ lines[0]) @ lines[1]  # noqa: E731
+    np.testing.assert_allclose(losses, [nats(speak(rows[k]), labels[k]) for k in range(5)], rtol=1e-3)
+    images, truth = exactly(over.images), np.asarray(over.labels)
+    for (pair, five), (first, end) in zip(scored, ((1000, 1300), (1300, 1797)), strict=True):
+        left, right = np.arange(first, end), np.asarray(over.partners[first:end])
+        canvas = np.zeros((len(left), 10, 10))
+        canvas[:, :8, :8] = images[left]
+        canvas[:, 2:, 2:] = np.maximum(canvas[:, 2:, 2:], images[right])
+        said = [z.argmax(1) for z in read(canvas.reshape(-1, 100))]
+        wanted = [np.mean(guess == truth[place]) for guess, place in zip(said, (left, right), strict=True)]
+        np.testing.assert_allclose(pair, wanted, atol=1.5 / len(left))
+        wanted = [np.mean(speak(way.images[k, first:end]).argmax(1) == truth[first:end]) for k in range(5)]
+        np.testing.assert_allclose(five, wanted, atol=1.5 / len(left))
+        assert len(np.unique(np.round(five, 4))) > 2
+
+
 def test_questions_are_asked_and_scored_in_their_units():
     """Losses, scores and spreads of all six by hand, on the rows of each part."""
     problem, (images, labels) = several_tasks.DigitQuestions(hidden=3, batch_size=6), digits()

@@ -120,3 +120,44 @@ def test_made_chains_and_cut_ones_keep_what_belongs_together():
         np.testing.assert_array_equal(cut.chains[number], chain.coords[:40])
         np.testing.assert_array_equal(cut.residues[number], chain.residues[:40])
         np.testing.assert_array_equal(cut.labels[number], proteins.secondary_structure(chain.coords)[:40])
+
+
+def angles_of(chain):
+    """φ, ψ, ω of every residue, and all bonds and angles along the backbone."""
+    n, ca, c, o = np.moveaxis(np.asarray(chain, float), 1, 0)
+    phi = [dihedral(c[i - 1], n[i], ca[i], c[i]) for i in range(1, len(n))]
+    psi = [dihedral(n[i], ca[i], c[i], n[i + 1]) for i in range(len(n) - 1)]
+    omega = [dihedral(ca[i], c[i], n[i + 1], ca[i + 1]) for i in range(len(n) - 1)]
+    line = np.stack([n, ca, c], 1).reshape(-1, 3)
+    steps = np.diff(line, axis=0)
+    sizes = np.linalg.norm(steps, axis=1)
+    bends = (steps[1:] * steps[:-1]).sum(1) / sizes[1:] / sizes[:-1]
+    return (
+        np.array(phi),
+        np.array(psi),
+        np.concatenate([sizes, bends, np.cos(omega), np.sin(omega), np.linalg.norm(o - c, axis=1)]),
+    )
+
+
+def test_decoys_are_turned_about_their_bonds_and_nowhere_else():
+    """Bonds, angles and ω stay. Without noise φ turns at most at three places; with it all angles, by as much as said."""
+    native = proteins.synthetic_chains(1, 40, seed=2)[0].coords
+    phi, psi, rigid = angles_of(native)
+    wrap = lambda x: (x + np.pi) % (2 * np.pi) - np.pi  # noqa: E731
+    turns, spreads = [], []
+    for decoy in proteins.hinge_decoys(np.random.default_rng(0), native, 40, spread=0.0):
+        own_phi, own_psi, own_rigid = angles_of(decoy)
+        np.testing.assert_allclose(own_rigid, rigid, atol=2e-3)
+        np.testing.assert_allclose(wrap(own_psi - psi), 0, atol=2e-3)
+        turned = np.abs(wrap(own_phi - phi)) > 5e-3
+        assert turned.sum() <= 3
+        turns += [wrap(own_phi - phi)[turned]]
+        np.testing.assert_allclose(decoy[0, :2], native[0, :2], atol=1e-4)
+    sizes = np.concatenate(turns)  # a size uniform in [0, 1] times 0.8 times a normal number: variance 0.64 / 3
+    assert 90 < len(sizes) <= 120
+    assert sizes.std() == pytest.approx(0.8 / np.sqrt(3), rel=0.35)
+    for decoy in proteins.hinge_decoys(np.random.default_rng(1), native, 60, spread=0.1):
+        spreads.append(wrap(angles_of(decoy)[1] - psi).std() / 0.1)
+    assert np.max(spreads) < 1.4
+    assert np.min(spreads) < 0.15
+    assert np.mean(spreads) == pytest.approx(0.5, abs=4.5 * 0.3 / np.sqrt(60))
