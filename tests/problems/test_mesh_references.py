@@ -174,6 +174,13 @@ def test_trajectories_are_those_of_the_solver_on_the_meshes_that_are_handed_out(
         assert np.all(np.asarray(runs)[:, :, kinds == 6] == 0)
         for mesh, run in zip(np.asarray(places, float), np.asarray(runs, float)[..., 0], strict=True):
             np.testing.assert_allclose(simulations.transport_frames(mesh, cells, held, run[0], run), run, atol=2e-5)
+            # At first a bump, the same in all directions: its logarithm is a − b (x − c)² − b (y − d)².
+            free = run[0][~held]
+            assert len(set(np.sign(free))) == 1
+            terms = np.column_stack([np.ones(len(free)), mesh[~held], (mesh[~held] ** 2).sum(1)])
+            fitted = np.linalg.lstsq(terms, np.log(np.abs(free)), rcond=None)[0]
+            np.testing.assert_allclose(terms @ fitted, np.log(np.abs(free)), atol=1e-3)
+            assert len(free) < 5 or 0.15 <= (-2 * fitted[3]) ** -0.5 <= 0.3  # so few are fitted by any
             shape = run[:, kinds == 4] / np.sin(np.pi * mesh[kinds == 4, 1])  # one tone for all of an inflow
             np.testing.assert_allclose(shape, np.broadcast_to(shape[:, :1], shape.shape), atol=1e-4)
 
@@ -197,6 +204,12 @@ def test_springs_that_are_handed_out_make_the_trajectories_that_are_judged(name)
     held = np.asarray(made.kinds) != 0
     np.testing.assert_array_equal(springs.fixed, held)
     assert held.sum() == 2
+    if name == "chain":  # three standing waves, at first and in their speeds
+        waves = np.sin(np.pi * np.outer(np.arange(5), [1, 2, 3]) / 4)
+        for start in (np.asarray(x)[..., 0] - np.arange(5), np.asarray(v)[..., 0]):
+            left = start.T - waves @ np.linalg.lstsq(waves, start.T, rcond=None)[0]
+            np.testing.assert_allclose(left, 0, atol=1e-5)
+            assert np.abs(start).max() > 0.01
     assert np.all(np.asarray(v)[:, held] == 0)
     again = jax.jit(lambda s, x, v: simulations.many_frames(s, x, v, 4, *given[3:]))(springs, x, v)
     np.testing.assert_allclose(again, made.test, atol=1e-5)

@@ -223,6 +223,24 @@ def test_a_picture_is_shrunk_to_the_means_of_its_blocks():
         assert found[i, j] == int(frame[5 * i : 5 * i + 5, 4 * j : 4 * j + 4].mean())
 
 
+def test_a_pool_of_ones_own_is_handed_out_as_it_is():
+    pool = pools.Pool([0.123456, 2.0, -0.3], [0.2, 0.0, 0.7654321])
+    losses, scores_of = pool.draw(KEY)
+    np.testing.assert_allclose(losses, [0.123456, 2.0, -0.3], rtol=1e-6)
+    np.testing.assert_allclose(scores_of, [0.2, 0.0, 0.7654321], rtol=1e-6)
+
+
+def test_accuracy_on_images_that_no_node_has():
+    """By the linear logits of each image; one logit that is not finite is enough for NaN."""
+    problem = peers.judged_images(3, 20, 50)
+    weights, bias = np.random.default_rng(0).normal(size=(64, 10)), np.zeros(10)
+    right = np.argmax(np.asarray(problem.test_images, float) @ weights, 1) == np.asarray(problem.test_labels)
+    params = {"weights": jnp.asarray(weights, jnp.float32), "bias": jnp.asarray(bias, jnp.float32)}
+    accuracy = eqx.filter_jit(problem.accuracy)
+    assert float(accuracy(params)) == pytest.approx(right.mean())
+    assert np.isnan(accuracy(params | {"bias": params["bias"].at[3].set(np.inf)}))
+
+
 # --- optima and gradients ---------------------------------------------------------------------------------------------
 
 

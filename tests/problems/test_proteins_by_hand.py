@@ -140,7 +140,7 @@ def angles_of(chain):
 
 
 def test_decoys_are_turned_about_their_bonds_and_nowhere_else():
-    """Bonds, angles and ω stay. Without noise φ turns at most at three places; with it all angles, by as much as said."""
+    """Bonds, their angles and ω stay. Without noise φ turns at three places at most; with it all turn, as said."""
     native = proteins.synthetic_chains(1, 40, seed=2)[0].coords
     phi, psi, rigid = angles_of(native)
     wrap = lambda x: (x + np.pi) % (2 * np.pi) - np.pi  # noqa: E731
