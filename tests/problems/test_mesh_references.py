@@ -124,7 +124,7 @@ def test_an_outflow_repeats_the_column_before_it():
     f = rng.uniform(0.05, 0.15, (9, 6, 7)).astype(np.float32)
     solid = np.zeros((6, 7), bool)
     solid[[0, -1]] = True
-    inflow = np.float32([0, 0.02, 0.05, 0.05, 0.02, 0])
+    inflow = np.array([0, 0.02, 0.05, 0.05, 0.02, 0], np.float32)
     step = jax.jit(lambda f: meshes_flow.lattice_step(f, jnp.asarray(solid), 0.8, (0.0, 0.0), jnp.asarray(inflow)))
     new = step(f)
     density, u = map(np.asarray, jax.jit(meshes_flow.moments)(new))

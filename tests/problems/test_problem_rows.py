@@ -338,7 +338,7 @@ def test_what_is_drawn_has_its_own_labels_and_no_row_is_on_both_sides():
             np.testing.assert_array_equal(labels[others], said)
         assert len({*mine, *others}) == 170
     # All labels wrong: a class at random, the right one too; the truth stays.
-    wrong = eqx.filter_jit(pools.NoisyDigits(num_pool=700, num_test=700, decay=1.0, noise=1.0).draw)(key)
+    wrong = eqx.filter_jit(pools.NoisyDigits(num_pool=700, num_test=700, decay=1.0, noise=1.0).draw)(jax.random.key(2))
     np.testing.assert_array_equal(labels[places(wrong.test_inputs, whole)], wrong.test_truth)
     for said in (wrong.labels, wrong.test_labels):
         assert np.abs(np.bincount(said, minlength=10) - 70).max() < 4.5 * np.sqrt(63)

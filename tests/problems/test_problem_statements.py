@@ -39,7 +39,7 @@ from laureate.problems.pdes import (
     UnboundedSine,
 )
 from laureate.problems.small_worlds import Crossroads
-from laureate.problems.unrolls.training_runs import TrainingRun
+from laureate.problems.unrolls.training_runs import CarInValley, TrainingRun
 
 KEY = jax.random.key(3)
 
@@ -197,7 +197,7 @@ def test_branches_are_the_cells_around_the_middle_all_as_likely():
 
 def test_where_training_and_episodes_start():
     keys = jax.random.split(KEY, 500)
-    run, car = TrainingRun(), unrolls.training_runs.CarInValley()
+    run, car = TrainingRun(), CarInValley()
     theta, start, swing = jax.jit(
         jax.vmap(lambda k: (run.theta0(k), car.init(k, None)[0], seen_worlds.Pendulum().reset(k)[0]))
     )(keys)
@@ -386,8 +386,8 @@ def hermite(function, deviation):
 
 def of_hjb_log(pde, tau):
     """By the law of ‖x + √(2τ) Z‖², a multiple of a chi-square that is not central."""
-    law = stats.ncx2(3, X @ X / (2 * tau))
-    return -np.log(integrate.quad(lambda q: law.pdf(q) * 2 / (1 + 2 * tau * q), 0, 200, epsabs=1e-12, limit=200)[0])
+    law = lambda q: stats.ncx2.pdf(q, 3, X @ X / (2 * tau))  # noqa: E731
+    return -np.log(integrate.quad(lambda q: law(q) * 2 / (1 + 2 * tau * q), 0, 200, epsabs=1e-12, limit=200)[0])
 
 
 def of_quadratic(pde, tau):

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -338,3 +339,22 @@ def test_sensors_are_random_networks_of_the_state():
     rng = np.random.default_rng(3)
     glass = two_bodies.TwoBodies(seed=3).glass
     np.testing.assert_allclose(glass.first, 0.5 * rng.normal(size=(64, 4)), rtol=1e-6)
+
+
+def test_what_is_drawn_anew_is_one_thing_and_all_other_settings_stay():
+    """Of settings that are not the defaults; the room of pixels keeps its own room's, too."""
+    rooms = Room(3, limit=7, goal=1), Hearth(3, limit=7, warm=1, bright=2.0)
+    pair, mass = (
+        two_bodies.TwoBodies("network", mass=1.4, turn=0.7, side=6, seed=2),
+        two_bodies.FreeMass("circle", dt=0.3),
+    )
+    worlds = [(Chain(5, limit=7, seed=3, deadly=True), "forward"), (rooms[0], "goal"), (rooms[1], "warm")]
+    worlds += [(PixelRoom(rooms[0], 3, goal_seen=False), "room"), (pair, "glass"), (mass, "glass")]
+    for world, drawn in worlds:
+        others = [world.drawn(jax.random.key(k)) for k in range(4)]
+        for field, value in vars(world).items():
+            same = [bool(eqx.tree_equal(value, getattr(other, field))) for other in others]
+            assert all(same) if field != drawn else not all(same), (type(world).__name__, field)
+        assert all(type(other) is type(world) for other in others)
+    drawn = PixelRoom(rooms[0], 3).drawn(KEY).room
+    assert (drawn.side, drawn.limit) == (3, 7)
