@@ -86,23 +86,24 @@ def swung(env, state, action, _):
 
 KEY = jax.random.key(7)
 WORLDS = {
-    "chain": (Chain(4, limit=5, seed=3), on_a_chain),
-    "chain-deadly": (Chain(3, limit=4, seed=2, deadly=True), on_a_chain),
-    "chain-drawn": (Chain(5, limit=7).drawn(KEY), on_a_chain),
-    "television": (NoisyTV(2, pixels=3, pictures=2, limit=9), by_a_television),
-    "television-noise": (NoisyTV(2, pixels=3, pictures=0, limit=9), by_a_television),
-    "room": (Room(3, limit=6, goal=5), in_a_room),
-    "pixels": (PixelRoom(Room(3, limit=5), 2).drawn(KEY), in_pixels),
-    "pixels-hidden": (PixelRoom(Room(2, limit=5), 3, goal_seen=False).drawn(KEY), in_pixels),
-    "hearth": (Hearth(2, limit=5, warm=1, bright=1.5), at_a_hearth),
-    "mass": (PointMass(limit=4), on_a_line),
-    "pendulum": (Pendulum(limit=6, gravity=7.0, mass=0.7, length=1.6, dt=0.1), swung),
+    "chain": (lambda: Chain(4, limit=5, seed=3), on_a_chain),
+    "chain-deadly": (lambda: Chain(3, limit=4, seed=2, deadly=True), on_a_chain),
+    "chain-drawn": (lambda: Chain(5, limit=7).drawn(KEY), on_a_chain),
+    "television": (lambda: NoisyTV(2, pixels=3, pictures=2, limit=9), by_a_television),
+    "television-noise": (lambda: NoisyTV(2, pixels=3, pictures=0, limit=9), by_a_television),
+    "room": (lambda: Room(3, limit=6, goal=5), in_a_room),
+    "pixels": (lambda: PixelRoom(Room(3, limit=5), 2).drawn(KEY), in_pixels),
+    "pixels-hidden": (lambda: PixelRoom(Room(2, limit=5), 3, goal_seen=False).drawn(KEY), in_pixels),
+    "hearth": (lambda: Hearth(2, limit=5, warm=1, bright=1.5), at_a_hearth),
+    "mass": (lambda: PointMass(limit=4), on_a_line),
+    "pendulum": (lambda: Pendulum(limit=6, gravity=7.0, mass=0.7, length=1.6, dt=0.1), swung),
 }
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_step_is_the_one_that_the_docstring_says(name):
-    environment, model = WORLDS[name]
+    make, model = WORLDS[name]
+    environment = make()
     space, rng = environment.action_space, np.random.default_rng(0)
     if hasattr(space, "num"):
         actions = rng.integers(0, space.num, 40)
