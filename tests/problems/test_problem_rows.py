@@ -363,7 +363,7 @@ def test_tasks_keep_their_parts_apart_whatever_is_drawn():
         over = several_tasks.OverlaidDigits(hidden=2, batch_size=50)
         asked = several_tasks.DigitQuestions(hidden=2, batch_size=50)
         if seed is not None:
-            over, asked = (problem.draw(jax.random.key(seed)) for problem in (over, asked))
+            over, asked = over.draw(jax.random.key(seed)), asked.draw(jax.random.key(seed))
         at = places(over.images, flat_whole)
         np.testing.assert_array_equal(labels[at], over.labels)
         assert sorted(at) == list(range(1797))
