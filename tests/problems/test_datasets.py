@@ -10,7 +10,16 @@ from laureate import _data
 from laureate._data import DATA_SETS, FASHION_MNIST, find, lacking
 from laureate.papers import all_papers
 from laureate.problems import recovery, supports
-from laureate.problems.datasets import DatasetError, digits, fashion_mnist, mnist_5k, small_images
+from laureate.problems.datasets import (
+    DatasetError,
+    breast_cancer,
+    descriptions,
+    diabetes,
+    digits,
+    fashion_mnist,
+    mnist_5k,
+    small_images,
+)
 from laureate.problems.images import binary_images
 from laureate.problems.long_tails import LongTailedDigits
 
@@ -136,6 +145,20 @@ def test_where_data_sets_lie_and_what_is_said_where_they_do_not(monkeypatch, tmp
     )
 
 
+def test_code_beside_a_data_set_is_none_of_it(monkeypatch, tmp_path):
+    """A package's modules, and what Python compiles of them, change with releases that leave the data as they are."""
+    monkeypatch.setattr(_data, "find", {"digits": tmp_path}.get)
+    digests = []
+    for name in ("a.csv", "__init__.py", "inner/__pycache__/b.pyc", "inner/c.rst"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+        _data.digest.cache_clear()
+        digests.append(_data.digest("digits"))
+    _data.digest.cache_clear()
+    assert digests[0] == digests[1] == digests[2] != digests[3]
+
+
 # Its attacks need images of 28 x 28 whose classes are close; where the set is missing, desk is not run and says so.
 BEYOND_WHEELS = {"interaction-attack"}
 
@@ -152,3 +175,39 @@ def test_every_experiment_names_data_sets_that_exist_and_tiny_needs_none_but_sci
                     assert not {"mnist-5k", "fashion-mnist"} & set(names)
                 if scale == "desk" and paper.id not in BEYOND_WHEELS:
                     assert "fashion-mnist" not in names, "desk needs no more than wheels"
+
+
+def test_files_are_read_column_by_column(monkeypatch, tmp_path):
+    """Pixels of digits are sixteenths, the last column is the label; patients are standardised; prose is in order."""
+    root = find("digits").parent
+    table = np.loadtxt(root / "digits.csv.gz", delimiter=",")
+    images, labels = digits()
+    np.testing.assert_array_equal(images.reshape(-1, 64), (table[:, :64] / 16).astype(np.float32))
+    np.testing.assert_array_equal(labels, table[:, 64])
+    assert (images.dtype, labels.dtype, images.max()) == (np.float32, np.int32, 1)
+    rows, progression = np.loadtxt(root / "diabetes_data_raw.csv.gz"), np.loadtxt(root / "diabetes_target.csv.gz")
+    inputs, targets = diabetes()
+    for found, raw in ((inputs, rows), (targets, progression)):
+        np.testing.assert_allclose(found * raw.std(0) + raw.mean(0), raw, rtol=1e-9)
+        np.testing.assert_allclose((found**2).mean(0), 1)
+    tumours = np.genfromtxt(root / "breast_cancer.csv", delimiter=",", skip_header=1)
+    measured, benign = breast_cancer()
+    np.testing.assert_array_equal(np.column_stack([measured, benign]), tumours)
+    assert (measured.shape, benign.sum()) == ((569, 30), 357)
+    written = [file.read_text("utf-8") for file in sorted((root.parent / "descr").glob("*.rst"))]
+    assert descriptions().split("\n") == "\n".join(written).split("\n")
+    # Of the five thousand: one row a picture, its label last, in the order of one permutation.
+    raw = np.random.default_rng(1).integers(0, 256, (12, 785))
+    raw[:, -1] = np.arange(12) % 10
+    with gzip.open(tmp_path / "few.csv.gz", "wt", encoding="utf-8") as file:
+        np.savetxt(file, raw, delimiter=",", fmt="%d")
+    monkeypatch.setattr("laureate.problems.datasets.find", lambda name: tmp_path / "few.csv.gz")
+    pictures, numbers = mnist_5k.__wrapped__()
+    order = np.random.default_rng(0).permutation(12)
+    np.testing.assert_array_equal(pictures, raw[order, :-1].reshape(12, 28, 28))
+    np.testing.assert_array_equal(numbers, raw[order, -1])
+    monkeypatch.setattr("laureate.problems.datasets.mnist_5k", lambda: (pictures, numbers))
+    known = small_images("mnist-5k", train=5, test=2)
+    np.testing.assert_array_equal(known.train_images, (pictures[:5] / 255).astype(np.float32))
+    np.testing.assert_array_equal(known.test_images, (pictures[-2:] / 255).astype(np.float32))
+    np.testing.assert_array_equal(known.test_labels, numbers[-2:])

@@ -92,3 +92,15 @@ def test_wrong_sizes():
         g.Translation(nouns=1)
     with pytest.raises(ValueError, match="kind must be 'recurrent' or 'attention'; got 'lstm'"):
         make_translator(jax.random.key(0), "lstm", 5, 6, 4, 6)
+
+
+def test_test_sentences_follow_those_to_train_on_and_keep_their_labels():
+    """Drawn one after the other by one generator; every field is the one of that name."""
+    problem = g.Translation(train=7, test=5, nouns=3, adjectives=2, verbs=2, length=9)
+    generator, rules = np.random.default_rng(0), g.Grammar(3, 2, 2, 9)
+    train, test = g.draw(generator, rules, 7), g.draw(generator, rules, 5)
+    assert (problem.num_sources, problem.num_targets) == (4 + 6 + 2 + 2, 4 + 6 + 8 + 16)
+    for name in ("sources", "targets"):
+        np.testing.assert_array_equal(getattr(problem, name), getattr(train, name))
+    for name in g.Sentences._fields:
+        np.testing.assert_array_equal(getattr(problem, f"test_{name}"), getattr(test, name))

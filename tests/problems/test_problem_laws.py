@@ -37,6 +37,7 @@ def test_held_out_labels_are_as_noisy_as_the_others():
     key = jax.random.key(0)
     noisy, right = network.predictions(key)[1], clean.predictions(key)[1]
     assert np.mean(noisy == right) == pytest.approx(0.1, abs=0.04)  # all are random: one of ten is right by chance
+    assert np.abs(np.bincount(noisy, minlength=10) - 174.7).max() < 4.5 * np.sqrt(174.7)  # and may be any
     half = TrainedNetworks("digits", train=50, steps=1, noise=0.5).predictions(key)[1]
     assert np.mean(half == right) == pytest.approx(0.55, abs=0.05)
 

@@ -79,13 +79,16 @@ class RareRows(eqx.Module):
         require("RareRows", "inputs", "a matrix [n, d]", x.shape, lambda s: len(s) == 2)
         require("RareRows", "labels", f"whole numbers of shape {x.shape[:1]}", y.shape, x.shape[:1].__eq__)
         require("RareRows", "test_labels", f"of shape {held.shape[:1]}", held_y.shape, held.shape[:1].__eq__)
+        for name, classes in (("labels", y), ("test_labels", held_y)):
+            wrong = classes[~((classes >= 0) & (classes % 1 == 0))].tolist()
+            require("RareRows", name, "whole numbers from 0 on", wrong, lambda w: not w)
         count = int(max(y.max(), held_y.max())) + 1
         for name, classes in (("labels", y), ("test_labels", held_y)):
             absent = sorted(set(range(count)) - set(classes.tolist()))
             require("RareRows", name, f"with every class of 0..{count - 1}; absent are", absent, lambda a: not a)
         mean, deviation = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1)
         scaled = [jnp.asarray((rows - mean) / deviation, jnp.float32) for rows in (x, held)]
-        self.split = Split(scaled[0], jnp.asarray(y), scaled[1], jnp.asarray(held_y))
+        self.split = Split(scaled[0], jnp.asarray(y, jnp.int32), scaled[1], jnp.asarray(held_y, jnp.int32))
         self.num_classes = count
 
     def draw(self, key: Key[Array, ""]) -> Split:
