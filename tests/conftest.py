@@ -27,6 +27,7 @@ os.environ.setdefault(
 )
 os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # see OF_WORKERS in the lab's executors
 # Programs that draw random numbers compile about four times faster so; most of a test's time is compiling.
 os.environ.setdefault("JAX_THREEFRY_PARTITIONABLE", "0")
 # Where in the sources an operation stands is of use in dumps and profiles of programs alone; errors know it anyway.

@@ -18,7 +18,7 @@ import numpy as np
 from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
 from laureate.lab.running.environment import check_compiler, environment
-from laureate.lab.running.executors import SINGLE_THREAD, Executor, cores, make_executor
+from laureate.lab.running.executors import OF_WORKERS, Executor, cores, make_executor
 from laureate.lab.running.fingerprint import fingerprint
 from laureate.lab.running.run import Progress, in_turn, problem_label
 from laureate.lab.running.stoppable import ENDLESS, Stoppable
@@ -172,7 +172,7 @@ class _Runner:
             if self._on or is_held(self.course.reference):
                 self._executor = make_executor(self._workers if self._on else 1, cache, self._on)
             else:
-                for name, value in SINGLE_THREAD.items():
+                for name, value in OF_WORKERS.items():
                     os.environ.setdefault(name, value)
                 cache.mkdir(parents=True, exist_ok=True)
                 self._executor = Stoppable(self.workers, cache, self._limit)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from laureate.lab.errors import UserError
-from laureate.lab.running.executors import SINGLE_THREAD
+from laureate.lab.running.executors import OF_WORKERS
 from laureate.lab.storing.rows import BenchmarkRow, StoredBenchmark
 
 __all__ = ["bench_rows", "last_row", "latest_rows", "slow_down"]
@@ -27,7 +27,7 @@ def bench_rows(methods: Iterable[tuple[str, str]]) -> Iterator[BenchmarkRow]:
 
     methods: an id, and where its comparisons are, as ``"module:name"``.
     """
-    environment = os.environ | {name: os.environ.get(name, value) for name, value in SINGLE_THREAD.items()}
+    environment = os.environ | {name: os.environ.get(name, value) for name, value in OF_WORKERS.items()}
     for method, comparisons in methods:
         command = [sys.executable, "-c", MEASURE, method, comparisons]
         # Row by row: what was measured before a comparison failed, or before patience ended, is kept. Complaints

@@ -16,6 +16,7 @@ from laureate.lab.cell import Cell, Outcome
 from laureate.lab.running.worker import compute, prepare
 
 __all__ = [
+    "OF_WORKERS",
     "SINGLE_THREAD",
     "Executor",
     "InProcess",
@@ -34,6 +35,9 @@ SINGLE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+# XLA tells of every program that it takes from the cache, in lines of three thousand letters, which processors it could
+# also have been compiled for (jaxlib 0.10.1). What goes wrong is raised.
+OF_WORKERS = SINGLE_THREAD | {"TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 class Executor(Protocol):
@@ -63,7 +67,7 @@ def make_executor(workers: int | None, compilation_cache: Path, on: str = "") ->
 
     workers: by default one per core. on: as in ``RayCluster``; empty: this machine.
     """
-    for name, value in SINGLE_THREAD.items():
+    for name, value in OF_WORKERS.items():
         os.environ.setdefault(name, value)
     compilation_cache.mkdir(parents=True, exist_ok=True)
     if on:

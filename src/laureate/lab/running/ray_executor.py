@@ -22,7 +22,7 @@ import laureate
 from laureate.lab.cell import Cell, Outcome
 from laureate.lab.errors import UserError
 from laureate.lab.running.definitions import source_files
-from laureate.lab.running.executors import SINGLE_THREAD, cores, next_cell
+from laureate.lab.running.executors import OF_WORKERS, cores, next_cell
 from laureate.lab.running.fingerprint import versions
 from laureate.lab.running.worker import compute, prepare
 from laureate.lab.storing.home import compilation_cache
@@ -59,7 +59,7 @@ class RayCluster:
         self._cache = str(local_cache) if self._local else None
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
-        settings = {name: value for name, value in os.environ.items() if name in SINGLE_THREAD or name[:4] == "JAX_"}
+        settings = {name: value for name, value in os.environ.items() if name in OF_WORKERS or name[:4] == "JAX_"}
         quiet = {"logging_level": "error", "log_to_driver": False}
         if self._local:
             # Code and libraries are those of this process; results are small.
