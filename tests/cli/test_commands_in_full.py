@@ -362,17 +362,6 @@ def test_both_sides_of_a_benchmark_are_told_by_their_own_numbers(capsys):
     assert said.err == "  slower than last time: by much\n"
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        ((), ""), (("Ada B. One",), "One"), (("Ada One", "Bea Two"), "One & Two"), (("Plato", " "), "Plato"),
-        (("Ada One", "Bea Two", "Cy Three"), "One et al."), (("A One", "B Two", "C Three", "D Four"), "One et al."),
-    ],
-)  # fmt: skip
-def test_two_authors_are_named_and_of_more_the_first(names, told):
-    assert new._authors(names) == told
-
-
 # -- races and the web -------------------------------------------------------------------------------------------------
 
 

@@ -150,7 +150,7 @@ def test_a_cell_waits_while_another_worker_compiles_its_program():
 
 def test_one_worker_is_this_process_and_more_are_processes_of_one_thread(tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "cores", lambda: 3)
-    for name in executors.SINGLE_THREAD:
+    for name in executors.OF_WORKERS:
         monkeypatch.setenv(name, "")  # so that it is put back
         monkeypatch.delenv(name)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
@@ -158,5 +158,5 @@ def test_one_worker_is_this_process_and_more_are_processes_of_one_thread(tmp_pat
     assert [type(one) for one in kinds] == [executors.InProcess, executors.ProcessPool, executors.ProcessPool]
     assert [one.workers for one in kinds] == [1, 2, 3]
     assert (tmp_path / "cache" / "xla").is_dir()
-    told = {name: os.environ[name] for name in executors.SINGLE_THREAD}
-    assert told == executors.SINGLE_THREAD | {"OMP_NUM_THREADS": "7"}  # what somebody has set stays
+    told = {name: os.environ[name] for name in executors.OF_WORKERS}
+    assert told == executors.OF_WORKERS | {"OMP_NUM_THREADS": "7"}  # what somebody has set stays
