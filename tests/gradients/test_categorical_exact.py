@@ -171,6 +171,20 @@ def test_many_samples_are_the_conditional_expectation(two_options, d, tau):
     assert d != 0 or seen == {True, False}
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_conditional_draws_are_finite_in_every_type(kind):
+    """Of 100,000 exponential numbers of ten bits a hundred are 0. The largest is Gumbel noise about ln Z."""
+    theta = jnp.asarray(np.tile(THETA[0], (250, 1)), kind)
+    index = jnp.asarray(np.arange(250) % 4)
+    y = np.asarray(jax.jit(lambda key: conditional_gumbel(key, theta, index, 100))(KEY), np.float64)
+    assert np.isfinite(y).all()
+    largest = np.take_along_axis(y, np.asarray(index)[None, :, None], axis=-1)
+    assert (largest >= y).all()  # in half precision others may be as large
+    for x in (-0.5, 0.5, 2.0):
+        share = np.mean(largest - np.log(np.exp(THETA[0]).sum()) < x)
+        assert share == pytest.approx(np.exp(-np.exp(-x)), abs=0.03)  # rounded to 1/64 where it is 2 and more
+
+
 def test_conditional_draws_obey_their_option_and_mix_to_gumbel_noise():
     theta = jnp.asarray(THETA)  # two variables, of unequal Z
 

@@ -23,6 +23,7 @@ from laureate.gradients import (
     FullES,
     NoiseReuseES,
     PersistentES,
+    Sharded,
     TruncatedBackprop,
     TruncatedES,
     full_unroll_loss,
@@ -338,3 +339,36 @@ def test_the_loss_of_a_whole_episode_is_that_of_a_loop(ends):
         found[fed[0]] = [sum(levels), levels[-1]]
         assert not ends or fed[0] == 0 or 1 < len(levels) < 8
     assert_allclose(losses, np.ravel(list(found.values())), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["falls", "centre"])
+def test_shards_together_report_what_the_whole_does(name):
+    """Three of two pairs, an axis of vmap in place of devices: every field of the report, step by step."""
+    six = SHORT | {"num_pairs": 6}
+    rows = {
+        "falls": PersistentES(FALLS, **six, horizon=None, telescope=True),
+        "centre": AnalyticPES(Walk(), **six, horizon=6),
+    }
+    estimator, theta, keys = rows[name], jnp.asarray(THETA), jnp.stack(step_keys(4))
+    mesh: Any = jax.sharding.AbstractMesh((3,), ("pairs",))
+
+    def steps(shard):
+        def step(state, key):
+            gradient, state, info = estimator.local_step(key, theta, state, None, shard)
+            return state, (gradient, info)
+
+        return jax.lax.scan(step, estimator.local_init(jax.random.key(0), theta, shard), keys)[1]
+
+    def both():
+        on_a_device = lambda _: steps(Sharded(estimator, mesh)._shard())  # noqa: E731
+        parts = jax.vmap(on_a_device, axis_name="pairs")(jnp.arange(3))
+        return steps(Shard(jnp.arange(6), None)), parts
+
+    (gradient, info), (gradients, infos) = jax.tree.map(np.asarray, jax.jit(both, compiler_options=QUICK)())
+    assert_allclose(gradients, np.stack([gradient] * 3), rtol=1e-4, atol=1e-6)
+    assert_allclose(np.concatenate(infos.difference, axis=1), info.difference, rtol=1e-5, atol=1e-6)
+    for field_name in sorted(set(info._fields) - {"difference"}):
+        whole, part = getattr(info, field_name), getattr(infos, field_name)
+        assert part.dtype == whole.dtype, field_name
+        assert_allclose(part, np.stack([whole] * 3), rtol=1e-5, err_msg=field_name)
+    assert name == "centre" or (info.num_nonfinite.any() and info.num_unequal.any())
