@@ -137,7 +137,7 @@ def simulated(est, noise, lengths):
         if isinstance(est, (TruncatedES, AnalyticPES)):
             if isinstance(est, AnalyticPES):
                 analytic = slope_of_the_truncation(est, centre)
-            report = through_a_truncation(est, centre, np.zeros(len(drawn)), est.horizon, adds)
+            report = through_a_truncation(est, centre, np.zeros(len(drawn)), lengths[0], adds)
             centre.over |= not waits and not np.isfinite(report["loss"])
         each = [through_a_truncation(est, p, drawn[:, i], lengths[i], adds) for i, p in enumerate(pairs)]
         finite = np.array([bool(np.isfinite(one["difference"] + one["loss"])) for one in each])
@@ -189,6 +189,7 @@ ROWS = {
     "nres-products-unaligned": NoiseReuseES(Walk(), **SHORT, horizon=7, telescope="products"),
     "gpes-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, telescope="products"),
     "gpes-done": GPES(ENDS, **LONG, horizon=11, noise_steps=3, telescope=True),
+    "gpes-border": GPES(ENDS, **LONG, horizon=None, noise_steps=2, restart="border"),
     "full-es": FullES(FALLS, sigma=SIGMA, num_pairs=PAIRS, horizon=4, phase="random", telescope="products"),
     "truncated-es": TruncatedES(Walk(), **SHORT, horizon=7, telescope=True),
     "truncated-es-falls": TruncatedES(Walk(cliff=1.2), **SHORT, horizon=(30, 30)),
@@ -279,7 +280,7 @@ def worker_by_hand(est, length):
 
 
 WORKERS = {
-    "backprop-random-falls": TruncatedBackprop(Walk(cliff=1.9), truncation=3, horizon=9, phase="random", num_workers=3),
+    "backprop-random-falls": TruncatedBackprop(Walk(cliff=1.5), truncation=3, horizon=9, phase="random", num_workers=3),
     "backprop-done": TruncatedBackprop(Walk(ends=True), truncation=3, horizon=None, telescope=True),
     "rtrl-done-steep": RTRL(Walk(ends=True, steep=1.01), truncation=3, horizon=None, telescope=True),
     "rtrl-steep": RTRL(Walk(steep=1.2), truncation=3, horizon=(30, 30), num_workers=2),
@@ -314,7 +315,7 @@ def test_the_loss_of_a_whole_episode_is_that_of_a_loop(ends):
 
         def step(self, key, theta, state, batch=0.0):
             state = 0.8 * state + theta + batch + 0.1 * jax.random.uniform(key)
-            return (state, state**2, state > 0.9) if ends else (state, state**2)
+            return (state, state**2, state > 0.3) if ends else (state, state**2)
 
     data, found = np.linspace(-0.3, 0.3, 8), {}
 
@@ -334,7 +335,7 @@ def test_the_loss_of_a_whole_episode_is_that_of_a_loop(ends):
         for t in range(8):
             state = 0.8 * state + 0.1 + fed[t] + 0.1 * drawn[t]
             levels.append(state**2)
-            if ends and state > 0.9:
+            if ends and state > 0.3:
                 break
         found[fed[0]] = [sum(levels), levels[-1]]
         assert not ends or fed[0] == 0 or 1 < len(levels) < 8

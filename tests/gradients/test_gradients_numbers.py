@@ -195,6 +195,6 @@ def test_the_mean_over_workers_is_that_of_numpy_and_what_overflows_is_not_ok(kin
         for name, leaf in found.items():
             wanted = wide[name].mean(0) if fits else np.zeros(gradients[name].shape[1:])
             assert leaf.dtype == kind
-            np.testing.assert_allclose(leaf.astype(np.float64), wanted, rtol=2e-3 if kind == "float16" else 1e-5)
+            np.testing.assert_allclose(np.asarray(leaf, np.float64), wanted, rtol=2e-3 if kind == "float16" else 1e-5)
         np.testing.assert_allclose(info.loss, level[fine].sum() / max(alive[fine].sum(), 1), rtol=1e-5, atol=1e-7)
         assert (int(info.num_nonfinite), int(info.num_done), int(info.cost)) == (4 - fine.sum(), 3, 12)
