@@ -1,6 +1,6 @@
 """Options of the estimators against a simulation by hand, step by step and pair by pair, with all that is reported.
 
-It follows the definitions alone: g = 1/(2N σ²) Σ ξ (L⁺ − L⁻), and for "products" Σ_t (L_t ξ_t − L_{t−1} ξ_{t−1}). It is
+It follows the definitions alone: g = 1/(2N) Σ ξ/σ² (L⁺ − L⁻), and for "products" Σ_t (L_t ξ_t − L_{t−1} ξ_{t−1}). It is
 given the noise that would be drawn at each place, and how long first episodes of random phase are.
 """
 
@@ -30,7 +30,9 @@ from laureate.gradients import (
 )
 from laureate.gradients.noise import Shard, draw_noise, pair_keys
 
-PAIRS, NUMBER, SIGMA, THETA = 5, 7, 0.125, 0.27
+PAIRS, THETA, SIGMA = 5, 0.27, 0.125
+SIGMAS = SIGMA * np.array([1, 1.5, 1, 0.5, 2, 1, 1.5])  # another in every step: it takes effect with the next draw
+NUMBER = len(SIGMAS)
 
 
 class Walk(eqx.Module):
@@ -56,7 +58,7 @@ class Walk(eqx.Module):
 
 @dataclass
 class Pair:
-    """Two particles and what they remember, both signs in one array; ``xi`` is Σ ε of the episode."""
+    """Two particles and what they remember, both signs in one array; ``xi`` is Σ ε/σ² of the episode."""
 
     state: np.ndarray = field(default_factory=lambda: np.zeros(2))
     level: np.ndarray = field(default_factory=lambda: np.zeros(2))
@@ -68,7 +70,7 @@ class Pair:
     xi: float = 0.0
 
 
-def through_a_truncation(est, pair, noise, length, adds):
+def through_a_truncation(est, pair, noise, sigma, length, adds):
     """The pair through ``est.window`` inner steps; noise[k]: what is drawn at step k. What it adds up, by name.
 
     adds: whether ξ is the sum of the draws, or the last of them.
@@ -84,13 +86,13 @@ def through_a_truncation(est, pair, noise, length, adds):
         drawn = noise[k // segment]
         begins = pair.over and (inside or k == 0)
         if every == 0 and k == 0:
-            pair.eps, pair.xi = drawn, drawn + (pair.xi if adds and not pair.over else 0.0)
+            pair.eps, pair.xi = drawn, drawn / sigma**2 + (pair.xi if adds and not pair.over else 0.0)
         elif not begins and every and pair.clock % every == 0 and not pair.over:
-            pair.eps, pair.xi = drawn, drawn + (pair.xi if adds else 0.0)
+            pair.eps, pair.xi = drawn, drawn / sigma**2 + (pair.xi if adds else 0.0)
         if begins:
             # The noise of a truncation is kept where it had no part in the ending.
             pair.eps = pair.eps if every == 0 and (k == 0 or not unroll.ends) else drawn
-            pair.xi, before = pair.eps, 0.0
+            pair.xi, before = pair.eps / sigma**2, 0.0
             first = pair.clock < 0 and not est.whole_episodes
             pair.length = length if first or isinstance(est.horizon, tuple) else est.horizon or np.inf
             pair.state, pair.level = 0.5 * (THETA + np.array([pair.eps, -pair.eps])), np.zeros(2)
@@ -128,7 +130,7 @@ def simulated(est, noise, lengths):
     waits = est.phase == "lockstep" and not est.unroll.ends and not isinstance(est.horizon, tuple)
     adds = isinstance(est, (PersistentES, GPES, AnalyticPES))
     pairs, centre, rows = [Pair() for _ in range(PAIRS)], Pair(), []
-    for drawn in noise:
+    for drawn, sigma in zip(noise, SIGMAS, strict=True):
         if isinstance(est, FullES):
             pairs = [Pair(clock=0) for _ in range(PAIRS)]
         if isinstance(est, TruncatedES):
@@ -137,9 +139,9 @@ def simulated(est, noise, lengths):
         if isinstance(est, (TruncatedES, AnalyticPES)):
             if isinstance(est, AnalyticPES):
                 analytic = slope_of_the_truncation(est, centre)
-            report = through_a_truncation(est, centre, np.zeros(len(drawn)), lengths[0], adds)
+            report = through_a_truncation(est, centre, np.zeros(len(drawn)), sigma, lengths[0], adds)
             centre.over |= not waits and not np.isfinite(report["loss"])
-        each = [through_a_truncation(est, p, drawn[:, i], lengths[i], adds) for i, p in enumerate(pairs)]
+        each = [through_a_truncation(est, p, drawn[:, i], sigma, lengths[i], adds) for i, p in enumerate(pairs)]
         finite = np.array([bool(np.isfinite(one["difference"] + one["loss"])) for one in each])
         kept = [one for one, is_finite in zip(each, finite, strict=True) if is_finite]
         number = max(len(kept), 1)
@@ -152,12 +154,12 @@ def simulated(est, noise, lengths):
             shares = [one["gradient"] for one in kept]
         rows.append(
             {
-                "gradient": analytic + sum(shares) / (2 * number * SIGMA**2),
+                "gradient": analytic + sum(shares) / (2 * number),
                 "loss": sum(one["loss"] for one in kept) / max(sum(one["alive"] for one in kept), 1),
                 "num_nonfinite": PAIRS - len(kept),
                 "num_done": sum(one["done"] for one in each),
                 "num_unequal": sum(one["unequal"] for one in each),
-                "noise_rms": np.sqrt(np.mean([(pair.xi / SIGMA) ** 2 for pair in pairs])),
+                "noise_rms": np.sqrt(np.mean([(pair.xi * sigma) ** 2 for pair in pairs])),
                 "difference": [one["difference"] for one in each],
             }
         )
@@ -212,23 +214,25 @@ def noise():
 
     with jax.enable_x64(True):
         run = jax.jit(jax.vmap(jax.vmap(drawn, (None, 0)), (0, None)), compiler_options=QUICK)
-        return SIGMA * np.asarray(run(jnp.stack(step_keys(NUMBER)), jnp.arange(4)))
+        return SIGMAS[:, None, None] * np.asarray(run(jnp.stack(step_keys(NUMBER)), jnp.arange(4)))
 
 
 def ran(estimator):
     """Gradients, reports and how long the episodes are that run after each step."""
 
-    def step(state, key):
-        gradient, state, info = estimator.step(key, jnp.asarray(THETA), state)
+    def step(state, given):
+        key, sigma = given
+        now = eqx.tree_at(lambda one: one.sigma, estimator, sigma) if hasattr(estimator, "sigma") else estimator
+        gradient, state, info = now.step(key, jnp.asarray(THETA), state)
         held = state.center if state.pairs is None else state.pairs
         held = getattr(held, "episode", held)
         return state, (gradient, info, 0 if held is None else held.length)
 
-    def steps(keys):
-        return jax.lax.scan(step, estimator.init(jax.random.key(0), jnp.asarray(THETA)), keys)[1]
+    def steps(*given):
+        return jax.lax.scan(step, estimator.init(jax.random.key(0), jnp.asarray(THETA)), given)[1]
 
     with jax.enable_x64(True):
-        return jax.tree.map(np.asarray, jax.jit(steps, compiler_options=QUICK)(jnp.stack(step_keys(NUMBER))))
+        return jax.tree.map(np.asarray, jax.jit(steps, compiler_options=QUICK)(jnp.stack(step_keys(NUMBER)), SIGMAS))
 
 
 @pytest.mark.parametrize("name", ROWS)
