@@ -36,7 +36,7 @@ NUMBER = len(SIGMAS)
 
 
 class Walk(eqx.Module):
-    """s ← 0.9 s + θ from θ/2, the level s². ``ends``: done once s passes 1.
+    """s ← 0.9 s + θ from θ/2, the level s³. ``ends``: done once s passes 1.
 
     Beyond ``cliff`` there is no level, beyond ``steep`` no slope.
     """
@@ -50,7 +50,7 @@ class Walk(eqx.Module):
 
     def step(self, key, theta, state) -> Any:
         state = 0.9 * state + theta
-        level = jnp.where(state > self.cliff, jnp.nan, state**2)
+        level = jnp.where(state > self.cliff, jnp.nan, state**3)
         if self.steep is not None:
             level = level + 0 * jnp.sqrt(jnp.where(state > self.steep, state - state, 1.0))
         return (state, level, state >= 1) if self.ends else (state, level)
@@ -100,7 +100,7 @@ def through_a_truncation(est, pair, noise, sigma, length, adds):
         pair.state = 0.9 * pair.state + THETA + np.array([pair.eps, -pair.eps])
         pair.clock += 1
         alive = ~pair.ended & (not pair.over)
-        level = np.where(pair.state > unroll.cliff, np.nan, pair.state**2)
+        level = np.where(pair.state > unroll.cliff, np.nan, pair.state**3)
         loss = np.where(alive, level - (pair.level if est.telescope else 0.0), 0.0)
         pair.level = np.where(alive, level, pair.level)
         if est.telescope == "products":
@@ -174,7 +174,7 @@ def slope_of_the_truncation(est, centre):
     total = last = 0.0
     for _ in range(est.window):
         state, slope = 0.9 * state + THETA, 0.9 * slope + 1
-        last = 2 * state * slope
+        last = 3 * state**2 * slope
         total += last
     return last if est.telescope else total
 
@@ -269,7 +269,7 @@ def worker_by_hand(est, length):
                 first = False
             state, slope, clock = 0.9 * state + THETA, 0.9 * slope + 1, clock + 1
             beyond = state > unroll.cliff
-            now, up = (np.nan, 0.0) if beyond else (state**2, 2 * state * slope)
+            now, up = (np.nan, 0.0) if beyond else (state**3, 3 * state**2 * slope)
             if unroll.steep is not None and state > unroll.steep:
                 up = np.nan
             loss += now - (level if est.telescope else 0.0)
@@ -377,3 +377,29 @@ def test_shards_together_report_what_the_whole_does(name):
         assert part.dtype == whole.dtype, field_name
         assert_allclose(part, np.stack([whole] * 3), rtol=1e-5, err_msg=field_name)
     assert name == "centre" or (info.num_nonfinite.any() and info.num_unequal.any())
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_device_is_given_its_own_pairs_and_all_of_the_rest(apart):
+    """Four devices that need not be there: shapes inside and outside of the part of the program that each runs."""
+
+    class Fed(Walk):
+        def step(self, key, theta, state, batch):  # pyright: ignore[reportIncompatibleMethodOverride]
+            return state + batch, state**2
+
+    estimator = PersistentES(Fed(), **(SHORT | {"num_pairs": 8}), horizon=6, batches_per_pair=apart)
+    mesh: Any = jax.sharding.AbstractMesh((4,), ("pairs",))
+    sharded, key, theta = Sharded(estimator, mesh), jax.random.key(0), jnp.asarray(THETA)
+    batches = jnp.zeros((3, 8) if apart else (3,))
+    state = jax.eval_shape(sharded.init, key, theta)
+    closed = jax.make_jaxpr(sharded.step)(key, theta, state, batches)
+    (own,) = (equation for equation in closed.jaxpr.eqns if equation.primitive.name == "shard_map")
+    shapes = lambda values: [value.aval.shape for value in values]  # noqa: E731
+    given, kept = shapes(own.params["jaxpr"].invars), shapes(own.params["jaxpr"].outvars)
+    split = lambda shape: (2, *shape[1:])  # noqa: E731
+    pairs = [split(leaf.shape) for leaf in jax.tree.leaves(state)]
+    assert given[-len(pairs) - 3 :] == [key.shape, (), *pairs, (3, 2) if apart else (3,)]  # after constants
+    gradient, later, info = jax.eval_shape(sharded.step, key, theta, state, batches)
+    assert jax.tree.map(jnp.shape, later) == jax.tree.map(jnp.shape, state)
+    assert (gradient.shape, info.difference.shape, info.loss.shape) == ((), (8,), ())
+    assert sorted(kept) == sorted([(), *pairs, (2,), *[()] * (len(jax.tree.leaves(info)) - 1)])

@@ -13,6 +13,7 @@ from laureate._core import Status, as_key
 from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
 from laureate.gradients.noise import Shard, draw_noise, pair_keys
 from laureate.gradients.workers import Report, center_key, mean_over_workers
+from laureate.testing import check_keys
 
 ES = {"num_pairs": 4, "truncation": 2, "horizon": 6, "sigma": 0.1}
 WORKERS = {"truncation": 2, "horizon": 6, "num_workers": 2}
@@ -173,6 +174,11 @@ def test_leaves_of_any_types_have_noise_of_their_own():
     assert {name: str(leaf.dtype) for name, leaf in noise.items()} == {name: name[2:] for name in noise}
     numbers = np.concatenate([leaf.astype(np.float64) for leaf in noise.values()], axis=1)
     assert np.abs(np.cov(numbers.T) - np.eye(16)).max() < 5 * np.sqrt(2 / 4000)  # the larger error: of a variance
+
+
+def test_leaves_of_two_types_have_keys_of_their_own():
+    theta = {"a": jnp.zeros(2, jnp.float16), "b": jnp.zeros(2), "c": jnp.zeros((2, 1))}
+    check_keys(lambda key: draw_noise(pair_keys(key, 3, Shard(jnp.arange(3), None), 0), theta), name="draw_noise")
 
 
 @pytest.mark.parametrize(("kind", "large"), [("float16", 6e4), ("float32", 3e38)])
