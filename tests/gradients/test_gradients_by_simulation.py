@@ -256,7 +256,7 @@ def worker_by_hand(est, length):
     unroll, carried, rows = est.unroll, isinstance(est, RTRL), []
     waits = est.phase == "lockstep" and not unroll.ends and not isinstance(est.horizon, tuple)
     state = slope = level = rise = 0.0
-    clock, over, first = 0, True, True
+    clock, last, over, first = 0, length, True, True
     for _ in range(NUMBER):
         gradient = loss = levels = 0.0
         done = 0
