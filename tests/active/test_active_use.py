@@ -77,6 +77,58 @@ def test_proposals_are_what_they_say():
             np.testing.assert_allclose(found, [expected[0], 0, *expected[1:]], rtol=1e-5, atol=1e-7)
 
 
+def law_by_hand(kind, scores, left, beta, floor):
+    """The proposal as the docstring has it, NaN where there is none; 0^0 = 1, and the first of equal scores is best."""
+    law = np.full(len(scores), np.nan)
+    if kind == "greedy":
+        law = np.eye(len(scores))[np.argmax(np.where(left, scores, -np.inf))]
+    elif kind == "softmax":
+        law = np.where(left, np.exp(beta * scores), 0)
+    elif (scores[left] >= 0).all():
+        law = np.where(left, np.abs(scores) ** beta, 0)
+    law = law / law.sum() if law.sum() > 0 else np.full(len(scores), np.nan)
+    uniform = left / left.sum()
+    return uniform if floor == 1 else (1 - floor) * law + floor * uniform
+
+
+def test_all_laws_on_all_pools_are_those_of_the_docstring():
+    """Scores of every sign, zeros and ties, every set of points left, no, some and full sharpness and floor."""
+    scores = np.array(list(itertools.product([-1.0, 0.0, 2.0], repeat=3)))
+    pools = np.array([left for left in itertools.product([False, True], repeat=3) if any(left)])
+    rows = list(itertools.product(scores, pools, (0.0, 0.5, 2.0), (0.0, 0.3, 1.0)))
+    kinds = ("proportional", "softmax", "greedy")
+
+    @jax.jit
+    @jax.vmap
+    def found(key, scores, left, beta, floor):
+        each = [Acquisition(beta, floor, kind) for kind in kinds]
+        state = AcquisitionState(left)
+        return [(one.log_proposal(scores, state), one.step(key, scores, state)) for one in each]
+
+    given = [np.array(column) for column in zip(*rows, strict=True)]
+    laws = jax.tree.map(np.asarray, found(jax.random.split(jax.random.key(0), len(rows)), *given))
+    for kind, (log_q, (pick, after, info)) in zip(kinds, laws, strict=True):
+        wanted = np.array([law_by_hand(kind, *row) for row in rows])
+        fails = np.isnan(wanted).any(1)
+        np.testing.assert_allclose(np.exp(log_q)[~fails], wanted[~fails], atol=1e-6, err_msg=kind)
+        np.testing.assert_array_equal(info.status, np.where(fails, Status.DIVERGED, Status.OK), kind)
+        picked = np.where(fails, np.nan, wanted[np.arange(len(rows)), pick])
+        np.testing.assert_allclose(info.q, picked, rtol=1e-5)
+        np.testing.assert_allclose(np.exp(info.log_q), picked, rtol=1e-5)
+        assert given[1][np.arange(len(rows)), pick][~fails].all()
+        assert fails.any() == (kind == "proportional")
+        np.testing.assert_array_equal(after.left.sum(1)[~fails], given[1].sum(1)[~fails] - 1)
+
+
+def test_points_that_must_not_be_picked_are_not():
+    scores = np.array([0.0, -np.inf, 1.0, -np.inf, -2.0], np.float32)
+    picks, log_q = jax.jit(lambda key: plackett_luce(key, scores, 3))(jax.random.key(0))
+    assert sorted(picks.tolist()) == [0, 2, 4]
+    assert float(log_q[-1]) == pytest.approx(0, abs=1e-6)
+    with pytest.raises(ValueError, match="num_picks must be <= 3, the points that may be picked; got 4"):
+        plackett_luce(jax.random.key(0), scores, 4)
+
+
 def test_a_step_takes_its_point_and_failure_is_a_value():
     acquisition = Acquisition(floor=0.0)
     step = eqx.filter_jit(acquisition.step)
@@ -270,3 +322,50 @@ def test_what_looks_wrong_is_warned_of():
         warnings.simplefilter("error")
         lure_risk(np.ones(m), 1 / (n - np.arange(m)), n)
         RISKS["plain"](np.ones(m), sharp, n)
+
+
+def test_few_labels_that_decide_are_warned_of_by_share_and_by_number():
+    """Weights w by hand, from q = 1/(N w): a share above a fifth, few effective labels, both, neither, nine picks."""
+    flat = np.full(60, 1.0)
+    cases = {
+        "one share": np.r_[np.full(10, 1.0), 3.0],  # 3/13 of the weight; 169/19 labels of 11
+        "few effective": np.r_[np.full(6, 60.0), flat],  # 60/420 of the weight; 176400/21660 labels of 66
+        "both": np.r_[300.0, flat],
+        "neither": np.r_[5.0, flat],
+        "nine": np.r_[np.full(8, 1.0), 30.0],
+    }
+    for name, w in cases.items():
+        share, effective = w.max() / w.sum(), w.sum() ** 2 / (w**2).sum()
+        told = len(w) >= 10 and (share > 0.2 or effective < len(w) / 5)
+        assert told == (name not in ("neither", "nine"))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            RISKS["importance"](np.ones(len(w)), 1 / (1e5 * w), 10**5)
+        texts = [str(one.message) for one in said if issubclass(one.category, WeightWarning)]
+        assert len(texts) == told, name
+        if told:
+            assert f"{len(w)} labels are worth {effective:.1f}; one has {share:.0%} of the weight" in texts[0]
+
+
+@pytest.mark.parametrize("pool", [46_341, 50_000, np.int64(10**6), 3 * 10**9])
+def test_a_pool_may_be_large(pool):
+    """N² and N are beyond 32 bits: all weights, estimates and errors by their formulas in double precision."""
+    rng = np.random.default_rng(0)
+    count, n = 12, float(pool)
+    losses, q, m = rng.uniform(1, 2, count), rng.uniform(0.8, 1.2, count) / n, np.arange(1, count + 1)
+    v = 1 + (n - count) / (n - m) * (1 / ((n - m + 1) * q) - 1)
+    a = losses / (n * q) + (np.cumsum(losses) - losses) / n
+    weights = {"lure": v, "pure": 1 / (n * q) + (count - m) / n, "importance": 1 / (n * q), "plain": np.ones(count)}
+    terms = {"lure": n * (n - count) / (count * (n - m) * (n - m + 1)), "pure": np.full(count, 1 / count)}
+    run = jax.jit(lambda losses, q: {name: (WEIGHTS[name](q, pool), RISKS[name](losses, q, pool)) for name in RISKS})
+    estimates = run(losses, q)
+    for name, of_picks in weights.items():
+        found_weights, found = estimates[name]
+        np.testing.assert_allclose(found_weights, of_picks, rtol=1e-5)
+        np.testing.assert_allclose(found.value, (of_picks * losses).mean(), rtol=1e-5)
+        if name in terms:
+            p = terms[name]
+            w = p**2 / (1 - 2 * p)
+            variance = (w * (a - p @ a) ** 2).sum() / (1 + w.sum())
+            np.testing.assert_allclose(found.standard_error, np.sqrt(variance), rtol=1e-3)
+    np.testing.assert_allclose(lure_ratio(losses, 2 * losses, q, pool).value, 0.5, rtol=1e-6)

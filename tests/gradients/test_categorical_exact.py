@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 
+from laureate._core import Status
 from laureate.gradients import (
     all_choices,
     conditional_gumbel,
@@ -22,6 +23,7 @@ from laureate.gradients import (
     straight_through,
     zgr,
 )
+from laureate.gradients.categorical_reference import held_against
 
 THETA = np.array([[0.3, -0.8, 1.1, 0.0], [2.0, -1.0, 0.5, 0.4]], np.float32)
 V = np.array([[1.0, -0.5, 0.2, 2.0], [0.3, 0.9, -1.5, 0.0]], np.float32)
@@ -169,6 +171,20 @@ def test_many_samples_are_the_conditional_expectation(two_options, d, tau):
     assert d != 0 or seen == {True, False}
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_conditional_draws_are_finite_in_every_type(kind):
+    """Of 100,000 exponential numbers of ten bits a hundred are 0. The largest is Gumbel noise about ln Z."""
+    theta = jnp.asarray(np.tile(THETA[0], (250, 1)), kind)
+    index = jnp.asarray(np.arange(250) % 4)
+    y = np.asarray(jax.jit(lambda key: conditional_gumbel(key, theta, index, 100))(KEY), np.float64)
+    assert np.isfinite(y).all()
+    largest = np.take_along_axis(y, np.asarray(index)[None, :, None], axis=-1)
+    assert (largest >= y).all()  # in half precision others may be as large
+    for x in (-0.5, 0.5, 2.0):
+        share = np.mean(largest - np.log(np.exp(THETA[0]).sum()) < x)
+        assert share == pytest.approx(np.exp(-np.exp(-x)), abs=0.03)  # rounded to 1/64 where it is 2 and more
+
+
 def test_conditional_draws_obey_their_option_and_mix_to_gumbel_noise():
     theta = jnp.asarray(THETA)  # two variables, of unequal Z
 
@@ -290,6 +306,34 @@ def test_reported_errors_are_recomputed(references):
     assert (int(info.cost), int(info.status)) == (50, 0)
 
 
+def test_errors_that_are_not_finite_are_not_ok():
+    """In one draw, in the exact gradient, or only once they are squared."""
+    run = jax.jit(lambda gradients, exact: held_against(gradients, exact)[1])
+    for place, bad in itertools.product((None, "gradients", "exact"), (np.nan, np.inf, 1e25)):
+        given = {"gradients": np.tile(V, (3, 1, 1)), "exact": V.copy()}
+        if place is not None:
+            given[place].flat[-1] = bad
+        info = run(**given)
+        numbers = [info.bias2, info.variance, info.mse, info.size2]
+        assert np.isfinite(numbers).all() == (place is None)
+        assert int(info.status) == (Status.OK if place is None else Status.DIVERGED)
+
+
+def test_it_is_told_of_a_derivative_that_is_zero_in_all_draws_and_not_in_some(monkeypatch):
+    reference = "laureate.gradients.categorical_reference."
+    monkeypatch.setattr(reference + "exact_gradient", lambda f, logits: logits)
+    monkeypatch.setattr(reference + "held_against", lambda gradients, exact: gradients)  # nothing else is compiled
+    keys = jax.random.split(KEY, 6)
+    signs = np.asarray(jax.vmap(jax.random.bits)(keys) % 2, np.float32)
+    assert set(signs) == {0.0, 1.0}
+    estimator = lambda key, logits: logits * (jax.random.bits(key) % 2).astype(logits.dtype)  # noqa: E731
+    for f, zero in ((lambda z: jnp.sum(z * z), False), (lambda z: 0.0 * jnp.sum(z), True)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            estimate(KEY, f, jnp.asarray(LOGITS), estimator, 6)
+        assert ["derivative 0 in every draw" in str(one.message) for one in said] == [True] * zero
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 KEY = jax.random.key(0)
@@ -396,12 +440,13 @@ def test_the_loss_of_leave_one_out_has_its_gradient_and_that_of_what_follows():
             rows(theta),
             plain,
             jax.jacobian(rows)(theta),
+            drawn,
         )
 
     impossible = np.where(np.eye(2, 4) > 0, -np.inf, THETA).astype(np.float32)  # an option a row that cannot be
     run = jax.jit(run)
     for theta in (impossible, THETA):
-        by_theta, wanted, by_w, wanted_w, rows, plain, slopes = run(jax.random.key(4), jnp.asarray(theta))
+        by_theta, wanted, by_w, wanted_w, rows, plain, slopes, drawn = run(jax.random.key(4), jnp.asarray(theta))
         assert np.abs(by_theta).max() > 1e-3
         assert not np.asarray(by_theta)[np.isinf(theta)].any()
         np.testing.assert_allclose(by_theta, wanted, atol=1e-6)
@@ -412,5 +457,9 @@ def test_the_loss_of_leave_one_out_has_its_gradient_and_that_of_what_follows():
         follows = lambda z: jnp.sum(z * weights, axis=-1)  # noqa: E731
         np.testing.assert_allclose(rloo_loss(jax.random.key(4), follows, theta, 5), plain, atol=1e-6)
     assert np.abs(slopes[0, 1]).max() == 0  # a row's loss is of its own choice
-    assert np.abs(slopes[0, 0]).max() > 1e-3
+    values = np.asarray(drawn) @ V[0]
+    gain, score = (values - values.mean(0)) / 4, np.asarray(drawn) - P  # each row has a baseline of its own
+    assert np.ptp(values.mean(0)) > 0.01
+    for row in range(2):
+        np.testing.assert_allclose(slopes[row, row], gain[:, row] @ score[:, row], atol=1e-6)
     np.testing.assert_allclose(rows, plain, atol=1e-6)

@@ -11,7 +11,9 @@ from numpy.testing import assert_array_equal
 
 from laureate._core import Status, as_key
 from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
-from laureate.gradients.workers import center_key
+from laureate.gradients.noise import Shard, draw_noise, pair_keys
+from laureate.gradients.workers import Report, center_key, mean_over_workers
+from laureate.testing import check_keys
 
 ES = {"num_pairs": 4, "truncation": 2, "horizon": 6, "sigma": 0.1}
 WORKERS = {"truncation": 2, "horizon": 6, "num_workers": 2}
@@ -156,3 +158,49 @@ def test_every_word_of_a_key_and_every_bit_of_a_number_count():
     rooms = [SimpleNamespace(window=1, num_pairs=number) for number in (3, 2**30 + 3, 2**31 + 3)]
     keys = [np.asarray(jax.random.key_data(center_key(room, jax.random.key(0)))) for room in rooms]
     assert len({one.tobytes() for one in keys}) == 3
+
+
+def test_leaves_of_any_types_have_noise_of_their_own():
+    """Of 4,000 pairs: no two numbers are correlated, whichever types their leaves have; each is standard normal."""
+    types = ("float16", "bfloat16", "float32", "float64")
+
+    @jax.jit
+    def drawn(key):
+        theta = {f"{place}-{kind}": jnp.zeros(2, kind) for place in "ab" for kind in types}
+        return draw_noise(pair_keys(key, 4000, Shard(jnp.arange(4000), None), 0), theta)
+
+    with jax.enable_x64(True):
+        noise = jax.tree.map(np.asarray, drawn(jax.random.key(0)))
+    assert {name: str(leaf.dtype) for name, leaf in noise.items()} == {name: name[2:] for name in noise}
+    numbers = np.concatenate([leaf.astype(np.float64) for leaf in noise.values()], axis=1)
+    assert np.abs(np.cov(numbers.T) - np.eye(16)).max() < 5 * np.sqrt(2 / 4000)  # the larger error: of a variance
+
+
+def test_leaves_of_two_types_have_keys_of_their_own():
+    theta = {"a": jnp.zeros(2, jnp.float16), "b": jnp.zeros(2), "c": jnp.zeros((2, 1))}
+    check_keys(lambda key: draw_noise(pair_keys(key, 3, Shard(jnp.arange(3), None), 0), theta), name="draw_noise")
+
+
+@pytest.mark.parametrize(("kind", "large"), [("float16", 6e4), ("float32", 3e38)])
+def test_the_mean_over_workers_is_that_of_numpy_and_what_overflows_is_not_ok(kind, large):
+    """Four workers: all finite, one or all of them not; a mean that fits its type is given though its sum would not."""
+    rng = np.random.default_rng(0)
+    run = jax.jit(lambda gradients, report: mean_over_workers(gradients, report, 12))
+    for bad, size in ((0, 1.0), (1, 1.0), (4, 1.0), (0, large)):
+        gradients = {"a": rng.normal(size=4), "b": rng.uniform(0.5, 1.0, size=(4, 2)) * size}
+        gradients = {name: leaf.astype(kind) for name, leaf in gradients.items()}
+        (loss, level), alive = rng.normal(size=(2, 4)).astype(np.float32), np.array([3, 2, 3, 1], np.int32)
+        loss[:bad:2], gradients["b"][1:bad:2, 0] = np.nan, np.inf
+        fine = np.isfinite(loss) & np.isfinite(gradients["a"]) & np.isfinite(gradients["b"]).all(1)
+        report = Report(loss, level, alive, np.array([1, 0, 2, 0], np.int32))
+        found, info, finite = run(gradients, report)
+        assert_array_equal(finite, fine)
+        wide = {name: leaf[fine].astype(np.float64) for name, leaf in gradients.items()}
+        fits = fine.any() and (kind == "float16" or size == 1.0)  # sums are in single precision
+        assert int(info.status) == (Status.OK if fits else Status.DIVERGED)
+        for name, leaf in found.items():
+            wanted = wide[name].mean(0) if fits else np.zeros(gradients[name].shape[1:])
+            assert leaf.dtype == kind
+            np.testing.assert_allclose(np.asarray(leaf, np.float64), wanted, rtol=2e-3 if kind == "float16" else 1e-5)
+        np.testing.assert_allclose(info.loss, level[fine].sum() / max(alive[fine].sum(), 1), rtol=1e-5, atol=1e-7)
+        assert (int(info.num_nonfinite), int(info.num_done), int(info.cost)) == (4 - fine.sum(), 3, 12)

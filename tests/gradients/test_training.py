@@ -30,7 +30,7 @@ class Pull(eqx.Module):
         return state, (state - (self.goal if batch is None else batch)) ** 2
 
 
-THETA = {"a": jnp.asarray(0.0)}
+KEY, THETA = jax.random.key(0), {"a": jnp.asarray(0.0)}
 ESTIMATOR = PersistentES(Pull(), num_pairs=20, truncation=2, horizon=8, sigma=0.1, phase="random")
 ADAM = optax.adam(0.02)
 
@@ -124,7 +124,7 @@ class Echo(eqx.Module):
     """An estimator whose loss is a number drawn from the key of its update."""
 
     def init(self, key, theta):
-        return jnp.zeros(())
+        return jax.random.uniform(key)
 
     def step(self, key, theta, state, batches):
         none = jnp.asarray(0)
@@ -135,14 +135,47 @@ class Echo(eqx.Module):
 
 
 def test_no_two_updates_have_the_same_key():
-    """Also beyond the twenty after which it records."""
+    """Also beyond the twenty after which it records, and neither has that of the start."""
 
     @jax.jit
-    def losses(key):
+    def drawn(key):
         more = {"record": lambda theta: theta, "every": 20}
-        return train(key, Echo(), optax.sgd(0.0), jnp.asarray(0.5), 40, **more)[1].loss
+        history = train(key, Echo(), optax.sgd(0.0), jnp.asarray(0.5), 40, **more)[1]
+        return jnp.append(history.loss, history.last.estimator)
 
-    assert len(np.unique(losses(jax.random.key(0)))) == 40
+    assert len(np.unique(drawn(jax.random.key(0)))) == 41
+
+
+class Told(eqx.Module):
+    """An estimator that counts its steps, and reports another multiple of the count in every field."""
+
+    def init(self, key, theta):
+        return jnp.asarray(0)
+
+    def step(self, key, theta, state, batches):
+        state = state + 1
+        info = SimpleNamespace(
+            loss=0.5 * state, status=2 * state, num_nonfinite=3 * state, num_unequal=0 * state, cost=5 * state
+        )
+        return jax.tree.map(jnp.ones_like, theta), state, info
+
+
+def test_the_history_is_what_the_estimator_said():
+    """In one go and in two; what is recorded is θ after the update that is named beside it."""
+    optimiser, record = optax.sgd(0.25), lambda theta: 10 * theta
+    _, whole = train(KEY, Told(), optimiser, 3.0, 6, record=record, every=2)
+    theta, half = train(KEY, Told(), optimiser, 3.0, 4, record=record, every=2)
+    _, rest = train(KEY, Told(), optimiser, theta, 2, start=half.last, record=record)
+    count = np.arange(1, 7)
+    for name, factor in {"loss": 0.5, "status": 2, "num_nonfinite": 3, "num_unequal": 0}.items():
+        assert_allclose(getattr(whole, name), factor * count)
+        assert_allclose([*getattr(half, name), *getattr(rest, name)], factor * count)
+    for history, update in ((whole, [2, 4, 6]), (half, [2, 4]), (rest, [5, 6])):
+        assert history.update.tolist() == update
+        assert history.cost.tolist() == [5 * n * (n + 1) / 2 for n in update]
+        assert_allclose(history.recorded, [10 * (3 - 0.25 * n) for n in update])
+    assert (float(theta), float(half.last.theta)) == (2.0, 2.0)
+    assert (int(rest.last.update), int(rest.last.estimator), float(rest.last.cost)) == (6, 6, 105.0)
 
 
 def test_it_warns_once_where_the_two_signs_end_apart():

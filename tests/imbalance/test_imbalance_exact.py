@@ -194,6 +194,39 @@ def test_posteriors_of_gaussians_adjusted_are_the_equal_prior_rule():
     np.testing.assert_allclose(elsewhere, densities + np.log([0.1, 0.1, 0.8]), atol=1e-5)
 
 
+def test_a_correction_is_its_formula_for_every_strength_and_target():
+    """Of one prior and target or one for each row; τ acts on the prior alone."""
+    rng = np.random.default_rng(4)
+    rows = np.log(rng.dirichlet(np.ones(3), size=6))
+
+    def corrected(tau):
+        targets = (None, np.log(PRIOR[::-1]), rows)
+        return [adjust(BATCH, prior, tau=tau, target=one) for prior in (np.log(PRIOR), rows[::-1]) for one in targets]
+
+    with jax.enable_x64(True):
+        run = jax.jit(corrected)
+        for tau in (0.0, 0.5, 1.0, 2.5):
+            wanted = [
+                BATCH - tau * prior + (0 if one is None else one)
+                for prior in (np.log(PRIOR), rows[::-1])
+                for one in (None, np.log(PRIOR[::-1]), rows)
+            ]
+            for found, by_hand in zip(run(tau), wanted, strict=True):
+                np.testing.assert_allclose(found, by_hand, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_norms_of_any_size_are_equalised(kind):
+    """Columns of norms from 10⁻³ to 10³, the squares of which half precision does not hold; ‖w‖^(1−τ) is left."""
+    size = np.array([1e-3, 0.1, 1.0, 30.0, 1e3])
+    weights = (np.random.default_rng(5).choice([-1.0, 1.0], size=(64, 5)) * size / 8).astype(kind)
+    for tau in (0.0, 0.5, 1.0):
+        found = normalise_weights(weights, tau=tau)
+        assert found.dtype == kind
+        norms = np.linalg.norm(np.asarray(found, np.float64), axis=0)
+        np.testing.assert_allclose(norms, size ** (1 - tau), rtol=5e-3 if kind == "float16" else 1e-5)
+
+
 def test_priors_for_each_row_broadcast():
     priors = np.log(np.stack([PRIOR, [0.05, 0.15, 0.8], np.ones(3) / 3] * 2))  # each row has its own extremes
 

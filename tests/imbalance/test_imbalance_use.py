@@ -228,6 +228,10 @@ def test_bad_input_elsewhere():
         (lambda: balanced_error(np.array([0, 1]), np.array([0, 1]), 3), r"absent are those here; got \[2\]"),
         (lambda: class_errors(np.array([0]), np.array([0, 1]), 2), r"of shape \(2,\); got \(1,\)"),
         (lambda: tune_tau(LOGITS, LABELS, PRIOR, np.array([-1.0])), "numbers >= 0"),
+        (
+            lambda: tune_tau(LOGITS, np.array([0, 1, 1, 0]), PRIOR, np.ones(1)),
+            r"tune_tau.labels must be of every class; absent are those here; got \[2\]",
+        ),
         (lambda: LOSSES["label-margin"](LOGITS, LABELS, PRIOR, margin=-1.0), "margin must be >= 0"),
         (lambda: LOSSES["vector-scaling"](LOGITS, LABELS, PRIOR, gamma=-1.0), "gamma must be >= 0"),
         (

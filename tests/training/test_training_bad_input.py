@@ -206,6 +206,7 @@ def test_a_block_that_names_what_it_does_not_have():
 def test_the_last_block_may_be_of_any_kind():
     begun([dense(), Recurrent(eqx.nn.GRUCell(3, 3, key=KEY))], rule=Hebbian())
     begun([Recurrent(eqx.nn.GRUCell(3, 3, key=KEY)), dense()], rule=Frozen())
+    begun([dense(), Normalised(dense(), BatchNorm(3))])  # it is never local, so nothing is to be said of it
 
 
 def test_a_trainer_may_be_made_inside_a_compiled_function():

@@ -1,5 +1,6 @@
 """The cost model against formulas and against XLA's own count; what is kept for the backward pass."""
 
+import functools
 import itertools
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 
-from laureate.layers import Convolution
+from laureate.layers import BatchNorm, Convolution
 from laureate.training import (
     Chain,
     Dense,
@@ -17,11 +18,13 @@ from laureate.training import (
     Frozen,
     Hebbian,
     LocalizedTraining,
+    Normalised,
     Oja,
     cost_table,
     count_operations,
     step_cost,
 )
+from laureate.training.blocks import advance
 
 SIZES, BATCH = (11, 13, 17, 19, 23, 3), 8
 PRODUCTS = [2 * BATCH * i * o for i, o in itertools.pairwise(SIZES)]
@@ -60,6 +63,24 @@ def test_at_most_one_and_a_half_times_as_fast():
     full, localized, frozen = costs
     assert full / localized == pytest.approx(119 / 80)  # (3·40 − 1)/(2·40)
     assert full / frozen == pytest.approx(119 / 41)
+
+
+@pytest.mark.parametrize("boundary", [0, 1, 2])
+def test_a_pass_that_normalises_by_what_was_averaged_costs_less_and_freezing_nothing(boundary):
+    """The parts of a step are what is computed: of local blocks with the statistics that they use."""
+    blocks = [*(Normalised(Dense(jnp.ones((4, 4)) / n), BatchNorm(4)) for n in (1, 2)), Dense(jnp.ones((3, 4)))]
+    batch = jax.ShapeDtypeStruct((8, 4), jnp.float32), jax.ShapeDtypeStruct((8,), jnp.int32)
+    found = {}
+    for how in ("update", "freeze"):
+        method = LocalizedTraining(Fixed(boundary), Frozen(), optax.sgd(0.1), batch_statistics=how)
+        found[how] = step_cost(method, blocks, *batch, boundary)
+        passed = lambda x, m=method: m.local_pass(jax.random.key(0), jnp.asarray(0), blocks[:boundary], x)[0]  # noqa: E731
+        above = lambda x: functools.reduce(lambda x, block: advance(block, x)[0], blocks[boundary:], x)  # noqa: E731
+        loss = lambda x, y, m=method, above=above: m.loss(above(x), y)  # noqa: E731
+        assert (found[how].local > 0) == (how == "update" and boundary > 0)  # averaging goes beyond a forward pass
+        assert found[how].forward == count_operations(passed, batch[0]) + count_operations(loss, *batch)
+    assert found["update"].backward == found["freeze"].backward
+    assert (found["freeze"].forward < found["update"].forward) == (boundary > 0)
 
 
 def test_nothing_below_the_boundary_is_kept():

@@ -25,6 +25,7 @@ from laureate.training import (
     HebbianCollapseWarning,
     LocalizedTraining,
     Normalised,
+    NormRule,
     OfEpoch,
     RandomDirection,
     Staircase,
@@ -35,6 +36,8 @@ from laureate.training import (
     predict,
     train,
 )
+from laureate.training.collapse import measure
+from laureate.training.sites import LAYERS
 
 SIZES = (5, 7, 6, 4, 3)
 
@@ -364,6 +367,45 @@ def test_norms_are_compared_within_an_epoch_and_directions_since_a_block_became_
         assert [issubclass(one.category, HebbianCollapseWarning) for one in said] == [True] * warned
         wanted = [(value * np.sqrt(directions), growth, directions, kept)] if growth else []
         assert [found[2:] for found in report.weights] == [pytest.approx(numbers, rel=1e-6) for numbers in wanted]
+
+
+def test_an_epoch_without_a_finite_step_has_no_loss_and_moves_nothing():
+    inputs, targets = data()
+    trainer = LocalizedTraining(NormRule(0.9), Frozen(), optax.sgd(0.1))
+    state, told, step = trainer.init(jax.random.key(0), network()), (), eqx.filter_jit(trainer.step)
+    for bad in (False, True, True):
+        state, info = step(state, inputs.at[0, 0].set(jnp.nan) if bad else inputs, targets)
+        state, report = trainer.end_epoch(state, told)
+        told = (*told, report)
+        assert (np.isnan(report.loss), np.isnan(report.update_norm)) == (bad, bad)
+        assert bad or (report.loss, report.update_norm) == (float(info.loss), float(info.update_norm))
+        assert (report.next_boundary, state.boundary.index) == (0, 0)
+    state, _ = step(step(state, inputs.at[0, 0].set(jnp.nan), targets)[0], inputs, targets)
+    report = trainer.end_epoch(state, told)[1]
+    assert np.isfinite([report.loss, report.update_norm]).all()  # over the steps that were finite
+
+
+def test_a_weight_of_zeros_that_stays_so_has_not_collapsed():
+    blocks = network()
+    blocks[0] = eqx.tree_at(lambda block: block.layers[0].weight, blocks[0], jnp.zeros((SIZES[1], SIZES[0])))
+    trainer = LocalizedTraining(Fixed(2), Frozen(), optax.sgd(0.1))
+    state = trainer.init(jax.random.key(0), blocks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state, report = trainer.end_epoch(state, ())
+    assert report.weights[0][2:] == (0.0, 1.0, 0.0, 1.0)
+    assert report.weights[1][2:] == pytest.approx((report.weights[1].norm, 1, report.weights[1].participation, 1))
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_weights_are_measured_in_single_precision(kind):
+    """Norms of which half precision does not hold the square, beside NumPy's."""
+    rng = np.random.default_rng(0)
+    blocks = [Dense(jnp.asarray(size * rng.normal(size=(4, 8)), kind)) for size in (1e-4, 1.0, 2e3)]
+    for (norm, participation), block in zip(measure(blocks, LAYERS), blocks, strict=True):
+        values = np.linalg.svd(np.asarray(block.weight, np.float64), compute_uv=False) ** 2
+        assert float(norm) == pytest.approx(np.sqrt(values.sum()), rel=1e-5)
+        assert float(participation) == pytest.approx(values.sum() ** 2 / (values**2).sum(), rel=1e-4)
 
 
 # --- blocks of other kinds --------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Schedules on histories written by hand: when the boundary moves, and that it never moves back or beyond."""
 
+import math
+
 import pytest
 
 from laureate.training import EpochReport, Fixed, NormRule, OfEpoch, Plateau, Staircase
@@ -51,6 +53,17 @@ def test_the_plateau_moves_when_the_loss_hardly_falls():
     assert walked(Plateau(0.0, window=2), [1.0] * 3, [1.0, 0.8, 0.95]) == [0, 0, 0, 1]
     # A fall by the tolerance exactly is none that is too small.
     assert walked(Plateau(0.5, window=1), [1.0] * 2, [1.0, 0.5]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [NormRule, Plateau])
+def test_a_run_that_goes_on_under_another_schedule_does_not_fall_back(kind):
+    """The boundary stands beyond ``most``, or what was recorded is no number: it stays where it is."""
+    for norm, loss in ((1.0, 1.0), (0.1, 2.0), (math.nan, math.nan)):
+        history = (EpochReport(0, 3, 3, 1.0, 1.0), EpochReport(1, 3, 3, loss, norm))
+        assert kind(most=1)(history, 6) == 3
+    assert kind()(history, 6) == 3
+    moved = (EpochReport(0, 3, 3, 1.0, 1.0), EpochReport(1, 3, 3, 2.0, 0.1))
+    assert (kind(shift=2)(moved, 6), kind(shift=5)(moved, 6), kind(shift=2, most=4)(moved, 6)) == (5, 5, 4)
 
 
 @pytest.mark.parametrize("schedule", [Staircase(1, 2), NormRule(0.99), Plateau(0.01)])

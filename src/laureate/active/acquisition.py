@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import Status, require
@@ -130,6 +131,9 @@ def plackett_luce(
     scores = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
     count = scores.shape[0]
     require("plackett_luce", "num_picks", f"in 1..{count}", num_picks, lambda m: 1 <= m <= count)
+    if not isinstance(scores, Tracer):
+        allowed = int(np.sum(np.asarray(scores) > -np.inf))
+        require("plackett_luce", "num_picks", f"<= {allowed}, the points that may be picked", num_picks, allowed.__ge__)
     _, picks = jax.lax.top_k(scores + jax.random.gumbel(key, scores.shape, scores.dtype), num_picks)
     picked = scores[picks]
     never = jax.scipy.special.logsumexp(scores.at[picks].set(-jnp.inf))

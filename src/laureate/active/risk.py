@@ -192,19 +192,19 @@ def bias_report(losses: Losses, q: Float[Array, "M"], num_pool: int, risk: Array
 
 def _lure(name: str, losses: Losses, q: Array, num_pool: int, log: bool) -> RiskEstimate:
     v = lure_weights(q, num_pool, log=log)
-    n, count = num_pool, v.shape[0]
+    n, count = float(num_pool), v.shape[0]
     if count == n:  # nothing was left to chance
         return _estimate(name, losses, v, lambda x: jnp.zeros(x.shape[1:], x.dtype))
     m = jnp.arange(1, count + 1, dtype=v.dtype)
     p = n * (n - count) / (count * (n - m) * (n - m + 1))
-    return _estimate(name, losses, v, lambda x: _design_variance(x, q, n, p, log))
+    return _estimate(name, losses, v, lambda x: _design_variance(x, q, num_pool, p, log))
 
 
 def _design_variance(losses: Array, q: Array, num_pool: int, p: Array, log: bool) -> Array:
     """V of ``lure_risk`` for terms a_m with weights p_m; NaN where some p_m is 1/2 or more."""
     ahead = jnp.cumsum(losses, axis=0) - losses
     inverse = importance_weights(q, num_pool, log=log)
-    a = _as(inverse, losses) * losses + ahead / num_pool
+    a = _as(inverse, losses) * losses + ahead / float(num_pool)
     w = p**2 / (1 - 2 * p)
     found = jnp.sum(_as(w, a) * (a - jnp.sum(_as(p, a) * a, axis=0)) ** 2, axis=0) / (1 + jnp.sum(w))
     return jnp.where(jnp.max(p) < 0.5, found, jnp.nan)

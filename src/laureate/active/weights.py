@@ -111,7 +111,7 @@ def check_log(picks: Any, q: Any, num_pool: int, *, log: bool = False) -> None:
     _prepared(check_log, q, num_pool, log)
 
 
-def _prepared(owner: Callable, q: Any, num_pool: int, log: bool) -> tuple[Array, Array, int]:
+def _prepared(owner: Callable, q: Any, num_pool: int, log: bool) -> tuple[Array, Array, float]:
     """1/q, m = 1..M and N, after looking at what can be looked at outside jit."""
     name = owner.__name__
     require(name, "q", "one number a pick, [M] with M >= 1", np.shape(q), lambda s: len(s) == 1 and s[0] >= 1)
@@ -121,8 +121,8 @@ def _prepared(owner: Callable, q: Any, num_pool: int, log: bool) -> tuple[Array,
         _check_probabilities(name, np.asarray(q, np.float64), num_pool, log)
     values = jnp.asarray(q)
     values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
-    # Whole numbers in the precision of the weights: float32 counts to 16 million.
-    return jnp.exp(-values) if log else 1 / values, jnp.arange(1, count + 1, dtype=values.dtype), num_pool
+    # Whole numbers in the precision of the weights: float32 counts to 16 million, and an integer N² to 46,000.
+    return jnp.exp(-values) if log else 1 / values, jnp.arange(1, count + 1, dtype=values.dtype), float(num_pool)
 
 
 def _check_probabilities(name: str, q: np.ndarray, num_pool: int, log: bool) -> None:

@@ -23,7 +23,7 @@ from laureate._core import as_key, require
 from laureate.gradients.episodes import Horizon, as_horizon, check_episodes, in_lockstep, is_count, where
 from laureate.gradients.noise import Shard, per_leaf, wide
 from laureate.gradients.pairs import EVERY_TRUNCATION, Pairs, Tally
-from laureate.gradients.reports import EstimatorState, Info, as_cost, checked, status_of
+from laureate.gradients.reports import EstimatorState, Info, all_finite, as_cost, checked, status_of
 from laureate.gradients.unroll import adopt, as_theta, check_batches, check_unroll, differences
 
 
@@ -140,11 +140,6 @@ def estimate(est: Antithetic, theta: Any, pairs: Pairs, tally: Tally, shard: Sha
 def is_finite(tally: Tally) -> Array:
     """Which pairs had only finite losses in this truncation."""
     return jnp.isfinite(tally.difference) & jnp.isfinite(tally.loss)
-
-
-def all_finite(tree: Any) -> Array:
-    """Whether every number of a tree is finite."""
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
 def weighted_sum(weight: Array, score: Array) -> Array:

@@ -20,7 +20,7 @@ from laureate._core import require
 
 __all__ = ["conditional_gumbel", "gumbel_rao", "st_gumbel_softmax", "straight_through", "zgr"]
 
-SMALLEST = 1e-30  # an exponential variable of exactly 0 would be an infinite Gumbel one
+SMALLEST = 1e-30  # an exponential variable of exactly 0 would be an infinite Gumbel one; float16 knows none so small
 LARGEST_BLOCK = 2**22  # numbers drawn at a time
 
 
@@ -164,7 +164,8 @@ def conditional_gumbel(
 
 def _conditional(key: Array, logits: Array, index: Array) -> Array:
     """A draw of ℓ + G given the index, ℓ = ln softmax(θ), e = ln E: y_i = −e_i, y_j = −ln(exp(e_j − ℓ_j) + exp e_i)."""
-    e = jnp.log(jnp.maximum(jax.random.exponential(key, logits.shape, logits.dtype), SMALLEST))
+    smallest = max(SMALLEST, float(jnp.finfo(logits.dtype).tiny))
+    e = jnp.log(jnp.maximum(jax.random.exponential(key, logits.shape, logits.dtype), smallest))
     chosen = jnp.take_along_axis(e, index[..., None], axis=-1)
     others = -jnp.logaddexp(e - jax.nn.log_softmax(logits), chosen)
     return jnp.where(jnp.arange(logits.shape[-1]) == index[..., None], -chosen, others)

@@ -161,5 +161,6 @@ def held_against(gradients: Array, exact: Array) -> tuple[Array, EstimateInfo]:
     variance = jnp.sum((gradients - mean) ** 2) / (repeats - 1)
     bias2 = jnp.sum((mean - exact) ** 2) - variance / repeats
     mse = jnp.sum((gradients - exact) ** 2) / repeats
-    status = jnp.where(jnp.all(jnp.isfinite(gradients)), int(Status.OK), int(Status.DIVERGED))
-    return mean, EstimateInfo(bias2, variance, mse, jnp.sum(exact**2), jnp.asarray(repeats), status)
+    errors = bias2, variance, mse, jnp.sum(exact**2)
+    status = jnp.where(jnp.all(jnp.isfinite(jnp.stack(errors))), int(Status.OK), int(Status.DIVERGED))
+    return mean, EstimateInfo(*errors, jnp.asarray(repeats), status)

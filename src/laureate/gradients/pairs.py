@@ -79,8 +79,8 @@ def redraw(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, due: Array 
     return Pairs(pairs.episode, score, noise)
 
 
-def restart(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, grain: int) -> Pairs:
-    """New episodes, jointly for both signs, for the pairs whose episode is over; they start from init(θ ± ε)."""
+def restart(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, begins: Array, grain: int) -> Pairs:
+    """New episodes, jointly for both signs, for the pairs whose episode begins; they start from init(θ ± ε)."""
     dtype = loss_dtype(theta)
 
     def fresh(key, particles, clock):
@@ -92,7 +92,7 @@ def restart(est: "Antithetic", keys: Array, theta: Any, pairs: Pairs, grain: int
         )
 
     episode = jax.vmap(fresh)(keys, perturb(theta, pairs.noise), pairs.episode.clock)
-    return Pairs(where(pairs.episode.over, episode, pairs.episode), pairs.score, pairs.noise)
+    return Pairs(where(begins, episode, pairs.episode), pairs.score, pairs.noise)
 
 
 def run_pairs(
@@ -130,9 +130,10 @@ def run_pairs(
     def begin_segment(carry, index):
         """Settle the account of the old score, then new noise and new episodes where they are due."""
         before = carry[0].episode
-        due = before.over
+        begins = before.over if est.begins_inside else before.over & (index == 0)  # or it waits for the border
+        due = begins
         if every != EVERY_TRUNCATION and every != ONCE_AN_EPISODE:
-            due = due | (before.clock % every == 0)
+            due = due | (~before.over & (before.clock % every == 0))
 
         def change(carry):
             pairs, tally = carry
@@ -146,7 +147,7 @@ def run_pairs(
                 tally = telescoped(before, pairs, tally, due) if products else tally
             else:  # an episode that begins inside a truncation has known only this truncation's noise: ξ = ε
                 pairs = replace(pairs, score=where(due, score_of(pairs.noise, sigma), pairs.score))
-            return restart(est, keys(2 * index + 1), theta, pairs, grain), tally
+            return restart(est, keys(2 * index + 1), theta, pairs, begins, grain), tally
 
         return jax.lax.cond(jnp.any(due), change, lambda carry: carry, carry)
 

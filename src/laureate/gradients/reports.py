@@ -54,6 +54,11 @@ def as_cost(num_steps: int) -> Array:
     return jnp.asarray(num_steps, jnp.int32 if num_steps < 2**31 else float)
 
 
+def all_finite(tree: Any) -> Array:
+    """Whether every number of a tree is finite."""
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
 def status_of(usable: Array) -> Array:
     """OK or DIVERGED, as an array."""
     return jnp.where(usable, int(Status.OK), int(Status.DIVERGED)).astype(jnp.int32)

@@ -1,5 +1,6 @@
 """Truncated evolution strategies: cheap, and blind beyond the truncation."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import jax
@@ -8,7 +9,7 @@ from jax import Array
 
 from laureate._core import as_key
 from laureate.gradients.antithetic import Antithetic, check_step, estimate, finish
-from laureate.gradients.episodes import NO_END, Episode
+from laureate.gradients.episodes import NO_END, Episode, in_lockstep
 from laureate.gradients.noise import Shard, zero_scores
 from laureate.gradients.pairs import EVERY_TRUNCATION, Pairs, run_pairs
 from laureate.gradients.reports import EstimatorState, Info, unused_key
@@ -77,7 +78,9 @@ class TruncatedES(Antithetic):
         gradient, info = estimate(self, theta, pairs, tally, shard)
         # s̄_{t+1} = s̄_t after K steps with θ itself
         data = center_data(self, batches)
-        center, _ = run_worker(self, center_key(self, key), theta, state.center, data, has_done)
+        center, report = run_worker(self, center_key(self, key), theta, state.center, data, has_done)
+        if not in_lockstep(self.horizon, self.phase, has_done):  # a state that blew up is left behind
+            center = replace(center, over=center.over | ~jnp.isfinite(report.loss))
         return finish(self, key, gradient, info, state, center=center)
 
 

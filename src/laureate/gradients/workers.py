@@ -23,7 +23,8 @@ from laureate.gradients.episodes import (
     run_on,
     step_key,
 )
-from laureate.gradients.reports import EstimatorState, Info, as_cost, checked, status_of, unused_key
+from laureate.gradients.noise import wide
+from laureate.gradients.reports import EstimatorState, Info, all_finite, as_cost, checked, status_of, unused_key
 from laureate.gradients.unroll import (
     adopt,
     advance,
@@ -124,19 +125,21 @@ def mean_over_workers(gradients: Any, report: Report, cost: int) -> tuple[Any, I
     count = jnp.sum(finite, dtype=jnp.int32)
 
     def mean(leaf):
-        kept = jnp.where(finite.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf))
-        return kept.sum(axis=0) / jnp.maximum(count, 1).astype(leaf.dtype)
+        kept = jnp.where(finite.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, jnp.zeros_like(leaf)).astype(wide(leaf))
+        return (kept.sum(axis=0) / jnp.maximum(count, 1).astype(kept.dtype)).astype(leaf.dtype)
 
+    gradient = jax.tree.map(mean, gradients)
+    usable = (count > 0) & all_finite(gradient)
     level = jnp.sum(jnp.where(finite, report.level, jnp.zeros_like(report.level)))
     alive = jnp.sum(jnp.where(finite, report.alive, jnp.zeros_like(report.alive)), dtype=jnp.int32)
     info = Info(
         loss=level / jnp.maximum(alive, 1).astype(level.dtype),
         cost=as_cost(cost),
-        status=status_of(count > 0),
+        status=status_of(usable),
         num_nonfinite=finite.size - count,
         num_done=jnp.sum(report.done, dtype=jnp.int32),
     )
-    return jax.tree.map(mean, gradients), info, finite
+    return jax.tree.map(lambda leaf: jnp.where(usable, leaf, jnp.zeros_like(leaf)), gradient), info, finite
 
 
 class Workers(eqx.Module):

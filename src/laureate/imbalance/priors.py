@@ -112,8 +112,9 @@ def normalise_weights(
     del log_prior
     check_tau("normalise_weights", tau)
     weights = jnp.asarray(weights)
-    norms = jnp.linalg.norm(weights, axis=0)
-    return weights / jnp.where(norms == 0, 1, norms) ** tau
+    norms = jnp.linalg.norm(weights.astype(jnp.promote_types(weights.dtype, jnp.float32)), axis=0)
+    scaled = weights / jnp.where(norms == 0, 1, norms) ** tau
+    return scaled.astype(jnp.result_type(weights, float))
 
 
 def balanced_indices(
@@ -158,9 +159,7 @@ def balanced_error(predictions: Int[Array, "n"], labels: Int[Array, "n"], num_cl
     >>> float(balanced_error(jnp.array([0, 0, 1]), jnp.array([0, 1, 1]), 2))
     0.25
     """
-    if not isinstance(labels, Tracer):
-        absent = sorted(set(range(num_classes)) - set(np.asarray(labels).tolist()))
-        require("balanced_error", "labels", "of every class; absent are those here", absent, lambda a: not a)
+    check_classes("balanced_error", labels, num_classes)
     return jnp.mean(class_errors(predictions, labels, num_classes))
 
 
@@ -172,7 +171,8 @@ def tune_tau(
     The standard error is that of the rows, √Σ_y e_y (1 - e_y)/n_y / C: with three rows of a class it is large, and
     τ = 1 is then as good a choice. Among equals the one nearest to 1.
 
-    labels: of the same rows as the logits. log_prior: as for `adjust`. grid: the values of τ that are tried.
+    labels: of the same rows as the logits, every class among them. log_prior: as for `adjust`.
+    grid: the values of τ that are tried.
 
     >>> logits = jnp.log(jnp.array([[0.6, 0.4], [0.9, 0.1]]))
     >>> float(tune_tau(logits, jnp.array([1, 0]), jnp.log(jnp.array([0.8, 0.2])), jnp.array([0.0, 1.0, 2.0]))[0])
@@ -181,6 +181,7 @@ def tune_tau(
     check_prior("tune_tau", logits, log_prior)
     grid, num_classes = jnp.asarray(grid), np.shape(log_prior)[-1]
     check_labels("tune_tau", labels, num_classes)
+    check_classes("tune_tau", labels, num_classes)
     require(
         "tune_tau", "grid", "a vector of numbers >= 0", grid, lambda g: g.ndim == 1 and g.size > 0 and (g >= 0).all()
     )
@@ -223,3 +224,10 @@ def check_labels(owner: str, labels: Any, num_classes: int) -> None:
         known = np.asarray(labels)
         rule = f"in 0..{num_classes - 1}"
         require(owner, "labels", rule, known, lambda y: bool(((y >= 0) & (y < num_classes)).all()))
+
+
+def check_classes(owner: str, labels: Any, num_classes: int) -> None:
+    """Raise unless every class has a row."""
+    if not isinstance(labels, Tracer):
+        absent = sorted(set(range(num_classes)) - set(np.asarray(labels).tolist()))
+        require(owner, "labels", "of every class; absent are those here", absent, lambda a: not a)

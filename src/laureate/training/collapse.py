@@ -42,7 +42,8 @@ def measure(blocks: Sequence[Any], layers: tuple[LinearLayer, ...]) -> Array:
     for block in blocks:
         axes = output_axes(block, layers)
         for path, weight in weights_of(block, layers).items():
-            rows.append(jnp.stack([jnp.linalg.norm(weight.ravel()), participation_ratio(weight, axes[path])]))
+            flat = weight.ravel().astype(jnp.promote_types(weight.dtype, jnp.float32))
+            rows.append(jnp.stack([jnp.linalg.norm(flat), participation_ratio(weight, axes[path])]))
     return jnp.stack(rows) if rows else jnp.zeros((0, 2))
 
 
@@ -50,12 +51,17 @@ def _places(blocks: Sequence[Any], layers: tuple[LinearLayer, ...]) -> list[tupl
     return [(number, path) for number, block in enumerate(blocks) for path in weights_of(block, layers)]
 
 
+def _share(now: Array, old: Array) -> float:
+    """As a factor; a weight of zeros that stays so has not changed."""
+    return 1.0 if now == old == 0 else float(now / old)
+
+
 def reports(
     blocks: Sequence[Any], boundary: int, measured: Array, reference: Array, layers: tuple[LinearLayer, ...]
 ) -> tuple[WeightReport, ...]:
     """Of the weights below the boundary: what they are, beside what they were."""
     return tuple(
-        WeightReport(*place, float(now[0]), float(now[0] / old[0]), float(now[1]), float(now[1] / old[1]))
+        WeightReport(*place, float(now[0]), _share(now[0], old[0]), float(now[1]), _share(now[1], old[1]))
         for place, now, old in zip(_places(blocks, layers), measured, reference, strict=True)
         if place[0] < boundary
     )

@@ -79,10 +79,13 @@ def step_cost(
     rest: Any
     params, rest = trainer._learning(blocks, Boundary(boundary))
 
-    def forward(blocks: Any, inputs: Array) -> Array:
+    def forward(blocks: Any, inputs: Array, training: bool = True) -> Array:
         for block in blocks:
-            inputs, _ = advance(block, inputs)
+            inputs, _ = advance(block, inputs, training)
         return inputs
+
+    def unruled(blocks: Any, inputs: Array) -> Array:
+        return forward(blocks, inputs, trainer.batch_statistics != "freeze")
 
     def local(blocks: Any, inputs: Array) -> Any:
         hidden, after, directions = trainer.local_pass(key, step, blocks, inputs)
@@ -93,9 +96,9 @@ def step_cost(
         return trainer.loss(forward(eqx.combine(params, rest)[boundary:], hidden), targets)
 
     below = blocks[:boundary]
-    hidden = eqx.filter_eval_shape(forward, below, inputs)
+    hidden = eqx.filter_eval_shape(unruled, below, inputs)
     count = partial(count_operations, elementwise=elementwise)
-    before, ruled = count(forward, below, inputs), count(local, below, inputs)
+    before, ruled = count(unruled, below, inputs), count(local, below, inputs)
     after, both = (count(f, params, hidden, targets) for f in (objective, jax.value_and_grad(objective)))
     return StepCost(before + after, ruled - before, both - after, _kept(objective, params, hidden, targets))
 

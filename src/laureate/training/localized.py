@@ -271,11 +271,12 @@ class LocalizedTraining(eqx.Module):
 
         history: the reports of all epochs before; append the one that is returned.
         """
-        count = max(int(state.epoch_steps), 1)
+        steps = int(state.epoch_steps)
+        mean = lambda total: float(total) / steps if steps else math.nan  # noqa: E731
         now, zero = state.boundary.index, jnp.zeros_like(state.loss_sum)
         measured = measure(state.blocks[:-1], self.layers).astype(state.reference.dtype)
         weights = reports(state.blocks[:-1], now, measured, state.reference, self.layers)
-        report = EpochReport(len(history), now, now, float(state.loss_sum) / count, float(state.norm_sum) / count)
+        report = EpochReport(len(history), now, now, mean(state.loss_sum), mean(state.norm_sum))
         boundary = self.schedule((*history, report), len(state.blocks))
         state, reset = self.move(state, boundary)
         warned = warn_of_collapse(weights, float(self.local_rate))

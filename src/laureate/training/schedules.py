@@ -35,8 +35,9 @@ class WeightReport(NamedTuple):
 class EpochReport(NamedTuple):
     """An epoch that is over.
 
-    epoch: its number, from 0. boundary: in it. next_boundary: in the next. loss: mean over its steps.
-    update_norm: the mean over its steps of ‖ΔW_T‖, T the transition block (the first that learns by gradients).
+    epoch: its number, from 0. boundary: in it. next_boundary: in the next. loss: mean over its steps that were finite,
+        NaN where none was.
+    update_norm: the mean over the same of ‖ΔW_T‖, T the transition block (the first that learns by gradients).
     reset: entries of the optimiser's state that were dropped or begun anew since their block changed its mode, by path.
     weights: of the local blocks, after the epoch. note: what a user should know of this epoch, or empty.
     """
