@@ -31,6 +31,7 @@ from laureate.decentralized import (
     count_bytes,
     exact_factors,
     from_graph,
+    hypercube,
     launch,
     processes,
     random,
@@ -181,6 +182,39 @@ def test_machines_that_are_not_alike_follow_the_recursion(overlap):
         t = later
         wanted.append(t.max())
     assert_allclose(found, wanted, rtol=1e-5)
+
+
+ENDS = {
+    "compute": lambda limit: Network(compute=limit - 1.0),
+    "latency": lambda limit: Network(latency=limit - 1.0),
+    "timeout": lambda limit: Network(timeout=limit - 1.0),
+    "no loss": lambda limit: Network(loss=limit - 1.0),
+    "loss": lambda limit: Network(loss=1.0 - limit / 10),
+    "no straggling": lambda limit: Network(straggle=limit - 1.0),
+    "straggling": lambda limit: Network(straggle=1.1 - limit / 10),
+    "slowdown": lambda limit: Network(slowdown=0.9 + limit / 10),
+    "bandwidth": lambda limit: Network(bandwidth=limit),
+    "kappa": lambda limit: Gossip(ring(5), kappa=2.0 - limit),
+    "no kappa": lambda limit: Gossip(ring(5), kappa=0.1 * limit),
+    "fraction": lambda limit: TopK(2.0 - limit),
+    "no fraction": lambda limit: TopK(0.1 * limit),
+    "gamma": lambda limit: ChocoSGD(GOSSIP, 0.1, TopK(0.5), 2.0 - limit),
+    "rounds": lambda limit: DeTAG(GOSSIP, 0.1, limit),
+    "rate": lambda limit: DPSGD(GOSSIP, 0.1 * limit),
+    "average": lambda limit: GOSSIP.average(jnp.zeros(4), limit - 1),
+    "eigenvalue of D2": lambda limit: D2(Gossip(ring(4), kappa=1.0 - limit / 10), 0.1),
+    "size": lambda limit: ring(limit),
+    "dimension": lambda limit: hypercube(limit - 1),
+    "probability": lambda limit: random(3, 2.0 - limit),
+    "node": lambda limit: from_graph([(0, limit - 1 + (limit > 0))]),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_last_that_is_allowed_is_and_the_next_is_not(name):
+    assert ENDS[name](1) is not None
+    with pytest.raises(ValueError, match=" must be "):
+        ENDS[name](0)
 
 
 @pytest.mark.parametrize("num_rounds", [0, -1])

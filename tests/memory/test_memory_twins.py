@@ -141,6 +141,50 @@ def test_a_network_tells_what_it_stores_and_hands_its_field_on():
     assert not np.asarray(store(patterns).field).any()
 
 
+KEY, DATA = jax.random.key(0), drawn(8, 5, UNITS)
+ENDS = {
+    "chains": lambda limit: memory.annealed_log_partition(KEY, MACHINE, 1 + limit, 2),
+    "temperatures": lambda limit: memory.annealed_log_partition(KEY, MACHINE, 2, 1 + limit),
+    "sweeps": lambda limit: memory.recall(KEY, NETWORK, DATA[0], max_sweeps=limit),
+    "patterns": lambda limit: memory.reverse_patterns(KEY, MACHINE, limit, num_steps=1),
+    "steps": lambda limit: memory.reverse_patterns(KEY, MACHINE, 1, num_steps=limit),
+    "sharpness": lambda limit: memory.reverse_patterns(KEY, MACHINE, 1, float(limit), num_steps=1),
+    "updates": lambda limit: memory.train(KEY, TRAINER, TRAINER.init(MACHINE), DATA, limit, 2),
+    "no rows": lambda limit: memory.train(KEY, TRAINER, TRAINER.init(MACHINE), DATA, 1, limit),
+    "all rows": lambda limit: memory.train(KEY, TRAINER, TRAINER.init(MACHINE), DATA, 1, 6 - limit),
+    "directions": lambda limit: memory.principal_weights(DATA, 6 - limit),
+    "clusters": lambda limit: memory.class_patterns(DATA, np.zeros(5), limit),
+    "size": lambda limit: memory.random_weights(KEY, 2, 2, 0.5 * limit),
+    "units": lambda limit: memory.all_spins(25 - limit),
+    "gibbs steps": lambda limit: memory.ContrastiveDivergence(optax.sgd(0.1), num_steps=limit),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_last_that_is_allowed_is_and_the_next_is_not(name):
+    """Nothing is computed: what is known is checked while a program is traced."""
+    found = []
+    jax.eval_shape(lambda: found.append(ENDS[name](1)))
+    assert len(found) == 1
+    with pytest.raises(ValueError, match=" must be "):
+        jax.eval_shape(lambda: found.append(ENDS[name](0)))
+
+
+def test_an_estimate_that_hangs_on_one_chain_is_no_estimate():
+    """Of two chains whose weights are far apart one counts; without couplings both do, which is enough."""
+
+    @jax.jit
+    def annealed(keys, size):
+        machine = BoltzmannMachine(size * jnp.ones((4, 1)), jnp.zeros(4), jnp.zeros(1), 2.0)
+        return jax.vmap(lambda key: memory.annealed_log_partition(key, machine, 2, 2))(keys)
+
+    keys = jax.random.split(KEY, 10)
+    apart, alike = jax.device_get([annealed(keys, 9.0), annealed(keys, 0.0)])
+    assert (apart.effective < 1.9).sum() > 5
+    np.testing.assert_array_equal(apart.status, np.where(apart.effective < 2, Status.NOT_CONVERGED, Status.OK))
+    assert (alike.status == Status.OK).all()
+
+
 # --- arrays of other libraries ---------------------------------------------------------------------------------------
 
 

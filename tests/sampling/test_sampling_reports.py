@@ -162,6 +162,51 @@ def test_whoever_proposes_a_position_without_a_number_says_so_and_stays():
             assert info.is_accepted[~there].all()
 
 
+MASKED = {
+    "gwg-2": (GibbsWithGradients, {"num_flips": 2}),
+    "radius-2": (GibbsWithGradients, {"radius": 2}),
+    "exact": (LocallyInformed, {}),
+    "dmala": (DiscreteLangevin, {"step_size": 2.0}),
+    "dula": (DiscreteLangevin, {"step_size": 2.0, "adjusted": False}),
+    "block": (BlockGibbs, {"block_size": 2}),
+    "ball": (HammingBall, {"block_size": 2, "radius": 2}),
+}
+
+
+def test_no_step_leaves_what_the_masks_allow():
+    """Three sites of three values: the second is held, the third has no value 1. Where a block is all that is free, a
+    step draws from the conditional law; within five standard errors."""
+    table = np.random.default_rng(7).normal(size=(3, 3))
+    sites, kinds = np.array([True, False, True]), np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1]], bool)
+    energy = lambda x: jnp.sum(jnp.asarray(table, x.dtype) * x) + 2 * x[0] @ x[2]  # noqa: E731
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def steps():
+        found = {}
+        for name, (kind, options) in MASKED.items():
+            kernel = kind(energy, Categorical(3), site_mask=sites, category_mask=kinds, **options)
+            state = kernel.init(jnp.array([0, 1, 2]))
+            found[name] = jax.vmap(lambda key, k=kernel, s=state: k.step(key, s))(KEYS)
+        return found
+
+    law = {(i, k): np.exp(table[0, i] + table[2, k] + 2 * (i == k)) for i in range(3) for k in (0, 2)}
+    total = sum(law.values())
+    for name, (state, info) in jax.device_get(steps()).items():
+        x = state.position
+        assert (x[:, 1] == 1).all(), name
+        assert (x[:, 2] != 1).all(), name
+        assert (info.proposal[:, 1] == 1).all(), name
+        assert (info.proposal[:, 2] != 1).all(), name
+        assert (info.status == Status.OK).all(), name
+        assert set(np.unique(x[:, 0])) == {0, 1, 2}, name
+        assert set(np.unique(x[:, 2])) == {0, 2}, name
+        if name in ("block", "ball"):
+            for (i, k), weight in law.items():
+                share = np.mean((x[:, 0] == i) & (x[:, 2] == k))
+                p = weight / total
+                assert abs(share - p) < 5 * np.sqrt(p * (1 - p) / DRAWS), (name, i, k)
+
+
 # --- paths -----------------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +305,23 @@ def test_annealing_is_of_the_density_at_the_temperature_of_the_target():
         kernel = Gibbs(flat, Binary(), inverse_temperature=beta)
         with pytest.raises(ValueError, match=r"kernel.inverse_temperature must be 1"):
             annealed_importance_sampling(jax.random.key(0), kernel, base, draw, np.linspace(0, 1, 3))
+
+
+def test_an_estimate_that_hangs_on_one_chain_is_no_estimate():
+    """Weights of which one is e⁹ times the other count as one; equal ones as two, which is enough."""
+    base, draw = (lambda x: 0.0 * jnp.sum(x)), (lambda key: jax.random.bernoulli(key, 0.5, (1,)))
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def annealed(keys, slope):
+        kernel = Gibbs(lambda x: slope * jnp.sum(x), Binary())
+        betas = np.array([0.0, 1.0])
+        return jax.vmap(lambda key: annealed_importance_sampling(key, kernel, base, draw, betas, num_chains=2))(keys)
+
+    found = jax.device_get(annealed(KEYS[:20], 9.0))
+    apart = found.effective < 1.5
+    assert 0 < apart.sum() < 20
+    np.testing.assert_array_equal(found.status, np.where(apart, Status.NOT_CONVERGED, Status.OK))
+    np.testing.assert_allclose(found.effective[~apart], 2, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [jnp.float16, jnp.bfloat16])
