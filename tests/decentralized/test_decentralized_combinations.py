@@ -4,6 +4,7 @@ import itertools
 import os
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -56,11 +57,14 @@ MAKE = {
 SIGN = optax.GradientTransformation(
     lambda params: (), lambda found, state, params=None: (jax.tree.map(jnp.sign, found), state)
 )
+
+
+def _counted(found: Any, count: Any, params: Any = None) -> Any:
+    return jax.tree.map(lambda x: jnp.sign(x) * (1 + count), found), count + 1
+
+
 # The same times the number of the step, which is its memory.
-COUNTED = optax.GradientTransformation(
-    lambda params: jnp.zeros((), jnp.int32),
-    lambda found, count, params=None: (jax.tree.map(lambda x: jnp.sign(x) * (1 + count), found), count + 1),
-)
+COUNTED = optax.GradientTransformation(lambda params: jnp.zeros((), jnp.int32), _counted)
 
 
 @pytest.mark.parametrize("name", [name for name in MAKE if name not in ("d2", "choco-sign")])

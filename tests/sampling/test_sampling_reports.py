@@ -1,6 +1,7 @@
 """What every kernel reports, whatever its options: rates, costs, statuses; and the ends of what is allowed."""
 
 import functools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -393,7 +394,7 @@ def test_slices_climb_the_objective_that_was_asked_for():
             lines = Slices(unit(raw.r) if learn_r else jnp.eye(3), unit(raw.g))
             return -sliced_ksd(x, -x, lines, kernel="imq", statistic=objective).value
 
-        raw = Slices(jnp.eye(3), unit(jax.random.normal(jax.random.split(key)[0], (3, 3))))
+        raw: Any = Slices(jnp.eye(3), unit(jax.random.normal(jax.random.split(key)[0], (3, 3))))
         state = optimiser.init(raw)
         for _ in range(2):
             updates, state = optimiser.update(jax.grad(loss)(raw), state)
