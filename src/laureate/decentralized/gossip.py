@@ -165,9 +165,10 @@ class Gossip(eqx.Module):
 
     def _mix_stacked(self, x: Array) -> Array:
         if self.matrix is not None:
-            flat = x.reshape(self.size, -1)
-            mixed = jnp.matmul(self.matrix.astype(x.dtype), flat, precision=jax.lax.Precision.HIGHEST)
-            return (flat + self.kappa.astype(x.dtype) * (mixed - flat)).reshape(x.shape)
+            wide = jnp.promote_types(x.dtype, jnp.float32)  # rows that add up to 1
+            flat = x.reshape(self.size, -1).astype(wide)
+            mixed = jnp.matmul(self.matrix.astype(wide), flat, precision=jax.lax.Precision.HIGHEST)
+            return (flat + self.kappa.astype(wide) * (mixed - flat)).astype(x.dtype).reshape(x.shape)
         total = jnp.zeros_like(x)
         for senders, weights in zip(self.topology.senders, self.table, strict=True):
             weight = weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1))
@@ -180,8 +181,11 @@ class Gossip(eqx.Module):
         mixed = self.mix(tree)
 
         def combine(w, x, y):
-            y = jnp.where(index == 0, x, y)
-            return a.astype(x.dtype) * w + b.astype(x.dtype) * x + c.astype(x.dtype) * y
+            # The three add up to 1, which in half precision they would not: equal nodes would drift.
+            wide = jnp.promote_types(x.dtype, jnp.float32)
+            kind, y = x.dtype, jnp.where(index == 0, x, y)
+            w, x, y = (part.astype(wide) for part in (w, x, y))
+            return (a.astype(wide) * w + b.astype(wide) * x + c.astype(wide) * y).astype(kind)
 
         return jax.tree.map(combine, mixed, tree, before)
 

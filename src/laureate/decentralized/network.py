@@ -95,6 +95,7 @@ class Network(eqx.Module):
         2 (n−1) steps of vector/n bytes each; a step is over when its slowest message has arrived.
         """
         require("Network", "size", ">= 1", size, lambda n: n >= 1)
+        require("Network", "num_rounds", ">= 1", num_rounds, lambda n: n >= 1)
         steps = 2 * (size - 1)
 
         def step(now, index):

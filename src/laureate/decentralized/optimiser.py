@@ -119,7 +119,7 @@ class DecentralizedOptimiser(eqx.Module):
             sound &= jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim)))
         bad = jnp.sum(~sound)
         status = jnp.where(bad > 0, Status.DIVERGED, Status.OK)
-        return Info(jnp.asarray(self.sent(params), float), status, square / self.gossip.size, bad)
+        return Info(jnp.asarray(self.over(None).sent(params), float), status, square / self.gossip.size, bad)
 
     @abc.abstractmethod
     def sent(self, params: Any) -> float:

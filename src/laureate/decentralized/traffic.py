@@ -15,7 +15,8 @@ def count_bytes(function: Callable, *args: Any, axis: str, size: int) -> int:
     """Bytes that all nodes together send when ``function`` runs once on each of ``size`` nodes of ``axis``.
 
     It reads the traced program: every ``ppermute`` sends its operand once a pair of different nodes; a reduction over
-    all nodes counts as a ring all-reduce, 2 (n−1)/n of the operand a node. Of two branches the dearer counts.
+    all nodes counts as a ring all-reduce, 2 (n−1)/n of the operand a node. Of two branches the dearer counts. A loop
+    that sends must have a known length.
 
     >>> import jax, jax.numpy as jnp
     >>> shift = lambda x: jax.lax.ppermute(x, "nodes", [(0, 1), (1, 2), (2, 0)])
@@ -46,5 +47,8 @@ def _count(jaxpr: Any, axis: str, size: int) -> int:
             for value in params.values():
                 inner = getattr(value, "jaxpr", value)
                 if hasattr(inner, "eqns"):
-                    total += _count(inner, axis, size)
+                    within = _count(inner, axis, size)
+                    if name == "while" and within:
+                        raise ValueError("count_bytes must be given loops of a known length; got a while loop.")
+                    total += within
     return total

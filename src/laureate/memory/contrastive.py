@@ -74,6 +74,9 @@ class ContrastiveDivergence(eqx.Module):
 
     def init(self, machine: BoltzmannMachine, chains: Float[Array, "chains units"] | None = None) -> ContrastiveState:
         """Begin with this machine; ``chains`` are the persistent ones, where there are any."""
+        if chains is not None:
+            check_rows("ContrastiveDivergence", "chains", chains, len(machine.visible_bias))
+            chains = jnp.asarray(chains, machine.weights.dtype)
         return ContrastiveState(machine, self.optimiser.init(self._parameters(machine)), chains)
 
     def _parameters(self, machine: BoltzmannMachine) -> tuple[Array, ...]:
@@ -133,6 +136,7 @@ def train(
     check_rows("train", "data", data, len(state.machine.visible_bias))
     require("train", "batch_size", f"in 1..{len(data)}", batch_size, lambda b: 1 <= b <= len(data))
     require("train", "num_updates", ">= 1", num_updates, lambda n: n >= 1)
+    data = jnp.asarray(data, state.machine.weights.dtype)
 
     def one(state, number):
         batch_key, walk_key = jax.random.split(jax.random.fold_in(key, number))

@@ -22,7 +22,8 @@ def all_spins(num_units: int) -> Float[Array, "configurations units"]:
     >>> all_spins(2).tolist()
     [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
     """
-    memory = f"It would take {2.0**num_units * num_units * 4 / 2**30:,.0f} GiB; estimate by annealed_log_partition."
+    size = 2.0 ** min(num_units - 28, 900) * num_units  # beyond that a float has no room
+    memory = f"It would take {size:.3g} GiB; estimate by annealed_log_partition."
     require("all_spins", "num_units", f"<= {LARGEST}", num_units, lambda n: n <= LARGEST, memory)
     return 2.0 * ((jnp.arange(2**num_units)[:, None] >> jnp.arange(num_units)) & 1) - 1.0
 
@@ -47,6 +48,8 @@ def log_likelihood(machine: BoltzmannMachine, data: Float[Array, "rows units"]) 
 
 def _log_weights(model: BoltzmannMachine | HopfieldNetwork, beta: Any) -> Float[Array, "configurations"]:
     if isinstance(model, BoltzmannMachine):
+        rule = "left out for a BoltzmannMachine, which has its own"
+        require("log_partition", "beta", rule, beta, lambda b: b is None)
         energy, beta, matrix = model.free_energy, model.beta, model.weights
     else:
         energy, matrix = model.energy, model.couplings

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from laureate.memory.hopfield import store
@@ -13,7 +13,7 @@ from laureate.memory.machine import to_boltzmann_machine
 __all__ = ["HopfieldFeatures"]
 
 
-class HopfieldFeatures(TransformerMixin, BaseEstimator):
+class HopfieldFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The hidden units' means Wᵀs of the Boltzmann machine that equals a Hopfield network of class patterns.
 
     per_class: patterns a class, by clustering; without labels all rows are one class.

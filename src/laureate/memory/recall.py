@@ -17,7 +17,8 @@ class RecallInfo(NamedTuple):
 
     num_sweeps: passes over all units until none moved.
     cost: unit updates.
-    status: ``Status.NOT_CONVERGED`` where some still moved at the last pass.
+    status: ``Status.NOT_CONVERGED`` where some still moved at the last pass, ``Status.DIVERGED`` where a coupling or a
+        field is not finite.
     """
 
     num_sweeps: Int[Array, ""]
@@ -81,7 +82,9 @@ def recall(
         return carry[2] & (carry[1] < max_sweeps)
 
     spins, number, moving = jax.lax.while_loop(going, body, (spins, jnp.zeros((), jnp.int32), jnp.array(True)))
-    status = jnp.where(moving, int(Status.NOT_CONVERGED), int(Status.OK)).astype(jnp.int32)
+    status = jnp.where(moving, int(Status.NOT_CONVERGED), int(Status.OK))
+    finite = jnp.all(jnp.isfinite(couplings)) & jnp.all(jnp.isfinite(network.field))
+    status = jnp.where(finite, status, int(Status.DIVERGED)).astype(jnp.int32)
     return spins, RecallInfo(number, number * units, status)
 
 

@@ -110,7 +110,7 @@ def choose(
     cost: int,
 ) -> tuple[PlainState, KernelInfo]:
     """Draw a configuration of the block from its conditional."""
-    choice = first_beyond(jnp.cumsum(jnp.exp(log_probs)), uniform)
+    choice = first_beyond(jnp.cumsum(jnp.exp(log_probs).astype(uniform.dtype)), uniform)
     moved, _ = shift(layout, position, sites, jnp.asarray(shifts)[choice])
     status = jnp.where(jnp.any(jnp.isnan(values)), int(Status.DIVERGED), int(Status.OK))
     info = KernelInfo(

@@ -91,6 +91,9 @@ def annealed_importance_sampling(
     require(where, "steps_per_beta", ">= 1", steps_per_beta, lambda n: n >= 1)
     kind = type(kernel).__name__
     require(where, "kernel", TEMPERABLE, kind, lambda _: is_temperable(kernel), TEMPERABLE_REMEDY)
+    rule, remedy = "1", "Put the temperature into the log density: what is annealed is f itself."
+    at = kernel.inverse_temperature
+    require(where, "kernel.inverse_temperature", rule, at, lambda b: np.all(np.asarray(b) == 1), remedy)
     target = kernel.logdensity_fn
 
     keys = jax.vmap(jax.random.split)(jax.random.split(key, num_chains))

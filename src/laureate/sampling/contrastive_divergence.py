@@ -33,9 +33,9 @@ class ContrastiveInfo(NamedTuple):
     """What an update reports.
 
     energy_gap: mean f on data minus mean f on samples; near zero when trained. acceptance_rate: of the chains' steps,
-    the mean. gradient_norm: of all parameters together. cost: evaluations of the log density by all chains. status:
-    DIVERGED where the gradient is not finite, though the step is taken, or data are outside the domain, and it is not;
-    else the worst of the chains.
+    the mean. gradient_norm: of all parameters together. cost: evaluations of the log density in all chains' steps.
+    status: DIVERGED where the gradient is not finite, though the step is taken, or data are outside the domain, and it
+    is not; else the worst of the chains.
     """
 
     energy_gap: Float[Array, ""]

@@ -17,6 +17,7 @@ from laureate import loops
 from laureate._core import Status, require
 from laureate.loops import Progress
 from laureate.sampling._kernel import DiscreteKernel, Tree, warn_if_flat
+from laureate.sampling.parallel_tempering import ParallelTempering
 
 __all__ = ["Progress", "Run", "run"]
 
@@ -126,17 +127,21 @@ def run(
 def _start(kernel: Any, position: Tree) -> Any:
     """The chains' states, as one program; what can be seen only outside of it is checked first and last."""
     first = jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)
-    if hasattr(kernel, "layout"):
-        layout = kernel.layout(first)
-        layout.check_all("position", position, kernel.category_mask)
-        layout.check_masks(type(kernel).__name__, kernel.site_mask, kernel.category_mask)
+    tempered = isinstance(kernel, ParallelTempering)
+    single = kernel.kernel if tempered else kernel
+    if hasattr(single, "layout"):
+        layout = single.layout(first)
+        layout.check_all("position", position, single.category_mask)
+        layout.check_masks(type(single).__name__, single.site_mask, single.category_mask)
         jax.eval_shape(kernel.init, first)  # what it asks of its own settings
     else:
         kernel.init(first)  # eagerly, for its checks: in a program values cannot be seen
     state = _begin(kernel, jax.tree.map(jnp.asarray, position))
-    if isinstance(kernel, DiscreteKernel) and hasattr(state, "differences"):
-        _warn_if_flat(kernel, first, state.differences)
-    finite = np.isfinite(np.asarray(getattr(state, "logdensity", 0.0)))
+    # All replicas of a chain begin at its position.
+    begun = jax.tree.map(lambda leaf: leaf[:, 0], state.replicas) if tempered else state
+    if isinstance(single, DiscreteKernel) and hasattr(begun, "differences"):
+        _warn_if_flat(single, first, begun.differences)
+    finite = np.isfinite(np.asarray(getattr(begun, "logdensity", 0.0)))
     if not finite.all():
         raise ValueError(f"initial state has zero probability in chains {np.flatnonzero(~finite).tolist()}.")
     return state

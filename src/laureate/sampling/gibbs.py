@@ -62,7 +62,9 @@ class Gibbs(DiscreteKernel):
         # All random numbers of a step from one call: each call costs as much as a small energy.
         words = jax.random.bits(key, (2,), jnp.uint32)
         site = self.pick(words[0], state)
-        uniform = (words[1] >> 8).astype(state.logdensity.dtype) * 2.0**-24
+        # Half precision has no room for 24 bits: what is drawn would be 1 or not a number.
+        wide = jnp.promote_types(state.logdensity.dtype, jnp.float32)
+        uniform = (words[1] >> 8).astype(wide) * 2.0**-24
         layout = self.layout(state.position)
         shifts = self._shifts(state)
         values, log_probs = self.conditional(state, site)

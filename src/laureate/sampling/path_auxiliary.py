@@ -109,6 +109,7 @@ class PathAuxiliary(DiscreteKernel):
 
         The frozen length is the mean over the second half. Samples drawn here are not from the target: drop them.
         """
+        require("PathAuxiliary", "num_steps", ">= 1", num_steps, lambda n: n >= 1)
         longest = float(self._longest(self.layout(state.position)))
 
         def one(carry, index):

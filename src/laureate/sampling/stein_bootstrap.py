@@ -93,6 +93,8 @@ def stein_test(
     if isinstance(slices, str):
         known = ("max", "identity", "random")
         require("stein_test", "slices", f"one of {known}, Slices or None", slices, lambda name: name in known)
+    if settings and slices != "max":
+        raise TypeError(f'stein_test: {", ".join(settings)} are settings of fit_slices, for slices="max" alone.')
     chains, s = _as_chains("stein_test", samples, scores, kernel)
     fitting, weighing = jax.random.split(key)
     d = chains.shape[-1]
@@ -224,6 +226,8 @@ def _check_bootstrap(owner: str, samples: Array, bootstrap: str, flip: Any, num_
     rule = ">= 19: with fewer no p-value is below 0.05"
     require(owner, "num_bootstrap", rule, num_bootstrap, lambda count: count >= 19)
     if bootstrap == "multinomial":
+        rule, remedy = "left out with independent draws", 'Signs that change are of bootstrap="wild".'
+        require(owner, "flip", rule, flip, lambda a: a is None, remedy)
         remedy = 'Several chains: bootstrap="wild", or thin and concatenate them.'
         require(owner, "samples", "[n, d] for independent draws", np.shape(samples), lambda s: len(s) == 2, remedy)
         if not isinstance(samples, Tracer):
