@@ -1,5 +1,8 @@
 """What solvers compute and report, again in NumPy: an equation in which everything depends on the time, and any σ."""
 
+import dataclasses
+from statistics import NormalDist
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +21,7 @@ from laureate.pde import (
     Polynomials,
     Solution,
     TensorTrainSolver,
+    extrapolate,
     simulate,
 )
 from laureate.pde.sweep import Rules, Samples, descend
@@ -355,6 +359,70 @@ def test_a_solution_between_at_and_at_the_ends_of_its_times(kind):
         wanted = (high - low) / dt + pde.drift(t, x) @ slope + np.trace(matrix @ matrix.T @ bend) / 2
         wanted += pde.driver(t, x, between, pull(sigma, slope))
         np.testing.assert_allclose(residual, wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["more noises", "diagonal"])
+def test_intervals_from_the_very_noise_that_was_drawn(kind):
+    """What each path gives by NumPy, of one step count and of two that share their noise; errors and ends."""
+    pde, count, z = weather(kind), 6, NormalDist().inv_cdf(0.9)
+    d = pde.x0.size
+
+    @dataclasses.dataclass
+    class Learned:
+        """A solver that has learned V_n = offset_n + weight_n g, of its own for every step."""
+
+        num_steps: int
+
+        @property
+        def weights(self):
+            return np.cos(self.num_steps + np.arange(self.num_steps + 1))
+
+        @property
+        def offsets(self):
+            return np.sin(self.num_steps + np.arange(self.num_steps + 1))
+
+        def solve(self, key, pde, control, progress):
+            cores, basis = jnp.zeros((self.num_steps + 1, d, 1, 1, 1)), Polynomials(-1.0, 1.0, 0)
+            learned = jnp.asarray(self.weights), jnp.asarray(self.offsets)
+            return Solution(pde, basis, cores, *learned, jnp.zeros(()), None)
+
+    def totals(learned, noise):
+        paths, dt, found = walked(pde, noise), pde.horizon / len(noise), []
+        for k in range(count):
+            total = pde.terminal(paths[-1, k])
+            for n, xi in enumerate(noise[:, k]):
+                x, t, gradient = paths[n, k], n * dt, learned.weights[n] * slope_of(paths[n, k])
+                value, sigma = learned.offsets[n] + learned.weights[n] * pde.terminal(x), pde.diffusion(t, x)
+                total += pde.driver(t, x, value, pull(sigma, gradient)) * dt - gradient @ spread(sigma, xi) * np.sqrt(
+                    dt
+                )
+            found.append(total)
+        return np.array(found)
+
+    coarse, fine = Learned(2), Learned(4)
+
+    @jax.jit
+    def both(key):
+        found = extrapolate(key, coarse, pde, num_paths=count, level=0.8)  # pyright: ignore[reportArgumentType]
+        drawn = jax.random.split(key, 3)[2]
+        noise = [jax.random.normal(jax.random.fold_in(drawn, n), (2, count, noises_of(pde))) for n in range(2)]
+        plain = fine.solve(None, pde, None, None).interval(key, count, level=0.8)
+        return found.estimate, found.time_error, found.interval, plain, noise, normals_of(key, pde, 4, count)
+
+    signs = []
+    for seed in range(4):
+        estimate, time_error, interval, plain, noise, normals = jax.tree.map(np.asarray, both(jax.random.key(seed)))
+        low = totals(coarse, np.array([(pair[0] + pair[1]) / np.sqrt(2) for pair in noise]))
+        high = totals(fine, np.concatenate(noise))
+        assert time_error == pytest.approx(np.mean(low - high), rel=1e-9)
+        assert estimate == interval.estimate
+        for found, samples, more in ((interval, 2 * high - low, abs(time_error)), (plain, totals(fine, normals), 0.0)):
+            mean, error = np.mean(samples), np.std(samples, ddof=1) / np.sqrt(count)
+            np.testing.assert_allclose(
+                found, [mean, mean - z * error - more, mean + z * error + more, error], rtol=1e-8
+            )
+        signs.append(np.sign(time_error))
+    assert len(set(signs)) == 2
 
 
 def test_a_fit_stops_and_reports_by_its_own_rules():
