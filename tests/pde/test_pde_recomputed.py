@@ -26,8 +26,6 @@ from laureate.pde import (
 )
 from laureate.pde.sweep import Rules, Samples, descend
 
-QUICK = {"compiler_options": {"xla_backend_optimization_level": 0}}  # for what runs for milliseconds
-
 
 class Weather(eqx.Module):
     """Drift, diffusion and driver all change with t, x, and the driver with y and z; JAX and NumPy both compute it.
@@ -126,29 +124,29 @@ def normals_of(key, pde, steps, paths):
 
 def test_paths_are_those_of_the_equation_whatever_its_diffusion_under_a_control_too():
     """A control moves them by σu Δt, of every σ; a step reads all at its beginning. Test paths are like the others."""
-    solver = TensorTrainSolver(Polynomials(-9.0, 9.0, 0), num_steps=3, num_samples=6, num_test=4)
+    solver = TensorTrainSolver(Polynomials(-9.0, 9.0, 0), num_steps=2, num_samples=6, num_test=4)
+    ways = [("number", True), ("diagonal", True), ("more noises", True), ("more noises", False)]
 
     @jax.jit
     def both(key):
         found = []
-        for kind in SIGMAS:
+        for kind, control in ways:
             pde = weather(kind)
-            ways = [simulate(key, pde, 5, 4, control) for control in (None, wind(pde))]
-            found.append((ways, normals_of(key, pde, 4, 5)))
+            paths = simulate(key, pde, 5, 2, wind(pde) if control else None)
+            found.append((paths, normals_of(key, pde, 2, 5)))
         pde = weather("fewer noises")
         state = solver.init(key, pde, wind(pde))
         keys = jax.random.split(key, 3)
-        return found, state, [normals_of(keys[at], pde, 3, count) for at, count in ((0, 6), (1, 4))]
+        return found, state, [normals_of(keys[at], pde, 2, count) for at, count in ((0, 6), (1, 4))]
 
     found, state, (own, held_out) = jax.tree.map(np.asarray, both(jax.random.key(3)))
-    for kind, (ways, normals) in zip(SIGMAS, found, strict=True):
+    for (kind, control), (paths, normals) in zip(ways, found, strict=True):
         pde = weather(kind)
-        for control, paths in zip((None, wind(pde)), ways, strict=True):
-            np.testing.assert_allclose(paths, walked(pde, normals, control), rtol=1e-10)
+        np.testing.assert_allclose(paths, walked(pde, normals, wind(pde) if control else None), rtol=1e-10)
     pde = weather("fewer noises")
     np.testing.assert_allclose(state.paths, walked(pde, own, wind(pde)), rtol=1e-10)
     np.testing.assert_allclose(state.test_paths, walked(pde, held_out, wind(pde)), rtol=1e-10)
-    assert state.n == 2
+    assert state.n == 1
     assert (state.function.weight, state.function.offset) == (1, 0)
 
 
@@ -167,7 +165,7 @@ def test_a_whole_solution_and_all_its_reports_are_recomputed(scheme):
         both = [simulate(k, pde, count, steps, control) for k, count in ((train, 40), (test, 7))]
         return solution.cores, solution.weights, solution.offsets, solution.v0, solution.info, solution.times, both
 
-    compiled = jax.jit(everything, **QUICK)
+    compiled = jax.jit(everything)
     cores, weights, offsets, v0, info, times, both = jax.tree.map(np.asarray, compiled(jax.random.key(5)))
     dt, (paths, held_out) = pde.horizon / steps, both
     np.testing.assert_allclose(times, dt * np.arange(steps + 1), rtol=1e-12)
@@ -208,7 +206,7 @@ def test_a_whole_solution_and_all_its_reports_are_recomputed(scheme):
         np.testing.assert_allclose([constant, weights[n]], now, atol=1e-6)
         np.testing.assert_allclose(step.value, y.mean(), atol=1e-7)
         np.testing.assert_allclose(step.standard_error, y.std(ddof=1) / np.sqrt(40), rtol=1e-5)
-        np.testing.assert_allclose(step.outside, np.mean(np.abs(x) > 0.9), rtol=1e-9)
+        np.testing.assert_allclose(step.outside, np.mean(np.abs(x) > 0.9), rtol=1e-6)
         size, residuals = np.sqrt(np.mean(y**2)), []
         for place in (paths, held_out):
             wanted = targets(n, place[n], place[n + 1], later, now)
@@ -228,28 +226,25 @@ def test_deep_bsde_by_hand_its_second_update_and_networks_that_are_not_zero():
     solver = DeepBSDE(num_steps=steps, batch=batch, width=3, depth=1, learning_rate=1e-30, num_updates=2)
     kinds = ("more noises", "one coordinate stands")
 
-    def everything(key):
-        found = []
-        for kind in kinds:
-            pde = weather(kind)
-            state = solver.init(key, pde)
-            leaves, structure = jax.tree.flatten(state.parameters)
-            drawn = [jax.random.normal(jax.random.fold_in(key, i), leaf.shape) for i, leaf in enumerate(leaves)]
-            state = state._replace(parameters=jax.tree.unflatten(structure, drawn))
-            first, told = solver.step(key, pde, state)
-            _, again = solver.step(key, pde, first)
-            layers = [(layer.weight, layer.bias) for layer in state.parameters[2].layers]
-            normals = [normals_of(jax.random.fold_in(key, update), pde, steps, batch) for update in range(2)]
-            found.append((state.parameters[:2], layers, state.mean, state.deviation, normals, (told, again)))
-        return found
+    def begun(key, pde):
+        state = solver.init(key, pde)
+        leaves, structure = jax.tree.flatten(state.parameters)
+        drawn = [jax.random.normal(jax.random.fold_in(key, i), leaf.shape) for i, leaf in enumerate(leaves)]
+        normals = [normals_of(jax.random.fold_in(key, update), pde, steps, batch) for update in range(2)]
+        return state._replace(parameters=jax.tree.unflatten(structure, drawn)), normals
 
-    for kind, given in zip(
-        kinds, jax.tree.map(np.asarray, jax.jit(everything, **QUICK)(jax.random.key(1))), strict=True
-    ):
-        (level, slope), ((first, shift), (second, constant)), mean, deviation, normals, infos = given
+    key = jax.random.key(1)
+    step = eqx.filter_jit(lambda pde, state: solver.step(key, pde, state))
+    for kind in kinds:
         pde = weather(kind)
+        state, normals = eqx.filter_jit(begun)(key, pde)
+        after, told = step(pde, state)
+        infos = [told, step(pde, after)[1]] if kind == kinds[0] else [told]
+        level, slope, networks = jax.tree.map(np.asarray, state.parameters)
+        (first, shift), (second, constant) = ((layer.weight, layer.bias) for layer in networks.layers)
+        mean, deviation = np.asarray(state.mean), np.asarray(state.deviation)
         dt, losses = pde.horizon / steps, []
-        for noise in normals:
+        for noise in map(np.asarray, normals):
             paths, ends = walked(pde, noise), []
             for k in range(batch):
                 y = level
@@ -262,9 +257,9 @@ def test_deep_bsde_by_hand_its_second_update_and_networks_that_are_not_zero():
                     y = y - pde.driver(n * dt, x, y, z) * dt + z @ noise[n, k] * np.sqrt(dt)
                 ends.append(y - pde.terminal(paths[-1, k]))
             losses.append(np.mean(np.square(ends)))
-        np.testing.assert_allclose([info.loss for info in infos], losses, rtol=1e-9)
+        np.testing.assert_allclose([info.loss for info in infos], losses[: len(infos)], rtol=1e-9)
         assert losses[0] != losses[1]
-        assert [int(info.cost) for info in infos] == [batch, batch]
+        assert {int(info.cost) for info in infos} == {batch}
 
 
 def test_monte_carlo_by_hand_of_both_forms_from_any_point():
@@ -287,7 +282,7 @@ def test_monte_carlo_by_hand_of_both_forms_from_any_point():
         return found
 
     for kind, (linear, square, normals) in zip(
-        kinds, jax.tree.map(np.asarray, jax.jit(everything, **QUICK)(jax.random.key(2))), strict=True
+        kinds, jax.tree.map(np.asarray, jax.jit(everything)(jax.random.key(2))), strict=True
     ):
         pde, dt = weather(kind, "linear"), 0.6 / steps
         paths = walked(pde, normals, x=point[: pde.x0.size])
@@ -319,33 +314,29 @@ def test_monte_carlo_by_hand_of_both_forms_from_any_point():
         assert (linear.cost, square.cost) == (count, count)
 
 
-@pytest.mark.parametrize("kind", ["more noises", "diagonal"])
-def test_a_solution_between_at_and_at_the_ends_of_its_times(kind):
+def test_a_solution_between_at_and_at_the_ends_of_its_times():
     """Value, gradient, control and residual of any learned function: V is linear in t between two times of the grid."""
-    pde, steps, key = weather(kind), 3, jax.random.key(4)
-    basis, d = Polynomials(-2.0, 2.0, 2), pde.x0.size
-    keys = jax.random.split(key, steps + 1)
-    x = np.array([0.3, -0.6, 0.5])[:d]
+    pde, steps, basis = weather("more noises"), 3, Polynomials(-2.0, 2.0, 2)
+    cores, x = np.random.default_rng(4).normal(size=(steps + 1, 2, 2, 3, 2)), np.array([0.3, -0.6])
+    dense = np.einsum("nib,nbj->nij", cores[:, 0, 0], cores[:, 1, :, :, 0])
     weights, offsets = np.array([0.3, -1.0, 2.0, 1.0]), np.array([0.7, 0.0, 0.2, 0.0])
 
     def everything(t, n):
-        trains = [FunctionalTensorTrain.random(k, d, basis, 2) for k in keys]
-        cores = jnp.stack([train.cores for train in trains])
-        dense = jnp.stack([train.dense() for train in trains])
-        solution = Solution(pde, basis, cores, jnp.asarray(weights), jnp.asarray(offsets), jnp.zeros(()), None)
+        solution = Solution(
+            pde, basis, jnp.asarray(cores), jnp.asarray(weights), jnp.asarray(offsets), jnp.zeros(()), None
+        )
 
         def learned(n, x):
-            value = dense[n]
-            for feature in basis(x):
-                value = jnp.tensordot(feature, value, axes=1)
-            return offsets[n] + value + jnp.asarray(weights)[n] * pde.terminal(x)
+            first, second = basis(x)
+            train = first @ jnp.asarray(dense)[n] @ second
+            return jnp.asarray(offsets)[n] + train + jnp.asarray(weights)[n] * pde.terminal(x)
 
         own = learned, jax.grad(learned, argnums=1), jax.hessian(learned, argnums=1)
         jets = [[each(n + later, x) for each in own] for later in (0, 1)]
         found = solution.value_and_gradient(t, x, True), solution.optimal_control(t, x), solution.residual(t, x)
         return found, jets
 
-    compiled, dt = jax.jit(everything, **QUICK), pde.horizon / steps
+    compiled, dt = jax.jit(everything), pde.horizon / steps
     for t, n in ((0.0, 0), (0.07, 0), (dt, 1), (0.33, 1), (0.5, 2), (pde.horizon, 2)):
         ((value, gradient), control, residual), jets = jax.tree.map(np.asarray, compiled(t, n))
         share = t / dt - n
@@ -355,16 +346,14 @@ def test_a_solution_between_at_and_at_the_ends_of_its_times(kind):
         np.testing.assert_allclose(value, between, rtol=1e-9)
         np.testing.assert_allclose(gradient, slope, rtol=1e-8)
         np.testing.assert_allclose(control, -pull(sigma, slope), rtol=1e-8)
-        matrix = sigma if sigma.ndim == 2 else np.diag(sigma)
-        wanted = (high - low) / dt + pde.drift(t, x) @ slope + np.trace(matrix @ matrix.T @ bend) / 2
+        wanted = (high - low) / dt + pde.drift(t, x) @ slope + np.trace(sigma @ sigma.T @ bend) / 2
         wanted += pde.driver(t, x, between, pull(sigma, slope))
         np.testing.assert_allclose(residual, wanted, rtol=1e-7)
 
 
-@pytest.mark.parametrize("kind", ["more noises", "diagonal"])
-def test_intervals_from_the_very_noise_that_was_drawn(kind):
+def test_intervals_from_the_very_noise_that_was_drawn():
     """What each path gives by NumPy, of one step count and of two that share their noise; errors and ends."""
-    pde, count, z = weather(kind), 6, NormalDist().inv_cdf(0.9)
+    pde, count, z = weather("more noises"), 6, NormalDist().inv_cdf(0.9)
     d = pde.x0.size
 
     @dataclasses.dataclass
@@ -440,7 +429,7 @@ def test_a_fit_stops_and_reports_by_its_own_rules():
         cores, _, info = descend(start.cores, samples, test, Rules(1e-10, 1.0, tolerance, max_sweeps, patience, False))
         return info, [jax.vmap(FunctionalTensorTrain(cores, basis))(inputs) for inputs in (x, fresh)]
 
-    run = jax.jit(fitted, **QUICK)
+    run = jax.jit(fitted)
     size = np.sqrt(np.mean(y**2))
     for targets in (truth, 7 - truth):  # the second like a train the better, the less it has learned
         best, scores = np.inf, []
@@ -531,7 +520,7 @@ def test_salsa_of_two_coordinates_by_hand(shrink):
     """Every sweep's residual, rank and function: what is damped by what, when a slot goes and when a scout comes."""
     rank, count, sweeps, draw = 3, 60, 9, np.random.default_rng(3)
     x, basis = draw.uniform(-1, 1, size=(count, 2)), Polynomials(-1.0, 1.0, 3)
-    y = np.exp(x[:, 0] * x[:, 1]) + 0.3 * x[:, 0] + 0.05 * draw.normal(size=count)
+    y = x[:, 0] + 2 * x[:, 1] + 0.4 * x[:, 0] * x[:, 1] + 0.3 * draw.normal(size=count)
     y /= np.sqrt(np.mean(y**2))
     start = FunctionalTensorTrain.random(jax.random.key(6), 2, basis, rank).cores
     rules = Rules(1e-10, 0.7, 1e-30, sweeps, 99, True, shrink)

@@ -82,15 +82,15 @@ def test_the_encoders_loss_is_over_drifts_of_every_size():
     @jax.jit
     def both(key):
         _, losses = fit_encoder(key, encoder, jnp.asarray(D), 0.4, optimiser=SGD, num_steps=2, batch=3)
-        expected = []
-        for step_key in jax.random.split(key, 2):
-            ones = []
-            for one in jax.random.split(step_key, 3):
-                size, noise = jax.random.split(one)
-                moved = D + 0.4 * jax.random.uniform(size) * jax.random.normal(noise, D.shape)
-                moved = moved / jnp.linalg.norm(moved, axis=0)
-                ones.append(coherence_loss(moved, encoder(moved)))
-            expected.append(sum(ones) / 3)
+
+        def one(key):
+            size, noise = jax.random.split(key)
+            moved = D + 0.4 * jax.random.uniform(size) * jax.random.normal(noise, D.shape)
+            moved = moved / jnp.linalg.norm(moved, axis=0)
+            return coherence_loss(moved, encoder(moved))
+
+        ones = jax.vmap(jax.vmap(one))(jax.vmap(lambda key: jax.random.split(key, 3))(jax.random.split(key, 2)))
+        expected = jnp.mean(ones, axis=1)
         return losses, expected
 
     losses, expected = both(KEY)
@@ -123,7 +123,7 @@ class Prior(eqx.Module):
         return jax.random.normal(key, (number, 10)) * (jnp.arange(10) < 3)
 
 
-@pytest.mark.parametrize(("redrawn", "dictionaries"), [(False, 4), (True, 2), (True, 5)])
+@pytest.mark.parametrize(("redrawn", "dictionaries"), [(False, 4), (True, 2)])
 def test_a_loss_of_training_by_its_keys(redrawn, dictionaries):
     """Dictionaries share the batch, each with codes and noise of its own: the mean of their means."""
     solver, asked = ALISTA(D, num_layers=2), []
@@ -136,21 +136,49 @@ def test_a_loss_of_training_by_its_keys(redrawn, dictionaries):
     def both(key):
         more = {"redraw": redraw, "num_dictionaries": dictionaries} if redrawn else {}
         _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=4, snr=12.0, **more)
-        expected = []
-        for step_key in jax.random.split(key, 2):
-            ones = []
-            for one in jax.random.split(step_key, dictionaries) if redrawn else [step_key]:
-                keys = jax.random.split(one, 3)
-                made = redraw(keys[0], solver) if redrawn else solver
-                codes = Prior([])(keys[1], each)
-                found = made(add_noise(keys[2], made.synthesise(codes), 12.0))
-                ones.append(jnp.sum((found - codes) ** 2) / each)
-            expected.append(sum(ones) / len(ones))
+
+        def one(key):
+            keys = jax.random.split(key, 3)
+            made = redraw(keys[0], solver) if redrawn else solver
+            codes = Prior([])(keys[1], each)
+            found = made(add_noise(keys[2], made.synthesise(codes), 12.0))
+            return jnp.sum((found - codes) ** 2) / each
+
+        own = jax.random.split(key, 2)
+        if not redrawn:
+            return losses, jax.vmap(one)(own)
+        ones = jax.vmap(jax.vmap(one))(jax.vmap(lambda key: jax.random.split(key, dictionaries))(own))
+        expected = jnp.mean(ones, axis=1)
         return losses, expected
 
     losses, expected = both(KEY)
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
     assert set(asked) == {each}
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_loss_over_codes_and_over_pairs_by_its_keys(measured):
+    """Rows of an array of codes, with noise on their signals; or signals with their own targets, and none."""
+    solver, draw = LISTACP(D * 2.0, num_layers=2, normalise=True), np.random.default_rng(8)
+    codes, signals = draw.normal(size=(5, 10)), draw.normal(size=(5, 6))
+
+    @jax.jit
+    def both(key):
+        prior = (signals, codes) if measured else codes
+        _, losses = fit(key, solver, prior, optimiser=SGD, num_steps=2, batch=3, snr=9.0)
+
+        def one(key):
+            keys = jax.random.split(key, 3)
+            rows = jax.random.randint(keys[1], (3,), 0, 5)
+            targets = jnp.asarray(codes)[rows]
+            given = jnp.asarray(signals)[rows] if measured else add_noise(keys[2], targets @ (2.0 * D).T, 9.0)
+            return jnp.sum((solver(given) - targets) ** 2) / 3
+
+        expected = jax.vmap(one)(jax.random.split(key, 2))
+        return losses, expected
+
+    losses, expected = both(KEY)
+    np.testing.assert_allclose(losses, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", [ISTA, FISTA, ALISTA])
@@ -204,8 +232,8 @@ FILTERS = np.random.default_rng(1).normal(size=(2, 3, 3)) * np.array([1.0, 3.0])
 @pytest.mark.parametrize("normalise", [False, True])
 def test_what_convolutional_networks_begin_with(normalise):
     """Both the same: γ = 1/‖WᵀD‖, or as much within the filters, and θ a tenth of it; of unit filters where asked."""
-    other = np.random.default_rng(2).normal(size=(2, 3, 3))
     units = FILTERS / np.sqrt(np.sum(FILTERS**2, axis=(1, 2), keepdims=True)) if normalise else FILTERS
+    other = units + 0.3 * np.random.default_rng(2).normal(size=(2, 3, 3))
     more = {"num_layers": 2, "normalise": normalise}
 
     @jax.jit
@@ -316,8 +344,8 @@ def test_a_sparsity_at_the_bound_itself_is_not_covered():
         assert max_sparsity(matrix) == most
 
 
-@pytest.mark.parametrize("gamma", [0.6, 1.0, 1.2])
-def test_a_schedule_below_at_and_above_a_step_of_one(gamma):
+@pytest.mark.parametrize("gamma", [1.0, 1.2])
+def test_a_schedule_at_and_above_a_step_of_one(gamma):
     """θ_k = γ μ sup‖x^k − x*‖₁, and the bound shrinks by (2μs − μ)γ + |1 − γ| a layer from s B."""
     matrix = np.array([[1.0, 0.2, 0.0], [0.0, np.sqrt(0.96), 0.0], [0.0, 0.0, 1.0]])
     found = certified_schedule(matrix, matrix, sparsity=2, bound=3.0, num_layers=3, gamma=gamma)
@@ -340,7 +368,8 @@ def test_hyper_lista_lets_at_most_so_many_entries_pass(most):
     weight /= np.sum(weight * D, axis=0)
     signals, c = sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 2.0)
     mu, inverse = np.abs(weight.T @ D - np.eye(10)).max(), np.linalg.pinv(D)
-    found = jax.jit(HyperLISTA(D, weight, num_layers=4, c=c, most=most))(signals)
+    solver = HyperLISTA(D, weight, num_layers=4, c=c, most=most)
+    found = eqx.filter_jit(lambda solver, b: solver(b))(solver, signals)
     passed = []
     for b, codes in zip(signals, np.asarray(found), strict=True):
         x = previous = np.zeros(10)
