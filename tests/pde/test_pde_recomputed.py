@@ -466,7 +466,8 @@ def ridged(matrix, y, penalty, ridge):
 def two_cores(features, y, rank, sweeps, rules, right, live):
     """SALSA of two coordinates with one bond, from what stands right of the first core: reports after every sweep.
 
-    right: [samples, rank], of which live slots are in use. A slot is penalised by ω²/K over its singular value squared, or s_min where that is more.
+    right: [samples, rank], of which live slots are in use. A slot is penalised by ω²/K over its singular value squared,
+    or s_min where that is more.
     """
     count, size = features[0].shape
     direction = np.random.default_rng(0).standard_normal(rank * size)
