@@ -20,6 +20,7 @@ from laureate.pde import (
     MonteCarlo,
     Polynomials,
     Solution,
+    Splines,
     TensorTrainSolver,
     extrapolate,
     simulate,
@@ -220,6 +221,24 @@ def test_a_whole_solution_and_all_its_reports_are_recomputed(scheme):
     assert np.unique(info.outside).size == steps
 
 
+def test_step_by_step_on_the_host_all_is_as_in_one_program():
+    """Functions, weights and reports of every time in their order, whichever way; doubts name their step."""
+    pde = weather("fewer noises")
+    solver = TensorTrainSolver(
+        Polynomials(-0.9, 0.9, 0), num_steps=3, num_samples=20, num_test=5, scheme="explicit", tolerance=1e-9
+    )
+    key, control = jax.random.key(9), wind(pde)
+    whole = eqx.filter_jit(lambda: solver.run(key, pde, control))()
+    far = np.flatnonzero(np.asarray(whole.info.outside) > 0.01)
+    with pytest.warns(UserWarning, match=rf"at {far.size} of 3 steps .*, at n = {int(whole.info.outside.argmax())} "):
+        solved = solver.solve(key, pde, control)
+    for found, wanted in zip(jax.tree.leaves(solved), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    assert solved.num_steps == 3
+    assert np.unique(whole.weights).size == 3  # the first is that of the next, beside another offset
+    assert np.unique(whole.info.value).size == 3
+
+
 def test_deep_bsde_by_hand_its_second_update_and_networks_that_are_not_zero():
     """The loss from the very noise that was drawn: networks in their order, their standards, what of Z a path feels."""
     steps, batch = 3, 4
@@ -337,7 +356,7 @@ def test_a_solution_between_at_and_at_the_ends_of_its_times():
         return found, jets
 
     compiled, dt = jax.jit(everything), pde.horizon / steps
-    for t, n in ((0.0, 0), (0.07, 0), (dt, 1), (0.33, 1), (0.5, 2), (pde.horizon, 2)):
+    for t, n in ((0.0, 0), (0.07, 0), (0.21, 1), (0.33, 1), (0.5, 2), (pde.horizon, 2)):
         ((value, gradient), control, residual), jets = jax.tree.map(np.asarray, compiled(t, n))
         share = t / dt - n
         (low, slope, bend), (high, *later) = jets
@@ -594,6 +613,35 @@ def test_singular_values_and_ranks_are_those_of_the_unfolded_tensor():
     assert np.ptp([row[0] for row in unfolded]) > 0.01 * norm
     assert len({tuple(row) for row in wanted}) > 3
     np.testing.assert_allclose(norm, np.linalg.norm(dense), rtol=1e-12)
+
+
+def test_trains_to_begin_with_and_their_arithmetic():
+    """A constant, nothing, about unit norm; of any rank and basis; sums within the padding that they need."""
+    splines, polynomials = Splines(-1.0, 1.0, 2), Polynomials(-1.0, 1.0, 2)
+    x = np.array([0.2, -0.7, 0.9])
+
+    @jax.jit
+    def both(key):
+        constants = [FunctionalTensorTrain.constant(-2.5, 3, basis, 2)(x) for basis in (splines, polynomials)]
+        start = FunctionalTensorTrain.start(key, 3, polynomials, 3)
+        norms = [FunctionalTensorTrain.random(k, 6, polynomials, 3).norm() for k in jax.random.split(key, 8)]
+        one, two = (
+            FunctionalTensorTrain.random(k, 3, polynomials, r)
+            for k, r in zip(jax.random.split(key, 2), (2, 1), strict=True)
+        )
+        made = (one - 3.0 * two * 0.5).dense(), one.dense(), two.dense()
+        return constants, start(x), start.gradient(x), start.cores, norms, made, (one + two).cores, one.inner(two)
+
+    constants, value, gradient, cores, norms, made, summed, inner = jax.tree.map(np.asarray, both(jax.random.key(7)))
+    np.testing.assert_allclose(constants, [-2.5, -2.5], rtol=1e-12)
+    assert value == 0
+    assert not gradient.any()
+    np.testing.assert_allclose(np.diagonal(cores[1, :, 0]), [1, 1, 1], atol=0.01)
+    assert 0.3 < np.exp(np.mean(np.log(norms))) < 3
+    found, first, second = made
+    np.testing.assert_allclose(found, first - 1.5 * second, atol=1e-12)
+    np.testing.assert_allclose(inner, np.sum(first * second), rtol=1e-9)
+    assert summed.shape == (3, 3, 3, 3)
 
 
 def test_bases_are_the_functions_that_they_say():

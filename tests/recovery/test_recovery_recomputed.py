@@ -364,9 +364,9 @@ def test_a_schedule_at_and_above_a_step_of_one(gamma):
 @pytest.mark.parametrize("most", [0, 2])
 def test_hyper_lista_lets_at_most_so_many_entries_pass(most):
     """With another weight, of whose coherence the threshold and the momentum are made, and for every signal alone."""
-    weight = np.random.default_rng(7).normal(size=D.shape) / 3 + D
+    weight = np.linalg.solve(D @ D.T, D) + 0.1 * np.random.default_rng(7).normal(size=D.shape)
     weight /= np.sum(weight * D, axis=0)
-    signals, c = sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 2.0)
+    signals, c = sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 30.0)
     mu, inverse = np.abs(weight.T @ D - np.eye(10)).max(), np.linalg.pinv(D)
     solver = HyperLISTA(D, weight, num_layers=4, c=c, most=most)
     found = eqx.filter_jit(lambda solver, b: solver(b))(solver, signals)
@@ -423,6 +423,25 @@ def test_a_coder_trains_what_its_settings_say(monkeypatch, density, atoms):
     codes = np.random.default_rng(2).normal(size=(2, atoms))
     np.testing.assert_allclose(coder.inverse_transform(codes), codes @ (2 * rows), rtol=1e-5)
     assert coder.get_feature_names_out().shape == (atoms,)
+
+
+@pytest.mark.parametrize(("asked", "atoms"), [(None, 8), (3, 3), (9, 9)])
+def test_a_coder_without_a_dictionary_learns_as_many_atoms_as_asked(monkeypatch, asked, atoms):
+    """Twice as many as there are features without a number; of the signals as they are, an atom a row."""
+    X, learned = np.random.default_rng(0).normal(size=(5, 4)), np.random.default_rng(1).normal(size=(4, atoms))  # noqa: N806
+
+    def learn(key, signals, number):
+        np.testing.assert_allclose(signals, X, rtol=1e-6)
+        assert number == atoms
+        return learned
+
+    monkeypatch.setattr(estimator, "_learned", learn)
+    monkeypatch.setattr(estimator, "ALISTA", lambda unit, *given, **more: np.asarray(unit))
+    monkeypatch.setattr(estimator, "_trained", lambda key, solver, *given: solver)
+    coder = SparseCoder(n_components=asked, random_state=0).fit(X)
+    np.testing.assert_allclose(coder.components_, learned.T)
+    np.testing.assert_allclose(coder.norms_, np.linalg.norm(learned, axis=0))
+    np.testing.assert_allclose(coder.solver_, learned / np.linalg.norm(learned, axis=0), rtol=1e-6)
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------
