@@ -10,7 +10,6 @@ import optax
 import pytest
 
 from laureate.compression import (
-    Grid,
     IterativeQuantization,
     ProductQuantizer,
     Report,
@@ -36,59 +35,64 @@ KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 
 
-def grids(quantizer, weights):
-    return jax.tree.map(np.asarray, quantizer.fit(None, jnp.asarray(weights, jnp.float32)))
-
-
 # --- grids ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("granularity", ["tensor", "channel"])
-@pytest.mark.parametrize("scheme", ["affine", "symmetric"])
-@pytest.mark.parametrize("outputs", ["first", "last"])
-def test_a_grid_reaches_as_far_as_its_codes(scheme, granularity, outputs):
+WAYS = [ScalarQuantizer(3, scheme, part) for scheme in ("affine", "symmetric") for part in ("tensor", "channel")]
+
+
+def test_a_grid_reaches_as_far_as_its_codes():
     """By decoding every code: what is inside is what no end cuts, and the excess is over the largest that there is."""
-    quantizer, rng = ScalarQuantizer(3, scheme, granularity, outputs=outputs), np.random.default_rng(1)
-    shape = (2, 3) if outputs == "first" else (3, 2)
-    fit = jax.jit(lambda weights: quantizer.fit(None, weights))
-    told = jax.jit(lambda weights, grid: (quantizer.inside(weights, grid), quantizer.excess(weights, grid)))
-    for low, high in ((-1, 1), (-1, 0.1), (-0.1, 1), (-1, -0.5), (0.5, 1)):
-        grid = jax.tree.map(np.asarray, fit(jnp.asarray(rng.uniform(low, high, shape), jnp.float32)))
-        top = 7 if scheme == "affine" else 6
-        codes = np.arange(top + 1).reshape(-1, 1, 1) + np.zeros((1, *shape), int)
-        values = np.stack([np.asarray(quantizer.decode(c.ravel(), Grid(*grid), shape)) for c in codes])
-        step = np.broadcast_to(grid.scale, shape)
-        weights = rng.uniform(-1.6, 1.6, (12, *shape))
-        for one in weights:
-            inside, over = told(jnp.asarray(one, jnp.float32), Grid(*grid))
-            apart = np.abs(values - one).min(axis=0)
+    rng = np.random.default_rng(1)
+    ends = ((-1, 1), (-1, 0.1), (-0.1, 1), (-1, -0.5), (0.5, 1))
+    ranges = np.stack([rng.uniform(low, high, (2, 3)) for low, high in ends]).astype(np.float32)
+    weights = rng.uniform(-1.6, 1.6, (12, 2, 3)).astype(np.float32)
+    ways = [*WAYS, *(ScalarQuantizer(3, scheme, "channel", outputs="last") for scheme in ("affine", "symmetric"))]
+
+    @jax.jit
+    def told():
+        def each(quantizer, own):
+            grid = quantizer.fit(None, own)
+            codes = jnp.broadcast_to(jnp.arange(quantizer.top + 1)[:, None], (quantizer.top + 1, 6))
+            values = jax.vmap(lambda c: quantizer.decode(c, grid, (2, 3)))(codes)
+            inside, over = jax.vmap(lambda w: (quantizer.inside(w, grid), quantizer.excess(w, grid)))(weights)
+            return values, jnp.broadcast_to(grid.scale, (2, 3)), inside, over
+
+        return [jax.vmap(lambda own, quantizer=quantizer: each(quantizer, own))(ranges) for quantizer in ways]
+
+    for quantizer, found in zip(ways, jax.tree.map(np.asarray, told()), strict=True):
+        for values, step, inside, over in zip(*found, strict=True):
+            assert len(values) == (8 if quantizer.scheme == "affine" else 7)
+            assert np.abs(values).min(axis=0).max() == 0
+            apart = np.abs(values - weights[:, None]).min(axis=1)
             np.testing.assert_array_equal(inside, apart <= step / 2)
-            reach = np.abs(values).max(axis=0)
-            assert over == pytest.approx((np.abs(one) / reach).max(), rel=1e-5)
+            np.testing.assert_allclose(over, (np.abs(weights) / np.abs(values).max(axis=0)).max(axis=(1, 2)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("granularity", ["tensor", "channel"])
-@pytest.mark.parametrize("scheme", ["affine", "symmetric"])
-def test_the_observer_takes_the_share_with_the_least_squared_error(scheme, granularity):
+def test_the_observer_takes_the_share_with_the_least_squared_error():
     """Of all shares, by NumPy; of heavy tails another than the one with the least absolute error."""
-    quantizer = ScalarQuantizer(3, scheme, granularity, "mse")
-    fit = jax.jit(lambda weights: quantizer.fit(None, weights).scale)
-    top, differing = (7, []) if scheme == "affine" else (6, [])
-    for seed in range(6):
-        weights = np.random.default_rng(seed).standard_t(2.5, size=(3, 40)).astype(np.float32)
-        found = np.asarray(fit(weights)).ravel()
-        for row, scale in zip(weights if granularity == "channel" else [weights.ravel()], found, strict=True):
-            low, high = min(row.min(), 0), max(row.max(), 0)
-            scales, errors = [], []
-            for share in SHARES:
-                step = share * ((high - low) / 7 if scheme == "affine" else max(-low, high) / 3)
-                zero = np.round(-share * low / step) if scheme == "affine" else 3
-                apart = (np.clip(np.round(row / step) + zero, 0, top) - zero) * step - row
-                scales.append(step)
-                errors.append([np.sum(apart**2), np.sum(np.abs(apart))])
-            squared, absolute = np.argmin(errors, axis=0)
-            assert scale == pytest.approx(scales[squared], rel=1e-5)
-            differing.append(squared != absolute)
+    drawn = np.stack([np.random.default_rng(seed).standard_t(2.5, size=(3, 40)) for seed in range(6)]).astype(
+        np.float32
+    )
+    observers = [ScalarQuantizer(3, way.scheme, way.granularity, "mse") for way in WAYS]
+    fit = jax.jit(lambda: [jax.vmap(lambda w, q=q: q.fit(None, w).scale)(drawn) for q in observers])
+    differing = []
+    for quantizer, scales_found in zip(observers, fit(), strict=True):
+        affine, top = quantizer.scheme == "affine", quantizer.top
+        for weights, found in zip(drawn, np.asarray(scales_found), strict=True):
+            rows = weights if quantizer.granularity == "channel" else [weights.ravel()]
+            for row, scale in zip(rows, found.ravel(), strict=True):
+                low, high = min(row.min(), 0), max(row.max(), 0)
+                scales, errors = [], []
+                for share in SHARES:
+                    step = share * ((high - low) / 7 if affine else max(-low, high) / 3)
+                    zero = np.round(-share * low / step) if affine else 3
+                    apart = (np.clip(np.round(row / step) + zero, 0, top) - zero) * step - row
+                    scales.append(step)
+                    errors.append([np.sum(apart**2), np.sum(np.abs(apart))])
+                squared, absolute = np.argmin(errors, axis=0)
+                assert scale == pytest.approx(scales[squared], rel=1e-5)
+                differing.append(squared != absolute)
     assert SHARES[0] == 1
     assert any(differing)
 
@@ -101,7 +105,7 @@ def test_empty_centroids_move_each_beside_another_of_the_worst():
     points = np.concatenate([RNG.normal(size=(9, 2)), 5 + 2 * RNG.normal(size=(7, 2)), [[-9.0, 9.0]]])
     start = np.array([[90.0, 90], [0, 0], [91, 90], [5, 5], [-9, 9], [92, 90]])
     with jax.enable_x64(True):
-        found = kmeans(KEY, jnp.asarray(points), 6, 1, start=jnp.asarray(start))
+        found = jax.jit(lambda: kmeans(KEY, jnp.asarray(points), 6, 1, start=jnp.asarray(start)))()
         directions = np.asarray(jax.random.normal(jax.random.split(KEY)[1], (6, 2)))
     distances = ((points[:, None] - start) ** 2).sum(2)
     codes = distances.argmin(1)
@@ -147,7 +151,7 @@ def test_a_codebook_of_bytes_is_one_scale_and_whole_numbers():
 @pytest.mark.parametrize(("many", "num_steps"), [(1, 2), (3, 0)])
 def test_as_many_centroids_as_points_are_the_points(many, num_steps):
     points = np.arange(6.0).reshape(3, 2)[:many] ** 2
-    found = kmeans(KEY, jnp.asarray(points, jnp.bfloat16), many, num_steps)
+    found = jax.jit(lambda points: kmeans(KEY, points, many, num_steps))(jnp.asarray(points, jnp.bfloat16))
     np.testing.assert_array_equal(np.asarray(found.centroids)[found.codes], points)
     np.testing.assert_array_equal(found.objective, np.zeros(num_steps + 1))
     assert found.centroids.dtype == jnp.float32

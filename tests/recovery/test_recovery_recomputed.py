@@ -25,7 +25,6 @@ from laureate.recovery import (
     TiLISTA,
     UnrolledCoherence,
     add_noise,
-    analytic_weight,
     certified_schedule,
     coherence_loss,
     estimator,
@@ -126,7 +125,7 @@ class Prior(eqx.Module):
 @pytest.mark.parametrize(("redrawn", "dictionaries"), [(False, 4), (True, 2)])
 def test_a_loss_of_training_by_its_keys(redrawn, dictionaries):
     """Dictionaries share the batch, each with codes and noise of its own: the mean of their means."""
-    solver, asked = ALISTA(D, num_layers=2), []
+    asked = []
     each = max(1, 4 // dictionaries) if redrawn else 4
 
     def redraw(key, solver):
@@ -135,6 +134,7 @@ def test_a_loss_of_training_by_its_keys(redrawn, dictionaries):
     @jax.jit
     def both(key):
         more = {"redraw": redraw, "num_dictionaries": dictionaries} if redrawn else {}
+        solver = ALISTA(D, num_layers=2)
         _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=4, snr=12.0, **more)
 
         def one(key):
@@ -156,39 +156,46 @@ def test_a_loss_of_training_by_its_keys(redrawn, dictionaries):
     assert set(asked) == {each}
 
 
-@pytest.mark.parametrize("measured", [False, True])
-def test_a_loss_over_codes_and_over_pairs_by_its_keys(measured):
+def test_a_loss_over_codes_and_over_pairs_by_its_keys():
     """Rows of an array of codes, with noise on their signals; or signals with their own targets, and none."""
-    solver, draw = LISTACP(D * 2.0, num_layers=2, normalise=True), np.random.default_rng(8)
+    draw = np.random.default_rng(8)
     codes, signals = draw.normal(size=(5, 10)), draw.normal(size=(5, 6))
 
     @jax.jit
     def both(key):
-        prior = (signals, codes) if measured else codes
-        _, losses = fit(key, solver, prior, optimiser=SGD, num_steps=2, batch=3, snr=9.0)
+        solver, found = LISTACP(D * 2.0, num_layers=2, normalise=True), []
+        for measured in (False, True):
 
-        def one(key):
-            keys = jax.random.split(key, 3)
-            rows = jax.random.randint(keys[1], (3,), 0, 5)
-            targets = jnp.asarray(codes)[rows]
-            given = jnp.asarray(signals)[rows] if measured else add_noise(keys[2], targets @ (2.0 * D).T, 9.0)
-            return jnp.sum((solver(given) - targets) ** 2) / 3
+            def one(key, measured=measured):
+                keys = jax.random.split(key, 3)
+                rows = jax.random.randint(keys[1], (3,), 0, 5)
+                targets = jnp.asarray(codes)[rows]
+                given = jnp.asarray(signals)[rows] if measured else add_noise(keys[2], targets @ (2.0 * D).T, 9.0)
+                return jnp.sum((solver(given) - targets) ** 2) / 3
 
-        expected = jax.vmap(one)(jax.random.split(key, 2))
-        return losses, expected
+            prior = (signals, codes) if measured else codes
+            _, losses = fit(key, solver, prior, optimiser=SGD, num_steps=2, batch=3, snr=9.0)
+            found.append((losses, jax.vmap(one)(jax.random.split(key, 2))))
+        return found
 
-    losses, expected = both(KEY)
-    np.testing.assert_allclose(losses, expected, rtol=1e-9)
+    for losses, expected in both(KEY):
+        np.testing.assert_allclose(losses, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", [ISTA, FISTA, ALISTA])
-def test_no_threshold_that_is_trained_becomes_negative(method):
+def test_no_threshold_that_is_trained_becomes_negative():
     """θ, and the λ of which the classical solvers make it."""
-    solver = method(D, num_layers=2)
-    name = "theta" if method is ALISTA else "penalty"
-    lower = lambda solver, estimate, target: jnp.sum(getattr(solver, name))  # noqa: E731  (as low as can be)
-    train = eqx.filter_jit(lambda: fit(KEY, solver, Prior([]), optimiser=optax.sgd(9.0), num_steps=2, loss=lower)[0])
-    np.testing.assert_array_equal(getattr(train(), name), 0)
+
+    @jax.jit
+    def trained(key):
+        found = []
+        for solver, name in ((ISTA(D, 2), "penalty"), (FISTA(D, 2), "penalty"), (ALISTA(D, num_layers=2), "theta")):
+            lower = lambda solver, estimate, target, name=name: jnp.sum(getattr(solver, name))  # noqa: E731
+            made, _ = fit(key, solver, Prior([]), optimiser=optax.sgd(9.0), num_steps=2, loss=lower)  # as low as can be
+            found.append(getattr(made, name))
+        return found
+
+    for found in trained(KEY):
+        np.testing.assert_array_equal(found, 0)
 
 
 # --- starts -----------------------------------------------------------------------------------------------------------
@@ -197,21 +204,31 @@ def test_no_threshold_that_is_trained_becomes_negative(method):
 def test_what_every_network_begins_with():
     """Steps, thresholds and weights by NumPy: L is 1.001‖D‖², θ is 0.4/L, and γ is never above 1."""
     constant = 1.001 * np.linalg.norm(D, 2) ** 2
-    weight = np.asarray(analytic_weight(jnp.asarray(D)))
-    for start, first, gamma in (("dictionary", D, 1 / constant), ("analytic", weight, 1.0)):
-        tied, coupled = TiLISTA(D, 3, start=start), LISTACP(D, 3, start=start)
-        np.testing.assert_allclose(tied.weight, first, rtol=1e-9)
-        np.testing.assert_allclose(tied.gamma, [gamma] * 3, rtol=1e-9)
-        np.testing.assert_allclose(coupled.weight, [first * (gamma if start == "dictionary" else 1)] * 3, rtol=1e-9)
-        for network in (tied, coupled):
-            np.testing.assert_allclose(network.theta, [0.4 / constant] * 3, rtol=1e-9)
-    for given, gamma in ((None, 1.0), (D, 1 / (1.001 * np.linalg.norm(D, 2) ** 2)), (0.01 * D, 1.0), (weight, None)):
-        solver = ALISTA(D, given, num_layers=2)
-        radius = np.abs(np.linalg.eigvals((weight if given is None else given).T @ D)).max()
-        wanted = min(1.0, 1 / (1.001 * radius)) if gamma is None else gamma
-        np.testing.assert_allclose(solver.gamma, [wanted] * 2, rtol=1e-4)  # by power iteration
-        np.testing.assert_allclose(solver.theta, [0.4 / constant] * 2, rtol=1e-9)
-        assert np.all(solver.gamma <= 1)
+    solved = np.linalg.solve(D @ D.T, D)
+    weight = solved / np.sum(solved * D, axis=0)
+    given = (None, D, 0.01 * D, weight)
+
+    @jax.jit
+    def begun():
+        starts = [(TiLISTA(D, 3, start=s), LISTACP(D, 3, start=s)) for s in ("dictionary", "analytic")]
+        analytic = [ALISTA(D, own, num_layers=2) for own in given]
+        return (
+            [(tied.weight, tied.gamma, tied.theta, own.weight, own.theta) for tied, own in starts],
+            [(solver.gamma, solver.theta) for solver in analytic],
+        )
+
+    networks, solvers = begun()
+    for (tied, gammas, theta, own, same), first, gamma in zip(networks, (D, weight), (1 / constant, 1.0), strict=True):
+        np.testing.assert_allclose(tied, first, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(gammas, [gamma] * 3, rtol=1e-9)
+        np.testing.assert_allclose(own, [first * gamma] * 3, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose([theta, same], [[0.4 / constant] * 3] * 2, rtol=1e-9)
+    for own, (gammas, thetas) in zip(given, solvers, strict=True):
+        radius = np.abs(np.linalg.eigvals((weight if own is None else own).T @ D)).max()
+        wanted = 1.0 if own is None else min(1.0, 1 / (1.001 * radius))
+        np.testing.assert_allclose(gammas, [wanted] * 2, rtol=1e-4)  # by power iteration
+        np.testing.assert_allclose(thetas, [0.4 / constant] * 2, rtol=1e-9)
+        assert np.all(np.asarray(gammas) <= 1)
 
 
 def explicit(filters, height, width):
@@ -229,12 +246,11 @@ def explicit(filters, height, width):
 FILTERS = np.random.default_rng(1).normal(size=(2, 3, 3)) * np.array([1.0, 3.0])[:, None, None]
 
 
-@pytest.mark.parametrize("normalise", [False, True])
-def test_what_convolutional_networks_begin_with(normalise):
-    """Both the same: γ = 1/‖WᵀD‖, or as much within the filters, and θ a tenth of it; of unit filters where asked."""
-    units = FILTERS / np.sqrt(np.sum(FILTERS**2, axis=(1, 2), keepdims=True)) if normalise else FILTERS
+def test_what_convolutional_networks_begin_with():
+    """Both the same: γ = 1/‖WᵀD‖, or as much within the filters, and θ a tenth of it; of unit filters."""
+    units = FILTERS / np.sqrt(np.sum(FILTERS**2, axis=(1, 2), keepdims=True))
     other = units + 0.3 * np.random.default_rng(2).normal(size=(2, 3, 3))
-    more = {"num_layers": 2, "normalise": normalise}
+    more = {"num_layers": 2, "normalise": True}
 
     @jax.jit
     def begun():
@@ -242,9 +258,7 @@ def test_what_convolutional_networks_begin_with(normalise):
         own = ConvLISTA(FILTERS, (4, 3), **more)
         return [solver.parameters() for solver in (*solvers, own)], solvers[0].scale
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ((gamma, theta, counts), (weight, thresholds), (own, _)), scale = jax.tree.map(np.asarray, begun())
+    ((gamma, theta, counts), (weight, thresholds), (own, _)), scale = jax.tree.map(np.asarray, begun())
     product = explicit(other, 4, 3).T @ explicit(units, 4, 3)
     step = 1 / (1.001 * np.abs(np.linalg.eigvals(product)).max())
     np.testing.assert_allclose(gamma, [step] * 2, rtol=1e-2)  # by power iteration
@@ -253,18 +267,23 @@ def test_what_convolutional_networks_begin_with(normalise):
     np.testing.assert_allclose(weight, [gamma[0] * other] * 2, rtol=1e-9)
     np.testing.assert_allclose(own / own[0, 0, 0, 0], [units / units[0, 0, 0]] * 2, rtol=1e-9)
     assert not counts.any()
-    if normalise:
-        np.testing.assert_allclose(scale, np.sqrt(np.sum(FILTERS**2, axis=(1, 2))), rtol=1e-12)
-    else:
-        assert scale is None
+    np.testing.assert_allclose(scale, np.sqrt(np.sum(FILTERS**2, axis=(1, 2))), rtol=1e-12)
 
 
 def test_a_constant_of_any_kind_of_number_is_that_constant():
-    b = jnp.asarray(sparse_codes(2, 10, entries=2) @ D.T)
-    for method in (ISTA, FISTA):
-        whole, real = (method(D, num_layers=3, penalty=0.3, lipschitz_constant=constant) for constant in (4, 4.0))
-        assert float(whole.penalty) == pytest.approx(0.3)
-        np.testing.assert_array_equal(whole(b), real(b))
+    b = sparse_codes(2, 10, entries=2) @ D.T
+
+    @jax.jit
+    def solved():
+        made = [
+            [method(D, num_layers=3, penalty=0.3, lipschitz_constant=constant) for constant in (4, 4.0)]
+            for method in (ISTA, FISTA)
+        ]
+        return [[(solver.penalty, solver(jnp.asarray(b))) for solver in pair] for pair in made]
+
+    for (penalty, whole), (_, real) in solved():
+        assert float(penalty) == pytest.approx(0.3)
+        np.testing.assert_array_equal(whole, real)
 
 
 # --- dictionaries -----------------------------------------------------------------------------------------------------
@@ -331,8 +350,9 @@ def test_a_round_of_learning_filters_by_hand():
 
 def test_only_what_is_above_the_threshold_passes_and_what_is_at_it_does_not():
     v = np.array([[0.25, -0.25, 0.5, 0.0], [0.25, 0.25, -0.25, 0.2500001]])
-    for theta in (0.25, np.array([0.25, 0.3, 0.5, 0.25])):
-        found = select_and_shrink(jnp.asarray(v), theta, 4, 4)
+    thetas = 0.25, np.array([0.25, 0.3, 0.5, 0.25])
+    run = jax.jit(lambda v: [select_and_shrink(v, theta, 4, 4) for theta in thetas])
+    for theta, found in zip(thetas, run(v), strict=True):
         np.testing.assert_array_equal(found, np.where(np.abs(v) > theta, v, 0))
 
 
@@ -361,12 +381,11 @@ def test_a_schedule_at_and_above_a_step_of_one(gamma):
         certified_schedule(matrix, matrix, sparsity=2, gamma=1.26)
 
 
-@pytest.mark.parametrize("most", [0, 2])
-def test_hyper_lista_lets_at_most_so_many_entries_pass(most):
+def test_hyper_lista_lets_at_most_so_many_entries_pass():
     """With another weight, of whose coherence the threshold and the momentum are made, and for every signal alone."""
     weight = np.linalg.solve(D @ D.T, D) + 0.1 * np.random.default_rng(7).normal(size=D.shape)
     weight /= np.sum(weight * D, axis=0)
-    signals, c = sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 30.0)
+    most, signals, c = 2, sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 30.0)
     mu, inverse = np.abs(weight.T @ D - np.eye(10)).max(), np.linalg.pinv(D)
     solver = HyperLISTA(D, weight, num_layers=4, c=c, most=most)
     found = eqx.filter_jit(lambda solver, b: solver(b))(solver, signals)
@@ -451,8 +470,12 @@ def test_the_report_of_images_is_of_every_image():
     """‖Dx − b‖ of a whole image, whatever axes stand before it, also from a start of one's own and of unit filters."""
     b = np.random.default_rng(5).normal(size=(2, 3, 4, 5))
     start = np.random.default_rng(6).normal(size=(6, 7, 2))
-    solver = ConvALISTA(FILTERS, (4, 5), num_layers=2, normalise=True, support=SupportSchedule(5, 10))
-    run = jax.jit(lambda b: (solver.solve(b, start), solver.trace(b, start), solver.synthesise(jnp.asarray(start))))
+
+    @jax.jit
+    def run(b):
+        solver = ConvALISTA(FILTERS, (4, 5), num_layers=2, normalise=True, support=SupportSchedule(5, 10))
+        return solver.solve(b, start), solver.trace(b, start), solver.synthesise(jnp.asarray(start))
+
     (x, info), trace, image = jax.tree.map(np.asarray, run(b))
     assert x.shape == (2, 3, 6, 7, 2)
     matrix = explicit(FILTERS, 4, 5)
