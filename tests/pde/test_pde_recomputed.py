@@ -624,7 +624,8 @@ def test_trains_to_begin_with_and_their_arithmetic():
     def both(key):
         constants = [FunctionalTensorTrain.constant(-2.5, 3, basis, 2)(x) for basis in (splines, polynomials)]
         start = FunctionalTensorTrain.start(key, 3, polynomials, 3)
-        norms = [FunctionalTensorTrain.random(k, 6, polynomials, 3).norm() for k in jax.random.split(key, 8)]
+        norm_of = lambda k: FunctionalTensorTrain.random(k, 6, polynomials, 3).norm()  # noqa: E731
+        norms = jax.vmap(norm_of)(jax.random.split(key, 8))
         one, two = (
             FunctionalTensorTrain.random(k, 3, polynomials, r)
             for k, r in zip(jax.random.split(key, 2), (2, 1), strict=True)

@@ -122,38 +122,31 @@ class Prior(eqx.Module):
         return jax.random.normal(key, (number, 10)) * (jnp.arange(10) < 3)
 
 
-@pytest.mark.parametrize(("redrawn", "dictionaries"), [(False, 4), (True, 2)])
-def test_a_loss_of_training_by_its_keys(redrawn, dictionaries):
-    """Dictionaries share the batch, each with codes and noise of its own: the mean of their means."""
+def test_a_loss_of_training_by_its_keys():
+    """Two dictionaries share a batch, each with codes and noise of its own: the mean of their means."""
     asked = []
-    each = max(1, 4 // dictionaries) if redrawn else 4
 
     def redraw(key, solver):
         return solver.at(perturb(key, D, 0.2), "stale")
 
     @jax.jit
     def both(key):
-        more = {"redraw": redraw, "num_dictionaries": dictionaries} if redrawn else {}
-        solver = ALISTA(D, num_layers=2)
-        _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=4, snr=12.0, **more)
+        solver, more = ALISTA(D, num_layers=2), {"redraw": redraw, "num_dictionaries": 2}
+        _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=5, snr=12.0, **more)
 
         def one(key):
             keys = jax.random.split(key, 3)
-            made = redraw(keys[0], solver) if redrawn else solver
-            codes = Prior([])(keys[1], each)
+            made = redraw(keys[0], solver)
+            codes = Prior([])(keys[1], 2)
             found = made(add_noise(keys[2], made.synthesise(codes), 12.0))
-            return jnp.sum((found - codes) ** 2) / each
+            return jnp.sum((found - codes) ** 2) / 2
 
-        own = jax.random.split(key, 2)
-        if not redrawn:
-            return losses, jax.vmap(one)(own)
-        ones = jax.vmap(jax.vmap(one))(jax.vmap(lambda key: jax.random.split(key, dictionaries))(own))
-        expected = jnp.mean(ones, axis=1)
-        return losses, expected
+        own = jax.vmap(lambda key: jax.random.split(key, 2))(jax.random.split(key, 2))
+        return losses, jnp.mean(jax.vmap(jax.vmap(one))(own), axis=1)
 
     losses, expected = both(KEY)
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
-    assert set(asked) == {each}
+    assert set(asked) == {2}
 
 
 def test_a_loss_over_codes_and_over_pairs_by_its_keys():
@@ -222,7 +215,8 @@ def test_what_every_network_begins_with():
         np.testing.assert_allclose(tied, first, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(gammas, [gamma] * 3, rtol=1e-9)
         np.testing.assert_allclose(own, [first * gamma] * 3, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose([theta, same], [[0.4 / constant] * 3] * 2, rtol=1e-9)
+        for found in (theta, same):
+            np.testing.assert_allclose(found, [0.4 / constant] * 3, rtol=1e-9)
     for own, (gammas, thetas) in zip(given, solvers, strict=True):
         radius = np.abs(np.linalg.eigvals((weight if own is None else own).T @ D)).max()
         wanted = 1.0 if own is None else min(1.0, 1 / (1.001 * radius))
@@ -409,7 +403,7 @@ def test_hyper_lista_lets_at_most_so_many_entries_pass():
 
 
 @pytest.mark.parametrize("density", [0.01, 0.1, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("atoms", [7, 4, 3])
+@pytest.mark.parametrize("atoms", [7, 4])
 def test_a_coder_trains_what_its_settings_say(monkeypatch, density, atoms):
     """Network, prior and settings that it hands on, for codes of any density and dictionaries of any shape."""
     given = {}
