@@ -213,8 +213,8 @@ def test_what_every_network_begins_with():
     networks, solvers = begun()
     for (tied, gammas, theta, own, same), first, gamma in zip(networks, (D, weight), (1 / constant, 1.0), strict=True):
         np.testing.assert_allclose(tied, first, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(gammas, [gamma] * 3, rtol=1e-9)
-        np.testing.assert_allclose(own, [first * gamma] * 3, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(gammas, np.full(3, gamma), rtol=1e-9)
+        np.testing.assert_allclose(own, np.tile(first * gamma, (3, 1, 1)), rtol=1e-9, atol=1e-12)
         for found in (theta, same):
             np.testing.assert_allclose(found, [0.4 / constant] * 3, rtol=1e-9)
     for own, (gammas, thetas) in zip(given, solvers, strict=True):
