@@ -60,7 +60,7 @@ def load(path: str | Path, like: Any, quantizers: tuple[type[Quantizer], ...] = 
     known = {made.__name__: made for made in (ScalarQuantizer, ProductQuantizer, *quantizers)}
     values = {name: _value(entry, numbers, known) for name, entry in described.items()}
     numbers.finish()
-    wanted = _arrays(like)
+    wanted = _arrays(like, "load.like")
     if different := sorted(values.keys() ^ wanted.keys()):
         raise ValueError(f"load.like must have the arrays of the file; got a difference in {', '.join(different)}.")
     for name, leaf in wanted.items():
@@ -121,10 +121,14 @@ def _described(name: str, leaf: Any) -> dict[str, Any]:
     return {"path": name, "shape": shape, "dtype": dtype, "quantizer": kind, "settings": settings, "arrays": arrays}
 
 
-def _arrays(model: Any) -> dict[str, Any]:
+def _arrays(model: Any, owner: str = "save.model") -> dict[str, Any]:
     """The arrays of a model by path, also those that are only shapes."""
     found = jax.tree_util.tree_leaves_with_path(model, is_leaf=is_quantized)
-    return {_name(keys): leaf for keys, leaf in found if _has_shape(leaf)}
+    arrays: dict[str, Any] = {}
+    for keys, leaf in found:
+        if _has_shape(leaf) and arrays.setdefault(name := _name(keys), leaf) is not leaf:
+            raise ValueError(f"{owner} must have one array at every path; got two at {name}. Rename one of them.")
+    return arrays
 
 
 def _has_shape(leaf: Any) -> bool:

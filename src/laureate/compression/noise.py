@@ -105,7 +105,7 @@ def quant_noise(
         else:
             replaced = proxy(values) if callable(proxy) else jnp.zeros_like(values)
         slope = jnp.broadcast_to(jnp.where(mask, passes, others), values.shape)
-        return jnp.where(mask, replaced, others * values), slope.astype(values.dtype)
+        return jnp.where(mask, replaced, others * values).astype(values.dtype), slope.astype(values.dtype)
 
     def all_seen(masks: list[Array]) -> list[tuple[Array, Array]]:
         return [seen(*each) for each in zip(weights, states, masks, strict=True)]

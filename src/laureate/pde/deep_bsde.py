@@ -12,7 +12,15 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from laureate import loops
 from laureate._core import Status, require
 from laureate.pde.networks import NetworkSolution, network, standards
-from laureate.pde.problem import ParabolicPDE, check_problem, num_noises, simulate, terminal_value_and_gradient
+from laureate.pde.problem import (
+    ParabolicPDE,
+    check_problem,
+    divided,
+    felt,
+    num_noises,
+    simulate,
+    terminal_value_and_gradient,
+)
 
 __all__ = ["DeepBSDE", "DeepBSDEState"]
 
@@ -112,7 +120,8 @@ class DeepBSDE(eqx.Module):
         def advance(y, z, n, x, after):
             sigma = jnp.asarray(pde.diffusion(n * dt, x))
             noise = after - x - pde.drift(n * dt, x) * dt  # σ ξ √Δt
-            gain = z @ (jnp.linalg.pinv(sigma) @ noise) if sigma.ndim == 2 else jnp.sum(z * noise / sigma)
+            z = felt(sigma, z)
+            gain = z @ (jnp.linalg.pinv(sigma) @ noise) if sigma.ndim == 2 else jnp.sum(divided(z * noise, sigma))
             return y - pde.driver(n * dt, x, y, z) * dt + gain
 
         steps = jax.vmap(advance, (0, 0, None, 0, 0))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from laureate import loops
 from laureate._core import Status, require
-from laureate.pde.problem import Control, ParabolicPDE, check_problem, euler_step, num_noises, spread
+from laureate.pde.problem import Control, ParabolicPDE, check_problem, divided, euler_step, felt, num_noises, spread
 
 __all__ = ["MonteCarlo", "MonteCarloResult"]
 
@@ -135,7 +135,8 @@ class MonteCarlo(eqx.Module):
 
 def _density(pde: ParabolicPDE, control: Control, t: Array, dt: Array, x: Array, after: Array) -> Array:
     """log dP/dQ of one step: −u·ξ√Δt − ½‖u‖²Δt with σ ξ √Δt = ΔX − (b + σu) Δt."""
-    sigma, u = jnp.asarray(pde.diffusion(t, x)), control(t, x)
+    sigma = jnp.asarray(pde.diffusion(t, x))
+    u = felt(sigma, control(t, x))
     noise = after - x - (pde.drift(t, x) + spread(sigma, u)) * dt
-    xi = jnp.linalg.pinv(sigma) @ noise if sigma.ndim == 2 else noise / sigma
+    xi = jnp.linalg.pinv(sigma) @ noise if sigma.ndim == 2 else divided(noise, sigma)
     return -u @ xi - jnp.sum(u**2) * dt / 2

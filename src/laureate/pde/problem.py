@@ -62,6 +62,16 @@ def pull(sigma: Array, gradient: Float[Array, " d"]) -> Float[Array, " noises"]:
     return sigma.T @ gradient if sigma.ndim == 2 else sigma * gradient
 
 
+def felt(sigma: Array, z: Float[Array, " noises"]) -> Float[Array, " noises"]:
+    """σ⁺σ z: what paths feel of z in R^noises. Of noises that σ stops, or mixes, they tell nothing."""
+    return jnp.linalg.pinv(sigma) @ (sigma @ z) if sigma.ndim == 2 else jnp.where(sigma == 0, 0.0, z)
+
+
+def divided(move: Float[Array, " d"], sigma: Array) -> Float[Array, " d"]:
+    """move / σ for σ a number or a diagonal, and 0 where it is 0, for nothing moves there."""
+    return move / jnp.where(sigma == 0, jnp.inf, sigma)
+
+
 def terminal_value_and_gradient(pde: ParabolicPDE, x: Float[Array, " d"]) -> tuple[Array, Array]:
     """g(x) and ∇g(x)."""
     gradient: Any = getattr(pde, "terminal_gradient", None)

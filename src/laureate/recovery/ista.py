@@ -113,5 +113,5 @@ def _lasso(owner: str, D: Any, num_layers: int, penalty: Any, constant: Any, nor
     if constant is not None:
         require(owner, "lipschitz_constant", "> 0", constant, lambda value: value > 0)
     dictionary, scale = prepare(owner, D, num_layers, normalise)
-    constant = lipschitz(dictionary) if constant is None else jnp.asarray(constant)
-    return dictionary, scale, jnp.asarray(penalty, constant.dtype), 1 / constant
+    step = 1 / (lipschitz(dictionary) if constant is None else jnp.asarray(constant))
+    return dictionary, scale, jnp.asarray(penalty, step.dtype), step

@@ -79,7 +79,7 @@ def learn_filters(
     """Filters [number, side, side] of norm 1 for which images [n, H, W] are sums Σ_m d_m ∗ x_m with sparse x_m.
 
     Each round codes the images by FISTA and solves the least-squares problem in the filters, as images are linear in
-    them too. It starts from random filters.
+    them too. It starts from random filters; one that nothing uses stays as it is.
 
     progress: called about every second with a ``laureate.loops.Progress``; not within jit.
     key: of the first filters. num_rounds: of coding and solving. penalty: of ‖x‖₁ in the codes. num_steps: of FISTA.
@@ -90,8 +90,10 @@ def learn_filters(
     require("learn_filters", "num_filters", ">= 1", num_filters, lambda n: n >= 1)
     size = images.shape[1], images.shape[2]
 
-    def unit(filters):
-        return filters / jnp.sqrt(jnp.sum(filters**2, axis=(1, 2), keepdims=True) + jnp.finfo(filters.dtype).tiny)
+    def unit(filters, before):
+        """Normalise; a filter that no code used stays as it was."""
+        sizes = jnp.sqrt(jnp.sum(filters**2, axis=(1, 2), keepdims=True))
+        return jnp.where(sizes > 0, filters / jnp.where(sizes > 0, sizes, 1), before)
 
     def step(filters, _):
         codes = FISTA(ConvDictionary(filters, size), num_steps, penalty=penalty)(images)
@@ -101,7 +103,9 @@ def learn_filters(
         columns = jnp.stack(shifted, axis=-1).reshape(-1, num_filters * side * side)
         gram = columns.T @ columns
         gram = gram + 1e-4 * (jnp.trace(gram) / len(gram) + 1e-6) * jnp.eye(len(gram), dtype=gram.dtype)
-        return unit(jnp.linalg.solve(gram, columns.T @ images.reshape(-1)).reshape(num_filters, side, side)), None
+        solved = jnp.linalg.solve(gram, columns.T @ images.reshape(-1)).reshape(filters.shape)
+        return unit(solved, filters), None
 
-    start = unit(jax.random.normal(key, (num_filters, side, side), images.dtype))
+    drawn = jax.random.normal(key, (num_filters, side, side), images.dtype)
+    start = unit(drawn, drawn)
     return loops.scan(step, start, jnp.arange(num_rounds), progress=progress)[0]

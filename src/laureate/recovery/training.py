@@ -164,8 +164,8 @@ def _plan(mode: str, num_layers: int, num_steps: int) -> _Plan:
 
 
 def _projected(values: Any) -> dict[str, Array]:
-    """θ >= 0: a negative threshold would push entries away from zero."""
-    return {name: jnp.maximum(leaf, 0) if name == "theta" else leaf for name, leaf in values.items()}
+    """θ >= 0, and λ, of which it is made: a negative threshold would push entries away from zero."""
+    return {name: jnp.maximum(leaf, 0) if name in ("theta", "penalty") else leaf for name, leaf in values.items()}
 
 
 def _sampler(prior: Any, batch: int) -> Callable[[Array, Any], tuple[Array, Array]]:
