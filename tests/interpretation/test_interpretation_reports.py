@@ -139,7 +139,8 @@ def test_every_way_to_rank_is_its_function_by_name_and_by_place():
 @pytest.mark.parametrize(("level", "groups"), [(0.95, 3), (0.5, 4), (0.8, 7)])
 def test_an_interval_stands_around_the_corrected_score_with_students_width(level, groups):
     """Scores of a ranking of one's own that is no maximum, so that the correction is known: θ = (Σx/n)²."""
-    parts = [RNG.normal(0.3, 1, size=(20, 2)).astype(np.float32) for _ in range(groups)]
+    rng = np.random.default_rng(groups)
+    parts = [rng.normal(0.3, 1, size=(20, 2)).astype(np.float32) for _ in range(groups)]
     stats = i.RunningMoments((2,))
     states = [stats.update(stats.init(), (part,))[0] for part in parts]
     rule = lambda moments, model: i.ranked(moments.means[model] ** 2)  # noqa: E731

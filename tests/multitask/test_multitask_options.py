@@ -241,7 +241,10 @@ def test_only_the_chosen_one_of_several_moves_its_state():
     """By a number that is traced; extra arguments reach it."""
     counting = lambda scale: optax.GradientTransformationExtraArgs(  # noqa: E731
         lambda params: jnp.zeros(()),
-        lambda grads, state, params=None, *, losses=None: (scale * grads.sum(0) + losses.sum(), state + scale),
+        lambda grads, state, params=None, *, losses=None: (
+            scale * jnp.sum(grads, axis=0) + jnp.sum(losses),
+            state + scale,
+        ),
     )
     made = tuple(counting(scale) for scale in (1.0, 2.0, 3.0))
 

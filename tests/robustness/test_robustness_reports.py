@@ -44,7 +44,7 @@ def test_the_objective_is_what_is_made_large_with_every_strength():
         ask = lambda s, targeted: made(s, targeted).gradient(KEY, logits, images, delta, labels)  # noqa: E731
         return {t: jax.vmap(lambda s, t=t: ask(s, t))(strengths) for t in (False, True)}
 
-    program, move = jax.jit(every), RNG.normal(size=IMAGES.shape).astype(np.float32)
+    program, move = jax.jit(every), np.random.default_rng(2).normal(size=IMAGES.shape).astype(np.float32)
     found, up, down = program(delta), program(delta + 1e-2 * move), program(delta - 1e-2 * move)
     for targeted in (False, True):
         (loss, half, two, alone), slope = found[targeted][0], found[targeted][1][3]
