@@ -67,6 +67,8 @@ def overlaps(
     """
     require("overlaps", "masks", f"of shape {probabilities.shape}", masks.shape, lambda s: s == probabilities.shape)
     chance = jnp.asarray(probabilities)
+    if not jnp.issubdtype(chance.dtype, jnp.floating):  # a mask that is cut already: its thresholds would be whole, too
+        chance = chance.astype(jnp.float32)
     inside = jnp.ones(masks.shape, bool) if valid is None else jnp.asarray(valid, bool)
     target = jnp.asarray(masks, bool) & inside
 

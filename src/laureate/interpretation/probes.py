@@ -106,11 +106,15 @@ def explained_variance(
     x, weights = _by_class("explained_variance", activations, condition, num_values, mask, every=False)
     counts, counted = jnp.sum(weights, axis=1), jnp.sum(weights, axis=0)
     total = jnp.maximum(jnp.sum(counted), 1)
+    # By the values themselves: beside a mean that is off by a rounding a constant deviates, in every class alike.
+    inside = counted[:, None] > 0
+    varies = jnp.max(jnp.where(inside, x, -jnp.inf), axis=0) > jnp.min(jnp.where(inside, x, jnp.inf), axis=0)
     x = x - counted @ x / total
     means = weights @ x / jnp.maximum(counts, 1)[:, None]
     between = counts @ means**2 / total
     whole = counted @ x**2 / total
-    return jnp.where(whole > 0, jnp.clip(between / jnp.where(whole > 0, whole, 1.0), 0.0, 1.0), 0.0)
+    varies &= whole > 0
+    return jnp.where(varies, jnp.clip(between / jnp.where(varies, whole, 1.0), 0.0, 1.0), 0.0)
 
 
 def _by_class(owner: str, activations: Array, labels: Array, num_classes: int, mask: Array | None, every: bool = True):

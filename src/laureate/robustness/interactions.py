@@ -136,7 +136,7 @@ def _enumerated(owner: str, game: Game, n: int, of_sets: Callable[[Array, Array]
 
     def of_chunk(total, some):
         masks = _masks(some, n)
-        return total + of_sets(masks, game(masks)), None
+        return total + of_sets(masks, _wide(game(masks))), None
 
     shape = jax.eval_shape(lambda some: of_chunk(0.0, some)[0], sets[0])
     return jax.lax.scan(of_chunk, jnp.zeros(shape.shape, shape.dtype), sets)[0]
@@ -148,6 +148,11 @@ def _all_sets(owner: str, n: int) -> Int[Array, "chunks chunk"]:
     fits = lambda n: isinstance(n, int) and 2 <= n <= MOST  # noqa: E731
     require(owner, "num_players", f"an integer in [2, {MOST}]", n, fits, remedy)
     return jnp.arange(2**n, dtype=jnp.int32).reshape(-1, min(2**n, CHUNK))
+
+
+def _wide(rewards: Array) -> Array:
+    """In single precision at least: weights of votes and counts would be whole numbers, too."""
+    return rewards.astype(jnp.promote_types(rewards.dtype, jnp.float32))
 
 
 def _masks(sets: Int[Array, "chunk"], n: int) -> Float[Array, "chunk n"]:
@@ -206,7 +211,7 @@ def cuts(game: Game, subsets: Float[Array, "m n"]) -> Float[Array, "m ..."]:
     """T(S) = v(N) - v(N∖S) - v(S) + v(∅) for each set S: all interaction across the cut; one call of the game."""
     m, n = subsets.shape
     ends = jnp.stack([jnp.ones(n, subsets.dtype), jnp.zeros(n, subsets.dtype)])
-    values = game(jnp.concatenate([subsets, 1 - subsets, ends]))
+    values = _wide(game(jnp.concatenate([subsets, 1 - subsets, ends])))
     return values[-2] - values[m : 2 * m] - values[:m] + values[-1]
 
 
@@ -250,7 +255,7 @@ def estimate_interaction(
     context = (places >= 2) & (places < 2 + size)
     one, two = context | (places == 0), context | (places == 1)
     masks = jnp.concatenate([one | two, one, two, context]).astype(float)
-    both, first, second, neither = jnp.split(game(masks), 4)
+    both, first, second, neither = jnp.split(_wide(game(masks)), 4)
     return _summary(both - first - second + neither, 4 * num_samples)
 
 
