@@ -381,7 +381,7 @@ def test_hyper_lista_lets_at_most_so_many_entries_pass():
     weight /= np.sum(weight * D, axis=0)
     most, signals, c = 2, sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 30.0)
     mu, inverse = np.abs(weight.T @ D - np.eye(10)).max(), np.linalg.pinv(D)
-    solver = HyperLISTA(D, weight, num_layers=4, c=c, most=most)
+    solver = HyperLISTA(D, weight, num_layers=4, c=c, max_count=most)
     found = eqx.filter_jit(lambda solver, b: solver(b))(solver, signals)
     passed = []
     for b, codes in zip(signals, np.asarray(found), strict=True):

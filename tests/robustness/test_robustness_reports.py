@@ -195,11 +195,11 @@ def test_the_paired_test_is_that_of_all_signs_of_the_counted_images():
         found = r.compare_transfer(report(one, first), report(two, second))
         gains = (one.astype(int) - two)[:, first & second].sum(0)
         signs = np.array(list(itertools.product((-1, 1), repeat=len(gains))))
-        assert found.p == pytest.approx((np.abs(signs @ gains) >= abs(gains.sum())).mean())
+        assert found.p_value == pytest.approx((np.abs(signs @ gains) >= abs(gains.sum())).mean())
         assert found.gain == pytest.approx(gains.sum() / (networks * len(gains)))
         swapped = r.compare_transfer(report(two, second), report(one, first))
-        assert (swapped.p, swapped.gain) == (pytest.approx(found.p), pytest.approx(-found.gain))
-        assert swapped.p_pooled == pytest.approx(found.p_pooled)
+        assert (swapped.p_value, swapped.gain) == (pytest.approx(found.p_value), pytest.approx(-found.gain))
+        assert swapped.p_value_pooled == pytest.approx(found.p_value_pooled)
 
 
 def test_rates_of_no_images_are_no_numbers_and_networks_that_disagree_do_not_add_up():
@@ -210,5 +210,5 @@ def test_rates_of_no_images_are_no_numbers_and_networks_that_disagree_do_not_add
     wins = report([[True] * 4, [False] * 4], [True] * 4)
     losses = report([[False] * 4, [True] * 4], [True] * 4)
     found = r.compare_transfer(wins, losses)
-    assert (found.gain, found.p, found.p_pooled) == (0.0, 1.0, 1.0)
-    assert found.p_by_network.tolist() == [0.125, 0.125]
+    assert (found.gain, found.p_value, found.p_value_pooled) == (0.0, 1.0, 1.0)
+    assert found.p_values_by_network.tolist() == [0.125, 0.125]

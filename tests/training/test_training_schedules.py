@@ -60,10 +60,10 @@ def test_a_run_that_goes_on_under_another_schedule_does_not_fall_back(kind):
     """The boundary stands beyond ``most``, or what was recorded is no number: it stays where it is."""
     for norm, loss in ((1.0, 1.0), (0.1, 2.0), (math.nan, math.nan)):
         history = (EpochReport(0, 3, 3, 1.0, 1.0), EpochReport(1, 3, 3, loss, norm))
-        assert kind(most=1)(history, 6) == 3
+        assert kind(max_boundary=1)(history, 6) == 3
     assert kind()(history, 6) == 3
     moved = (EpochReport(0, 3, 3, 1.0, 1.0), EpochReport(1, 3, 3, 2.0, 0.1))
-    assert (kind(shift=2)(moved, 6), kind(shift=5)(moved, 6), kind(shift=2, most=4)(moved, 6)) == (5, 5, 4)
+    assert (kind(shift=2)(moved, 6), kind(shift=5)(moved, 6), kind(shift=2, max_boundary=4)(moved, 6)) == (5, 5, 4)
 
 
 @pytest.mark.parametrize("schedule", [Staircase(1, 2), NormRule(0.99), Plateau(0.01)])
