@@ -151,7 +151,7 @@ def test_an_interval_stands_around_the_corrected_score_with_students_width(level
     corrected = groups * whole - (groups - 1) * np.mean(rests, axis=0)
     assert np.abs(corrected - whole).min() > 1e-4
     width = scipy.stats.t.ppf((1 + level) / 2, groups - 1) * error
-    for name, wanted in (("scores", whole), ("corrected", corrected), ("error", error)):
+    for name, wanted in (("scores", whole), ("corrected", corrected), ("standard_error", error)):
         np.testing.assert_allclose(getattr(found, name), wanted, rtol=1e-3, atol=1e-5, err_msg=name)
     np.testing.assert_allclose((found.low + found.high) / 2, found.corrected, rtol=1e-10)
     np.testing.assert_allclose(found.low, corrected - width, rtol=1e-3, atol=1e-4)

@@ -80,7 +80,10 @@ SETTINGS = {
     "max boundary": (lambda: Staircase(max_boundary=-1), r"Staircase\.max_boundary must be an integer >= 0; got -1"),
     "fraction": (lambda: NormRule(fraction=0.0), r"NormRule\.fraction must be > 0; got 0\.0"),
     "norm window": (lambda: NormRule(window=0), r"NormRule\.window must be an integer >= 1; got 0"),
-    "norm max boundary": (lambda: NormRule(max_boundary=True), r"NormRule\.max_boundary must be an integer >= 0; got True"),
+    "norm max boundary": (
+        lambda: NormRule(max_boundary=True),
+        r"NormRule\.max_boundary must be an integer >= 0; got True",
+    ),
     "tolerance": (lambda: Plateau(tolerance=-0.1), r"Plateau\.tolerance must be >= 0; got -0\.1"),
     "plateau shift": (lambda: Plateau(shift=0), r"Plateau\.shift must be an integer >= 1; got 0"),
     "dense": (lambda: Dense(jnp.ones(3)), r"Dense\.drawn must be a matrix"),
