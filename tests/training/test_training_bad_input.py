@@ -77,7 +77,7 @@ SETTINGS = {
     "start": (lambda: Staircase(start=-1), r"Staircase\.start must be an integer >= 0; got -1"),
     "every": (lambda: Staircase(every=0), r"Staircase\.every must be an integer >= 1; got 0"),
     "shift": (lambda: Staircase(shift=1.5), r"Staircase\.shift must be an integer >= 1; got 1\.5"),
-    "max boundary": (lambda: Staircase(max_boundary=-1), r"Staircase\.max_boundary must be an integer >= 0; got -1"),
+    "bound": (lambda: Staircase(max_boundary=-1), r"Staircase\.max_boundary must be an integer >= 0; got -1"),
     "fraction": (lambda: NormRule(fraction=0.0), r"NormRule\.fraction must be > 0; got 0\.0"),
     "norm window": (lambda: NormRule(window=0), r"NormRule\.window must be an integer >= 1; got 0"),
     "norm max boundary": (
