@@ -1123,6 +1123,8 @@ def shares(fault, scale, x):
     if fault == "overflows":
         return jnp.exp(scale(x)) / jnp.sum(jnp.exp(20 * scale(x))) * jnp.exp(19 * x[0]), jnp.mean(x)
     mean = jnp.mean(x)
+    if fault == "not of half precision":
+        mean = mean + jnp.linalg.eigvalsh(x[:, None] * x)[0]
     mean = mean.astype(jnp.float32) if fault == "single" else mean
     mean = jnp.float32(mean).astype(mean.dtype) + 1e-3 * (mean.dtype == jnp.float64) if fault == "apart" else mean
     return jax.nn.softmax(scale(x)), mean
@@ -1159,6 +1161,7 @@ def test_a_sound_function_passes_all():
         ("single", "float64 agrees"),
         ("apart", "float64 agrees"),
         ("overflows", "half precision"),
+        ("not of half precision", "half precision"),
     ],
 )
 def test_faults_of_a_function(fault, property, alone):

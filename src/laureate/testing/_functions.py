@@ -75,8 +75,9 @@ def check_function(
         check.require(alike, f"other arguments to be {describe(first)}", describe(second), remedy)
     pair = jax.tree.map(lambda one, two: np.stack([one, two]) if _is_array(one) else one, first, second)
     program = Program(both)
-    batches = check.wants(BATCHES)
-    inside = check.wants(INSIDE)
+    batches, inside = check.wants(BATCHES), INSIDE not in check.skip
+    if inside:  # what a trace raises is told under it
+        check.wants(INSIDE)
     single, batch = _ran(check, lambda: program(first, pair), "Branch with jnp.where and lax.cond, not by `if`.")
     if inside:
         remedy = "Does it depend on something else than its arguments, or is a type chosen by hand?"
@@ -130,7 +131,7 @@ def _half(check: Check, results: Callable, arguments: Any, single: Any) -> None:
     remedy = "Sum, divide and take exponentials in float32 at least."
     for kind in HALVES:
         narrow = jax.tree.map(lambda leaf, kind=kind: jnp.asarray(leaf, kind) if is_float(leaf) else leaf, arguments)
-        found = program(*narrow)
+        found = _ran(check, lambda narrow=narrow: program(*narrow), remedy)
         places = jax.tree_util.tree_leaves_with_path(single)
         for (path, one), two in zip(places, jax.tree.leaves(found), strict=True):
             one, two = np.asarray(one, np.float64), np.asarray(two, np.float64)
