@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.core import Tracer
 from jax.experimental import io_callback
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +21,7 @@ from laureate.testing import (
     KeyRecorder,
     check_confidence_intervals,
     check_decentralized_optimiser,
+    check_function,
     check_gradient_estimator,
     check_keys,
     check_knockoff_sampler,
@@ -1085,6 +1087,85 @@ def test_a_sound_driver_with_a_file_passes_all():
 )
 def test_faults_of_a_driver_with_a_file(fault, property):
     assert reported(counted, fault) == property
+
+
+# --- functions of arrays ----------------------------------------------------------------------------------------------
+
+
+class Scaled(eqx.Module):
+    """A number that is a leaf, or one that is compiled in."""
+
+    factor: Any
+
+    def __call__(self, x):
+        return self.factor * x
+
+
+class CompiledIn(Scaled):
+    factor: Any = eqx.field(static=True)
+
+
+def shares(fault, scale, x):
+    """Softmax of what is scaled, and the row's mean."""
+    if fault == "branches":
+        x = x if x[0] > 0 else -x
+    if fault == "impure":
+        x = x + next(COUNT)
+    if fault == "another type inside":
+        x = x.astype(jnp.bfloat16).astype(x.dtype) if isinstance(x, Tracer) else x
+    if fault == "alters its argument" and isinstance(x, np.ndarray):
+        x *= 0.5
+        return jax.nn.softmax(scale(2 * x)), jnp.mean(2 * x)
+    if fault == "needs jax's methods":
+        x = x.at[0].add(0.0)
+    if fault == "vmap":
+        x = summed_over_a_batch(x)
+    if fault == "overflows":
+        return jnp.exp(scale(x)) / jnp.sum(jnp.exp(20 * scale(x))) * jnp.exp(19 * x[0]), jnp.mean(x)
+    mean = jnp.mean(x)
+    if fault == "not of half precision":
+        mean = mean + jnp.linalg.eigvalsh(x[:, None] * x)[0]
+    mean = mean.astype(jnp.float32) if fault == "single" else mean
+    mean = jnp.float32(mean).astype(mean.dtype) + 1e-3 * (mean.dtype == jnp.float64) if fault == "apart" else mean
+    return jax.nn.softmax(scale(x)), mean
+
+
+summed_over_a_batch = jax.custom_batching.custom_vmap(lambda x: x)
+summed_over_a_batch.def_vmap(lambda size, batched, x: (x.sum(0, keepdims=True) + 0 * x, batched[0]))
+
+
+def check_shares(fault="", skip=()):
+    kind = CompiledIn if fault == "compiled in" else Scaled
+    factors = (1.0, 2.0) if fault == "compiled in" else (jnp.asarray(1.0), jnp.asarray(2.0))
+    x = jnp.asarray([0.5, 0.3, 1.0])
+    given, others = ((kind(factor), x / factor) for factor in factors)
+    function = lambda scale, x: shares(fault, scale, x)  # noqa: E731
+    return check_function(function, *given, others=others, half=True, name="shares", skip=skip)
+
+
+def test_a_sound_function_passes_all():
+    assert len(properties(check_shares)) == 6
+
+
+@ALONE
+@pytest.mark.parametrize(
+    ("fault", "property"),
+    [
+        ("alters its argument", "NumPy is taken"),
+        ("needs jax's methods", "NumPy is taken"),
+        ("branches", "the same inside jit"),
+        ("impure", "the same inside jit"),
+        ("another type inside", "the same inside jit"),
+        ("compiled in", "no retrace"),
+        ("vmap", "batches are a loop"),
+        ("single", "float64 agrees"),
+        ("apart", "float64 agrees"),
+        ("overflows", "half precision"),
+        ("not of half precision", "half precision"),
+    ],
+)
+def test_faults_of_a_function(fault, property, alone):
+    assert reported_of(check_shares, fault, property, alone) == property
 
 
 def test_the_recorder_sees_loops_vmap_and_jit_and_lets_shared_keys_be():

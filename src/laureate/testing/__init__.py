@@ -13,6 +13,7 @@ from laureate.testing._confidence import check_confidence_intervals
 from laureate.testing._control import check_exploration_bonus
 from laureate.testing._decentralized import check_decentralized_optimiser
 from laureate.testing._errors import check_standard_error
+from laureate.testing._functions import check_function
 from laureate.testing._generative import check_adversarial, check_conditional_model
 from laureate.testing._gradients import check_gradient_estimator
 from laureate.testing._graphs import check_graph_network
@@ -47,6 +48,7 @@ __all__ = [
     "check_confidence_intervals",
     "check_decentralized_optimiser",
     "check_exploration_bonus",
+    "check_function",
     "check_gradient_estimator",
     "check_graph_network",
     "check_keys",
