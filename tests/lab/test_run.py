@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import multiprocessing
+import os
+import sys
 import threading
 import time
 from typing import Any
@@ -199,11 +201,13 @@ def test_a_users_problem(store, tmp_path):
     assert {row.problem for row in own_results(store, [toys.paper()])} == {"mine.py:ready", "mine.py:Hill"}
 
 
-def test_a_users_file_that_was_changed_is_computed_anew_in_the_same_process(store, tmp_path):
+def test_a_users_file_that_was_changed_is_computed_anew_in_the_same_process(store, tmp_path, monkeypatch):
     """As in a notebook: neither the problem nor the program that was compiled with it is taken for the new one."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     path, found = tmp_path / "mine.py", []
     for offset in (1.0, 3.0):
         path.write_text(f"class Mine:\n    offset = {offset}\n")
+        os.utime(path, ns=(10**18, 10**18 + int(offset)))  # saved twice within a second, and as long as before
         made = run(store, toys.paper(), "toy/better", problem=f"{path}:Mine")
         found.append(run_observations(store, made.run)["toy", "toy"]["ours"]["loss"])
     assert found[1] - found[0] == pytest.approx(np.full(10, 2.0), abs=1e-5)
