@@ -1,8 +1,10 @@
 """A compiler that computes wrong numbers is no ground to stand on: it is seen, and told."""
 
 import importlib.metadata
+import re
 import runpy
 import warnings
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -49,6 +51,19 @@ def test_a_broken_release_is_told_where_it_is_installed(broken, tmp_path):
         warnings.simplefilter("always")
         runpy.run_path(laureate._core.__file__)
     assert [f"jaxlib {broken}" in str(one.message) for one in told] == [True]
+
+
+def test_a_compiler_that_is_no_distribution_is_taken(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert complaint() == ""
+
+
+def test_what_is_broken_is_not_installed_with_us():
+    project = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    assert [version for version in BROKEN if not re.search(rf'"jaxlib>=[^"]*!={re.escape(version)}"', project)] == []
 
 
 def test_other_releases_are_taken(tmp_path):

@@ -16,5 +16,12 @@ def complaint(version: str | None = None) -> str:
     >>> complaint("0.10.1")
     ''
     """
-    found = importlib.metadata.version("jaxlib") if version is None else version
+    found = _installed() if version is None else version
     return f"jaxlib {found} is installed, {BROKEN[found]}." if found in BROKEN else ""
+
+
+def _installed() -> str:
+    try:
+        return importlib.metadata.version("jaxlib")
+    except importlib.metadata.PackageNotFoundError:  # built from source, say: nothing is known of it
+        return ""
