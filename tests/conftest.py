@@ -12,6 +12,7 @@ import pytest
 
 from mutants.coverage_map import COMPUTES
 from program_budget import ProgramBudget
+from recording import MODES, Recorder, Recording, recorder_of
 
 # A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -81,11 +82,16 @@ def pytest_addoption(parser):
     parser.addoption(
         "--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file"
     )
+    help = "write anew what the selected tests record, with -n 0; soften: keep the digits that this compiler confirms"
+    parser.addoption("--record", nargs="?", const="write", default="compare", choices=MODES, help=help)
 
 
 def pytest_configure(config):
     # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
+    config.pluginmanager.register(Recording(), "recording")
+    if config.option.record != "compare" and getattr(config.option, "numprocesses", 0):
+        raise pytest.UsageError("Records are written by one process: add -n 0.")
     examples = Examples(config)
     config.pluginmanager.register(examples, "examples")
     starts_workers = getattr(config.option, "numprocesses", 0) and not hasattr(config, "workerinput")
@@ -128,6 +134,12 @@ def _leave_out_others(config: pytest.Config, items: list[pytest.Item]) -> None:
             left.append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in set(left)]
+
+
+@pytest.fixture
+def recorded(request) -> Recorder:
+    """Holds what a test hands over beside what was recorded of it."""
+    return recorder_of(request.node)
 
 
 @pytest.fixture
