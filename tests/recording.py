@@ -12,8 +12,8 @@ of options. Elsewhere a test hands over what it wants to be held::
 
 ``python -m pytest tests/contract --record`` writes anew what the selected tests record. An array is kept as one number,
 a sum with weights of its own for each entry, over the root of its size. How many digits of it are kept is how many can
-be relied on: ``scripts/records.py`` records with one compiler and compares with others, and writes fewer digits where
-they do not agree. A change that is meant is recorded anew, and its commit says why.
+be relied on: ``scripts/records.py`` records with one compiler, asks others, and keeps fewer digits where they do not
+agree. A change that is meant is recorded anew, and its commit says why.
 """
 
 import difflib
@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parent / "recorded"
-DIGITS = 6  # of a number, where all compilers agree
+DIGITS = 5  # of a number, where all compilers agree
 UNSURE = "~"  # a number of which no digit can be relied on
 MODES = ("compare", "write", "soften")
 # Of each program of a contract so many calls: the first steps, and one with another number.
@@ -36,6 +36,7 @@ CALLS = 3
 # Files of tests/contract whose programs are broken on purpose, or no methods of ours.
 LEFT_OUT = {"test_checks_find_faults"}
 LINES = 12  # of a difference, in a message
+KINDS = re.compile("float|int|complex")  # f32, i32, uint8 as ui8, bool as it is
 
 
 def weighted(values: Any) -> tuple[float, float]:
@@ -60,7 +61,7 @@ def written(value: float, size: float) -> str:
     """A number to as many places as make ``DIGITS`` digits of its size.
 
     >>> written(0.123456789, 1.0), written(1234.56789, 2000.0), written(0.0, 0.0)
-    ('0.12346', '1234.57', '0')
+    ('0.1235', '1234.6', '0')
     """
     if size == 0 or not math.isfinite(value):
         return f"{value:g}"
@@ -116,7 +117,8 @@ def plain(value: Any) -> Any:
         return "≈" + written(value, abs(value))
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         found = weighted(value)
-        return f"{np.asarray(value).dtype}{list(np.shape(value))}≈{written(*found)}".replace(" ", "")
+        kind = f"{np.asarray(value).dtype}{list(np.shape(value))}".replace(" ", "")
+        return f"{KINDS.sub(lambda word: word[0][0], kind)}≈{written(*found)}"
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Iterable):
@@ -124,19 +126,19 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is nothing that a record can hold: {value!r}")
 
 
-def compared(known: Any, found: Any, place: str = "") -> Iterator[str]:
-    """Where what is found is not what is known."""
+def compared(known: Any, found: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Where what is found is not what is known, and what it was and is."""
     if isinstance(known, dict) and isinstance(found, dict):
         for name in {**known, **found}:
             if name in known and name in found:
                 yield from compared(known[name], found[name], f"{place}.{name}")
             else:
-                yield f"{place}.{name}: {'is no more there' if name in known else 'is new'}"
+                yield f"{place}.{name}", "is no more there" if name in known else "is new"
     elif isinstance(known, list) and isinstance(found, list) and len(known) == len(found):
         for index, (one, two) in enumerate(zip(known, found, strict=True)):
             yield from compared(one, two, f"{place}[{index}]")
     elif not _same(known, found):
-        yield f"{place or 'the value'}: was {_short(known)}, is {_short(found)}"
+        yield place or "the value", f"was {_short(known)}, is {_short(found)}"
 
 
 def merged(known: Any, found: Any) -> Any:
@@ -176,12 +178,22 @@ class Recorder:
         self.folder = FOLDER / module
         self.found: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
+        self.paths: dict[str, str] = {}  # of leaves by their place in the list that is kept of a tree
 
     def __call__(self, name: str, value: Any) -> None:
         """Hold this value under this name."""
         if name in self.found:
             raise ValueError(f"{name!r} is recorded already.")
         self.found[name] = plain(value)
+
+    def tree(self, name: str, tree: Any) -> None:
+        """Hold the arrays of a tree, as a list in their order: their paths are not kept, only told where one differs."""
+        import jax
+
+        leaves = jax.tree_util.tree_leaves_with_path(tree)
+        arrays = [(jax.tree_util.keystr(path), one) for path, leaf in leaves if (one := _array(leaf)) is not None]
+        self.paths |= {f".{name}[{index}]": f"{name}, {path}" for index, (path, _) in enumerate(arrays)}
+        self(name, [array for _, array in arrays])
 
     def text(self, name: str, text: str) -> None:
         """Hold this text as a file of this name, which no other test of the module may have."""
@@ -218,7 +230,8 @@ class Recorder:
             if self.name not in rows:
                 yield "nothing is recorded of this test yet"
             else:
-                yield from compared(rows[self.name], self.found)
+                for place, what in compared(rows[self.name], self.found):
+                    yield f"{self.paths.get(place, place.removeprefix('.'))}: {what}"
 
     def _words(self) -> Iterator[str]:
         for name, text in self.texts.items():
@@ -291,15 +304,11 @@ def _recording(call: Any, recorder: Recorder) -> Any:
     seen: dict[int, tuple[int, int, Any]] = {}
 
     def recorded(program: Any, *arguments: Any) -> Any:
-        import jax
-
         result = call(program, *arguments)
         number, calls, _ = seen.get(id(program), (len(seen), 0, None))
         seen[id(program)] = number, calls + 1, program  # kept, so that no other takes its id
         if calls < CALLS:
-            leaves = jax.tree_util.tree_leaves_with_path(result)
-            arrays = {jax.tree_util.keystr(path) or "result": _array(leaf) for path, leaf in leaves}
-            recorder(f"program {number}, call {calls}", {name: one for name, one in arrays.items() if one is not None})
+            recorder.tree(f"program {number}, call {calls}", result)
         return result
 
     return recorded

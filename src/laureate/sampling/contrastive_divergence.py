@@ -87,7 +87,7 @@ class PersistentContrastiveDivergence(eqx.Module):
         require(owner, "num_steps", ">= 1", self.num_steps, lambda n: n >= 1)
         require(owner, "num_chains", ">= 1 or None", self.num_chains, lambda n: n is None or n >= 1)
         require(owner, "restart", "in [0, 1]", self.restart, lambda p: 0 <= float(p) <= 1)
-        if not isinstance(self.restart, Tracer) and self.restart > 0:
+        if not isinstance(self.restart, Tracer) and float(self.restart) > 0:
             rule = "a function where restart > 0"
             require(owner, "sample_start", rule, self.sample_start, lambda sample: sample is not None)
 

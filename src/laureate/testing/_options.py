@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from laureate.testing._checks import Check, describe
+from laureate.testing._checks import Check, Program, describe, is_float
 
 __all__ = ["check_settings", "pairwise", "settings_by_pairs"]
 
@@ -55,7 +55,7 @@ def check_settings(
     unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
-    """Check the static settings of a method (words, flags, counts), by pairs; nothing is compiled, only traced.
+    """Check the static settings of a method (words, flags, counts), by pairs: all in one program, the rest is traced.
 
     method: an Equinox module, one row of those that ``options`` allow.
     compute: from the method to a state, the state after a step, and what else it tells.
@@ -66,8 +66,8 @@ def check_settings(
     skip: properties to leave out: those in the list that is returned.
 
     Properties: every static word, flag and count of the method stands in ``options`` or ``unused``; all pairs of values
-    make a method that computes, with a state that keeps its shapes and types; each value, changed alone
-    in some row, makes another program.
+    make a method that computes, with a state that keeps its shapes and types; nothing that it computes is nan where
+    its status is OK or it has none; each value, changed alone in some row, makes another program.
 
     >>> import jax.numpy as jnp
     >>> class Power(eqx.Module):
@@ -77,7 +77,7 @@ def check_settings(
     ...         return state**self.exponent * (-1 if self.signed else 1)
     >>> compute = lambda power: (jnp.ones(3), power.step(jnp.ones(3)), None)
     >>> check_settings(Power(), compute, {"exponent": (2, 3), "signed": (False, True)})
-    ['every setting is known', 'settings by pairs', 'every setting is used']
+    ['every setting is known', 'settings by pairs', 'settings compute', 'every setting is used']
     """
     check = Check(type(method).__name__, skip)
     settings_by_pairs(check, method, compute, options, allowed, unused, make)
@@ -106,6 +106,11 @@ def settings_by_pairs(
     if check.wants("settings by pairs"):
         for row in rows:
             traced(row)
+    if check.wants("settings compute"):
+        computed = Program(lambda: {str(row): eqx.filter(compute(make(**row)), eqx.is_array) for row in rows})()
+        remedy = "What is no number is never Status.OK."
+        for row, found in computed.items():
+            check.require(_numbers_where_ok(found), f"for {row} numbers where the status is OK", "nan", remedy)
     if check.wants("every setting is used"):
         # In some row at least: one need not matter where another is at its default.
         remedy = "Is it read, and handed on? Name it in `unused` where it rightly changes no program."
@@ -142,6 +147,16 @@ class _Traced:
         check.require(old == new, f"for {row} a state that stays {old}", new, remedy)
         constants = [np.asarray(leaf).tobytes() for leaf in program.consts if not _is_key(leaf)]
         return re.sub(r"0x[0-9a-f]+", "", str(program.jaxpr)), constants
+
+
+def _numbers_where_ok(computed: Any) -> bool:
+    """Whether nothing is nan, or some status is another than OK."""
+    has_status = lambda node: hasattr(node, "status")  # noqa: E731
+    reports = [node for node in jax.tree.leaves(computed, is_leaf=has_status) if has_status(node)]
+    if any(np.any(np.asarray(report.status) != 0) for report in reports):
+        return True
+    floats = filter(is_float, jax.tree.leaves(computed))
+    return not any(np.isnan(np.asarray(leaf, np.float64)).any() for leaf in floats)
 
 
 def _is_key(leaf: Any) -> bool:
