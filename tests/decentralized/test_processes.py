@@ -46,6 +46,8 @@ def test_a_node_that_fails_takes_the_others_with_it():
         launch([sys.executable, "-c", "import time; time.sleep(60)"], 2, timeout=0.3)
     with pytest.raises(ValueError, match=r"launch.num_nodes must be >= 1; got 0"):
         launch([sys.executable, "-c", ""], 0)
+    with pytest.raises(ValueError, match=r"launch.command must be a list of words; got 'echo 1'\. shlex.split"):
+        launch("echo 1", 1)
 
 
 @pytest.mark.slow

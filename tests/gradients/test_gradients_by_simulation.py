@@ -190,10 +190,12 @@ ROWS = {
     "pes-random-falls": PersistentES(Walk(cliff=1.9), **SHORT, horizon=9, phase="random"),
     "nres-products-unaligned": NoiseReuseES(Walk(), **SHORT, horizon=7, telescope="products"),
     "gpes-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, telescope="products"),
+    "gpes-products-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, phase="random", telescope="products"),
     "gpes-done": GPES(ENDS, **LONG, horizon=11, noise_steps=3, telescope=True),
     "gpes-border": GPES(ENDS, **LONG, horizon=None, noise_steps=2, restart="border"),
     "full-es": FullES(FALLS, sigma=SIGMA, num_pairs=PAIRS, horizon=4, phase="random", telescope="products"),
     "truncated-es": TruncatedES(Walk(), **SHORT, horizon=7, telescope=True),
+    "truncated-es-border": TruncatedES(Walk(), **SHORT, horizon=(6, 6)),
     "truncated-es-falls": TruncatedES(Walk(cliff=1.2), **SHORT, horizon=(30, 30)),
     "pes-analytic": AnalyticPES(Walk(), **SHORT, horizon=6),
 }

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from laureate._core import Status, as_key
 from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
-from laureate.gradients.noise import Shard, draw_noise, pair_keys
+from laureate.gradients.noise import Shard, draw_noise, pair_keys, score_of
 from laureate.gradients.workers import Report, center_key, mean_over_workers
 from laureate.testing import check_keys
 
@@ -179,6 +179,16 @@ def test_leaves_of_any_types_have_noise_of_their_own():
 def test_leaves_of_two_types_have_keys_of_their_own():
     theta = {"a": jnp.zeros(2, jnp.float16), "b": jnp.zeros(2), "c": jnp.zeros((2, 1))}
     check_keys(lambda key: draw_noise(pair_keys(key, 3, Shard(jnp.arange(3), None), 0), theta), name="draw_noise")
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_scores_are_divided_in_single_precision(kind):
+    """ε/σ² of deviations whose square half precision does not hold, or but roughly."""
+    sigmas = np.array([3e-4, 0.01, 1.0, 700.0]).astype(kind)
+    noise = (np.random.default_rng(0).normal(size=(5, 4)) * sigmas.astype(float)).astype(kind)
+    found = score_of({"a": jnp.asarray(noise)}, {"a": jnp.asarray(sigmas)[None]})["a"]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, noise.astype(float) / sigmas.astype(float) ** 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "large"), [("float16", 6e4), ("float32", 3e38)])

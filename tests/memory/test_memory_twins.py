@@ -183,6 +183,9 @@ def test_an_estimate_that_hangs_on_one_chain_is_no_estimate():
     assert (apart.effective < 1.9).sum() > 5
     np.testing.assert_array_equal(apart.status, np.where(apart.effective < 2, Status.NOT_CONVERGED, Status.OK))
     assert (alike.status == Status.OK).all()
+    # sd(w)/(mean(w) √n) with n − 1 under the root, in terms of n/effective = 1 + var(w)/mean(w)².
+    np.testing.assert_allclose(apart.standard_error, np.sqrt(2 / apart.effective.astype(float) - 1), atol=1e-3)
+    assert (alike.standard_error == 0).all()
 
 
 # --- arrays of other libraries ---------------------------------------------------------------------------------------
@@ -196,8 +199,8 @@ def test_rows_and_chains_of_any_array_train_the_same():
 
     single = trained(*(jnp.asarray(part, jnp.float32) for part in (rows, chains)))
     jax.tree.map(np.testing.assert_array_equal, trained(rows.astype(np.int8), chains.astype(float)), single)
-    likelihood = [memory.log_likelihood(MACHINE, given) for given in (rows.astype(np.float32), rows)]
-    np.testing.assert_allclose(*likelihood, rtol=1e-6)
+    first, *others = (memory.log_likelihood(MACHINE, given) for given in (rows.astype(np.float32), rows, rows.tolist()))
+    np.testing.assert_allclose(others, first, rtol=1e-6)
 
 
 def test_chains_that_are_no_spins_are_refused():

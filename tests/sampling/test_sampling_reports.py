@@ -1,6 +1,7 @@
 """What every kernel reports, whatever its options: rates, costs, statuses; and the ends of what is allowed."""
 
 import functools
+import itertools
 from typing import Any
 
 import equinox as eqx
@@ -37,11 +38,11 @@ from laureate.sampling import (
     sliced_ksd,
     stein_test,
 )
-from laureate.sampling.enumeration import detailed_balance_error, exact_distribution, spectral_gap
+from laureate.sampling.enumeration import detailed_balance_error, exact_distribution, spectral_gap, transition_matrix
 from laureate.sampling.stein_discrepancy import slice_bandwidths
 
 QUICK = {"xla_backend_optimization_level": 0}
-DRAWS, SITES = 300, 4
+DRAWS, SITES = 1000, 4
 KEYS = jax.random.split(jax.random.key(0), DRAWS)
 
 
@@ -84,7 +85,7 @@ WEIGHERS = {
 
 @functools.cache
 def stepped(names, hole=0.0):
-    """300 steps of every kernel from one start, as one program."""
+    """1000 steps of every kernel from one start, as one program."""
     start = jnp.array([0, 1, 1, 0])
 
     def one(kind, options):
@@ -99,7 +100,7 @@ def stepped(names, hole=0.0):
 
 @pytest.mark.parametrize("name", PROPOSERS)
 def test_the_rate_is_the_probability_of_acceptance(name):
-    """(1 − lazy) min(1, ratio), by which 300 steps are accepted, within five standard errors."""
+    """(1 − lazy) min(1, ratio), by which 1000 steps are accepted, within five standard errors."""
     state, info = stepped(tuple(PROPOSERS | WEIGHERS))[name]
     _, options, cost = PROPOSERS[name]
     rate = (1 - options.get("lazy", 0.0)) * np.exp(np.minimum(info.log_ratio, 0.0))
@@ -206,6 +207,118 @@ def test_no_step_leaves_what_the_masks_allow():
                 share = np.mean((x[:, 0] == i) & (x[:, 2] == k))
                 p = weight / total
                 assert abs(share - p) < 5 * np.sqrt(p * (1 - p) / DRAWS), (name, i, k)
+
+
+# --- the law of a step, from the formulas of the docstrings alone ----------------------------------------------------
+
+EVERY = np.array(list(itertools.product([0, 1], repeat=SITES)))  # a position's number has the first site's bit highest
+PLACES = 2 ** np.arange(SITES)[::-1]
+START = np.array([0, 1, 1, 0])
+
+
+def energies():
+    """f of every position."""
+    return EVERY @ np.asarray(BIAS, float) + (EVERY * np.roll(EVERY, 1, axis=1)).sum(1)
+
+
+def differences(start=START):
+    """f(x') − f(x) of the flip of every site; the gradient's are the same, for f is multilinear."""
+    f, number = energies(), start @ PLACES
+    return np.array([f[number ^ place] - f[number] for place in PLACES])
+
+
+def shares(log_weights):
+    weights = np.exp(log_weights - np.max(log_weights))
+    return weights / weights.sum()
+
+
+def law_of_flips(likely):
+    """Of the position, from pairs of a set of sites to flip and its probability."""
+    law = np.zeros(2**SITES)
+    for sites, probability in likely:
+        law[(START @ PLACES) ^ sum(int(PLACES[i]) for i in set(sites))] += probability
+    return law
+
+
+def proposed(kind, options):
+    """Pairs of the sites that a proposal flips and its probability."""
+    beta, d, sites = options.get("inverse_temperature", 1.0), differences(), range(SITES)
+    log_g = {"sqrt": lambda t: t / 2, "barker": lambda t: -np.log1p(np.exp(-t))}[options.get("balancing", "sqrt")]
+    if kind is DiscreteLangevin:  # each for itself: stay, or flip by d/2 − 1/2α
+        flip = 1 / (1 + np.exp(-(beta * d / 2 - 1 / (2 * options["step_size"]))))
+        for up in EVERY:
+            yield np.flatnonzero(up), np.prod(np.where(up, flip, 1 - flip))
+    elif kind is PathAuxiliary:  # one after another without replacement; two or three, as often
+        for length in (2, 3):
+            for path in itertools.permutations(sites, length):
+                rest, chance = np.exp(log_g(beta * d)), 0.5
+                for site in path:
+                    chance, rest = chance * rest[site] / rest.sum(), np.where(np.arange(SITES) == site, 0, rest)
+                yield path, chance
+    elif options.get("radius", 1) == 2:  # sets of one or two sites by the sum of their differences
+        sets = [*itertools.combinations(sites, 1), *itertools.combinations(sites, 2)]
+        yield from zip(sets, shares([log_g(beta * d[list(one)].sum()) for one in sets]), strict=True)
+    else:  # draws with replacement
+        free = options.get("site_mask", np.ones(SITES, bool))
+        q = shares(np.where(free, log_g(beta * d), -np.inf))
+        for draws in itertools.product(sites, repeat=options.get("num_flips", 1)):
+            yield draws, np.prod(q[list(draws)])
+
+
+def within(block, radius):
+    """Sets of at most so many sites of a block."""
+    return [set(one) for count in range(radius + 1) for one in itertools.combinations(block, count)]
+
+
+def weighed(options):
+    """The same of kernels that draw from a conditional: Gibbs's of a site, a block's, a ball's around another point."""
+    f, start, size = energies(), int(START @ PLACES), options.get("block_size", 1)
+    blocks = list(itertools.combinations(range(SITES), size))
+    number = lambda sites: start ^ sum(int(PLACES[i]) for i in sites)  # noqa: E731
+    for block in blocks:
+        ball = within(block, options.get("radius", size))
+        centres = ball if "radius" in options else [set()]
+        for centre in centres:  # as a set of sites, that a pattern flips: two patterns are combined by ^
+            ends = [centre ^ pattern for pattern in ball]
+            for end, chance in zip(ends, shares([f[number(end)] for end in ends]), strict=True):
+                yield end, chance / len(blocks) / len(centres)
+
+
+@pytest.mark.parametrize("name", PROPOSERS | WEIGHERS)
+def test_a_step_has_the_law_that_is_written(name):
+    """What is proposed, or drawn from a conditional: Metropolis's rule would hide a proposal that is another.
+
+    Chi-square over positions that are likely enough, six standard deviations above its mean.
+    """
+    state, info = stepped(tuple(PROPOSERS | WEIGHERS))[name]
+    kind, options, _ = (PROPOSERS | WEIGHERS)[name]
+    law = law_of_flips(weighed(options) if name in WEIGHERS else proposed(kind, options))
+    assert law.sum() == pytest.approx(1)
+    if name == "incremental":
+        ends = START ^ np.eye(SITES, dtype=int)[info.site]
+    else:
+        ends = state.position if name in WEIGHERS else info.proposal
+    observed = np.bincount(ends @ PLACES, minlength=2**SITES)
+    expected = DRAWS * law
+    assert observed[expected == 0].sum() == 0
+    likely = expected > 3
+    chi = ((observed - expected)[likely] ** 2 / expected[likely]).sum()
+    assert chi < likely.sum() + 6 * np.sqrt(2 * likely.sum())
+
+
+def test_an_enumerated_site_is_drawn_accepted_and_stays_as_written():
+    """(1 − lazy) min(q(x'|x), exp(β (f(x') − f(x))) q(x|x')) from every position, of the incremental kernel."""
+    _, options, _ = PROPOSERS["incremental"]
+    beta, lazy = options["inverse_temperature"], options["lazy"]
+    kernel = IncrementalGibbsWithGradients(Ring(BIAS, jnp.zeros(())), Binary(), **options)
+    matrix = jax.jit(lambda: transition_matrix(kernel, jnp.asarray(START)), compiler_options=QUICK)()
+    q, d = (np.array([f(differences(x)) for x in EVERY]) for f in (lambda d: shares(beta * d / 2), lambda d: d))
+    wanted, numbers = np.zeros((2**SITES, 2**SITES)), np.arange(2**SITES)
+    for site, place in enumerate(PLACES):
+        there, back = q[:, site], q[numbers ^ place, site]
+        wanted[numbers, numbers ^ place] = (1 - lazy) * np.minimum(there, np.exp(beta * d[:, site]) * back)
+    wanted[numbers, numbers] = 1 - wanted.sum(1)
+    np.testing.assert_allclose(matrix, wanted, atol=1e-5)
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------
@@ -323,6 +436,8 @@ def test_an_estimate_that_hangs_on_one_chain_is_no_estimate():
     assert 0 < apart.sum() < 20
     np.testing.assert_array_equal(found.status, np.where(apart, Status.NOT_CONVERGED, Status.OK))
     np.testing.assert_allclose(found.effective[~apart], 2, rtol=1e-5)
+    # sd(w)/(mean(w) √n) with n − 1 under the root, in terms of n/effective = 1 + var(w)/mean(w)².
+    np.testing.assert_allclose(found.standard_error, np.sqrt(2 / found.effective.astype(float) - 1), atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", [jnp.float16, jnp.bfloat16])

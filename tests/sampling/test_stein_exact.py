@@ -423,11 +423,13 @@ def test_signs_last_as_long_as_the_chain_asks_for():
     noise, walk = RNG.normal(size=(2000, 2)), np.zeros((2000, 2))
     for t in range(1, 2000):
         walk[t] = 0.9 * walk[t - 1] + np.sqrt(1 - 0.81) * noise[t]
-    both = jax.jit(lambda a, b: (flip_from_chains(a[None]), flip_from_chains(b[None])))
-    # The slowest coordinate says how long.
-    independent, slow = both(noise.astype(np.float32), np.stack([noise[:, 0], walk[:, 0]], axis=1).astype(np.float32))
+    run = jax.jit(lambda *given: [flip_from_chains(chains) for chains in given])
+    # The slowest coordinate says how long, of one chain as of the four that are its parts.
+    mixed = np.stack([noise[:, 0], walk[:, 0]], axis=1).astype(np.float32)
+    independent, slow, apart = run(noise.astype(np.float32)[None], mixed[None], mixed.reshape(4, 500, 2))
     assert float(independent) == pytest.approx(1 / 4, abs=0.03)
-    assert float(slow) == pytest.approx(1 / (1 + 3 * 19), rel=0.5)  # correlation time (1 + .9)/(1 − .9)
+    for found in (slow, apart):
+        assert float(found) == pytest.approx(1 / (1 + 3 * 19), rel=0.5)  # correlation time (1 + .9)/(1 − .9)
 
 
 def test_the_functions_means_do_not_depend_on_units():

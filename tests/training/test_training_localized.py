@@ -433,6 +433,14 @@ def test_what_no_rule_knows_may_be_frozen():
     LocalizedTraining(Fixed(2), Frozen(), optax.sgd(0.1)).init(jax.random.key(0), attention_first())
 
 
+def test_the_last_block_is_never_local_and_may_be_anything():
+    """No rule need know it, and nobody need say what its running statistics do while they are local."""
+    attention = Attention(eqx.nn.MultiheadAttention(1, SIZES[-1], key=jax.random.key(9)))
+    for last in (attention, Normalised(Dense(jnp.eye(SIZES[-1])), BatchNorm(SIZES[-1]))):
+        trainer = LocalizedTraining(Fixed(len(SIZES) - 1), Hebbian(), optax.sgd(0.1))
+        assert trainer.init(jax.random.key(0), [*network(), last]).boundary.index == len(SIZES) - 1
+
+
 class Scaled(eqx.Module):
     """A dense layer beside a parameter that no rule knows."""
 
@@ -584,6 +592,23 @@ def test_every_example_is_seen_once_an_epoch_in_another_order():
     later = np.concatenate(seen).reshape(2, 6)
     np.testing.assert_array_equal(later[0], rows[1])  # the order depends on the epoch's absolute number
     assert (later[1] != rows[0]).any()
+
+
+def test_examples_that_fill_no_batch_are_others_in_every_epoch():
+    """Of seven in batches of three one waits: another from epoch to epoch, with its target, and each at some time."""
+
+    class Spy:
+        def step(self, state, inputs, targets):
+            return state, (inputs, targets)
+
+    rows, targets = jnp.arange(7), {"tenfold": 10 * jnp.arange(7)}
+    trainer: Any = Spy()
+    epochs = jax.jit(lambda key: train(key, trainer, jnp.zeros(()), rows, targets, batch=3, num_epochs=60)[1])  # pyright: ignore
+    seen, told = jax.device_get(epochs(jax.random.key(0)))
+    np.testing.assert_array_equal(told["tenfold"], 10 * seen)
+    waiting = [set(range(7)) - set(epoch) for epoch in seen.reshape(60, 6).tolist()]
+    assert {len(one) for one in waiting} == {1}
+    assert set().union(*waiting) == set(range(7))
 
 
 def test_outputs_of_a_local_pass_are_those_of_the_network():

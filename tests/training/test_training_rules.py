@@ -28,6 +28,7 @@ from laureate.training import (
     participation_ratio,
     weights_of,
 )
+from laureate.training.collapse import measure
 from laureate.training.sites import LAYERS
 
 GENERATOR = np.random.default_rng(0)
@@ -262,6 +263,28 @@ def test_the_participation_ratio_is_that_of_the_singular_values():
         assert float(participation_ratio(weight, axis)) == pytest.approx(
             squares.sum() ** 2 / (squares**2).sum(), rel=1e-4
         )
+
+
+def test_what_is_measured_of_a_weight_counts_its_own_outputs():
+    """The norm, and the directions along the axis that the kind of layer says, whichever it is: in NumPy."""
+
+    class Scaled(eqx.Module):
+        matrix: jax.Array
+
+    kinds = (*LAYERS, LinearLayer(Scaled, "matrix", weight_axis=1))
+    blocks = [
+        Chain((Dense(normal(4, 3)), Convolution(normal(3, 2, 2, 5)))),
+        PerExample(eqx.nn.Conv2d(2, 3, 3, key=KEY)),
+        PerExample(eqx.nn.Linear(6, 4, key=KEY)),
+        Scaled(normal(6, 2, 3)),
+    ]
+    axes, found = (0, -1, 0, 0, 1), np.asarray(jax.jit(lambda: measure(blocks, kinds))())
+    weights = [weight for block in blocks for weight in weights_of(block, kinds).values()]
+    for weight, axis, (norm, participation) in zip(weights, axes, found, strict=True):
+        matrix = np.moveaxis(np.asarray(weight, np.float64), axis, 0).reshape(weight.shape[axis], -1)
+        squares = np.linalg.svd(matrix, compute_uv=False) ** 2
+        assert norm == pytest.approx(np.sqrt(squares.sum()), rel=1e-5)
+        assert participation == pytest.approx(squares.sum() ** 2 / (squares**2).sum(), rel=1e-4)
 
 
 def test_frozen_and_pooling_need_no_weights():

@@ -38,6 +38,8 @@ def launch(
     environment: added to this process'. timeout: seconds after which all are stopped. show: print lines as they come,
     each with its node's number.
     """
+    if isinstance(command, str):
+        raise ValueError(f"launch.command must be a list of words; got {command!r}. shlex.split makes one.")
     if num_nodes < 1:
         raise ValueError(f"launch.num_nodes must be >= 1; got {num_nodes}.")
     shared = {**os.environ, **(environment or {}), COORDINATOR: f"127.0.0.1:{_free_port()}", NODES: str(num_nodes)}

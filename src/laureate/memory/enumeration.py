@@ -42,6 +42,7 @@ def log_partition(model: BoltzmannMachine | HopfieldNetwork, beta: float | None 
 
 def log_likelihood(machine: BoltzmannMachine, data: Float[Array, "rows units"]) -> Float[Array, ""]:
     """The mean of log p(s) over the rows of the data, exactly."""
+    data = jnp.asarray(data, machine.weights.dtype)
     check_rows("log_likelihood", "data", data, len(machine.visible_bias))
     return jnp.mean(jax.vmap(lambda s: -machine.beta * machine.free_energy(s))(data)) - log_partition(machine)
 
