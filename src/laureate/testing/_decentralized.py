@@ -111,7 +111,7 @@ def check_decentralized_optimiser(
             check.require(types == {name}, f"updates of {name} for parameters of {name}", types, remedy)
     _report(check, optimiser, params)
 
-    def some(optimiser):
+    def for_some_steps(optimiser):
         def step(before, _):
             new, state = update(optimiser, before[1], before[0])
             return (new, state), None
@@ -119,7 +119,7 @@ def check_decentralized_optimiser(
         before = params, optimiser.init(params)
         return before, *in_turn(step, before, jnp.arange(3))
 
-    settings_by_pairs(check, optimiser, some, options, allowed, unused)
+    settings_by_pairs(check, optimiser, for_some_steps, options, allowed, unused)
     if driver is not None:
         train = lambda number, **more: driver(jax.random.key(2), optimiser, _noisy, params, number, **more)  # noqa: E731
         training_by_pairs(check, train, lambda params: jax.tree.leaves(params)[0])

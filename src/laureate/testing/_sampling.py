@@ -107,12 +107,12 @@ def check_sampler(
         remedy = "Take the log density's type for all numbers."
         check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
 
-    def some(kernel):
+    def for_some_steps(kernel):
         state = kernel.init(position)
         step = lambda state, key: kernel.step(key, state)  # noqa: E731
         return state, *in_turn(step, state, jax.random.split(jax.random.key(0), 6))
 
-    settings_by_pairs(check, kernel, some, options, allowed, unused)
+    settings_by_pairs(check, kernel, for_some_steps, options, allowed, unused)
     if driver is not None:
         _driver(check, kernel, position, driver)
     if hasattr(kernel, "adapt") and check.wants("keys are used once"):
