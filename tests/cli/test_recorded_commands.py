@@ -1,6 +1,7 @@
 """Every command with every form of what it prints, in full, on a home that was made up for it."""
 
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -135,10 +136,10 @@ def test_the_help_of_every_command(recorded, name):
 
 
 def described(command):
-    found = {"help": command.help, "short": command.get_short_help_str(1000)}
+    found = {"help": inspect.cleandoc(command.help or ""), "short": command.get_short_help_str(1000)}
     found |= {"commands": {name: described(one) for name, one in getattr(command, "commands", {}).items()}}
     for one in command.params:
-        facts = {name: getattr(one, name, None) for name in ("required", "metavar", "help", "show_default", "nargs")}
+        facts = {name: getattr(one, name, None) for name in ("required", "metavar", "help", "nargs")}
         held = (
             one.default if isinstance(one.default, str | int | float) and not getattr(one, "is_flag", False) else None
         )
@@ -158,7 +159,7 @@ def test_the_help_of_all(recorded):
     formatter = SimpleNamespace(section=contextlib.nullcontext, write_dl=rows.extend)
     cli.format_commands(click.Context(cli), formatter)  # pyright: ignore[reportArgumentType]
     recorded("commands", rows)
-    recorded("help", cli.help)
+    recorded("help", inspect.cleandoc(cli.help or ""))
 
 
 def test_what_commands_print(say, recorded):
