@@ -24,8 +24,8 @@ PLAIN = [
     ("find", "walks", "--runs"), ("find", "labels", "--runs", "--kind", "theory"),
     ("plan", "toy"), ("plan", "--all", "--scale", "smoke"), ("plan", "toy/lower", "known", "--scale", "full"),
     ("plan", "idle", "toy", "--scale", "smoke"),
-    ("board",), ("board", "toy"), ("board", "known", "idle"), ("board", "--claims", "--checks"),
-    ("show", "toy"), ("show", "toy/lower"), ("show", "TOY/walk/"), ("show", "known"), ("show", "idle"),
+    ("board",), ("board", "known", "idle"), ("board", "toy", "--checks"),
+    ("show", "toy"), ("show", "TOY/lower"), ("show", "toy/clocked/"), ("show", "known"), ("show", "idle"),
     ("show", "widget"), ("show", "bare"), ("show", "own-abstract"), ("show", "SUBMITTED"),
     ("runs",), ("runs", "--limit", "2"), ("runs", "7"),
     ("compare", "1", "5"), ("compare", "2", "6"), ("compare", "3", "4"), ("compare", "2", "2"),
@@ -237,7 +237,7 @@ def test_commands_that_change_something(recorded, tmp_path_factory, monkeypatch,
 
 
 RUNS = {
-    "first": ("toy", "--scale", "smoke"), "again": ("toy", "--scale", "smoke"),
+    "first": ("toy", "--scale", "smoke"), "again": ("toy/lower", "--scale", "smoke"),
     "more-seeds": ("toy/lower", "toy/which", "--scale", "smoke", "--seeds", "20"),
     "gate": ("toy/clipped", "--scale", "smoke", "--quiet", "--gate"),
     "several": ("known", "idle", "--scale", "desk", "--quiet"), "json": ("toy/small", "--quiet", "--json"),
@@ -260,7 +260,7 @@ def test_runs(recorded, tmp_path_factory, request):
         home.execute(made_home.Remembered(fails=("third",), turn=5))
         found.append((("run", "toy/walk/"), say("run", "toy/walk/", "--fresh", home=home)))
         recorded.text("run.txt", transcript(found))
-        empty = [(words, say(*words, home=home)) for words in (("board",), ("plan", "toy"), ("runs",))]
+        empty = [(words, say(*words, home=home)) for words in (("board", "idle"), ("plan", "toy"), ("runs",))]
         recorded.text("after-runs.txt", transcript(empty))
         home.close()
 
