@@ -196,7 +196,7 @@ def test_imports_in_a_circle_are_an_error_that_says_so(tmp_path):
     """Of the user's file, whatever else is asked for with it."""
     (tmp_path / "mine.py").write_text("from helper import x\ndef problem():\n    return x\n")
     (tmp_path / "helper.py").write_text("from mine import x\n")
-    with pytest.raises(UserError, match="mine.py:problem go round in a circle"):
+    with pytest.raises(UserError, match=r"mine[.]py:problem go round in a circle"):
         program(
             ("toy.trials:trial", f"{tmp_path / 'mine.py'}:problem", "toy.problem:Problem"), write(tmp_path, PACKAGE)
         )
