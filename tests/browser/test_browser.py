@@ -94,6 +94,44 @@ def test_search_while_typing(open_page):
     assert page.locator(".paper").count() == 6
 
 
+def test_an_address_is_the_whole_question_in_the_file_and_on_the_way_back(open_page, site, tmp_path):
+    """Of the question before nothing stays: no filter in the file, no list of results on the web."""
+    from laureate.pages.report import write_everything
+
+    page = open_page("/catalogue")
+    counted = page.locator("[data-results] .facts", has_text="found").first
+    said = {}
+    for question in ("noisy labels", "speech"):
+        page.locator("main [data-search]").fill(question)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/catalogue?q={question.replace(' ', '+')}")
+        page.wait_for_function(
+            "last => document.querySelector('.paper h3')?.innerText !== last", arg=said.get("noisy labels")
+        )
+        said[question] = page.locator(".paper h3").first.inner_text()
+    page.go_back()
+    page.wait_for_url("**/catalogue?q=noisy+labels")
+    page.locator(".paper h3", has_text=said["noisy labels"]).first.wait_for()
+    page.go_forward()
+    page.locator(".paper h3", has_text=said["speech"]).first.wait_for()
+    assert counted.count() == 1
+
+    store = Store(store_path())
+    write_everything(store, tmp_path / "all.html")
+    store.close()
+    file = (tmp_path / "all.html").as_uri()
+    page.goto(f"{file}#/catalogue?q=labels")
+    found = page.locator("[data-results] > .facts")
+    whole = found.inner_text()
+    page.goto(f"{file}#/catalogue?topic=vision")
+    page.locator("main [name='runs']").evaluate("(box) => { box.checked = true; }")
+    page.evaluate("location.hash = '#/catalogue?q=labels'")
+    page.wait_for_function("document.querySelector('main [name=topic]').value === ''")
+    assert found.inner_text() == whole
+    page.evaluate("location.hash = '#/catalogue?topic=vision&runs=1'")
+    page.locator("[data-results]", has_text="Nothing found").wait_for()
+
+
 def test_a_hostile_title_is_only_text(open_page):
     page = open_page("/catalogue?q=zebrafish")
     title = page.locator(".paper h3").first

@@ -32,7 +32,7 @@ from laureate.lab.running.run import Summary
 from laureate.lab.storing.home import reports, store_path
 from laureate.lab.storing.store import Store
 from laureate.pages.browse import Nearest
-from laureate.pages.wording import duration
+from laureate.pages.wording import duration, plural
 from laureate.racing.disciplines import disciplines
 from laureate.racing.results import RaceResult
 
@@ -198,7 +198,7 @@ def test_whose_verdicts_are_counted_is_told(capsys):
         said = capsys.readouterr().out.splitlines()[0].strip()
         whose = "" if not theirs else " (our reference)" if not ours else f" ({theirs} of them our reference)"
         counts = ", ".join(f"{w} {n} {v}" for w, n, v in (("✔", ours, "supported"), ("✘", theirs, "refuted")) if n)
-        assert said == f"runs here, {ours + theirs} claims" + (f": {counts}{whose}" if counts else "")
+        assert said == f"runs here, {plural('claim', ours + theirs)}" + (f": {counts}{whose}" if counts else "")
 
 
 def test_a_filter_is_known_in_any_capitals_and_nothing_else_is():
@@ -475,7 +475,8 @@ def test_every_form_of_the_catalogue_has_the_same_papers(laureate, monkeypatch):
     ("area", "good"),
     [
         ("brand_new", True), ("sampling", True), ("a1", True), ("Sampling", False), ("_x", False), ("lab", False),
-        ("testing", False), ("1a", False), ("a-b", False), ("a.b", False), ("ä", False), ("", False), ("../x", False),
+        ("testing", False), ("class", False), ("lambda", False), ("1a", False), ("a-b", False), ("a.b", False),
+        ("ä", False), ("", False), ("../x", False),
     ],
 )  # fmt: skip
 def test_an_area_is_a_package_and_no_room_of_another_kind(area, good):
