@@ -82,7 +82,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file"
     )
-    help = "write anew what the selected tests record, with -n 0; soften: keep the digits that this compiler confirms"
+    help = "write anew what the selected tests record; soften: keep the digits that this compiler confirms"
     parser.addoption("--record", nargs="?", const="write", default="compare", choices=MODES, help=help)
 
 
@@ -90,8 +90,8 @@ def pytest_configure(config):
     # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
     config.pluginmanager.register(Recording(), "recording")
-    if config.option.record != "compare" and getattr(config.option, "numprocesses", 0):
-        raise pytest.UsageError("Records are written by one process: add -n 0.")
+    if config.option.record != "compare" and getattr(config.option, "dist", "no") not in ("no", "loadfile"):
+        raise pytest.UsageError("A file of records is written by one process: add -n 0, or --dist loadfile.")
     examples = Examples(config)
     config.pluginmanager.register(examples, "examples")
     starts_workers = getattr(config.option, "numprocesses", 0) and not hasattr(config, "workerinput")

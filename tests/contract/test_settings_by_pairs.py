@@ -1,4 +1,4 @@
-"""Words, flags and counts of methods, by pairs: all compute, none is ignored; nothing is compiled, only traced.
+"""Words, flags and counts of methods, by pairs: all compute, none is ignored; one program a method, the rest is traced.
 
 Samplers and estimators of gradients have theirs in the tables of their areas.
 """
