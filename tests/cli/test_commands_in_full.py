@@ -19,6 +19,7 @@ from rich.console import Console
 import toys
 from laureate.catalogue import KINDS, TOPICS, Entry, Hit, Result, index
 from laureate.catalogue.entry import DECISIONS
+from laureate.catalogue.importers import bibtex
 from laureate.cli import _common, bench, cite, cli, export, find, new, run
 from laureate.cli._progress import LineProgress, TerminalProgress, TimeLeft
 from laureate.lab.cell import Outcome
@@ -469,6 +470,21 @@ def test_every_form_of_the_catalogue_has_the_same_papers(laureate, monkeypatch):
             assert value == (f"'{told}" if told[:1] in set("=+-@") else told), name
     assert [row["authors"] for row in rows] == ["Ada One; Bea Two", "'-A B; C", ""]
     assert laureate("export", "papers", "--bibtex").out.count("\n@") == 2
+
+
+def test_a_bibliography_has_no_key_twice(laureate, monkeypatch):
+    """Whether of the whole catalogue or of some papers, each told as often as it is asked for."""
+    given = {one: paper_of(id=one, title=f"A Title of {one}", authors=("Ada One",)) for one in ("x-y", "z", "w")}
+    monkeypatch.setattr("laureate.catalogue.library.all_entries", lambda: iter(given.values()))
+    monkeypatch.setattr("laureate.catalogue.library.by_id", given.get)
+    keys = ["one2021a", "one2021a-2", "one2021a-3"]
+    for words in (["export", "papers", "--bibtex"], ["cite", "x-y", "z/claim", "x-y", "w"]):
+        read = bibtex.read(said := laureate(*words).out)
+        assert [fields["@key"] for fields in bibtex.fields_of(said)] == keys
+        assert [paper.title for paper in read] == [one.title for one in given.values()]
+    told = json.loads(laureate("cite", "z", "x-y", "z/claim", "--json").out)
+    assert [one["id"] for one in told] == ["z", "x-y", "z/claim"]
+    assert [bibtex.fields_of(one["bibtex"])[0]["@key"] for one in told] == [*keys[:2], keys[0]]
 
 
 @pytest.mark.parametrize(
