@@ -143,6 +143,29 @@ def test_the_gate_does_not_hold_where_something_was_skipped(laureate, monkeypatc
 # -- what was found ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("skipped", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("gate", [False, True])
+def test_how_a_run_leaves(laureate, monkeypatch, tmp_path, gate, own, skipped, failed):
+    """1 where a cell failed; behind a gate 3 where something is not supported, or was skipped that is the paper's."""
+    monkeypatch.setattr("laureate.pages.report.write_report", lambda *given: None)
+    monkeypatch.setattr("laureate.lab.records.run_standings", lambda *given: [])
+    (tmp_path / "mine.py").write_text("class Mine:\n    offset = 1.0\n")
+    problem = f"{tmp_path / 'mine.py'}:Mine"
+    more = {"skipped": ["toy/other needs data"] * skipped}
+    more |= {"failures": [{"cell": "toy/toy · ours", "error": "ValueError: no\nTraceback"}] * failed}
+    for verdict in ("supported", "refuted", "inconclusive", "not run"):
+        claims = [result(verdict="supported"), result("worse", verdict=verdict)]
+        counts = {"total": 1, "computed": 1, "cached": 0, "failed": int(failed)}
+        found = Summary(1, "smoke", 10, "mine.py:Mine" if own else "default", claims, [], counts, **more)
+        monkeypatch.setattr("laureate.lab.running.run.run_claims", lambda *given, found=found, **asked: found)
+        words = [*(("--problem", problem) if own else ()), *(("--gate",) if gate else ()), "--quiet"]
+        closed = verdict != "supported" or (skipped and not own)
+        expected = 1 if failed else 3 if gate and closed else 0
+        assert laureate("run", "toy", *words).code == laureate("run", "toy", *words, "--json").code == expected, verdict
+
+
 @pytest.mark.parametrize(
     ("change", "low", "high", "words"),
     [

@@ -360,6 +360,23 @@ def test_files_are_kept_by_the_browser(server):
     assert ask(server, "GET", "/static/app.js", If_None_Match=mark)[0].status == 304
 
 
+def test_what_is_of_today_is_not_kept_and_what_is_of_a_release_is_asked_for_by_its_mark(server):
+    """A page may say something else a second later; style and script are sent once."""
+    for path in ("/", "/run/1", "/catalogue", "/nothing", "/data/run-1.csv", "/figure/1/toy/better.svg"):
+        answer, _ = ask(server, "GET", path)
+        assert (answer.headers.get_all("Cache-Control"), answer.headers["ETag"]) == (["no-store"], None), path
+    marks = {}
+    for path in ("/static/app.js", "/static/style.css", "/static/icon.svg"):
+        whole, text = ask(server, "GET", path)
+        mark = marks[path] = whole.headers["ETag"]
+        for known, status in ((mark, 304), (f'{mark}"', 200), ('"x"', 200)):
+            again, body = ask(server, "GET", path, If_None_Match=known)
+            assert (again.status, body) == (status, text if status == 200 else "")
+            assert again.headers.get_all("Cache-Control") == whole.headers.get_all("Cache-Control") == ["no-cache"]
+            assert again.headers["ETag"] == mark
+    assert len({*marks.values()}) == 3
+
+
 def test_beyond_loopback_the_pages_are_for_reading(home, monkeypatch):
     monkeypatch.setattr("laureate.pages.server._is_loopback", lambda host: False)
     with serving(jobs=FakeJobs()) as server:
