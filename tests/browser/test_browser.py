@@ -1,7 +1,10 @@
 """The pages as a person meets them."""
 
 import csv
+import itertools
+import math
 import os
+import random
 import re
 from pathlib import Path
 
@@ -68,6 +71,60 @@ def test_filter_and_sort_the_board(open_page):
     assert [row.get_attribute("data-claim") for row in shown.all()] == [
         f"toy/{name}" for name in ("better", "worse", "close", "small")
     ]
+
+
+ORDER = ["refuted", "inconclusive", "supported", "not run"]
+ROWS = "[...document.querySelectorAll('tr[data-claim]')]"
+
+
+def sorted_rows(rows, key):
+    """Their names as the board must show them; what is not known stands last, in the order of the page."""
+    if key == "verdict":
+        return [row["claim"] for row in sorted(rows, key=lambda row: ORDER.index(row["verdict"]))]
+    if key == "effect":  # unit by unit, the commonest first
+        units = dict.fromkeys(row["unit"] for row in rows)
+        count = {unit: sum(row["unit"] == unit for row in rows) for unit in units}
+        groups = [[row for row in rows if row["unit"] == unit] for unit in sorted(units, key=lambda one: -count[one])]
+    else:
+        groups = [rows]
+    largest = lambda row: -float(row[key]) if row[key] else math.inf  # noqa: E731
+    return [row["claim"] for group in groups for row in sorted(group, key=largest)]
+
+
+def test_the_board_is_sorted_by_any_number_and_what_has_none_stands_last(open_page):
+    """Effects of either sign, seconds and runs, in any state of the four claims, with a verdict chosen or none."""
+    page = open_page("/")
+    page.locator(".all-claims > summary").click()
+    draw = random.Random(0)
+    for _ in range(6):
+        rows = [
+            {
+                "claim": f"toy/{name}",
+                "verdict": draw.choice(ORDER),
+                "unit": draw.choice("ab"),
+                **{
+                    key: draw.choice(["", "-2.5", "-0.1", "1e-3", "7", "30"]) for key in ("effect", "seconds", "newest")
+                },
+            }
+            for name in ("better", "worse", "close", "small")
+        ]
+        page.evaluate(
+            f"""(facts) => facts.forEach((row) => {{
+                Object.assign({ROWS}.find((one) => one.dataset.claim === row.claim).dataset, row); }})""",
+            rows,
+        )
+        for key, verdict in itertools.product(("", "verdict", "effect", "seconds", "newest"), ("", "supported")):
+            shown = page.evaluate(
+                f"""([key, verdict]) => {{ const form = document.querySelector("form[data-board]");
+                form.elements.sort.value = ""; form.elements.sort.dispatchEvent(new Event("input"));
+                form.elements.verdict.value = verdict; form.elements.sort.value = key;
+                form.elements.sort.dispatchEvent(new Event("input"));
+                return {ROWS}.filter((row) => row.getClientRects().length).map((row) => row.dataset.claim); }}""",
+                [key, verdict],
+            )
+            kept = {row["claim"] for row in rows if verdict in ("", row["verdict"])}
+            expected = sorted_rows(rows, key) if key else [row["claim"] for row in rows]
+            assert shown == [claim for claim in expected if claim in kept], (key, verdict, rows)
 
 
 def test_search_while_typing(open_page):
