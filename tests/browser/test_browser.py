@@ -151,10 +151,50 @@ def test_search_while_typing(open_page):
     assert page.locator(".paper").count() == 6
 
 
-def test_an_address_is_the_whole_question_in_the_file_and_on_the_way_back(open_page, site, tmp_path):
-    """Of the question before nothing stays: no filter in the file, no list of results on the web."""
+@pytest.fixture(scope="module")
+def whole(site, tmp_path_factory):
+    """The address of one file with everything."""
     from laureate.pages.report import write_everything
 
+    file = tmp_path_factory.mktemp("whole") / "all.html"
+    store = Store(store_path())
+    write_everything(store, file)
+    store.close()
+    return file.as_uri()
+
+
+SHOWN = """() => [...document.querySelectorAll(".facets select")].flatMap((select) => [...select.options].map((option) => {
+    select.value = option.value; select.dispatchEvent(new Event("input", { bubbles: true }));
+    const said = document.querySelector("[data-results] > .facts").textContent;
+    select.value = ""; return [select.name, option.textContent, said]; }))"""
+LISTED = "[...document.querySelectorAll('[data-results] article h3 a')].map((one) => [one.hash, one.textContent])"
+
+
+def test_every_filter_of_the_one_file_has_as_many_papers_as_it_says(open_page, whole):
+    """Each once, twenty more at a time, and each leads to its own page."""
+    page = open_page("/")
+    page.goto(f"{whole}#/catalogue")
+    told = page.evaluate(SHOWN)
+    assert {name for name, *_ in told} == {"topic", "kind", "venue", "decision"}
+    for name, words, said in told:
+        count = re.search(r"\((\d+)\)$", words)
+        assert said == f"{count[1] if count else 874} found", (name, words)
+    page.goto(f"{whole}#/catalogue?topic=audio")
+    (count,) = (int(re.findall(r"\d+", words)[-1]) for name, words, _ in told if words.startswith("audio ("))
+    more, shown = page.get_by_role("button", name="show more"), page.evaluate(LISTED)
+    for start in range(20, count, 20):
+        assert len(shown) == start
+        more.click()
+        shown = page.evaluate(LISTED)
+    assert (more.count(), len(shown), len({hash for hash, _ in shown})) == (0, count, count)
+    for hash, title in (shown[0], shown[-1]):
+        page.goto(f"{whole}{hash}")
+        page.locator("h1:visible", has_text=title).wait_for()
+        assert "audio" in page.locator("main section:visible .facts").nth(1).inner_text()
+
+
+def test_an_address_is_the_whole_question_in_the_file_and_on_the_way_back(open_page, whole):
+    """Of the question before nothing stays: no filter in the file, no list of results on the web."""
     page = open_page("/catalogue")
     counted = page.locator("[data-results] .facts", has_text="found").first
     said = {}
@@ -173,18 +213,14 @@ def test_an_address_is_the_whole_question_in_the_file_and_on_the_way_back(open_p
     page.locator(".paper h3", has_text=said["speech"]).first.wait_for()
     assert counted.count() == 1
 
-    store = Store(store_path())
-    write_everything(store, tmp_path / "all.html")
-    store.close()
-    file = (tmp_path / "all.html").as_uri()
-    page.goto(f"{file}#/catalogue?q=labels")
+    page.goto(f"{whole}#/catalogue?q=labels")
     found = page.locator("[data-results] > .facts")
-    whole = found.inner_text()
-    page.goto(f"{file}#/catalogue?topic=vision")
+    said = found.inner_text()
+    page.goto(f"{whole}#/catalogue?topic=vision")
     page.locator("main [name='runs']").evaluate("(box) => { box.checked = true; }")
     page.evaluate("location.hash = '#/catalogue?q=labels'")
     page.wait_for_function("document.querySelector('main [name=topic]').value === ''")
-    assert found.inner_text() == whole
+    assert found.inner_text() == said
     page.evaluate("location.hash = '#/catalogue?topic=vision&runs=1'")
     page.locator("[data-results]", has_text="Nothing found").wait_for()
 
