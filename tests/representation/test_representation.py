@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
+from laureate._core import Status
 from laureate.representation import (
     BarlowTwins,
     Brightness,
@@ -241,6 +242,46 @@ def test_the_report_on_collapse_recomputed():
     assert not bool(found.collapsed)
     nothing = report(np.zeros((40, 3), np.float32))
     assert (float(nothing.effective_rank), float(nothing.spread), bool(nothing.collapsed)) == (1.0, 0.0, True)
+
+
+def test_collapse_is_where_the_text_says_at_every_threshold():
+    """The spread below it, or a smaller share of E‖z‖² than it beside the first direction."""
+    rng = np.random.default_rng(8)
+    tables = rng.normal(size=(3, 30, 4)) * np.array(
+        [[[1.0, 0.7, 0.4, 0.2]], [[1.0, 0.2, 0.2, 0.2]], [[1.0, 0.9, 0.8, 0.7]]]
+    )
+    tables[2] += 3.0  # far from 0: a small spread, and one large direction
+    thresholds = np.linspace(0.01, 0.99, 99)
+    found = jax.jit(jax.vmap(jax.vmap(lambda z, t: collapse_report(z, t).collapsed, (None, 0)), (0, None)))
+    seen, by_spread = found(tables.astype(np.float32), thresholds), 0
+    for z, collapsed in zip(tables, np.asarray(seen), strict=True):
+        eigenvalues = np.linalg.eigvalsh(z.T @ z)
+        share = eigenvalues[:-1].sum() / eigenvalues.sum()
+        spread = np.sqrt(4) * (z / np.linalg.norm(z, axis=1, keepdims=True)).std(axis=0).mean()
+        by_spread += spread < share
+        assert min(abs(thresholds - share).min(), abs(thresholds - spread).min()) > 1e-5
+        np.testing.assert_array_equal(collapsed, (spread < thresholds) | (share < thresholds))
+    assert 0 < by_spread < 3
+
+
+@pytest.mark.parametrize("kind", ["siamese", "joint"])
+def test_what_a_step_reports_recomputed(kind):
+    """From the outputs before it, of both views, of which the second is nearly one point."""
+    rng = np.random.default_rng(9)
+    model, views = rng.normal(size=(4, 6)), rng.normal(size=(2, 10, 6))
+    views[1] = views[1, :1] + 0.1 * views[1]
+    if kind == "siamese":
+        trainer = Siamese(Identity(4), optax.sgd(0.1), momentum=None, apply=apply)
+    else:
+        trainer = JointEmbedding(lambda a, b: ((a - b) ** 2).sum(), optax.sgd(0.1), apply=apply)
+    start = trainer.init(KEY, jnp.asarray(model, jnp.float32))
+    state, info = eqx.filter_jit(trainer.step)(start, *views.astype(np.float32))
+    z = views @ model.T
+    units = z / np.linalg.norm(z, axis=2, keepdims=True)
+    loss = 2 * np.mean(((units[0] - units[1]) ** 2).sum(1)) if kind == "siamese" else ((z[0] - z[1]) ** 2).sum()
+    np.testing.assert_allclose(info.loss, loss, rtol=1e-5)
+    np.testing.assert_allclose(info.spread, 2 * units.reshape(20, 4).std(axis=0).mean(), rtol=1e-5)
+    assert (int(info.cost), int(info.status), int(state.step)) == (20, Status.OK, 1)
 
 
 def test_the_interval_is_wilsons():

@@ -331,6 +331,16 @@ def test_the_slow_model_is_asked_for_the_rest_alone():
     assert guess.certificate()["holds"] == "not certified: an estimate"
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_exit_in_use_as_they_did_in_calibration(dtype):
+    """Scores of a few bits are a little above or below the threshold that they are written as, in both places alike."""
+    score = np.repeat(np.arange(1, 10) / 10, 30).astype(dtype)
+    models = lambda x: np.stack([x, 0 * x], axis=1), lambda x: np.stack([0 * x, 1 + 0 * x], axis=1)
+    for gamma in np.arange(1, 10) / 10:
+        cascade = SafeCascade(models, 0.05, thresholds=[gamma]).fit(score, score > 0, score > 0)
+        assert cascade.exit_share_ == np.mean(cascade.predict(score) == 0)
+
+
 def test_a_shield_by_brute_force():
     generator = np.random.default_rng(0)
     unsafe, grid = generator.uniform(size=700) < 0.4, np.linspace(0, 1, 51)
