@@ -92,7 +92,7 @@ def views():
 
 
 def places(views):
-    return {view.tobytes() for view in views}
+    return {np.asarray(view).tobytes() for view in views}
 
 
 def test_views_of_images_are_all_that_they_may_be_and_nothing_else(views):
@@ -110,6 +110,24 @@ def test_views_of_images_are_all_that_they_may_be_and_nothing_else(views):
     turned = np.all(image["flip"] == IMAGE[:, ::-1], axis=(1, 2, 3))
     assert abs(turned.mean() - 0.5) < 5 * 0.5 / np.sqrt(NUMBER)
     assert np.all(image["flip"][~turned] == IMAGE)
+
+
+def test_shifts_and_holes_of_images_wider_and_higher_than_they_are():
+    """All places there are, of each axis its own: what is shifted in repeats the border, no hole is cut by it."""
+    images = [np.arange(1.0, 1.0 + h * w, dtype=np.float32).reshape(h, w) for h, w in ((2, 5), (5, 2), (3, 4))]
+
+    @jax.jit
+    @jax.vmap
+    def drawn(key):
+        return [(Cutout(2)(key, image), Shift(1)(key, image)) for image in images]
+
+    for image, (holed, shifted) in zip(images, drawn(jax.random.split(KEY, 300)), strict=True):
+        (h, w), padded = image.shape, np.pad(image, 1, mode="edge")
+        corners = [(i, j) for i in range(h - 1) for j in range(w - 1)]
+        gone = {frozenset(zip(*np.nonzero(one != image), strict=True)) for one in np.asarray(holed)}
+        assert gone == {frozenset((i + a, j + b) for a in (0, 1) for b in (0, 1)) for i, j in corners}
+        assert set(np.asarray(holed)[np.asarray(holed) != image[None]].tolist()) == {float(image.mean())}
+        assert places(shifted) == places([padded[i : i + h, j : j + w] for i in range(3) for j in range(3)])
 
 
 def test_brightness_and_noise_have_the_sizes_asked_for(views):
@@ -247,10 +265,9 @@ def test_the_report_on_collapse_recomputed():
 def test_collapse_is_where_the_text_says_at_every_threshold():
     """The spread below it, or a smaller share of E‖z‖² than it beside the first direction."""
     rng = np.random.default_rng(8)
-    tables = rng.normal(size=(3, 30, 4)) * np.array(
-        [[[1.0, 0.7, 0.4, 0.2]], [[1.0, 0.2, 0.2, 0.2]], [[1.0, 0.9, 0.8, 0.7]]]
-    )
-    tables[2] += 3.0  # far from 0: a small spread, and one large direction
+    tables = rng.normal(size=(3, 30, 4)) * np.array([[[1.0, 0.7, 0.4, 0.2]], [[1.0, 0.2, 0.2, 0.2]], [[0.01] * 4]])
+    tables[2] += np.eye(4)[0]
+    tables[2, 7] = 6 * np.eye(4)[1]  # of nearly all the direction is one, and of the square half lies elsewhere
     thresholds = np.linspace(0.01, 0.99, 99)
     found = jax.jit(jax.vmap(jax.vmap(lambda z, t: collapse_report(z, t).collapsed, (None, 0)), (0, None)))
     seen, by_spread = found(tables.astype(np.float32), thresholds), 0
