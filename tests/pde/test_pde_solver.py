@@ -386,7 +386,7 @@ def test_standards_are_those_of_every_coordinate_at_every_time():
     np.testing.assert_allclose(level, 1 + paths[-1].mean(axis=0) @ pde.w, rtol=1e-12)
 
 
-@pytest.mark.parametrize("scheme", ["implicit", pytest.param("explicit", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scheme", ["implicit", "explicit"])
 def test_the_backward_network_by_hand(scheme):
     """Two steps at a rate of next to nothing: the loss of the last batch, and V(0, x0), of the network as it began."""
     pde, dt, key = Turning(**vars(affine(r=0.9))), 0.4, jax.random.key(0)
