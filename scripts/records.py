@@ -8,6 +8,7 @@ and only asks. The releases that were asked about everything, without words, sta
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,11 +22,6 @@ MACHINES = {
     "as with AVX2": {"isa": "AVX2", "OPENBLAS_CORETYPE": "Haswell"},
     "as with SSE 4.2": {"isa": "SSE4_2", "OPENBLAS_CORETYPE": "Nehalem"},
 }
-# Those of tests/conftest.py, which takes the ones it finds.
-FLAGS = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
-    " --xla_cpu_parallel_codegen_split_count=1"
-)
 
 
 def run(python: str, mode: str, tests: list[str], machine: dict[str, str], processes: int) -> int:
@@ -34,7 +30,7 @@ def run(python: str, mode: str, tests: list[str], machine: dict[str, str], proce
     isa = more.pop("isa", None)
     with tempfile.TemporaryDirectory() as cache:  # programs of one kind of processor are not for another
         if isa:
-            more |= {"XLA_FLAGS": f"{FLAGS} --xla_cpu_max_isa={isa}", "JAX_COMPILATION_CACHE_DIR": cache}
+            more |= {"MORE_XLA_FLAGS": json.dumps({"xla_cpu_max_isa": isa}), "JAX_COMPILATION_CACHE_DIR": cache}
         command = [python, "-m", "pytest", *tests, "-m", "", "-q", "-n", str(processes), f"--record={mode}"]
         command += ["--dist", "loadfile"] if processes else []
         return subprocess.run(command, cwd=ROOT, env=os.environ | more, check=False).returncode
@@ -76,7 +72,7 @@ def recording() -> list[str]:
     return [
         str(path.relative_to(ROOT))
         for path in paths
-        if path.parent.name == "contract" or "recorded" in path.read_text(encoding="utf-8")
+        if path.parent.name == "contract" or re.search(r"\brecorded[(.]", path.read_text(encoding="utf-8"))
     ]
 
 

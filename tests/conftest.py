@@ -1,6 +1,7 @@
 """Strict by default: an accidental promotion of rank or type in a method is an error here."""
 
 import gc
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from laureate._compiler import light_options
 from mutants.coverage_map import COMPUTES
 from program_budget import ProgramBudget
 from recording import MODES, Recorder, Recording, recorder_of
@@ -21,11 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # One thread a process: two pytest workers share two cores, and oversubscription is slower than either.
 # Most of a test's time is compiling, so the compiler is told to be quick (COMPILATIONS in the lab's worker), and not to
 # cut a program into parts for threads that it does not have.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
-    " --xla_cpu_parallel_codegen_split_count=1",
-)
+FLAGS = {**light_options(0), "xla_cpu_multi_thread_eigen": False, "xla_cpu_parallel_codegen_split_count": 1}
+FLAGS |= json.loads(os.environ.get("MORE_XLA_FLAGS", "{}"))  # of scripts/records.py
+os.environ.setdefault("XLA_FLAGS", " ".join(f"--{name}={value}" for name, value in FLAGS.items()))
 os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # see OF_WORKERS in the lab's executors

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from laureate import control as c
+from laureate._core import light_options
 from laureate.loops import Box, Discrete
 from laureate.problems.environments import Chain
 from laureate.problems.score_tables import ScoreTables
 from laureate.problems.small_worlds import Crossroads, Hearth, Ledge, PointMass, Room, WalkState
 from laureate.testing import KeyRecorder
 
-QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}}
+QUICK: Any = {"compiler_options": light_options(0)}
 RNG = np.random.default_rng(0)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from meshes_drawn import drawn
 
+from laureate._core import light_options
 from laureate.graphs import (
     GVP,
     DesignModel,
@@ -32,7 +33,7 @@ from laureate.problems.proteins import synthetic_chains
 RNG = np.random.default_rng(1)
 KEY = jax.random.key(0)
 CHAIN = synthetic_chains(1, 9)[0]
-LIGHT = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+LIGHT = light_options(0)
 MIRROR = np.diag([1.0, -1.0, 1.0])
 TURN = np.array([[0.0, -0.8, 0.6], [1.0, 0.0, 0.0], [0.0, 0.6, 0.8]])  # a rotation; its inverse is another
 FEW: dict[str, Any] = {"num_layers": 1, "num_message": 1, "num_feedforward": 1}  # less to compile
