@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from dictionaries import random_dictionary
+from dictionaries import learned_round, random_dictionary
 
 from laureate.recovery import (
     ALISTA,
@@ -129,17 +129,7 @@ def test_a_round_of_learning_by_hand():
     power = np.sqrt(np.mean(signals**2))
     start = signals[np.asarray(chosen)].T + 0.1 * power * np.asarray(noise)
     start /= np.linalg.norm(start, axis=0)
-    step = 1 / (1.001 * np.linalg.norm(start, 2) ** 2)
-    x = previous = np.zeros((12, 6))
-    before, t = 1.0, 1.0
-    for _ in range(5):
-        y = x + (before - 1) / t * (x - previous)
-        v = y - step * (y @ start.T - signals / power) @ start
-        x, previous = np.sign(v) * np.maximum(np.abs(v) - 0.3 * step, 0), x
-        before, t = t, (1 + np.sqrt(1 + 4 * t**2)) / 2
-    gram = x.T @ x
-    solved = np.linalg.solve(gram + 1e-4 * (np.trace(gram) / 6 + 1) * np.eye(6), x.T @ signals).T
-    np.testing.assert_allclose(found, solved / np.linalg.norm(solved, axis=0), atol=1e-9)
+    np.testing.assert_allclose(found, learned_round(signals, start, 0.3, 5), atol=1e-9)
     np.testing.assert_allclose(unused, spare / np.linalg.norm(spare, axis=0), atol=1e-9)
 
 
