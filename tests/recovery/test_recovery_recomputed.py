@@ -5,6 +5,7 @@ import warnings
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import lineax
 import numpy as np
 import optax
 import pytest
@@ -25,8 +26,10 @@ from laureate.recovery import (
     TiLISTA,
     UnrolledCoherence,
     add_noise,
+    as_dictionary,
     certified_schedule,
     coherence_loss,
+    dense_matrix,
     estimator,
     fit,
     fit_encoder,
@@ -281,6 +284,36 @@ def test_a_constant_of_any_kind_of_number_is_that_constant():
 
 
 # --- dictionaries -----------------------------------------------------------------------------------------------------
+
+
+def test_dictionaries_of_every_kind_are_the_matrix_that_they_say():
+    """Forth, back and column by column; also with atoms of norm 1, of which filters are meant and not what is cut."""
+    matrix, sizes = D * np.linspace(0.5, 3.0, 10), np.sqrt(np.sum(FILTERS**2, axis=(1, 2)))
+    wanted = [matrix, matrix, explicit(FILTERS, 4, 5)]
+    unit = [D, D, explicit(FILTERS / sizes[:, None, None], 4, 5)]
+    draw = np.random.default_rng(9)
+    pairs = [(draw.normal(size=(3, whole.shape[1])), draw.normal(size=(3, whole.shape[0]))) for whole in wanted]
+
+    @jax.jit
+    def found():
+        kinds = as_dictionary(matrix), as_dictionary(lineax.MatrixLinearOperator(jnp.asarray(matrix)))
+        told = []
+        for dictionary, (x, r) in zip((*kinds, ConvDictionary(FILTERS, (4, 5))), pairs, strict=True):
+            norms = dictionary.norms()
+            shape = (4, 5) if dictionary.code_axes == 3 else (dictionary.shape[0],)
+            for one in (dictionary, dictionary.divided_by(norms)):
+                forth = one.matvec(jnp.asarray(x).reshape(3, *one.code_shape)).reshape(3, -1)
+                back = one.rmatvec(jnp.asarray(r).reshape(3, *shape)).reshape(3, -1)
+                told.append((forth, back, one.norms(), None if len(shape) > 1 else dense_matrix(one)))
+        return told
+
+    rows = [(whole, *pair) for both, pair in zip(zip(wanted, unit, strict=True), pairs, strict=True) for whole in both]
+    norms = [np.linalg.norm(matrix, axis=0), np.ones(10)] * 2 + [sizes, np.ones(2)]
+    for (forth, back, size, dense), (whole, x, r), norm in zip(found(), rows, norms, strict=True):
+        np.testing.assert_allclose(forth, x @ whole.T, atol=1e-9)
+        np.testing.assert_allclose(back, r @ whole, atol=1e-9)
+        np.testing.assert_allclose(size, norm, rtol=1e-9)
+        np.testing.assert_allclose(whole if dense is None else dense, whole, atol=1e-9)
 
 
 @pytest.mark.parametrize(
