@@ -1,6 +1,7 @@
 """Every command with every form of what it prints, in full, on a home that was made up for it."""
 
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -23,8 +24,8 @@ PLAIN = [
     ("find", "walks", "--runs"), ("find", "labels", "--runs", "--kind", "theory"),
     ("plan", "toy"), ("plan", "--all", "--scale", "smoke"), ("plan", "toy/lower", "known", "--scale", "full"),
     ("plan", "idle", "toy", "--scale", "smoke"),
-    ("board",), ("board", "toy"), ("board", "known", "idle"), ("board", "--claims", "--checks"),
-    ("show", "toy"), ("show", "toy/lower"), ("show", "TOY/walk/"), ("show", "known"), ("show", "idle"),
+    ("board",), ("board", "known", "idle"), ("board", "toy", "--checks"),
+    ("show", "toy"), ("show", "TOY/lower"), ("show", "toy/clocked/"), ("show", "known"), ("show", "idle"),
     ("show", "widget"), ("show", "bare"), ("show", "own-abstract"), ("show", "SUBMITTED"),
     ("runs",), ("runs", "--limit", "2"), ("runs", "7"),
     ("compare", "1", "5"), ("compare", "2", "6"), ("compare", "3", "4"), ("compare", "2", "2"),
@@ -135,10 +136,10 @@ def test_the_help_of_every_command(recorded, name):
 
 
 def described(command):
-    found = {"help": command.help, "short": command.get_short_help_str(1000)}
+    found = {"help": inspect.cleandoc(command.help or ""), "short": command.get_short_help_str(1000)}
     found |= {"commands": {name: described(one) for name, one in getattr(command, "commands", {}).items()}}
     for one in command.params:
-        facts = {name: getattr(one, name, None) for name in ("required", "metavar", "help", "show_default", "nargs")}
+        facts = {name: getattr(one, name, None) for name in ("required", "metavar", "help", "nargs")}
         held = (
             one.default if isinstance(one.default, str | int | float) and not getattr(one, "is_flag", False) else None
         )
@@ -158,7 +159,7 @@ def test_the_help_of_all(recorded):
     formatter = SimpleNamespace(section=contextlib.nullcontext, write_dl=rows.extend)
     cli.format_commands(click.Context(cli), formatter)  # pyright: ignore[reportArgumentType]
     recorded("commands", rows)
-    recorded("help", cli.help)
+    recorded("help", inspect.cleandoc(cli.help or ""))
 
 
 def test_what_commands_print(say, recorded):
@@ -236,7 +237,7 @@ def test_commands_that_change_something(recorded, tmp_path_factory, monkeypatch,
 
 
 RUNS = {
-    "first": ("toy", "--scale", "smoke"), "again": ("toy", "--scale", "smoke"),
+    "first": ("toy", "--scale", "smoke"), "again": ("toy/lower", "--scale", "smoke"),
     "more-seeds": ("toy/lower", "toy/which", "--scale", "smoke", "--seeds", "20"),
     "gate": ("toy/clipped", "--scale", "smoke", "--quiet", "--gate"),
     "several": ("known", "idle", "--scale", "desk", "--quiet"), "json": ("toy/small", "--quiet", "--json"),
@@ -259,7 +260,7 @@ def test_runs(recorded, tmp_path_factory, request):
         home.execute(made_home.Remembered(fails=("third",), turn=5))
         found.append((("run", "toy/walk/"), say("run", "toy/walk/", "--fresh", home=home)))
         recorded.text("run.txt", transcript(found))
-        empty = [(words, say(*words, home=home)) for words in (("board",), ("plan", "toy"), ("runs",))]
+        empty = [(words, say(*words, home=home)) for words in (("board", "idle"), ("plan", "toy"), ("runs",))]
         recorded.text("after-runs.txt", transcript(empty))
         home.close()
 
