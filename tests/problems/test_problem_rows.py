@@ -411,3 +411,16 @@ def test_rows_of_ones_own_that_fit_no_others_are_refused():
     for given, said in cases:
         with pytest.raises(ValueError, match=rf"RareRows\.{said}"):
             long_tails.RareRows(*given)
+
+
+@pytest.mark.parametrize("make", [scores.ScoreTable, lambda *given: two_models.AnswerTable(*given, [True] * 3)])
+def test_labels_of_ones_own_logits_are_their_classes(make):
+    """An array would hand out the last class for one that there is not."""
+    logits = [[0.0, 1.0], [-np.inf, 0.0], [2.0, 1.0]]
+    table = make(logits, [1.0, 0.0, 1.0])
+    assert (table.labels.tolist(), table.labels.dtype) == ([1, 0, 1], np.int32)
+    for wrong in (2, -1, 0.5, np.nan):
+        with pytest.raises(ValueError, match=rf"Table.labels must be whole numbers from 0 to 1, .*; got \[{wrong}\]"):
+            make(logits, [1, wrong, 0])
+    with pytest.raises(ValueError, match=r"Table.logits must be without nan; got '1 rows with some'. Leave them out"):
+        make([[0.0, np.nan], [1.0, 0.0], [0.0, 0.0]], [0, 1, 1])
