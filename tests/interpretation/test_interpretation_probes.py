@@ -90,7 +90,7 @@ def test_explained_variance_is_the_law_of_total_variance():
 
 
 def test_every_unit_is_judged_alone_in_whatever_unit_its_numbers_come():
-    """Beside units of other sizes, as by itself, and as in numbers near 1; of one class the second unit never varies."""
+    """Beside units of other sizes, as by itself, and as in numbers near 1; of one class the second never varies."""
     rng = np.random.default_rng(4)
     labels = np.arange(60) % 3
     x = rng.normal(size=(60, 3)) * [1.0, 0.5, 2.0] + labels[:, None] * [0.7, 1.0, -1.0]

@@ -83,7 +83,9 @@ def test_at_the_end_a_price_is_what_is_paid_also_where_it_stands_at_the_strike()
     shares = np.array([1.0, 1.3, 0.8, 2.0])
     for call in calls:
         x = jnp.asarray(np.repeat(shares[:, None], len(call.x0), axis=1))
-        found, paid = jax.jit(lambda x, call=call: jax.vmap(lambda x: (call.exact(call.horizon, x), call.terminal(x)))(x))(x)
+        found, paid = jax.jit(
+            lambda x, call=call: jax.vmap(lambda x: (call.exact(call.horizon, x), call.terminal(x)))(x)
+        )(x)
         np.testing.assert_allclose(found, np.maximum(shares - call.strike, 0), atol=1e-12)
         np.testing.assert_allclose(paid, found, atol=1e-12)
 

@@ -409,7 +409,7 @@ def test_unrolls_start_with_weights_of_the_variance_that_they_state():
 
 
 def test_a_training_run_costs_at_most_its_worst():
-    """A loss beyond 10 is 10; a share is what it is, though all be wrong with huge weights; what is not finite is worst."""
+    """A loss beyond 10 is 10; a share is what it is, though all be wrong with huge weights; no number is the worst."""
     for objective in ("loss", "accuracy"):
         run = training_runs.TrainingRun("schedule", objective, hidden=1)
         first = jnp.full((64, 1), 5.0)

@@ -401,7 +401,10 @@ def test_rows_of_ones_own_that_fit_no_others_are_refused():
     x, held = [[0.0, 1.0], [1.0, 5.0], [2.0, 3.0]], [[1.0, 2.0], [2.0, 0.0]]
     nan = [[1.0, np.nan], [2.0, 0.0]]
     cases = [
-        ((x, [0, 1, 1], [[1.0], [2.0]], [0, 1]), r"test_inputs must be a matrix \[m, 2\] of one row at least; got \(2, 1\)"),
+        (
+            (x, [0, 1, 1], [[1.0], [2.0]], [0, 1]),
+            r"test_inputs must be a matrix \[m, 2\] of one row at least; got \(2, 1\)",
+        ),
         ((x, [0, 1, 1], [1.0, 2.0], [0, 1]), r"test_inputs must be a matrix \[m, 2\] of one row at least; got \(2,\)"),
         ((x, [0, 1, 1], nan, [0, 1]), "test_inputs must be finite; got False. Impute or leave out rows"),
         ((nan, [0, 1], held, [0, 1]), "inputs must be finite; got False. Impute or leave out rows"),
