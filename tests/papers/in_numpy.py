@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from scipy import special
 
-__all__ = ["UnknownError", "evaluate"]
+__all__ = ["UnknownError", "computed", "evaluate"]
 
 
 class UnknownError(NotImplementedError):
@@ -36,6 +36,12 @@ def evaluate(closed: Any, *arguments: Any, nudged: bool = False) -> list[np.ndar
     _nudges[0] = NUDGE * nudged
     with np.errstate(all="ignore"):
         return _run(closed.jaxpr, list(map(_given, closed.consts)), list(map(_given, arguments)))
+
+
+def computed(function: Callable, *arguments: Any) -> Any:
+    """What a function returns, traced and computed: arrays where it has arrays."""
+    closed, form = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    return jax.tree.unflatten(jax.tree.structure(form), evaluate(closed, *jax.tree.leaves(arguments)))
 
 
 def _nudged(x: np.ndarray) -> np.ndarray:
