@@ -163,7 +163,8 @@ def whole(site, tmp_path_factory):
     return file.as_uri()
 
 
-SHOWN = """() => [...document.querySelectorAll(".facets select")].flatMap((select) => [...select.options].map((option) => {
+SHOWN = """() => [...document.querySelectorAll(".facets select")].flatMap((select) =>
+  [...select.options].map((option) => {
     select.value = option.value; select.dispatchEvent(new Event("input", { bubbles: true }));
     const said = document.querySelector("[data-results] > .facts").textContent;
     select.value = ""; return [select.name, option.textContent, said]; }))"""
