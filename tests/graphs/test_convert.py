@@ -59,8 +59,12 @@ def test_networkx_there_and_back():
         (1, 1, 7.0),
     ]
     assert float(back.nodes[1]["0"]) == 2.0
-    with pytest.raises(ValueError, match=r"'charge' is lacking at; got \[0, 1\]"):
-        from_networkx(made, ("charge",))
+    alone = from_networkx(made, "mass", "length")  # one name is no row of letters
+    np.testing.assert_array_equal(alone.nodes, graph.nodes[0])
+    np.testing.assert_array_equal(alone.edges, graph.edges)
+    for names in (("charge",), "charge"):
+        with pytest.raises(ValueError, match=r"'charge' is lacking at; got \[0, 1\]"):
+            from_networkx(made, names)
     with pytest.raises(ValueError, match=r"from_networkx.graph must be a graph with nodes; got 0"):
         from_networkx(networkx.Graph())
 

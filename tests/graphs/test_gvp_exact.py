@@ -247,9 +247,12 @@ class Bare(DesignModel):
 
 
 def test_a_sample_is_told_with_its_probability_by_hand():
-    """Edges from before and from behind, up to three to a node and none to another, in no order; padding beside."""
-    ends = [(3, 1), (0, 1), (4, 3), (2, 1), (1, 0), (0, 3), (1, 4), (3, 4)]
-    (scalars, vectors), (links, turns) = draw(5, 2, 1), draw(8, 1, 1)
+    """Edges from before and from behind, up to three to a node and none to another, in no order; padding beside.
+
+    One leads from a node to itself. The temperature is of the draw alone: what is told is the probability at 1.
+    """
+    ends = [(3, 1), (0, 1), (4, 3), (2, 1), (1, 0), (0, 3), (1, 4), (4, 4), (3, 4)]
+    (scalars, vectors), (links, turns) = draw(5, 2, 1), draw(9, 1, 1)
     read, weight = RNG.normal(size=(5, 20)).astype(np.float32), 0.7
     readout = lambda s, v: (jnp.concatenate([s, v[0]]) @ read, v)  # noqa: E731
     sizes: dict[str, Any] = {"num_layers": 1, "node_dims": (2, 1), "edge_dims": (1, 1)}
@@ -258,12 +261,13 @@ def test_a_sample_is_told_with_its_probability_by_hand():
 
     @eqx.filter_jit(compiler_options=LIGHT)  # pyright: ignore[reportCallIssue]
     def sample(model, key):
-        graph = pad_graph(make_graph((scalars, vectors), (links, turns), *np.array(ends).T), 6, 10)
-        return model.sample(key, graph, 2, 2.5, num_incoming=3)  # its probability is that at 1 all the same
+        graph = pad_graph(make_graph((scalars, vectors), (links, turns), *np.array(ends).T), 6, 11)
+        noise = jax.vmap(lambda own: jax.random.gumbel(own, (6, 20)))(jax.random.split(key, 2))
+        return *model.sample(key, graph, 2, 2.5, num_incoming=3), noise
 
-    samples, told = map(np.asarray, sample(model, KEY))
+    samples, told, noise = map(np.asarray, sample(model, KEY))
     assert (samples[0] != samples[1]).any()
-    for residues, found in zip(samples, told, strict=True):
+    for residues, found, drawn_by in zip(samples, told, noise, strict=True):
         now = scalars, vectors
         for _ in range(2):
             arrived = np.zeros_like(scalars), np.zeros_like(vectors)
@@ -277,6 +281,7 @@ def test_a_sample_is_told_with_its_probability_by_hand():
         logits = np.concatenate([now[0], now[1][:, 0]], 1) @ read
         chosen = logits[np.arange(5), residues[:5]] - np.log(np.exp(logits).sum(1))
         np.testing.assert_allclose(found[:5], chosen, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(residues[:5], np.argmax(logits / 2.5 + drawn_by[:5], axis=1))
 
 
 @pytest.mark.slow

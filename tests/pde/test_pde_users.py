@@ -222,7 +222,7 @@ def test_the_seconds_of_both_solutions_are_counted_together(monkeypatch):
     clock, seen = [100.0], []
 
     class Timed(Learned):
-        def solve(self, key, pde, control, progress):
+        def solve(self, key, pde, control, progress) -> Any:
             begun, each = clock[0], 3.0 / self.num_steps
             for done in range(1, self.num_steps + 1):
                 clock[0] += each

@@ -33,7 +33,9 @@ def to_numpy(graph: Graph) -> dict[str, Any]:
     }
 
 
-def from_networkx(graph: Any, node_features: Sequence[str] = (), edge_features: Sequence[str] = ()) -> Graph:
+def from_networkx(
+    graph: Any, node_features: str | Sequence[str] = (), edge_features: str | Sequence[str] = ()
+) -> Graph:
     """A networkx graph, its nodes in their order; an edge without direction becomes two.
 
     node_features, edge_features: names of attributes, numbers or arrays; one name gives an array, several a tuple.
@@ -111,7 +113,8 @@ def to_jraph(graph: Graph) -> Any:
     )
 
 
-def _columns(owner: str, field: str, names: Sequence[str], rows: list[dict]) -> Any:
+def _columns(owner: str, field: str, names: str | Sequence[str], rows: list[dict]) -> Any:
+    names = (names,) if isinstance(names, str) else names
     if not names:
         return None
     for name in names:
