@@ -1,5 +1,7 @@
 """Bad input: the field, the rule, the value and the remedy; and what comes from files."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 from laureate import interpretation as i
+from laureate.interpretation import activations
 from networks import drawn
 
 RNG = np.random.default_rng(0)
@@ -123,6 +126,25 @@ def test_a_path_that_is_not_there_lists_those_that_are():
 def test_few_tokens_warn_with_what_chance_gives():
     with pytest.warns(i.FewTokensWarning, match=r"20 tokens for 3 units: .* about 0.4"):
         i.rank_neurons([X[:20], X[:20]])
+
+
+@pytest.mark.parametrize("method", ["max-corr", "min-corr", "linear-regression"])
+def test_tokens_are_few_below_ten_a_unit_of_the_widest_model_and_chance_is_one_at_most(method, monkeypatch):
+    """Those that the mask leaves are counted; nothing is computed here."""
+    known = {"count": 0}
+    monkeypatch.setattr(activations, "collect", lambda named, **_: (None, SimpleNamespace(**known)))
+    monkeypatch.setitem(activations.AGREEMENT, method, lambda moments, model: model)
+    models = [np.zeros((4, 2)), np.zeros((4, 5)), np.zeros((4, 3))]
+    for count, told in (
+        (49, "49 tokens for 5 units: .* about 0.31"),
+        (2, "2 tokens for 5 units: .* about 1.00"),
+        (0, "0 t"),
+    ):
+        known["count"] = count
+        with pytest.warns(i.FewTokensWarning, match=told):
+            assert i.rank_neurons(models, 2, method) == 2
+    known["count"] = 50
+    assert i.rank_neurons(models, 0, method) == 0  # a warning would be an error
 
 
 def test_dropout_that_is_off_is_recorded():

@@ -119,3 +119,19 @@ def test_generate_gives_the_attacks_own_iterates():
     assert iterates.shape == (4, 2, 2)
     assert info.objective.shape == (3, 2)
     assert last.tolist() == pytest.approx(np.array([[-0.03, 0.03], [0.03, -0.03]]), abs=1e-6)
+
+
+def test_generate_runs_or_walks_the_attack_on_what_it_has_checked(monkeypatch):
+    """Lists become arrays of one type; the attack and the key stay what they are; nothing is compiled here."""
+    attack = r.PGD(lambda x: x @ jnp.array([[1.0, -1], [-2, 2]]), r.Linf(0.1), num_steps=3)
+    key, given = jax.random.key(5), {}
+    info = r.AttackInfo(jnp.zeros((3, 2)), jnp.ones((3, 2)), jnp.ones(3, int), jnp.zeros((3, 2), int))
+    for name in ("_run", "_trajectory"):
+        answer = lambda *all, name=name: (given.update({name: all}), (name, info))[1]  # noqa: E731
+        monkeypatch.setattr(f"laureate.robustness.driver.{name}", answer)
+    for iterates, name in ((False, "_run"), (True, "_trajectory")):
+        assert r.generate(key, attack, [[0.5, 0.25], [0.0, 1.0]], [0, 1], iterates=iterates) == (name, info)
+        own_key, own, images, labels = given.pop(name)
+        assert not given
+        assert (own_key is key, own is attack, labels.dtype, labels.tolist()) == (True, True, np.int32, [0, 1])
+        np.testing.assert_array_equal(images, [[0.5, 0.25], [0.0, 1.0]])
