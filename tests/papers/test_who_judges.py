@@ -4,6 +4,7 @@ The pieces of a trial that compute for long are planted, and say what they were 
 """
 
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,10 +21,13 @@ from laureate.papers.gibbs_with_gradients import trials_learning as gibbs
 from laureate.papers.gibbs_with_gradients import trials_samplers as samplers
 from laureate.papers.gradvac import trials as gradvac
 from laureate.papers.gumbel_rao import trials as gumbel
+from laureate.papers.hopfield_rbm import trials as hopfield
 from laureate.papers.important_neurons import trials as neurons
 from laureate.papers.imtl import trials as imtl
+from laureate.papers.interaction_attack import trials as attack
 from laureate.papers.knockoff_gan import trials as knockoffs
 from laureate.papers.knockoff_gan import trials_training as networks
+from laureate.papers.logit_adjustment import trials_digits as digits
 from laureate.papers.sksd import trials as stein
 from laureate.papers.sksd import trials_particles as particles
 from laureate.papers.tensor_train_pde import trials as tensors
@@ -338,7 +342,6 @@ def test_units_are_ranked_on_some_sentences_and_their_effects_are_of_the_others(
     monkeypatch.setattr(neurons.i, "ablation_effects", effects)
     rng = np.random.default_rng(0)
     states = rng.normal(size=(2, 4, 3, 2)) * 0.01 + np.where(np.arange(4) < 2, 1.0, 3.0)[:, None, None]
-    models = SimpleNamespace(encoder=lambda words: states[:, words[0]], decoder=Part(jnp.ones((2, 1, 1))))
     targets = np.zeros((4, 3), int)
 
     def looked(states):
@@ -353,10 +356,96 @@ def test_units_are_ranked_on_some_sentences_and_their_effects_are_of_the_others(
             decoder: Part
 
         sources = jnp.arange(4)[:, None] * jnp.ones(3, int)
-        given = Model(Encoder(states), models.decoder), sources, jnp.asarray(targets)
-        return neurons._looked_at.__wrapped__(*given)
+        models = Model(Encoder(states), Part(jnp.ones((2, 1, 1))))
+        return neurons._looked_at.__wrapped__(models, sources, jnp.asarray(targets))
 
     _, _, scores, effects, losses, _ = computed(looked, jnp.asarray(states))
     np.testing.assert_allclose(scores["ablation"], 1, atol=0.05)
     np.testing.assert_allclose(effects, 3, atol=0.05)
     np.testing.assert_allclose(losses, 3, atol=0.05)
+
+
+def test_images_that_any_network_gets_wrong_without_an_attack_do_not_count(monkeypatch):
+    """Margins of the attacked network and two targets for five images, clean and moved: above 0 is wrong."""
+    clean = np.array([[-1, 1, -1, -1, -1], [-1, -1, 1, -1, -1], [-1, -1, -1, -1, -2]])
+    moved = np.array([[1, 1, 1, 1, -1], [1, 1, 1, -1, 1], [1, 1, 1, 1, -1]])
+    names = {"residual": 0, "wide": 1, "narrow": 2}
+    monkeypatch.setattr(attack, "trained", lambda *_: names)
+    monkeypatch.setattr(attack, "make_attack", lambda *_: None)
+    monkeypatch.setattr(attack, "_margins", lambda which, images, labels: (moved if np.any(images) else clean)[which])
+    monkeypatch.setattr(attack, "_last", lambda attack, key, images, labels: np.ones_like(images))
+    problem = SimpleNamespace(test_images=np.zeros((5, 4, 4, 1)), test_labels=np.zeros(5, int))
+    monkeypatch.setattr(attack, "_interaction", lambda source, images, delta, labels, players: np.arange(5.0))
+    found = attack.attacked(KEY, Settings(gradient="plain", long=False), problem, Settings(grid=2), every=False)
+    np.testing.assert_array_equal(found.counted, [True, False, False, True, True])
+    np.testing.assert_array_equal(found.success, [[True, False, True], [True, True, False]])
+    np.testing.assert_array_equal(found.utility, [[2, 0, 2], [2, 2, 1]])
+    np.testing.assert_array_equal(found.margin, [1, 1, -1])
+    np.testing.assert_array_equal(found.interaction, [0, 3, 4])
+
+
+@pytest.mark.parametrize("resampled", [0.0, 1.0])
+def test_balanced_rows_are_drawn_anew_in_every_step(resampled, monkeypatch):
+    """A row is its place, and a parameter for each place grows where it was trained on; errors are how many did."""
+
+    class Places(eqx.Module):
+        seen: jax.Array
+
+        def __call__(self, rows):
+            return rows * self.seen
+
+    def visited(model, split, arm):
+        return jax.nn.one_hot(jnp.sum(model.seen > 0) - 1, 8)[None]
+
+    one = lambda key, labels, classes, number: jnp.full(number, jax.random.randint(key, (), 0, 8))  # noqa: E731
+    told = lambda predicted, labels, classes: jnp.full(8, 1.0 + predicted[0])  # noqa: E731
+    planted = {"balanced_indices": one, "_logits": visited, "class_errors": told}
+    planted |= {"Perceptron": lambda *_: Places(jnp.zeros(8)), "LOSSES": {"plain": lambda f, y, prior: -jnp.sum(f, 1)}}
+    for name, value in planted.items():
+        monkeypatch.setattr(digits, name, value)
+    fields = {"inputs": jnp.eye(8), "labels": jnp.arange(8), "test_inputs": jnp.eye(8), "test_labels": jnp.arange(8)}
+    problem = SimpleNamespace(num_classes=8, draw=lambda key: SimpleNamespace(**fields))
+    arm = Settings(loss=0, resampled=resampled, after=0.0, centroid=0.0)
+    scale = Settings(rate=0.1, hidden=2, steps=(2, 12, 60))
+    found = computed(lambda key: digits.networks(key, arm, problem, scale), KEY)["error"]
+    if resampled == 0:
+        np.testing.assert_array_equal(found, [8, 8, 8])
+    else:
+        assert found[0] <= 2 < found[1] <= found[2]
+        assert found[2] >= 7
+
+
+class Trained(NamedTuple):
+    machine: Any
+
+
+@pytest.mark.parametrize("rates", [(0.5,), (0.5, 1.0)])
+def test_the_fewest_effective_weights_of_all_that_is_reported_are_told(rates, monkeypatch):
+    """Machines whose weights grow by the rate at every look, and of which annealing has as many effective weights."""
+
+    class Divergence:
+        def __init__(self, optimiser, **_):
+            self.rate = -optimiser.update(jnp.ones(()), optimiser.init(jnp.zeros(())))[0]
+
+        def init(self, machine):
+            return Trained(machine)
+
+    def train(key, trainer, state, *_):
+        weights = state.machine.weights + trainer.rate
+        return Trained(eqx.tree_at(lambda m: m.weights, state.machine, weights)), None
+
+    def annealed(key, machine, chains, temperatures):
+        return SimpleNamespace(log_partition=-machine.weights[0, 0], effective=10 + machine.weights[0, 0])
+
+    monkeypatch.setattr(hopfield.memory, "ContrastiveDivergence", Divergence)
+    monkeypatch.setattr(hopfield.memory, "train", train)
+    monkeypatch.setattr(hopfield.memory, "annealed_log_partition", annealed)
+    monkeypatch.setattr(hopfield, "initial", lambda *_: jnp.zeros((2, 1)))
+    sizes = {"updates": 3, "batch": 1, "chains": 2, "temperatures": 2, "report_chains": 8, "report_temperatures": 4}
+    scale = Settings(sizes, rates=rates, records=2, beta=1.0, gibbs_steps=1, constant="annealed")
+    rows, arm = jnp.ones((4, 2)), Settings(independent=0.0)
+    told = computed(lambda key: hopfield._train(key, arm, rows, rows, rows, rows, scale), KEY)
+    assert float(told["effective"]) == pytest.approx(10)  # before any training, where the weights are 0
+    assert float(told["average_rate"]) == float(told["final_rate"]) == rates[-1]
+    np.testing.assert_array_equal(told["updates"], [0, 3, 6])
+    assert float(told["average"]) == pytest.approx(float(np.mean(told["curve"][1:])))
