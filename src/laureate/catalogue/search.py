@@ -187,6 +187,7 @@ class Catalogue:
         if later:
             postings = self._postings({form for group, _ in later for form in group})
             best = [(number, score + _amount_later(number, later, postings)) for number, score in best]
+            best.sort(key=lambda pair: -pair[1])
         if meaning and best:
             best = self._by_meaning(best, meaning)
         return sorted(self._with_priors(best), key=lambda pair: (-pair[1], pair[0]))

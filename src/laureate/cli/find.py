@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.cli._common import MARKS, emit, filled, json_option, say
+from laureate.cli._common import MARKS, emit, filled, json_option, plural, say
 
 if TYPE_CHECKING:
     from laureate.catalogue import Catalogue, Result
@@ -139,7 +139,7 @@ def _verdicts(paper_id: str, claims: "list[ClaimResult]") -> None:
     shipped = sum(claim.reference for claim in claims)
     whose = "our reference" if shipped == len(claims) else f"{shipped} of them our reference"
     summary = f": {counts}{f' ({whose})' if shipped else ''}" if claims else ""
-    click.echo(click.style(filled(f"runs here, {len(claims)} claims{summary}", 4, 6), fg="green"))
+    click.echo(click.style(filled(f"runs here, {plural('claim', len(claims))}{summary}", 4, 6), fg="green"))
     click.echo(f"    laureate show {paper_id}   laureate run {paper_id}")
 
 
