@@ -16,6 +16,7 @@ from in_numpy import computed
 from laureate.lab.claim import Settings
 from laureate.papers.detag import trials as detag
 from laureate.papers.directpred import trials as directpred
+from laureate.papers.dreamer_v2 import trials_alone as dreamer
 from laureate.papers.dynamics_cycle import trials as cycle
 from laureate.papers.gibbs_with_gradients import trials_learning as gibbs
 from laureate.papers.gibbs_with_gradients import trials_samplers as samplers
@@ -28,6 +29,7 @@ from laureate.papers.interaction_attack import trials as attack
 from laureate.papers.knockoff_gan import trials as knockoffs
 from laureate.papers.knockoff_gan import trials_training as networks
 from laureate.papers.logit_adjustment import trials_digits as digits
+from laureate.papers.referring_segmentation import trials as segmentation
 from laureate.papers.sksd import trials as stein
 from laureate.papers.sksd import trials_particles as particles
 from laureate.papers.tensor_train_pde import trials as tensors
@@ -449,3 +451,79 @@ def test_the_fewest_effective_weights_of_all_that_is_reported_are_told(rates, mo
     assert float(told["average_rate"]) == float(told["final_rate"]) == rates[-1]
     np.testing.assert_array_equal(told["updates"], [0, 3, 6])
     assert float(told["average"]) == pytest.approx(float(np.mean(told["curve"][1:])))
+
+
+def test_what_is_said_of_another_image_is_its_whole_phrase():
+    """Phrases of one to seven words, of which none is another's beginning; half of the test away."""
+    phrases = [" ".join([f"w{i}", *["red", "big", "on", "top", "of", "it"][: i % 7]]) for i in range(20)]
+    images, masks = np.arange(20.0)[:, None, None, None] * np.ones((2, 2, 3)), np.ones((20, 2, 2), bool)
+    problem = SimpleNamespace(draw=lambda key, number: (images, masks, phrases, np.arange(20)))
+    found = segmentation._prepare(KEY, problem, Settings(train=8, validation=6, test=6))
+    vocabulary = segmentation.g.Vocabulary.of(phrases, 8)
+    rows, words, lengths = found.looks["shuffled"]
+    other = vocabulary.encode([phrases[14 + (i + 3) % 6] for i in range(6)])
+    np.testing.assert_array_equal(found.images[rows, 0, 0, 0], np.arange(14, 20))
+    np.testing.assert_array_equal(words, other.words)
+    np.testing.assert_array_equal(lengths, other.lengths)
+    assert len(set(np.asarray(lengths).tolist())) > 3
+    for look, part in (("test", slice(14, 20)), ("validation", slice(8, 14))):
+        rows, words, lengths = found.looks[look]
+        own = vocabulary.encode(phrases[part])
+        np.testing.assert_array_equal(found.images[rows, 0, 0, 0], np.arange(20)[part])
+        np.testing.assert_array_equal(words, own.words)
+        np.testing.assert_array_equal(lengths, own.lengths)
+    np.testing.assert_array_equal(found.train.images[:, 0, 0, 0], np.arange(8))
+    np.testing.assert_array_equal(found.kinds, np.arange(14, 20))
+
+
+class Seen(NamedTuple):
+    stats: jax.Array
+    latent: jax.Array
+    features: jax.Array
+
+
+class World(eqx.Module):
+    """A model that is one number, which training brings to β; it shows a picture less that number."""
+
+    number: jax.Array
+
+    @property
+    def rssm(self):
+        return SimpleNamespace(predict=lambda middle, action, noise: middle)
+
+    def observe(self, key, batch):
+        empty = jnp.zeros((*batch.observation.shape[:2], 4))
+        return Seen(empty, empty, batch.observation), None
+
+    def decoder(self, features):
+        return features - self.number
+
+
+def test_what_a_prior_imagines_is_judged_by_other_draws_than_chose_its_weight(monkeypatch):
+    """All pictures that choose are 0.1, those that judge 0.3, and what is drawn is best where it is 0."""
+    tuning = jax.random.key_data(jax.random.split(jax.random.split(KEY, 5)[3], 3)[0])
+
+    def draw(key, length, number):
+        chooses = jnp.all(jax.random.key_data(key) == tuning)
+        return jnp.broadcast_to(jnp.where(chooses, 0.1, 0.3), (length, number, 9))
+
+    def loss(key, model, batch, *, beta, alpha, gamma):
+        return (model.number - beta) ** 2, (Settings(status=jnp.zeros((), int)), None)
+
+    monkeypatch.setattr(dreamer.c, "make_world_model", lambda *_, **__: World(jnp.zeros(())))
+    monkeypatch.setattr(dreamer.c, "world_model_loss", loss)
+    problem = SimpleNamespace(draw=draw, branches=2, ends=jnp.zeros((2, 9)))
+    problem.last_middle = lambda length: length - 2
+    sizes = {"variables": 2, "classes": 2, "memory": 2, "width": 2, "length": 3, "batch": 2, "pool": 1, "draws": 3}
+    scale = Settings(sizes, rate=0.02, updates=60, weights=(0.1, 0.2, 0.3))
+    arm = Settings(latent="one-hot", alpha=0.0, blind=0.0)
+    told = {
+        name: float(value)
+        for name, value in computed(lambda key: dreamer.crossroads(key, arm, problem, scale), KEY).items()
+    }
+    assert told["weight"] == pytest.approx(0.1)
+    squared = 9 * 0.2**2  # of 0.3 less 0.1, in nine pixels
+    log = -0.5 * squared / dreamer.BLUR - 4.5 * np.log(2 * np.pi * dreamer.BLUR)
+    assert told["log_score"] == pytest.approx(log, abs=0.15)
+    assert told["reconstruction"] == pytest.approx(9 * 0.1**2, rel=0.2)
+    assert told["finite"] == 1
