@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_numpy import computed
 from scipy.stats import rankdata
 from trial_runner import run
 
@@ -12,7 +13,7 @@ from laureate import recovery
 from laureate.lab.claim import Settings
 from laureate.lab.judging.evidence import draft
 from laureate.lab.judging.guards import held_back
-from laureate.papers.alista import speed
+from laureate.papers.alista import speed, trials
 from laureate.papers.alista.about import PAPER
 from laureate.papers.alista.trials import _ranks, _shape, _tuned_curve, conditioning, drift, trained
 from laureate.papers.alista.trials import recovery as recovery_trial
@@ -75,6 +76,80 @@ def test_the_tuned_curve_takes_the_best_penalty_of_every_iteration():
     each = np.array([10 * np.log10(np.sum((x - codes) ** 2, axis=(1, 2)) / np.sum(codes**2)) for x in traces])
     np.testing.assert_allclose(curve, each.min(0), atol=1e-3)
     np.testing.assert_allclose(chosen, np.array(grid, np.float32)[each.argmin(0)])
+
+
+@pytest.mark.parametrize("kind", ["ista", "fista", "alista"])
+def test_some_signals_choose_and_others_judge_and_iterations_are_counted_from_one(kind, monkeypatch):
+    """Signals are their number; the curves fall by a decibel an iteration, and the network gets to -6.5 dB."""
+    asked, iterations = [], trials.FARTHEST * 4
+
+    def tuned(kind, matrix, check, judge, penalties, number):
+        asked.append((kind, check, judge, number))
+        return -1.0 - jnp.arange(number), 0.01 * (1.0 + jnp.arange(number))
+
+    def trained_on(key, solver, prior, check, scale, snr, mode):
+        asked.append(("network", check, None, 0))
+        return solver, jnp.asarray(0.1)
+
+    def curve_of(solver, pair):
+        asked.append(("network", None, pair, 0))
+        return jnp.array([-1.0, -2.0, -4.0, -6.5])
+
+    monkeypatch.setattr(trials, "_signals", lambda key, matrix, sample, number, snr: number)
+    monkeypatch.setattr(trials, "_tuned_curve", tuned)
+    monkeypatch.setattr(trials, "trained", trained_on)
+    monkeypatch.setattr(trials, "_error_curve", curve_of)
+    monkeypatch.setattr(trials, "_network", lambda *_: Settings(num_parameters=99))
+    monkeypatch.setattr(trials, "_shape", lambda solver, pair: asked.append(("shape", None, pair, 0)) or {})
+    problem = GaussianDictionary(rows=3, columns=5, density=0.2)
+    scale = Settings(layers=4, validation=3, test=5, penalties=(0.1,))
+    arm = Settings(kind=kind, snr=40.0, multiple=2)
+    told = computed(lambda key: recovery_trial(key, arm, problem, scale), KEY)
+    if kind != "alista":
+        assert asked == [(kind, 3, 5, iterations)]
+        np.testing.assert_allclose(told["nmse_curve"], [-2, -4, -6, -8])  # after 2, 4, 6 and 8 iterations
+        assert (float(told["nmse"]), float(told["penalty"])) == pytest.approx((-8, 0.08))
+        return
+    assert asked == [
+        ("network", 3, None, 0),
+        ("network", None, 5, 0),
+        ("fista", 3, 5, iterations),
+        ("shape", None, 5, 0),
+    ]
+    assert float(told["nmse"]) == pytest.approx(-6.5)
+    assert float(told["log_worth"]) == pytest.approx(np.log10(7 / 4))  # seven iterations of FISTA are as near
+    assert float(told["fista_penalty"]) == pytest.approx(0.07)
+    assert float(told["log_parameters"]) == pytest.approx(2)
+
+
+def test_every_layers_error_is_held_against_the_bound_after_that_layer():
+    """Errors and false places recomputed from the codes of every layer."""
+    scale = Settings(rows=12, columns=16, layers=3, signals=5)
+    arm = Settings(entries=6, factor=0.02)
+
+    def known(key):
+        """The codes, those after every layer, and the bounds, from the first on."""
+        dictionary_key, code_key, place_key = jax.random.split(key, 3)
+        matrix = jax.random.normal(dictionary_key, (12, 16))
+        matrix = matrix / jnp.linalg.norm(matrix, axis=0)
+        weight = recovery.analytic_weight(matrix)
+        schedule = recovery.certified_schedule(matrix, weight, sparsity=2, bound=1.0, num_layers=3)
+        theta = 0.02 * schedule.theta
+        solver = recovery.ALISTA(matrix, weight, 3, gamma=schedule.gamma, theta=theta, support=None)
+        rank = jnp.argsort(jnp.argsort(jax.random.uniform(place_key, (5, 16)), axis=1), axis=1)
+        codes = jnp.where(rank < 6, jax.random.uniform(code_key, (5, 16), minval=-1.0), 0.0)
+        return codes, solver.trace(codes @ matrix.T), schedule.error_bound
+
+    with jax.enable_x64(True):
+        told = computed(lambda key: certificate(key, arm, None, scale), KEY)
+        codes, layers, bounds = computed(known, KEY)
+    errors = np.abs(layers - codes).sum(-1).max(1)
+    assert bounds.shape == (4,)
+    np.testing.assert_allclose(told["log_over_bound"], np.log10(max(errors / bounds[1:])), rtol=1e-6)
+    np.testing.assert_allclose(told["log_error"], np.log10(errors), rtol=1e-6)
+    false = ((layers != 0) & (codes == 0)).any((0, 2))
+    assert 0 < false.mean() <= 1
+    np.testing.assert_allclose(told["false_share"], false.mean())
 
 
 @pytest.mark.slow
