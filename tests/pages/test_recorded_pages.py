@@ -22,7 +22,7 @@ from plain_words import plain_words, tags
 # Address -> the name of its record.
 PAGES = {
     "board": "/", "method-toy": "/method/toy", "method-known": "/method/known", "method-idle": "/method/idle",
-    "method-toy-run-3": "/method/toy?run=3", "method-toy-run-7": "/method/toy?run=7", "runs": "/runs",
+    "method-toy-run-7": "/method/toy?run=7", "runs": "/runs",
     "runs-page-2": "/runs?page=2", "run-2": "/run/2", "run-3-failed": "/run/3", "run-6-own-problem": "/run/6",
     "run-7-named": "/run/7", "compare": "/compare", "compare-1-5": "/compare?first=1&second=5",
     "compare-2-6-unlike": "/compare?first=2&second=6", "compare-3-4": "/compare?first=3&second=4",
