@@ -198,7 +198,9 @@ def test_whose_verdicts_are_counted_is_told(capsys):
         said = capsys.readouterr().out.splitlines()[0].strip()
         whose = "" if not theirs else " (our reference)" if not ours else f" ({theirs} of them our reference)"
         counts = ", ".join(f"{w} {n} {v}" for w, n, v in (("✔", ours, "supported"), ("✘", theirs, "refuted")) if n)
-        assert said == f"runs here, {ours + theirs} claims" + (f": {counts}{whose}" if counts else "")
+        assert said == f"runs here, {ours + theirs} claim{'s' * (ours + theirs != 1)}" + (
+            f": {counts}{whose}" if counts else ""
+        )
 
 
 def test_a_filter_is_known_in_any_capitals_and_nothing_else_is():
