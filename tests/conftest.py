@@ -1,6 +1,7 @@
 """Strict by default: an accidental promotion of rank or type in a method is an error here."""
 
 import gc
+import json
 import os
 import re
 import signal
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from laureate._compiler import light_options
 from mutants.coverage_map import COMPUTES
 from program_budget import ProgramBudget
-from recording import MODES, Recorder, Recording, recorder_of
+from recording import MODES, Recorder, Recording, recorder_of, records
 
 # A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -21,11 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # One thread a process: two pytest workers share two cores, and oversubscription is slower than either.
 # Most of a test's time is compiling, so the compiler is told to be quick (COMPILATIONS in the lab's worker), and not to
 # cut a program into parts for threads that it does not have.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false"
-    " --xla_cpu_parallel_codegen_split_count=1",
-)
+FLAGS = {**light_options(0), "xla_cpu_multi_thread_eigen": False, "xla_cpu_parallel_codegen_split_count": 1}
+FLAGS |= json.loads(os.environ.get("MORE_XLA_FLAGS", "{}"))  # of scripts/records.py
+os.environ.setdefault("XLA_FLAGS", " ".join(f"--{name}={value}" for name, value in FLAGS.items()))
 os.environ.setdefault("PJRT_NPROC", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # see OF_WORKERS in the lab's executors
@@ -82,7 +82,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--seconds", metavar="FILE", help="write the CPU seconds and programs of every test to a JSON file"
     )
-    help = "write anew what the selected tests record, with -n 0; soften: keep the digits that this compiler confirms"
+    help = "write anew what the selected tests record; soften: keep the digits that this compiler confirms"
     parser.addoption("--record", nargs="?", const="write", default="compare", choices=MODES, help=help)
 
 
@@ -90,8 +90,8 @@ def pytest_configure(config):
     # Registered as plugins of their own, for hooks of this file are not called for the examples in src.
     config.pluginmanager.register(ProgramBudget(config), "program-budget")
     config.pluginmanager.register(Recording(), "recording")
-    if config.option.record != "compare" and getattr(config.option, "numprocesses", 0):
-        raise pytest.UsageError("Records are written by one process: add -n 0.")
+    if config.option.record != "compare" and getattr(config.option, "dist", "no") not in ("no", "loadfile"):
+        raise pytest.UsageError("A file of records is written by one process: add -n 0, or --dist loadfile.")
     examples = Examples(config)
     config.pluginmanager.register(examples, "examples")
     starts_workers = getattr(config.option, "numprocesses", 0) and not hasattr(config, "workerinput")
@@ -116,6 +116,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.thorough)
     slower = ("slow", "thorough")
     config.stash[COLLECTED] = {item.nodeid: not any(map(item.get_closest_marker, slower)) for item in items}
+    if config.option.record != "compare":
+        _leave_out(config, items, [item for item in items if not records(item)])
     if os.environ.get("PAPER") or os.environ.get("AREA"):  # make test PAPER=<id> or AREA=<area>
         _leave_out_others(config, items)
 
@@ -132,6 +134,10 @@ def _leave_out_others(config: pytest.Config, items: list[pytest.Item]) -> None:
         others = file.startswith("tests/papers/test_") and papers & words and chosen not in words
         if others or (file in rows_of_all and not belongs.is_of({*words, *re.split(r"\W+", name)}, area)):
             left.append(item)
+    _leave_out(config, items, left)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left: list[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in set(left)]
 

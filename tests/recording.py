@@ -10,13 +10,16 @@ of options. Elsewhere a test hands over what it wants to be held::
         recorded("board", {"title": "...", "counts": [1, 2]})  # words and whole numbers exactly, others by their digits
         recorded.text("board.html", page)  # a file of its own, whose difference can be read
 
-``python -m pytest tests/contract --record`` writes anew what the selected tests record. An array is kept as one number,
-a sum with weights of its own for each entry, over the root of its size. How many digits of it are kept is how many can
-be relied on: ``scripts/records.py`` records with one compiler, asks others, and keeps fewer digits where they do not
-agree. A change that is meant is recorded anew, and its commit says why.
+``python scripts/records.py tests/contract/test_pde_contract.py`` writes anew what these tests record. An array is kept
+as one number, a sum with weights of its own for each entry, over the root of its size. How many digits of it are kept
+is how many can be relied on: the script asks the compiler once more as on older processors, and other environments, and
+keeps fewer digits where they do not agree. Of a release of jaxlib that was never asked, only the types and shapes of
+arrays are compared, and the end of the run says so. A change that is meant is recorded anew, and its commit says why.
 """
 
 import difflib
+import functools
+import importlib.metadata
 import json
 import math
 import re
@@ -28,6 +31,7 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parent / "recorded"
+ASKED = FOLDER / "compilers.json"  # the releases of jaxlib that confirmed what is recorded of arrays
 DIGITS = 5  # of a number, where all compilers agree
 UNSURE = "~"  # a number of which no digit can be relied on
 MODES = ("compare", "write", "soften")
@@ -53,7 +57,7 @@ def weighted(values: Any) -> tuple[float, float]:
     finite = np.isfinite(flat)
     size = float(np.sqrt(np.mean(np.square(flat[finite])))) if finite.any() else 0.0
     kinds = np.select([np.isnan(flat), flat > 0], [3.0, 5.0], -7.0) * (size or 1.0)
-    weights = 0.5 + np.cos(1.0 + 2.399963 * np.arange(len(flat)))
+    weights = 0.5 + np.cos(np.pi / 3 + 2.399963 * np.arange(len(flat)))  # one number alone has the weight 1
     return float(np.sum(weights * np.where(finite, flat, kinds)) / math.sqrt(max(len(flat), 1))), size
 
 
@@ -107,6 +111,12 @@ def _digits(value: float, places: int) -> int:
     return places + math.floor(math.log10(abs(value)))
 
 
+@functools.cache
+def is_asked() -> bool:
+    """Whether this compiler was asked when arrays were recorded, so that their numbers can be held."""
+    return importlib.metadata.version("jaxlib") in json.loads(ASKED.read_text(encoding="utf-8"))
+
+
 def plain(value: Any) -> Any:
     """As JSON: arrays and floats as numbers in words, with the sign that tells them from other words."""
     if isinstance(value, dict):
@@ -155,7 +165,10 @@ def _same(known: Any, found: Any) -> bool:
     if known == found:
         return type(known) is type(found)
     (kind, old), (other, new) = _number(known), _number(found)
-    return kind == other and bool(old) and bool(new) and agree(old, float(new))
+    if kind != other or not old or not new:
+        return False
+    is_array = kind != "≈"
+    return (is_array and not is_asked()) or agree(old, float(new))
 
 
 def _number(text: Any) -> tuple[str, str]:
@@ -176,6 +189,7 @@ class Recorder:
         module = item.path.relative_to(Path(__file__).parent).with_suffix("")
         self.file, self.name, self.mode = FOLDER / module.with_suffix(".json"), item.nodeid.partition("::")[2], mode
         self.folder = FOLDER / module
+        self.test = item.nodeid
         self.found: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
         self.paths: dict[str, str] = {}  # of leaves by their place in the list that is kept of a tree
@@ -187,7 +201,7 @@ class Recorder:
         self.found[name] = plain(value)
 
     def tree(self, name: str, tree: Any) -> None:
-        """Hold the arrays of a tree, as a list in their order: their paths are not kept, only told where one differs."""
+        """Hold the arrays of a tree, a list in their order: their paths are not kept, only told where one differs."""
         import jax
 
         leaves = jax.tree_util.tree_leaves_with_path(tree)
@@ -207,8 +221,7 @@ class Recorder:
                 more = f"\n... and {len(differences) - LINES} more" if len(differences) > LINES else ""
                 pytest.fail(
                     "Not what was recorded:\n" + "\n".join(differences[:LINES]) + more + "\nIf the change is meant:"
-                    f" python -m pytest --record -n 0 '{self.file.relative_to(FOLDER).with_suffix('.py')}', and say why"
-                    " in the commit (tests/recording.py).",
+                    f" python scripts/records.py '{self.test}', and say why in the commit (tests/recording.py).",
                     pytrace=False,
                 )
             return
@@ -273,8 +286,7 @@ class Recording:
     def pytest_runtest_call(self, item: pytest.Item):
         """One test."""
         recorder = recorder_of(item)
-        watched = item.path.parent.name == "contract" and item.path.stem not in LEFT_OUT
-        if watched:
+        if is_watched(item):
             from laureate.testing._checks import Program
 
             call = Program.__call__
@@ -287,6 +299,24 @@ class Recording:
             result = yield
         recorder.finish()
         return result
+
+    def pytest_terminal_summary(self, terminalreporter):
+        """Say what is not held."""
+        if not is_asked():
+            release = importlib.metadata.version("jaxlib")
+            told = "Arrays were held beside their records by type and shape alone"
+            why = f"jaxlib {release} was never asked for their numbers (scripts/records.py)."
+            terminalreporter.write_line(f"{told}: {why}")
+
+
+def is_watched(item: pytest.Item) -> bool:
+    """Whether what programs of a test return is recorded by itself."""
+    return item.path.parent.name == "contract" and item.path.stem not in LEFT_OUT
+
+
+def records(item: pytest.Item) -> bool:
+    """Whether a test may have a record."""
+    return is_watched(item) or "recorded" in getattr(item, "fixturenames", ())
 
 
 RECORDER = pytest.StashKey[Recorder]()

@@ -11,9 +11,9 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from laureate._compiler import REMEDY, complaint
+from laureate._compiler import REMEDY, complaint, light_options
 
-__all__ = ["Status", "as_key", "require"]
+__all__ = ["Status", "as_key", "light_options", "require"]
 
 THREEFRY = "threefry2x32"
 

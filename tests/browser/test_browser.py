@@ -1,7 +1,10 @@
 """The pages as a person meets them."""
 
 import csv
+import itertools
+import math
 import os
+import random
 import re
 from pathlib import Path
 
@@ -70,6 +73,60 @@ def test_filter_and_sort_the_board(open_page):
     ]
 
 
+ORDER = ["refuted", "inconclusive", "supported", "not run"]
+ROWS = "[...document.querySelectorAll('tr[data-claim]')]"
+
+
+def sorted_rows(rows, key):
+    """Their names as the board must show them; what is not known stands last, in the order of the page."""
+    if key == "verdict":
+        return [row["claim"] for row in sorted(rows, key=lambda row: ORDER.index(row["verdict"]))]
+    if key == "effect":  # unit by unit, the commonest first
+        units = dict.fromkeys(row["unit"] for row in rows)
+        count = {unit: sum(row["unit"] == unit for row in rows) for unit in units}
+        groups = [[row for row in rows if row["unit"] == unit] for unit in sorted(units, key=lambda one: -count[one])]
+    else:
+        groups = [rows]
+    largest = lambda row: -float(row[key]) if row[key] else math.inf  # noqa: E731
+    return [row["claim"] for group in groups for row in sorted(group, key=largest)]
+
+
+def test_the_board_is_sorted_by_any_number_and_what_has_none_stands_last(open_page):
+    """Effects of either sign, seconds and runs, in any state of the four claims, with a verdict chosen or none."""
+    page = open_page("/")
+    page.locator(".all-claims > summary").click()
+    draw = random.Random(0)
+    for _ in range(6):
+        rows = [
+            {
+                "claim": f"toy/{name}",
+                "verdict": draw.choice(ORDER),
+                "unit": draw.choice("ab"),
+                **{
+                    key: draw.choice(["", "-2.5", "-0.1", "1e-3", "7", "30"]) for key in ("effect", "seconds", "newest")
+                },
+            }
+            for name in ("better", "worse", "close", "small")
+        ]
+        page.evaluate(
+            f"""(facts) => facts.forEach((row) => {{
+                Object.assign({ROWS}.find((one) => one.dataset.claim === row.claim).dataset, row); }})""",
+            rows,
+        )
+        for key, verdict in itertools.product(("", "verdict", "effect", "seconds", "newest"), ("", "supported")):
+            shown = page.evaluate(
+                f"""([key, verdict]) => {{ const form = document.querySelector("form[data-board]");
+                form.elements.sort.value = ""; form.elements.sort.dispatchEvent(new Event("input"));
+                form.elements.verdict.value = verdict; form.elements.sort.value = key;
+                form.elements.sort.dispatchEvent(new Event("input"));
+                return {ROWS}.filter((row) => row.getClientRects().length).map((row) => row.dataset.claim); }}""",
+                [key, verdict],
+            )
+            kept = {row["claim"] for row in rows if verdict in ("", row["verdict"])}
+            expected = sorted_rows(rows, key) if key else [row["claim"] for row in rows]
+            assert shown == [claim for claim in expected if claim in kept], (key, verdict, rows)
+
+
 def test_search_while_typing(open_page):
     page = open_page("/catalogue")
     page.keyboard.press("/")
@@ -92,6 +149,81 @@ def test_search_while_typing(open_page):
     page.locator(".paper h3 a").first.click()
     page.get_by_role("heading", name="Related papers").wait_for()
     assert page.locator(".paper").count() == 6
+
+
+@pytest.fixture(scope="module")
+def whole(site, tmp_path_factory):
+    """The address of one file with everything."""
+    from laureate.pages.report import write_everything
+
+    file = tmp_path_factory.mktemp("whole") / "all.html"
+    store = Store(store_path())
+    write_everything(store, file)
+    store.close()
+    return file.as_uri()
+
+
+SHOWN = """() => [...document.querySelectorAll(".facets select")].flatMap((select) =>
+  [...select.options].map((option) => {
+    select.value = option.value; select.dispatchEvent(new Event("input", { bubbles: true }));
+    const said = document.querySelector("[data-results] > .facts").textContent;
+    select.value = ""; return [select.name, option.textContent, said]; }))"""
+LISTED = "[...document.querySelectorAll('[data-results] article h3 a')].map((one) => [one.hash, one.textContent])"
+
+
+def test_every_filter_of_the_one_file_has_as_many_papers_as_it_says(open_page, whole):
+    """Each once, twenty more at a time, and each leads to its own page."""
+    page = open_page("/")
+    page.goto(f"{whole}#/catalogue")
+    told = page.evaluate(SHOWN)
+    assert {name for name, *_ in told} == {"topic", "kind", "venue", "decision"}
+    for name, words, said in told:
+        count = re.search(r"\((\d+)\)$", words)
+        assert said == f"{count[1] if count else 874} found", (name, words)
+    page.goto(f"{whole}#/catalogue?topic=audio")
+    (count,) = (int(re.findall(r"\d+", words)[-1]) for name, words, _ in told if words.startswith("audio ("))
+    more, shown = page.get_by_role("button", name="show more"), page.evaluate(LISTED)
+    for start in range(20, count, 20):
+        assert len(shown) == start
+        more.click()
+        shown = page.evaluate(LISTED)
+    assert (more.count(), len(shown), len({hash for hash, _ in shown})) == (0, count, count)
+    for hash, title in (shown[0], shown[-1]):
+        page.goto(f"{whole}{hash}")
+        page.locator("h1:visible", has_text=title).wait_for()
+        assert "audio" in page.locator("main section:visible .facts").nth(1).inner_text()
+
+
+def test_an_address_is_the_whole_question_in_the_file_and_on_the_way_back(open_page, whole):
+    """Of the question before nothing stays: no filter in the file, no list of results on the web."""
+    page = open_page("/catalogue")
+    counted = page.locator("[data-results] .facts", has_text="found").first
+    said = {}
+    for question in ("noisy labels", "speech"):
+        page.locator("main [data-search]").fill(question)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/catalogue?q={question.replace(' ', '+')}")
+        page.wait_for_function(
+            "last => document.querySelector('.paper h3')?.innerText !== last", arg=said.get("noisy labels")
+        )
+        said[question] = page.locator(".paper h3").first.inner_text()
+    page.go_back()
+    page.wait_for_url("**/catalogue?q=noisy+labels")
+    page.locator(".paper h3", has_text=said["noisy labels"]).first.wait_for()
+    page.go_forward()
+    page.locator(".paper h3", has_text=said["speech"]).first.wait_for()
+    assert counted.count() == 1
+
+    page.goto(f"{whole}#/catalogue?q=labels")
+    found = page.locator("[data-results] > .facts")
+    said = found.inner_text()
+    page.goto(f"{whole}#/catalogue?topic=vision")
+    page.locator("main [name='runs']").evaluate("(box) => { box.checked = true; }")
+    page.evaluate("location.hash = '#/catalogue?q=labels'")
+    page.wait_for_function("document.querySelector('main [name=topic]').value === ''")
+    assert found.inner_text() == said
+    page.evaluate("location.hash = '#/catalogue?topic=vision&runs=1'")
+    page.locator("[data-results]", has_text="Nothing found").wait_for()
 
 
 def test_a_hostile_title_is_only_text(open_page):

@@ -24,6 +24,30 @@ VENUES = {
 TITLES = {("On Widgets: A Study", ""): "on", ("Σ-Widgets", "WidGets 2"): "widgets2"}
 
 
+def test_names_of_institutions_are_read_back_whole():
+    """A comma or an "and" in a name would make two of it."""
+    for authors in itertools.permutations(("Barnes & Noble and Sons", "OpenAI, Inc.", "Ada Lovelace", "Ferdinand"), 3):
+        entry = Entry("widgets", "On Widgets", authors, "ICML 2021")
+        (back,) = bibtex.read(citation.bibtex(entry))
+        assert back.authors == authors
+        assert [one.get("literal", one.get("family")) for one in citation.csl(entry)["author"]] == [
+            {"Ada Lovelace": "Lovelace"}.get(name, name) for name in authors
+        ]
+
+
+def test_no_two_papers_of_a_bibliography_have_one_key():
+    papers = [
+        Entry(f"w{i}", title, ("Ada Lovelace",), "ICML 2021") for i, title in enumerate(["A B", "A C", "On D", "A E"])
+    ]
+    texts = list(citation.bibliography(papers))
+    keys = [fields["@key"] for text in texts for fields in bibtex.fields_of(text)]
+    assert keys == ["lovelace2021a", "lovelace2021a-2", "lovelace2021on", "lovelace2021a-3"]
+    assert [text.replace(key, "k") for text, key in zip(texts, keys, strict=True)] == [
+        citation.bibtex(paper, "k") for paper in papers
+    ]
+    assert texts[0] == citation.bibtex(papers[0])
+
+
 @pytest.mark.parametrize("venue", VENUES)
 def test_every_field_is_told_once_and_only_where_it_is_known(venue):
     for authors, decision, (title, name), url in itertools.product(

@@ -6,6 +6,7 @@ import unicodedata
 
 import pytest
 
+from laureate.catalogue.importers import _clean
 from laureate.catalogue.importers._clean import (
     MOST_AUTHORS,
     clean,
@@ -103,6 +104,81 @@ def test_authors_are_in_order_each_once_and_not_too_many():
 )
 def test_tex_is_taken_off(tex, text):
     assert without_tex(tex) == unicodedata.normalize("NFC", text)
+
+
+# What TeX sets on a letter, by the names that Unicode has for it; the last ones are letters themselves.
+MARKS = {
+    "'": "ACUTE ACCENT", "`": "GRAVE ACCENT", "^": "CIRCUMFLEX ACCENT", '"': "DIAERESIS", "~": "TILDE", "=": "MACRON",
+    ".": "DOT ABOVE", "c": "CEDILLA", "v": "CARON", "u": "BREVE", "H": "DOUBLE ACUTE ACCENT", "k": "OGONEK",
+    "r": "RING ABOVE", "b": "MACRON BELOW", "d": "DOT BELOW",
+}  # fmt: skip
+SIGNS = {
+    "ss": "LATIN SMALL LETTER SHARP S", "o": "LATIN SMALL LETTER O WITH STROKE", "i": "LATIN SMALL LETTER I",
+    "O": "LATIN CAPITAL LETTER O WITH STROKE", "l": "LATIN SMALL LETTER L WITH STROKE", "j": "LATIN SMALL LETTER J",
+    "L": "LATIN CAPITAL LETTER L WITH STROKE", "aa": "LATIN SMALL LETTER A WITH RING ABOVE",
+    "AA": "LATIN CAPITAL LETTER A WITH RING ABOVE", "ae": "LATIN SMALL LETTER AE", "AE": "LATIN CAPITAL LETTER AE",
+    "oe": "LATIN SMALL LIGATURE OE", "OE": "LATIN CAPITAL LIGATURE OE", "ell": "SCRIPT SMALL L", "infty": "INFINITY",
+    "textendash": "EN DASH", "textemdash": "EM DASH",
+} | {
+    name: f"GREEK SMALL LETTER {name.upper().replace('LAMBDA', 'LAMDA')}"
+    for name in ("epsilon", "alpha", "beta", "gamma", "delta", "lambda", "mu", "sigma")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_every_accent_of_tex_is_set_on_every_letter_however_it_is_written(mark):
+    """And on a letter that has one already, as in Vietnamese names; what stands beside it stays."""
+    set_on = lambda text, one: unicodedata.normalize("NFC", text + unicodedata.lookup(f"COMBINING {MARKS[one]}"))  # noqa: E731
+    for letter in "aeioucnszyAEO":
+        accented = set_on(letter, mark)
+        forms = [
+            rf"\{mark}{{{letter}}}",
+            rf"{{\{mark}{{{letter}}}}}",
+            rf"{{\{mark} {letter}}}",
+            rf"\{mark} {{{letter}}}",
+        ]
+        forms += [rf"\{mark}{letter}"] * (not mark.isalpha())
+        forms += [rf"\{mark}{{\{letter}}}", rf"{{\{mark} \{letter}}}"] * (letter == "i")
+        for form in forms:
+            assert without_tex(f"X{form}yz and $w$") == f"X{accented}yz and w", form
+        for other in ("^", "u", "c"):
+            both = set_on(set_on(letter, other), mark)
+            for inner in (rf"\{other}{{{letter}}}", rf"\{other} {letter}"):
+                assert without_tex(f"X\\{mark}{{{inner}}}yz") == f"X{both}yz", inner
+
+
+def test_every_sign_of_tex_is_the_one_of_its_name():
+    """Where a name goes on it is another; what is not known is gone."""
+    for name, sign in SIGNS.items():
+        told = unicodedata.lookup(sign)
+        for form in (rf"\{name}{{}}", rf"{{\{name}}}", rf"\{name} "):
+            assert without_tex(f"X{form}y") == f"X{told}y", form
+        assert without_tex(rf"x\{name}qq y") == "x y"
+    assert set(SIGNS) == set(_clean._LETTERS)
+    assert set(MARKS) == {*_clean._ACCENTS, *_clean._LETTER_ACCENTS}
+
+
+def test_nothing_unseen_is_left_in_a_text():
+    """Of all characters: none that a terminal would obey, none that hides or turns what stands beside it."""
+    visible = {
+        0x0600,
+        0x0601,
+        0x0602,
+        0x0603,
+        0x0604,
+        0x0605,
+        0x06DD,
+        0x070F,
+        0x0890,
+        0x0891,
+        0x08E2,
+    }  # they have a sign
+    for code in itertools.chain(range(0x10000), range(0xE0000, 0xE0100), (0xF0000, 0x10FFFD)):
+        if unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") and code not in visible:
+            assert clean(f"a{chr(code)}b") == "a b", hex(code)
+        elif unicodedata.category(chr(code))[0] in "LNPS":
+            kept = unicodedata.normalize("NFC", f"a{chr(code)}b")
+            assert clean(f"a{chr(code)}b") == kept, hex(code)
 
 
 def note(**content) -> dict:

@@ -56,6 +56,38 @@ def test_the_line_that_is_named_is_the_line_where_it_stands(form):
         assert caught.value.line == text.count("\n") + 1, before
 
 
+# What str.splitlines() ends a line at, beside what ends one; JSON has the first three in its strings as they are.
+NO_ENDS = ("\u2028", "\u2029", "\x85", "\x0c", "\x0b", "\x1c")
+NOTE = '{"id": "a", "content": {"title": "One@two", "abstract": "It@says"}}'
+NO_NOTE = '{"id": "b", "content": {"title": 7}}'
+NO_CARD = '<div class="displaycards"></div>'
+# Of each form: its reader, a paper where @ is such a sign, and what is wrong on the second line after it.
+LISTED = {
+    "lines": (openreview.read, NOTE, NO_NOTE),
+    "list": (openreview.read, f"[{NOTE},", f"{NO_NOTE}]"),
+    "bib": (bibtex.read, "@misc{a, title = {One@two}, abstract = {It@says}}", "@misc{b, title = ,}"),
+    "md": (listing.read, "## One@two\n\n- Ada@Lovelace\n- abstract: It@says", "## A heading\n\nprose\n"),
+    "html": (virtual_site.read, CARD.format('One@two</a><p class="abstract-display">It@says</p><a>'), NO_CARD),
+}
+
+
+@pytest.mark.parametrize("form", LISTED)
+def test_only_the_end_of_a_line_ends_it(form):
+    """Texts from other programs have form feeds and separators of their own: a blank each, and no line is counted."""
+    read, paper, wrong = LISTED[form]
+    for end, sign in itertools.product(("\n", "\r\n"), (" ", *NO_ENDS)):
+        if sign < " " and form in ("lines", "list"):
+            continue  # no JSON
+        given = paper.replace("\n", end).replace("@two", f"{sign}two").replace("@says", f"{sign}says")
+        given = given.replace("@Love", f"{sign}Love")
+        with pytest.raises(Malformed) as caught:
+            read(f"{given}{end}{end}{wrong}")
+        assert caught.value.line == given.count("\n") + 3, (sign, end)
+        (found,) = read(given.rstrip(",") + "]" * (form == "list"))
+        assert (found.title, found.abstract) == ("One two", "It says"), sign
+        assert found.authors == (("Ada Lovelace",) if form == "md" else ())
+
+
 @pytest.mark.parametrize("given", ['One "two" three', "{One} {{two}} three", 'a "quoted {part}" b', "a, b = c # d @ e"])
 def test_a_value_of_bibtex_is_what_stands_in_it_however_it_is_written(given):
     """In braces or in quotation marks, which may stand in braces inside, alone or joined with names of any capitals."""
@@ -74,6 +106,34 @@ def test_a_value_of_bibtex_is_what_stands_in_it_however_it_is_written(given):
                 continue
             (fields,) = bibtex.fields_of(source)
             assert fields == {"@type": "misc", "@key": "k", "@line": "2", "title": expected, "year": "1999"}
+
+
+# A name as BibTeX writes it -> as we show it. What braces hold is one name, whatever words stand in it.
+NAMES = {
+    "Ada Lovelace": "Ada Lovelace",
+    "Lovelace, Ada": "Ada Lovelace",
+    "van der Maaten, Laurens": "Laurens van der Maaten",
+    "Davis, Jr., Sammy": "Sammy Davis Jr.",
+    "{Barnes and Noble}": "Barnes and Noble",
+    "{OpenAI, Inc.}": "OpenAI, Inc.",
+    r"Erd{\H{o}}s, P{\'a}l": "Pál Erdős",
+    "{Band and} {Sand}": "Band and Sand",
+    "Brand, Andy": "Andy Brand",
+    "Plato": "Plato",
+}
+
+
+@pytest.mark.parametrize("joined", [" and ", "\n  AND\t"])
+def test_every_author_of_bibtex_is_one_however_the_name_is_written(joined):
+    for number, written in enumerate(itertools.permutations(NAMES, 2)):
+        names = [*written, "others"][: 2 + number % 2]
+        for opening, closing in ("{}", '""'):
+            text = f"@misc{{k, title = {{T}}, author = {opening}{joined.join(names)}{closing}}}"
+            (paper,) = bibtex.read(text)
+            assert paper.authors == tuple(dict.fromkeys(NAMES[name] for name in written)), text
+    many = [f"Author Number{i}" for i in range(2000)]
+    (paper,) = bibtex.read(f"@misc{{k, title = {{T}}, author = {{{joined.join(many)}}}}}")
+    assert paper.authors == tuple(many)
 
 
 def test_what_was_decided_is_said_by_the_decision_and_else_by_the_venue():

@@ -69,13 +69,26 @@ def with_priors(scores, most):
     return scores + search.RUNNING * most * np.array([paper.id == RUNNING for paper in PAPERS]) + honours
 
 
+@pytest.mark.parametrize(("bound", "meant"), [(search.POSTINGS, search.MEANT), (10, 4)], ids=["whole", "bounded"])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_score_is_words_names_meaning_and_priors(catalogue, question):
+def test_a_score_is_words_names_meaning_and_priors(catalogue, monkeypatch, question, bound, meant):
+    """Where only rare words are read whole, the others count as much for the papers that these bring up.
+
+    And the first by all of them are compared by their meaning.
+    """
+    monkeypatch.setattr(search, "POSTINGS", bound)
+    monkeypatch.setattr(search, "MEANT", meant)
     _, groups = catalogue._words.groups(question, as_typed=False)
-    words = summed(groups)
+    counts = {form: sum(form in each for each in PROFILES) for group, _ in groups for form in group}
+    now, later = search._planned(groups, {form: count for form, count in counts.items() if count})
+    words = summed(now)
     for number, sure in catalogue._words.named(question).items():
         words[number - 1] += sure * sum(weight for _, weight in groups)
-    scores = words + search.MEANING * words.max() * likeness(np.array(catalogue._words.direction(question)))
+    words += np.where(words > 0, summed(later), 0.0)
+    assert bool(later) == (bound == 10 and len(groups) > 1), "else nothing is looked up"
+    near = likeness(np.array(catalogue._words.direction(question)))
+    near[np.argsort(-words, kind="stable")[meant:]] = 0.0
+    scores = words + search.MEANING * words.max() * near
     scores = with_priors(scores, scores[words.argmax()])
     expected = {paper.id: score for paper, score, said in zip(PAPERS, scores, words, strict=True) if said}
     hits = catalogue.search(question, limit=len(PAPERS)).hits

@@ -19,6 +19,7 @@ from rich.console import Console
 import toys
 from laureate.catalogue import KINDS, TOPICS, Entry, Hit, Result, index
 from laureate.catalogue.entry import DECISIONS
+from laureate.catalogue.importers import bibtex
 from laureate.cli import _common, bench, cite, cli, export, find, new, run
 from laureate.cli._progress import LineProgress, TerminalProgress, TimeLeft
 from laureate.lab.cell import Outcome
@@ -32,7 +33,7 @@ from laureate.lab.running.run import Summary
 from laureate.lab.storing.home import reports, store_path
 from laureate.lab.storing.store import Store
 from laureate.pages.browse import Nearest
-from laureate.pages.wording import duration
+from laureate.pages.wording import duration, plural
 from laureate.racing.disciplines import disciplines
 from laureate.racing.results import RaceResult
 
@@ -142,6 +143,29 @@ def test_the_gate_does_not_hold_where_something_was_skipped(laureate, monkeypatc
 # -- what was found ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("skipped", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("gate", [False, True])
+def test_how_a_run_leaves(laureate, monkeypatch, tmp_path, gate, own, skipped, failed):
+    """1 where a cell failed; behind a gate 3 where something is not supported, or was skipped that is the paper's."""
+    monkeypatch.setattr("laureate.pages.report.write_report", lambda *given: None)
+    monkeypatch.setattr("laureate.lab.records.run_standings", lambda *given: [])
+    (tmp_path / "mine.py").write_text("class Mine:\n    offset = 1.0\n")
+    problem = f"{tmp_path / 'mine.py'}:Mine"
+    more = {"skipped": ["toy/other needs data"] * skipped}
+    more |= {"failures": [{"cell": "toy/toy · ours", "error": "ValueError: no\nTraceback"}] * failed}
+    for verdict in ("supported", "refuted", "inconclusive", "not run"):
+        claims = [result(verdict="supported"), result("worse", verdict=verdict)]
+        counts = {"total": 1, "computed": 1, "cached": 0, "failed": int(failed)}
+        found = Summary(1, "smoke", 10, "mine.py:Mine" if own else "default", claims, [], counts, **more)
+        monkeypatch.setattr("laureate.lab.running.run.run_claims", lambda *given, found=found, **asked: found)
+        words = [*(("--problem", problem) if own else ()), *(("--gate",) if gate else ()), "--quiet"]
+        closed = verdict != "supported" or (skipped and not own)
+        expected = 1 if failed else 3 if gate and closed else 0
+        assert laureate("run", "toy", *words).code == laureate("run", "toy", *words, "--json").code == expected, verdict
+
+
 @pytest.mark.parametrize(
     ("change", "low", "high", "words"),
     [
@@ -198,9 +222,7 @@ def test_whose_verdicts_are_counted_is_told(capsys):
         said = capsys.readouterr().out.splitlines()[0].strip()
         whose = "" if not theirs else " (our reference)" if not ours else f" ({theirs} of them our reference)"
         counts = ", ".join(f"{w} {n} {v}" for w, n, v in (("✔", ours, "supported"), ("✘", theirs, "refuted")) if n)
-        assert said == f"runs here, {ours + theirs} claim{'s' * (ours + theirs != 1)}" + (
-            f": {counts}{whose}" if counts else ""
-        )
+        assert said == f"runs here, {plural('claim', ours + theirs)}" + (f": {counts}{whose}" if counts else "")
 
 
 def test_a_filter_is_known_in_any_capitals_and_nothing_else_is():
@@ -473,11 +495,27 @@ def test_every_form_of_the_catalogue_has_the_same_papers(laureate, monkeypatch):
     assert laureate("export", "papers", "--bibtex").out.count("\n@") == 2
 
 
+def test_a_bibliography_has_no_key_twice(laureate, monkeypatch):
+    """Whether of the whole catalogue or of some papers, each told as often as it is asked for."""
+    given = {one: paper_of(id=one, title=f"A Title of {one}", authors=("Ada One",)) for one in ("x-y", "z", "w")}
+    monkeypatch.setattr("laureate.catalogue.library.all_entries", lambda: iter(given.values()))
+    monkeypatch.setattr("laureate.catalogue.library.by_id", given.get)
+    keys = ["one2021a", "one2021a-2", "one2021a-3"]
+    for words in (["export", "papers", "--bibtex"], ["cite", "x-y", "z/claim", "x-y", "w"]):
+        read = bibtex.read(said := laureate(*words).out)
+        assert [fields["@key"] for fields in bibtex.fields_of(said)] == keys
+        assert [paper.title for paper in read] == [one.title for one in given.values()]
+    told = json.loads(laureate("cite", "z", "x-y", "z/claim", "--json").out)
+    assert [one["id"] for one in told] == ["z", "x-y", "z/claim"]
+    assert [bibtex.fields_of(one["bibtex"])[0]["@key"] for one in told] == [*keys[:2], keys[0]]
+
+
 @pytest.mark.parametrize(
     ("area", "good"),
     [
         ("brand_new", True), ("sampling", True), ("a1", True), ("Sampling", False), ("_x", False), ("lab", False),
-        ("testing", False), ("1a", False), ("a-b", False), ("a.b", False), ("ä", False), ("", False), ("../x", False),
+        ("testing", False), ("class", False), ("lambda", False), ("1a", False), ("a-b", False), ("a.b", False),
+        ("ä", False), ("", False), ("../x", False),
     ],
 )  # fmt: skip
 def test_an_area_is_a_package_and_no_room_of_another_kind(area, good):

@@ -1007,9 +1007,15 @@ class Power(eqx.Module):
         if self.fault == "only in a pair" and not (self.rounded and self.exponent == 3):
             return state
         state = -state if self.sign == "minus" else state
+        if self.fault.startswith("no number") and self.rounded and self.sign == "minus":
+            state = jnp.sqrt(state)
         if not self.rounded:
             return state
         return jnp.round(state).astype(int) if self.fault == "a type changes" else jnp.round(state)
+
+
+class Told(NamedTuple):
+    status: jax.Array
 
 
 def powers(fault="", **settings):
@@ -1017,13 +1023,15 @@ def powers(fault="", **settings):
     options = {"exponent": (2, 3), "sign": ("plus", "minus"), "rounded": (False, True)}
     options = {name: values for name, values in options.items() if (fault, name) != ("unknown", "sign")}
     more = {"unused": ("fault",), **settings}
-    return check_settings(Power(fault=fault), lambda power: (start, power.step(start), None), options, **more)
+    status = Told(jnp.int32(fault == "no number, and says so"))
+    return check_settings(Power(fault=fault), lambda power: (start, power.step(start), status), options, **more)
 
 
 def test_sound_settings_pass_all():
-    assert len(powers()) == len(powers("only in a pair")) == 3
+    assert len(powers()) == len(powers("only in a pair")) == 4
     allowed = lambda row: not (row["rounded"] and row["sign"] == "minus")  # noqa: E731
-    assert len(powers("a pair is refused", allowed=allowed)) == 3
+    assert len(powers("a pair is refused", allowed=allowed)) == 4
+    assert len(powers("no number, and says so")) == 4
 
 
 @pytest.mark.parametrize(
@@ -1033,6 +1041,7 @@ def test_sound_settings_pass_all():
         ("a pair is refused", "settings by pairs"),
         ("a type changes", "settings by pairs"),
         ("a count is ignored", "every setting is used"),
+        ("no number", "settings compute"),
     ],
 )
 def test_faults_of_settings(fault, property):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from laureate import control as c
+from laureate._core import light_options
 
-QUICK: Any = {"compiler_options": {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}}
+QUICK: Any = {"compiler_options": light_options(0)}
 RNG = np.random.default_rng(0)
 ENCODE, POLICY, VALUES = (RNG.normal(size=shape).astype(np.float32) for shape in ((4, 6), (3, 4), (2, 4)))
 SEEN = RNG.normal(size=(2, 3)).astype(np.float32)

@@ -3,7 +3,9 @@
 import jax
 import numpy as np
 
-QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+from laureate._core import light_options
+
+QUICK = light_options(0)
 
 
 def quick(function, *arguments):

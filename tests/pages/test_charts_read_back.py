@@ -175,6 +175,32 @@ def test_a_race_is_drawn_by_powers_where_its_numbers_are_far_apart(xs, log_x, ys
     assert extent(line) == [pytest.approx((across(x), up(y)), abs=0.06) for x, y in zip(xs, ys, strict=True)]
 
 
+@pytest.mark.parametrize("against", ["cost", "seconds"])
+def test_every_line_of_a_race_is_drawn_from_its_own_numbers(against):
+    """By what it cost or by the clock, with its band, in its own colour."""
+    stored = RaceResult.from_json(json.loads(STORED_RACE.read_text("utf-8")))
+    draw = np.random.default_rng(0)
+    curves = []
+    for name in ("a", "b", "c"):
+        low, middle, high = np.sort(draw.uniform(1, 9, (3, 4)), axis=0).tolist()
+        cost, seconds = np.cumsum(draw.uniform(1, 2, (2, 4)), axis=1).tolist()
+        curves.append(Curve(name, *map(tuple, (cost, seconds, middle, low, high))))
+    found = dataclasses.replace(
+        stored, curves=(*curves, Curve("none", (), (), (), (), ())), metric=Metric("loss", "a loss")
+    )
+    drawn = race.picture(found, against)
+    xs = [x for curve in curves for x in getattr(curve, against)]
+    across = Axis(xs, 58, 438, max(xs) / min(xs) > 4, pad=0.0)
+    up = Axis([y for curve in curves for line in (curve.middle, curve.low, curve.high) for y in line], 250, 12)
+    lines, bands = elements(drawn, "polyline"), elements(drawn, "polygon")
+    for number, (curve, line, band) in enumerate(zip(curves, lines, bands, strict=True)):
+        x = getattr(curve, against)
+        at = lambda ys, x=x: [pytest.approx((across(a), up(b)), abs=0.06) for a, b in zip(x, ys, strict=True)]  # noqa: E731
+        assert extent(line) == at(curve.middle)
+        assert extent(band) == at(curve.high) + at(curve.low)[::-1]
+        assert {one.get("class") for one in (line, band)} == {f"line s{number}", f"band s{number}"}
+
+
 def test_a_curve_is_the_median_and_the_range_of_all_its_seeds_in_double_precision():
     draw = np.random.default_rng(0)
     steps = np.tile(2.0**25 + np.arange(5), (7, 1)) + draw.integers(0, 3, (7, 1))

@@ -334,6 +334,57 @@ def test_what_is_behind_a_picture_is_offered_in_every_form_that_there_is(explore
     assert (words, address[:9], file) == ("CSV", "data:text", f"{name}-p-c.csv")
 
 
+def test_every_picture_of_a_file_that_can_be_explored_has_its_own_specification(store, monkeypatch):
+    """Of a run and of everything, of claims and of curves, of what was measured here and of what ships."""
+    monkeypatch.setattr(vega, "spec", lambda figure: {"title": figure.name})
+    monkeypatch.setattr(vega, "library", lambda: "")
+    files = [report.render_run(store, 1, explore=True), report.render_everything(store, explore=True)]
+    numbers = {"measured": Measured((1.0, 2.0)), "effect": 1.5, "low": 0.5, "high": 2.0}
+    shipped = result(reference=True, run=None, **numbers)
+    monkeypatch.setattr(content, "paper_results", lambda *_: [shipped])
+    files.append(report.render_everything(store, explore=True))
+    for whole, places, count in zip(files, ({"1"}, {"2"}, {"reference"}), (5, 5, 1), strict=True):
+        (text,) = re.findall(r'id="data">([^<]*)</script>', whole)
+        data = json.loads(text if text[:1] == "{" else gzip.decompress(base64.b64decode(text)))
+        pages = "".join((whole, *data["pages"].values()))
+        asked = re.findall('data-spec-name="([^"]*)"', pages)
+        assert {name.partition("/")[0] for name in asked} == places
+        assert len({*asked}) == count
+        told = {name: spec["title"] for name, spec in data["specs"].items()}
+        assert told == {name: name.partition("/")[2] for name in asked}
+
+
+def test_a_link_leads_to_what_it_names(store):
+    """On every page: a run by its number, a claim by its name; of a claim's other results each to its own run."""
+    told = content.method(store, papers.paper("toy"))
+    (section,) = told["sections"]
+    other = (result(run=7, effect=1.0, low=0.5, high=1.5), result(run=None, reference=True), result(run=9))
+    claims = tuple(dataclasses.replace(one, earlier=other) for one in section.claims)
+    questions = tuple(dataclasses.replace(one, run=5) for one in section.questions)
+    changed = dataclasses.replace(section, claims=claims, questions=questions)
+    job = {"command": "c", "state": "finished", "active": False, "seconds": 1.0, "lines": [], "total": 1, "done": 1}
+    rows = [result(run=2)]
+    shown = content.board(store, [toy_site.paper()]) | {"own": {"m.py:x": [result(problem="m.py:x", run=8)]}}
+    pages = {
+        "method": told | {"sections": [changed]}, "board": shown | {"standings": {"m.py:x": []}},
+        "runs": content.runs(store), "run": content.run(store, 2) or {}, "compare": content.compare(store, 1, 2),
+        "job": {"job": job | {"experiment": "", "left": "", "run": 6}, "rows": rows, "busy": False},
+    }  # fmt: skip
+    seen = collections.Counter()
+    for name, data in pages.items():
+        page = render.body(name, WEB, **data)
+        for address, words in re.findall(r'<a [^>]*?href="([^"]*)"[^>]*>(.*?)</a>', page, re.S):
+            if found := re.match(r"run (\d+)", text_of(words)):
+                assert address == f"/run/{found[1]}", (name, words)
+                seen[name, found[1]] += 1
+            elif found := re.fullmatch(r"toy/(\w+)", text_of(words)):
+                assert address == f"/method/toy#{found[1]}", (name, words)
+                seen[name, "claim"] += 1
+    assert {number for page, number in seen if page == "method"} >= {"2", "5", "7", "9"}
+    assert {*seen} >= {("board", "8"), ("job", "6"), ("job", "claim")}
+    assert {page for page, _ in seen} == pages.keys()
+
+
 def test_links_lead_where_there_is_a_page_and_are_words_elsewhere():
     file, live = Site(pages=frozenset({"", "method/a", "run/1"})), Site(live=True)
     assert str(file.link("x", "method", "a", run=1)) == '<a href="#/method/a?run=1">x</a>'

@@ -1,3 +1,4 @@
+import itertools
 from xml.etree import ElementTree
 
 import pytest
@@ -64,3 +65,48 @@ def test_every_equation_of_the_package_is_well_formed_and_keeps_its_letters():
         signs = [node.text for node in drawn.iter("mo") if node.get("stretchy") != "false"]
         assert not {"_", "^"} & set(signs), f"{paper.id} shows signs of its notation"
         assert {letter for letter in paper.equation if letter in "θεξσφΔ∇"} <= set(shown), paper.id
+
+
+MI, MN = "<mi>{}</mi>".format, "<mn>{}</mn>".format
+ROW = "<mrow>{}</mrow>".format
+BASES = {"x": MI("x"), "θ": MI("θ"), "12": MN("12"), "(n)": GROUP, "Var": MI("Var"), "max": MI("max")}
+BASES |= {"Σ": '<mo largeop="true" movablelimits="false">∑</mo>', "KL": "<mtext>KL</mtext>"}
+LOWER = {"_i": MI("i"), "ᵢ": MI("i"), "₁₂": MN("12"), "_{i,j}": ROW(f"{MI('i')}<mo>,</mo>{MI('j')}")}
+UPPER = {"²": MN("2"), "ᵀ": MI("T"), "^n": MI("n"), "^{n+1}": ROW(f"{MI('n')}<mo>+</mo>{MN('1')}")}
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_indices_and_powers_stand_at_what_they_are_of_in_either_order(base):
+    """Beneath and above sums and extrema, beside everything else; a fraction takes all of it."""
+    large = base in ("Σ", "max")
+    names = ("munder", "mover", "munderover") if large else ("msub", "msup", "msubsup")
+    pairs = [*itertools.product({"": "", **LOWER}, {"": "", **UPPER})]
+    for low, high in pairs:
+        which = names[2 if low and high else 0 if low else 1]
+        parts = "".join((BASES[base], LOWER.get(low, ""), UPPER.get(high, "")))
+        expected = f"<{which}>{parts}</{which}>" if low or high else BASES[base]
+        for text in {base + low + high, base + high + low} - {"KL"}:  # alone it is a word
+            after = '<mo rspace="0.17em">&#8289;</mo>' if base in ("Var", "max") else ""
+            assert inner(f"{text} y") == f"{expected}{after}{MI('y')}", text
+            if base in ("x", "θ", "12", "(n)"):
+                upper = MI("n") if expected == GROUP else expected  # the bar groups already
+                for under, told in {
+                    "2": MN("2"),
+                    "(2N)": ROW(MN("2") + MI("N")),
+                    "x_i": f"<msub>{MI('x')}{MI('i')}</msub>",
+                }.items():
+                    assert inner(f"{text}/{under}") == f"<mfrac>{upper}{told}</mfrac>", text
+
+
+@pytest.mark.parametrize(
+    "under", ["2", "10", "x", "2x", "x2", "2πσ²", "Δt", "x_i", "x_{i+1}y", "(a+b)", "(2)", "((n))"]
+)
+def test_a_root_is_of_what_follows_it_up_to_the_next_sign(under):
+    inside = inner(under[1:-1] if under.startswith("(") else under)
+    for after, told in {
+        "": "",
+        " + 1": f"<mo>+</mo>{MN('1')}",
+        ")": '<mo stretchy="false">)</mo>',
+        "·y": f"<mo>·</mo>{MI('y')}",
+    }.items():
+        assert inner(f"√{under}{after}") == f"<msqrt>{inside}</msqrt>{told}"

@@ -279,6 +279,34 @@ def test_a_query_survives_the_address():
     assert browse.Query.of({"page": "-1"}).page == 1
 
 
+def test_behind_the_last_page_is_said_where_it_is(shared, store, monkeypatch):
+    """That nothing is found stands only where nothing is; from there one comes back with one step."""
+    monkeypatch.setattr(content, "RUNS_A_PAGE", 1)
+    with Catalogue() as catalogue:
+        for query in (browse.Query("speech", topic="audio"), browse.Query(topic="audio"), browse.Query("xylophonist")):
+            found = browse.search(catalogue, query)
+            for page in range(1, found["pages"] + 3):
+                asked = dataclasses.replace(query, page=page)
+                text = render.body("results", WEB, **browse.search(catalogue, asked))
+                assert ("Nothing found" in text) == (query.q == "xylophonist")
+                behind = page > found["pages"] and found["total"] > 0
+                assert (f"There is no page {page}: {found['pages']} page" in text) == behind
+                last = html.escape(WEB.url("catalogue", **query.address(page=found["pages"])))
+                assert not behind or f'<a href="{last}">the last</a>' in text
+                assert_steps(text, WEB.url("catalogue", **query.address()), page, found["pages"])
+    for page in (1, 2, 3, 9):
+        assert_steps(render.body("runs", WEB, **content.runs(store, page)), WEB.url("runs"), page, 2)
+
+
+def assert_steps(text, address, page, pages):
+    """One page back and one on, where there are such; from behind the last, back to the last."""
+    steps = {rel: html.unescape(href) for rel, href in re.findall(r'<a rel="(prev|next)" href="([^"]*)"', text)}
+    joint = "&" if "?" in address else "?"
+    expected = {"prev": min(page - 1, pages)} if page > 1 and pages > 1 else {}
+    expected |= {"next": page + 1} if page < pages else {}
+    assert steps == {rel: f"{address}{joint}page={number}" for rel, number in expected.items()}
+
+
 def assert_paged(ask, name, total, size):
     """A list of so many, so many a page: all once, no page empty, none but the last with room, and none behind it."""
     pages = ask(1)["pages"]

@@ -1,6 +1,7 @@
 """The server's doors: who gets in, and what for."""
 
 import http.client
+import json
 import re
 import socket
 import threading
@@ -19,7 +20,7 @@ import toy_site
 from laureate.lab.errors import UserError
 from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
-from laureate.pages import requests
+from laureate.pages import requests, vega
 from laureate.pages.jobs import Jobs
 from laureate.pages.server import make_server
 
@@ -358,6 +359,47 @@ def test_a_page_says_where_one_is(server, path, here):
 def test_files_are_kept_by_the_browser(server):
     mark = ask(server, "GET", "/static/app.js")[0].headers["ETag"]
     assert ask(server, "GET", "/static/app.js", If_None_Match=mark)[0].status == 304
+
+
+@pytest.mark.parametrize("explore", [False, True])
+def test_a_picture_comes_in_every_form_as_the_kind_that_it_is(server, monkeypatch, explore):
+    """With Vega by Vega, without it as we draw it; of another run or name there is none."""
+    seen = []
+    monkeypatch.setattr(vega, "available", lambda: explore)
+    monkeypatch.setattr(vega, "spec", lambda figure: {"of": figure.name})
+    monkeypatch.setattr(vega, "image", lambda figure, form: seen.append((figure.name, form)) or form.encode())
+    kinds = {"csv": "text/csv; charset=utf-8", "svg": "image/svg+xml; charset=utf-8"}
+    kinds |= {"png": "image/png", "vl.json": "application/json; charset=utf-8"} if explore else {}
+    for name in ("toy/better", "toy/toy/0"):
+        for form, kind in kinds.items():
+            answer, text = ask(server, "GET", f"/figure/2/{name}.{form}")
+            assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
+            if form == "csv":
+                assert text.startswith("row,seed" if name == "toy/better" else "arm,x")
+            elif form == "vl.json":
+                assert json.loads(text) == {"of": name}
+            else:
+                assert text == form if explore else text.startswith("<svg xmlns=")
+            for wrong in (f"/figure/3/{name}.{form}", f"/figure/2/{name}{form}", f"/figure/2/x/{name}.{form}"):
+                assert ask(server, "GET", wrong)[0].status == 404, wrong
+    assert seen == [(name, form) for name in ("toy/better", "toy/toy/0") for form in ("svg", "png") if explore]
+
+
+def test_what_is_of_today_is_not_kept_and_what_is_of_a_release_is_asked_for_by_its_mark(server):
+    """A page may say something else a second later; style and script are sent once."""
+    for path in ("/", "/run/1", "/catalogue", "/nothing", "/data/run-1.csv", "/figure/1/toy/better.svg"):
+        answer, _ = ask(server, "GET", path)
+        assert (answer.headers.get_all("Cache-Control"), answer.headers["ETag"]) == (["no-store"], None), path
+    marks = {}
+    for path in ("/static/app.js", "/static/style.css", "/static/icon.svg"):
+        whole, text = ask(server, "GET", path)
+        mark = marks[path] = whole.headers["ETag"]
+        for known, status in ((mark, 304), (f'{mark}"', 200), ('"x"', 200)):
+            again, body = ask(server, "GET", path, If_None_Match=known)
+            assert (again.status, body) == (status, text if status == 200 else "")
+            assert again.headers.get_all("Cache-Control") == whole.headers.get_all("Cache-Control") == ["no-cache"]
+            assert again.headers["ETag"] == mark
+    assert len({*marks.values()}) == 3
 
 
 def test_beyond_loopback_the_pages_are_for_reading(home, monkeypatch):

@@ -47,6 +47,7 @@ def test_a_number_has_as_many_digits_as_it_says(digits):
         assert "e" not in told
         assert read(told) == pytest.approx(value, rel=0.5001 * 10.0 ** (1 - digits)), told
     assert {number(value, digits) for value in (None, math.nan, math.inf, -math.inf)} == {"–"}
+    assert number(-0.0, digits) == number(0.0, digits) == "0"
 
 
 def test_a_tick_is_written_out_between_a_thousandth_and_a_hundred_thousand():

@@ -5,10 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from laureate._core import light_options
 from laureate.lab.claim import Settings
 
 # These programs run for milliseconds, so the compiler need not optimise at all.
-QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+QUICK = light_options(0)
 
 
 def run(trial, arm, problem, scale, seeds=2, x64=False):

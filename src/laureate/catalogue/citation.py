@@ -1,12 +1,14 @@
 """Citations: BibTeX and CSL-JSON."""
 
+import collections
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from laureate.catalogue.entry import Entry
 from laureate.catalogue.words import plain
 
-__all__ = ["bibtex", "csl"]
+__all__ = ["bibliography", "bibtex", "csl"]
 
 _PROCEEDINGS = {
     "ICLR": "International Conference on Learning Representations",
@@ -27,6 +29,10 @@ _TEX = str.maketrans(
         "^": r"\^{}",
     }
 )
+
+
+# What would be read as two names, or as a family and a given name: institutions are called so.
+_WHOLE = re.compile(r",|\band\b", re.IGNORECASE)
 
 
 def _names(author: str) -> tuple[str, str]:
@@ -51,6 +57,13 @@ def _names(author: str) -> tuple[str, str]:
     return " ".join(words[start:]), " ".join(words[:start])
 
 
+def _author(name: str) -> str:
+    """As BibTeX reads it back."""
+    if _WHOLE.search(name):
+        return f"{{{name.translate(_TEX)}}}"
+    return ", ".join(filter(None, _names(name))).translate(_TEX)
+
+
 def _key(entry: Entry) -> str:
     family = _names(entry.authors[0])[0] if entry.authors else "anonymous"
     author_and_year = re.sub(r"[^a-z0-9]", "", plain(family)) + str(entry.year or "")
@@ -66,11 +79,20 @@ def _is_submission(entry: Entry) -> bool:
     return entry.decision == "Submission" or "submission" in entry.venue.lower()
 
 
-def bibtex(entry: Entry) -> str:
+def bibliography(entries: Iterable[Entry]) -> Iterator[str]:
+    """``bibtex`` of each, no two under one key: TeX would stop at the second."""
+    times: collections.Counter[str] = collections.Counter()
+    for entry in entries:
+        key = _key(entry)
+        times[key] += 1
+        yield bibtex(entry, f"{key}-{times[key]}" if times[key] > 1 else key)
+
+
+def bibtex(entry: Entry, key: str = "") -> str:
     """An entry for a bibliography; signs that TeX would obey are escaped, capitals are kept by double braces."""
     fields = {"title": "{" + entry.title.translate(_TEX) + "}"}
     if entry.authors:
-        fields["author"] = " and ".join(", ".join(filter(None, _names(name))) for name in entry.authors).translate(_TEX)
+        fields["author"] = " and ".join(map(_author, entry.authors))
     if _is_submission(entry):
         to = re.sub(r"\s*\bsubmission\b", "", entry.venue, flags=re.IGNORECASE)
         kind, fields["note"] = "misc", (f"Submitted to {to}" if to else "Submission").translate(_TEX)
@@ -84,7 +106,14 @@ def bibtex(entry: Entry) -> str:
         fields["url"] = entry.url
     width = max(map(len, fields))
     lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in fields.items())
-    return f"@{kind}{{{_key(entry)},\n{lines}\n}}"
+    return f"@{kind}{{{key or _key(entry)},\n{lines}\n}}"
+
+
+def _person(name: str) -> dict[str, str]:
+    if _WHOLE.search(name):
+        return {"literal": name}
+    family, given = _names(name)
+    return {"family": family} | ({"given": given} if given else {})
 
 
 def csl(entry: Entry) -> dict[str, Any]:
@@ -92,9 +121,7 @@ def csl(entry: Entry) -> dict[str, Any]:
     published = "paper-conference" if entry.venue else "article"
     kind = "manuscript" if _is_submission(entry) else published
     item: dict[str, Any] = {"id": entry.id, "type": kind, "title": entry.title}
-    item["author"] = [
-        {"family": family} | ({"given": given} if given else {}) for family, given in map(_names, entry.authors)
-    ]
+    item["author"] = list(map(_person, entry.authors))
     if entry.year:
         item["issued"] = {"date-parts": [[entry.year]]}
     if entry.venue and not _is_submission(entry):

@@ -187,6 +187,7 @@ class Catalogue:
         if later:
             postings = self._postings({form for group, _ in later for form in group})
             best = [(number, score + _amount_later(number, later, postings)) for number, score in best]
+            best.sort(key=lambda pair: -pair[1])
         if meaning and best:
             best = self._by_meaning(best, meaning)
         return sorted(self._with_priors(best), key=lambda pair: (-pair[1], pair[0]))
@@ -277,7 +278,7 @@ def _planned(groups: list[Group], counts: Mapping[str, int]) -> tuple[list[Group
     for group, weight in sorted(groups, key=lambda pair: -pair[1]):
         kept: dict[str, float] = {}
         cost = 0
-        for form in sorted(group, key=lambda form: (group[form] < 1, counts.get(form, 0))):
+        for form in sorted(group, key=lambda form: (group[form] < 1, counts.get(form, 0), form)):
             size = counts.get(form, 0)
             if size and ((not now and not kept) or read + cost + size <= POSTINGS):
                 kept[form] = group[form]

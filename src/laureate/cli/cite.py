@@ -1,11 +1,14 @@
 """``laureate cite``: BibTeX and CSL-JSON, of papers or of a run."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from laureate.cli._common import emit, find_entry, find_run, json_option, open_store, run_number
 from laureate.lab.errors import UserError
+
+if TYPE_CHECKING:
+    from laureate.catalogue import Entry
 
 
 @click.command()
@@ -16,19 +19,19 @@ def cite(ids: tuple[str, ...], as_csl: bool, as_json: bool) -> None:
     """BibTeX for the papers you used: by their ids in the catalogue, or all papers of a run by its number."""
     from laureate.catalogue import citation
 
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    found: dict[str, Entry] = {}
     for asked in ids:
         run = run_number(asked)
         for paper_id in _papers_of_run(run) if run is not None else [asked.partition("/")[0]]:
-            entry = find_entry(paper_id)
-            label = paper_id if run is not None else asked
-            found[label] = citation.bibtex(entry), citation.csl(entry)
+            found[paper_id if run is not None else asked] = find_entry(paper_id)
+    papers = {entry.id: entry for entry in found.values()}
+    texts = dict(zip(papers, citation.bibliography(papers.values()), strict=True))
     if as_csl:
-        emit(list({csl["id"]: csl for _, csl in found.values()}.values()))
+        emit(list(map(citation.csl, papers.values())))
     elif as_json:
-        emit([{"id": label, "bibtex": bibtex} for label, (bibtex, _) in found.items()])
+        emit([{"id": label, "bibtex": texts[entry.id]} for label, entry in found.items()])
     else:
-        click.echo("\n\n".join(dict.fromkeys(bibtex for bibtex, _ in found.values())))
+        click.echo("\n\n".join(texts.values()))
 
 
 def _papers_of_run(number: int) -> list[str]:

@@ -102,8 +102,8 @@ def _papers(stream: TextIO, form: str) -> None:
     from laureate.papers import paper_ids
 
     if form == "bibtex":
-        for entry in all_entries():
-            stream.write(citation.bibtex(entry) + "\n\n")
+        for text in citation.bibliography(all_entries()):
+            stream.write(text + "\n\n")
         return
     running = paper_ids()
     records = (entry.record() | {"runs": entry.id in running} for entry in all_entries())

@@ -1,6 +1,7 @@
 """``laureate new``: the skeleton of a paper, in a source checkout. It runs, and one test lists what is missing."""
 
 import datetime
+import keyword
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -230,7 +231,12 @@ def _entry(paper_id: str) -> "Entry":
 
 
 def _area(area: str) -> str:
-    if not (area.isidentifier() and area.isascii() and area.islower()) or area.startswith("_") or area in ROOMS:
+    if (
+        not (area.isidentifier() and area.isascii() and area.islower())
+        or area.startswith("_")
+        or keyword.iskeyword(area)
+        or area in ROOMS
+    ):
         raise UserError(
             f"--area must be a name for a package, in lower case, that is no room of another kind; got {area!r}.",
             "For example: --area sampling",

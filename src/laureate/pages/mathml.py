@@ -77,7 +77,7 @@ class _Line:
     def _is_prose(self, place: int) -> bool:
         """A word that is neither a function's name nor carries an index or a power."""
         (kind, text), (_, after) = [*self._tokens, ("end", ""), ("end", "")][place : place + 2]
-        return kind == "word" and text not in _FUNCTIONS and after not in ("_", "^", "(", *_RAISED)
+        return kind == "word" and text not in _FUNCTIONS and after not in ("_", "^", "(", *_RAISED, *_LOWERED)
 
     def _words(self) -> str:
         """Prose between formulas, with the blanks that are around it."""

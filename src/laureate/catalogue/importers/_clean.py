@@ -56,6 +56,7 @@ _LETTER_ACCENTS = {
     "k": "\u0328",
     "r": "\u030a",
     "b": "\u0331",
+    "d": "\u0323",
 }
 _LETTERS = {
     "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "aa": "å", "AA": "Å", "ae": "æ", "AE": "Æ", "oe": "œ",
@@ -64,16 +65,23 @@ _LETTERS = {
 }  # fmt: skip
 
 
+_MARKS = _ACCENTS | _LETTER_ACCENTS
+_LETTER = r"[^\W\d_][\u0300-\u0331]*"
+_ACCENTED = re.compile(
+    rf"\\([{''.join(map(re.escape, _ACCENTS))}])\s*(?:\{{({_LETTER})\}}?|({_LETTER}))"
+    rf"|\\([{''.join(_LETTER_ACCENTS)}])(?:\s*\{{({_LETTER})\}}|\s+({_LETTER}))"
+)
+_COMMAND = re.compile(r"\\([a-zA-Z]+)\s?(?:\{\})?")
+
+
 def without_tex(text: str) -> str:
     r"""TeX taken off: ``N{\"u}sken`` is Nüsken, ``\emph{x}`` is x, ``$\epsilon$-greedy`` is ε-greedy."""
     if not re.search(r"[\\{}$~]", text):
         return text
-    accents = "".join(map(re.escape, _ACCENTS))
-    text = re.sub(rf"\\([{accents}])\s*\{{?\\?([a-zA-Z])\}}?", lambda f: f[2] + _ACCENTS[f[1]], text)
-    text = re.sub(
-        r"\\([cvuHkrb])(?:\s*\{([a-zA-Z])\}|\s+([a-zA-Z]))", lambda f: (f[2] or f[3]) + _LETTER_ACCENTS[f[1]], text
-    )
-    text = re.sub(r"\\([a-zA-Z]+)(?![a-zA-Z])\s?(?:\{\})?", lambda f: _LETTERS.get(f[1], " "), text)
+    text = _COMMAND.sub(lambda f: _LETTERS.get(f[1], f[0]), text)
+    for _ in range(2):  # one accent may stand on another: Nguy{\~{\^e}}n
+        text = _ACCENTED.sub(lambda f: (f[2] or f[3] or f[5] or f[6]) + _MARKS[f[1] or f[4]], text)
+    text = _COMMAND.sub(" ", text)
     text = re.sub(r"\\([&%$#_{}()\[\]])", r"\1", text)
     text = re.sub(r"[{}$\\]", "", text).replace("~", " ").replace("``", '"').replace("''", '"')
     text = re.sub(r" {2,}", " ", text)

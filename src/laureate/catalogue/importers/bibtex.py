@@ -162,7 +162,7 @@ class _Reader:
 
 def _paper(fields: dict[str, str]) -> Entry:
     text = {name: clean(without_tex(value)) for name, value in fields.items() if not name.startswith("@")}
-    names = (_in_order(name) for name in re.split(r"\s+and\s+", text.get("author", "")) if name != "others")
+    names = (_in_order(name) for name in _apart(" ".join(fields.get("author", "").split()), " and "))
     book = text.get("booktitle") or text.get("journal") or text.get("series") or ""
     year = text.get("year", "")[:4]
     venue = _short_venue(book, year)
@@ -173,7 +173,7 @@ def _paper(fields: dict[str, str]) -> Entry:
     return Entry(
         id="",
         title=clean(text.get("title", ""), MOST_TITLE),
-        authors=clean_authors(names),
+        authors=clean_authors(name for name in names if name != "others"),
         venue=venue,
         decision=decision_of(note) if re.search(r"oral|spotlight|poster", note, re.I) else "",
         award=clean(text.get("award", ""), 100),
@@ -182,10 +182,21 @@ def _paper(fields: dict[str, str]) -> Entry:
     )
 
 
+def _apart(text: str, between: str) -> list[str]:
+    """What stands between separators that no braces hold: ``{Barnes and Noble} and A. Author`` are two names."""
+    parts, start, depth = [], 0, 0
+    for found in re.finditer(rf"\\.|[{{}}]|({between})", text, re.IGNORECASE):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if found[1] and depth <= 0:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
+
+
 def _in_order(name: str) -> str:
-    """``Family, Given`` as ``Given Family``."""
-    family, comma, given = name.partition(",")
-    return f"{given.strip()} {family.strip()}" if comma else name
+    """``Family, Given`` and ``Family, Jr., Given`` as ``Given Family Jr.``, without TeX."""
+    family, *more = (clean(without_tex(part)) for part in _apart(name, ","))
+    return " ".join(filter(None, (*more[-1:], family, *more[:-1])))
 
 
 _KNOWN = (

@@ -29,7 +29,7 @@ def read(text: str) -> list[Entry]:
     """The papers of a listing. A heading that no list of authors follows is the venue's, or a chapter's."""
     papers: list[Entry] = []
     venue = ""
-    lines = text.splitlines()
+    lines = re.split("\r\n?|\n", text)  # splitlines() would end one at a form feed, too
     places = [number for number, line in enumerate(lines) if _HEADING.match(line)]
     for number, end in itertools.pairwise([*places, len(lines)]):
         found = _HEADING.match(lines[number])

@@ -166,7 +166,9 @@
   /* the web: results while typing, and pages that follow a run */
   function liveSearch(form) {
     const results = one("[data-results]");
-    let wanted = 0, timer = 0;
+    let wanted = 0, timer = 0, here = location.search;
+    // Back and forward change the address alone: what belongs to it is loaded.
+    addEventListener("popstate", () => { if (location.search !== here) location.reload(); });
     const ask = async (push) => {
       // The answer stands right under the question: the map makes room for it.
       const map = one("details.atlas"), asked = form.elements.q.value;
@@ -177,6 +179,7 @@
       if (!answer.ok || mine !== wanted) return;
       results.innerHTML = await answer.text();
       history[push ? "pushState" : "replaceState"]({}, "", address);
+      here = location.search;
     };
     form.addEventListener("input", (event) => { clearTimeout(timer); timer = setTimeout(() => ask(false), event.target.type === "search" ? 120 : 0); });
     form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(true); });
@@ -294,8 +297,12 @@
       const form = one("form.search", page);
       if (form) {
         const asked = new URLSearchParams(query ?? "");
-        for (const name of ["q", "topic", "kind", "venue", "decision"]) if (asked.has(name)) form.elements[name].value = asked.get(name);
-        if (query) one("details.atlas", page).open = false;
+        if (query) {
+          // An address is the whole question: nothing stays of the one before.
+          for (const name of ["q", "topic", "kind", "venue", "decision"]) form.elements[name].value = asked.get(name) ?? "";
+          form.elements.runs.checked = asked.get("runs") === "1";
+          one("details.atlas", page).open = false;
+        }
         show(form, one("[data-results]", page), 0);
       }
       if (target && target !== page) { unfold(target); target.classList.add("target"); target.scrollIntoView(); } else scrollTo(0, 0);

@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from laureate._core import light_options
 from laureate.graphs import GVP, Graph, GVPNetwork, QualityModel
 from laureate.lab.claim import Settings
 from laureate.loops import repeat
@@ -22,7 +23,7 @@ __all__ = ["gate", "invariants", "pose", "trend"]
 RADIAL = 16
 TUNING = 2**31  # no seed
 # What is compiled once and called for every seed: a third of XLA's time to compile, a tenth more to run.
-LIGHT = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+LIGHT = light_options(1)
 GATED: dict[str, Any] = {"gated": True, "activations": (jax.nn.relu, None)}
 
 

@@ -13,15 +13,14 @@ import numpy as np
 from jax import Array
 
 from laureate import grounding as g
+from laureate._core import light_options
 from laureate.lab.claim import Settings
 from laureate.problems.scenes import COLOURS, KINDS
 
 __all__ = ["composed", "segmented"]
 
 # Compiled lightly, as the lab compiles what it vmaps: a third of the time to compile, a tenth more to run.
-LIGHT: dict[str, Any] = {
-    "compiler_options": {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
-}
+LIGHT: dict[str, Any] = {"compiler_options": light_options(1)}
 _prepared: dict[tuple, tuple[Any, "Prepared"]] = {}
 
 
