@@ -122,7 +122,7 @@ class Vocabulary:
         if len(start) < 2:
             return {}
         rows = self._db.execute(
-            "SELECT word FROM words WHERE word > ? AND word < ? ORDER BY person, papers DESC LIMIT 8",
+            "SELECT word FROM words WHERE word > ? AND word < ? ORDER BY person, papers DESC, word LIMIT 8",
             (start, start + "\uffff"),
         )
         return {stem(word): PREFIX for (word,) in rows}
