@@ -4,8 +4,10 @@ Nothing in it was computed by a method or read from a clock: numbers come from w
 machine has the same. Its words are hostile here and there on purpose.
 """
 
+import contextlib
 import dataclasses
 import json
+import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -231,6 +233,15 @@ class Home:
         patch.setenv("LAUREATE_HOME", str(self.home))
         patch.setenv("COLUMNS", "100")
         self.clock = plain_words.stop_the_clock(patch)
+        # A command leaves its store to the end of the process.
+        self.opened: list[Store] = []
+        begin = Store.__init__
+
+        def opened(store: Store, path: Path) -> None:
+            begin(store, path)
+            self.opened.append(store)
+
+        patch.setattr(Store, "__init__", opened)
         for module in ("laureate.papers", "laureate.pages.report"):
             patch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: list(IDS))
         patch.setattr("laureate.papers.paper", paper_of)
@@ -352,7 +363,10 @@ class Home:
         return {"HOME": self.home, "FOLDER": self.folder, "TESTS": Path(__file__).parent}
 
     def close(self) -> None:
-        """Forget the papers of this home."""
+        """Forget the papers of this home, and let go of its files."""
         from laureate.catalogue import entry
 
         entry.entries.cache_clear()
+        for store in self.opened:
+            with contextlib.suppress(sqlite3.ProgrammingError):  # of a thread of the server, which closed it
+                store.close()

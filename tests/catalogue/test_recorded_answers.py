@@ -278,3 +278,14 @@ def test_what_is_wrong_with_a_record(recorded):
     for name, change in changes.items():
         recorded(name, problems_of(good | change))
     recorded("older", entry_of({"id": "a", "title": "T", "area": "vision", "unknown": 1}).record())
+
+
+def test_answers_of_a_very_large_catalogue(some, recorded, monkeypatch):
+    """Whose common words are only counted for the papers that the rarer ones bring up."""
+    for most in (20, 60, 200):
+        monkeypatch.setattr("laureate.catalogue.search.POSTINGS", most)
+        for question in ("gradients of graph neural networks", "why is my training of networks noisy", "sampling"):
+            recorded(f"{most}: {question}", told(some.search(question, limit=5)))
+    monkeypatch.setattr("laureate.catalogue.search.CANDIDATES", 7)
+    recorded("few candidates", told(some.search("gradients of graph neural networks", limit=9)))
+    recorded("every paper", [sum(1 for _ in some), some.get("none")])

@@ -1,6 +1,7 @@
 """Search: recall on questions in users' own words, and what each kind of question needs."""
 
 import dataclasses
+import itertools
 import json
 import os
 import sqlite3
@@ -13,6 +14,7 @@ import pytest
 
 from laureate.catalogue import Catalogue, Entry, entries, index
 from laureate.catalogue.library import add
+from laureate.catalogue.search import _planned
 
 QUERIES = [json.loads(line) for line in Path(__file__).with_name("queries.jsonl").read_text("utf-8").splitlines()]
 # Asked by people in issue trackers and on question sites, reworded; labelled before the search had been asked.
@@ -326,3 +328,13 @@ def test_a_venue_is_found_by_any_part_of_its_name_in_any_capitals():
         for name in venues:
             for asked in (name, name.lower(), name.upper(), name[:4], name[1:].lower()):
                 assert [hit.entry.venue for hit in catalogue.search("", venue=asked).hits] == [name], asked
+
+
+def test_what_is_read_whole_does_not_depend_on_the_order_of_substitutes(monkeypatch):
+    """Sets have another order in every process: among forms as common as each other the bound chose by it."""
+    monkeypatch.setattr("laureate.catalogue.search.POSTINGS", 3)
+    group = {"word": 1.0, "b": 0.35, "a": 0.35, "c": 0.35}
+    counts = {"word": 1, "a": 1, "b": 1, "c": 1}
+    for order in itertools.permutations(group):
+        (now,), later = _planned([({form: group[form] for form in order}, 1.0)], counts)
+        assert (set(now[0]), later) == ({"word", "a", "b"}, [])

@@ -12,11 +12,14 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from rich.console import Console
 
 import laureate.cli as package
 import made_home
 import toys
 from laureate.cli import COMMANDS, cli
+from laureate.cli._progress import LineProgress, TerminalProgress
+from laureate.lab.cell import Outcome
 from laureate.lab.running.plan import plan
 from laureate.pages import content, render
 from plain_words import plain_words, tags
@@ -304,9 +307,8 @@ def test_benchmarks(recorded, say, tmp_path_factory):
         patch.setattr("laureate.lab.running.environment.environment", lambda: dict(made_home.plain_words.FACTS))
         asked = [("bench", "toy", "known"), ("bench", "toy", "--gate"), ("bench", "toy", "--json")]
         found = [(words, say(*words, home=home)) for words in asked]
-        slower = [row | {"ratio": row["ratio"] and row["ratio"] / 2, "high": row["high"] and row["high"] / 2}
-                  for row in bench_rows([("toy", "toy.speed:COMPARISONS")])]  # fmt: skip
-        patch.setattr("laureate.lab.running.bench.bench_rows", lambda methods: [slower[0] for _ in methods])
+        slower = next(bench_rows([("toy", "toy.speed:COMPARISONS")])) | {"ratio": 100.0, "low": 97.5, "high": 102.5}
+        patch.setattr("laureate.lab.running.bench.bench_rows", lambda methods: [slower for _ in methods])
         found += [(words, say(*words, home=home)) for words in (asked[1], ("bench", "toy", "--gate", "--json"))]
         recorded.text("bench.txt", transcript(found))
         home.close()
@@ -371,3 +373,45 @@ def test_what_the_doctor_says(recorded, say, monkeypatch):
         "data sets": {"digits": "missing, its experiments are not run; install it with: " + "pip install x; " * 9},
     })  # fmt: skip
     recorded.text("doctor.txt", transcript([(words, say(*words)) for words in (("doctor",), ("doctor", "--json"))]))
+
+
+def test_the_skeleton_of_a_paper(recorded, say, monkeypatch, here):
+    monkeypatch.setattr("laureate.cli.new._checkout", lambda: here)
+    monkeypatch.setattr("laureate.lab.ledger.missing", lambda paper: {"first": "0123456789ab"})
+    monkeypatch.setattr("laureate.papers.paper", lambda paper_id: None)
+    asked = [("new", "widget", "--area", "brand_new"), ("new", "widget", "--area", "sampling"),
+             ("new", "submitted", "--area", "brand_new", "--json")]  # fmt: skip
+    recorded.text("new.txt", transcript([(words, say(*words)) for words in asked]))
+    for path in sorted((here / "src").rglob("*.py")) + sorted((here / "tests").rglob("*.py")):
+        if "submitted" not in str(path):
+            recorded(path.relative_to(here).as_posix(), path.read_text("utf-8"))
+    ledger = here / "src" / "laureate" / "papers" / "widget" / "ledger.jsonl"
+    recorded("ledger", ledger.read_text("utf-8"))
+
+
+def test_bars_on_a_terminal(recorded, monkeypatch):
+    """What stays on the screen: how many cells, what failed, and that another run is waited for."""
+    cells = plan(toys.select(["toy/lower"], made_home.IDS, made_home.paper_of), "smoke")
+    progress = LineProgress()
+    for shown in (cells, cells[:1]):
+        said = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", said)
+        progress.start(shown, 3, 2)
+        progress.waiting(shown)
+        progress.finished(shown[0], Outcome(seconds=61.0, error="ValueError: <no>\nmore"))
+        progress.stop()
+        recorded(f"lines of {len(shown)}", said.getvalue())
+        said = io.StringIO()
+        console = Console(file=said, width=120, force_terminal=True, color_system=None, legacy_windows=False)
+        monkeypatch.setattr("rich.console.Console", lambda *_, console=console, **more: console)
+        bars = TerminalProgress()
+        bars.start(shown, 3, 2)
+        (task,) = bars._bar.tasks
+        before = [task.description, task.completed, task.total]
+        bars.waiting(shown)
+        bars.finished(shown[0], Outcome(seconds=61.0, error="ValueError: <no>\nmore"))
+        after = [task.description, task.completed, task.fields]
+        bars.stop()
+        words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.getvalue()).splitlines()
+        kept = [line.split("\r")[-1] for line in words if "to compute" in line or "failed" in line]
+        recorded(f"bars of {len(shown)}", [before, after, kept])

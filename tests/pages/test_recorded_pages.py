@@ -4,8 +4,10 @@ import base64
 import collections
 import contextlib
 import gzip
+import io
 import json
 import re
+from http import HTTPStatus
 from types import SimpleNamespace
 
 import pytest
@@ -13,14 +15,15 @@ from test_server import FakeJobs, ask, form, serving
 
 import made_home
 from laureate.lab.storing.store import Store
-from laureate.pages import content, render, report, vega
-from laureate.pages.jobs import _Job
+from laureate.pages import charts, content, render, report, vega
+from laureate.pages.jobs import Jobs, _Job
+from laureate.pages.mathml import mathml
 from plain_words import plain_words, tags
 
 # Address -> the name of its record.
 PAGES = {
     "board": "/", "method-toy": "/method/toy", "method-known": "/method/known", "method-idle": "/method/idle",
-    "method-toy-run-3": "/method/toy?run=3", "method-toy-run-7": "/method/toy?run=7", "runs": "/runs",
+    "method-toy-run-7": "/method/toy?run=7", "runs": "/runs",
     "runs-page-2": "/runs?page=2", "run-2": "/run/2", "run-3-failed": "/run/3", "run-6-own-problem": "/run/6",
     "run-7-named": "/run/7", "compare": "/compare", "compare-1-5": "/compare?first=1&second=5",
     "compare-2-6-unlike": "/compare?first=2&second=6", "compare-3-4": "/compare?first=3&second=4",
@@ -118,6 +121,9 @@ def test_what_is_refused_and_in_which_words(full, recorded):
         answer, text = ask(full.server, "GET", address)
         said = re.findall(r"<h1[^>]*>(.*?)</h1>(.*?)</main>", " ".join(text.split()))
         found[address[:30]] = [answer.status, *(" ".join(re.sub("<[^>]+>", " ", one).split()) for one in said[0])]
+        if answer.status != 404:  # Python's own words, and of its version
+            assert found[address[:30]][1] == HTTPStatus(answer.status).phrase
+            found[address[:30]][1] = "PHRASE"
         headers = {name: value for name, value in answer.getheaders() if name not in ("Date", "Content-Length")}
     recorded("answers", found)
     recorded("headers", headers)
@@ -259,3 +265,66 @@ def test_charts_as_vega_lite(full, recorded, monkeypatch):
     page = tags(render.body("method", site, **content.method(store, made_home.paper_of("toy"), 7)))
     recorded.text("method-to-explore.html", without_drawings(page))
     store.close()
+
+
+EQUATIONS = (
+    "x_t²", "x_{t+1} = x_t + ε", "e^{−s/2}", "σ² ξ⁽ⁱ⁾ σᵀ Aᵀ x₀ aᵢ", "f'(x) g''(y)", "ĝ ẋ x̃ x̄ ü", "Σ_{i=1}^n a_i",
+    "Σ_i a_i / n", "1/(2σ²N)", "(a + b)/(c − d)", "√x + √(a + b)", "|x| ≤ ‖y‖", "argmin_θ L(θ)",
+    "log p(x | y) ∝ −E(x)", "a ≠ b ∉ C",
+    "min_{x ∈ X} max_y f(x, y)", "∏_{k<n} (1 − p_k)", "∫ p(x) dx", "exp(−β E)", "if x > 0   else 0", "x ~ N(0, I)",
+    "a  for all  b", "[0, 1)", "{x : x > 0}", "unclosed (a + b", "a) closed", "x_", "^2", "_", "<b> & 'c'",
+    "0.5·x·10⁻³", "softmax(z/T)_k", "E[X]", "2x/3y", "mean_i |a_i|", "x⁺ y₋ z_+", "α:=β; γ…",
+    "line one\nline two", "", "λ/√n",
+    "a_b_c^d^e",
+)  # fmt: skip
+
+
+def test_equations(recorded):
+    for equation in EQUATIONS:
+        recorded(equation, mathml(equation))
+
+
+def test_charts_of_odd_numbers(recorded):
+    for value in (0.0, -0.0, 1e-9, 0.00123, 0.5, 1.0, 12.5, 99999.0, 1e5, -2.5e7, 1e300):
+        recorded(f"label of {value!r}", charts.label(value))
+    inf = float("inf")
+    intervals = {
+        "plain": ((1.0, 2.0, 1.5), 1.5, 1.2, 1.8, ((0.0, "no effect"), (0.5, "margin")), (0.5, inf)),
+        "one": ((2.0,), 2.0, 2.0, 2.0, (), None),
+        "negative": ((-3.0, -4.0), -3.5, -4.2, -2.9, ((-5.0, "at least"),), (-5.0, inf)),
+        "both": ((0.1, 0.2), 0.15, 0.05, 0.25, ((0.0, "at least"), (0.3, "at most")), (0.0, 0.3)),
+        "tiny": ((1e-9, 2e-9), 1.5e-9, 1e-9, 2e-9, ((0.0, "no effect"),), (-inf, 0.0)),
+        "all alike": ((5.0,) * 4, 5.0, 5.0, 5.0, ((5.0, "margin"),), (5.0, inf)),
+    }  # fmt: skip
+    for name, (seeds, effect, low, high, lines, holds) in intervals.items():
+        recorded(name, charts.interval_chart(seeds, effect, low, high, lines, f"{name} <said>", holds))
+        recorded(f"{name}, strip", charts.strip(effect, low, high, [at for at, _ in lines], holds, "said <so>"))
+    one = charts.Series("a <line>", (1.0, 10.0, 100.0), (3.0, 2.0, 1.0), (2.5, 1.5, 0.5), (3.5, 2.5, 1.5), 9)
+    flat = charts.Series("flat", (1.0, 2.0), (1.0, 1.0), (1.0, 1.0), (1.0, 1.0), 1)
+    for name, (series, log_x, log_y) in {
+        "line": ([one], False, False), "logs": ([one], True, True), "two": ([one, flat], False, False),
+        "flat": ([flat], True, True),
+    }.items():  # fmt: skip
+        recorded(f"curve, {name}", charts.curve_chart(series, "x <of>", "y & so", "said", log_x, log_y))
+    for sizes in ((1,), (3, 2, 1), (100, 1, 1, 1), (5,) * 7):
+        boxes = charts.treemap(sizes, 100.0, 60.0)
+        recorded(f"map of {sizes}", [[round(float(value), 3) for value in box] for box in boxes])
+    names = ("learning-theory", "a-very-long-name-of-a-topic", "x", "reinforcement-learning", "audio")
+    tiles = [charts.Tile(name, count, f"/{name}?a&b") for name, count in zip(names, (40, 3, 2, 1, 1), strict=True)]
+    recorded.text("map-wide.svg", tags(charts.topic_map(tiles, 500, 200, "wide")))
+    recorded.text("map-tall.svg", tags(charts.topic_map(tiles, 120, 400, "tall")))
+
+
+def test_what_is_read_from_the_lines_of_a_run(recorded, monkeypatch):
+    lines = ["1 cell to compute, 2 kept, 1 at a time", "3 cells are under way in another run; waiting for them",
+             "[1/4] done toy/walk · ours · seeds 0–4 · 3.2 s · about 30 s left",
+             "[2/4] failed toy/clocked · a · seeds 0–0",
+             "  run 12: scale smoke, 10 seeds, this machine", "anything <else>"]  # fmt: skip
+    process = SimpleNamespace(stdout=io.StringIO("\n".join(lines) + "\n"), wait=lambda: 0, poll=lambda: 0)
+    job = _Job(["run", "toy"], process, 0, 0.0, collections.deque(maxlen=400))  # pyright: ignore
+    jobs = Jobs()
+    jobs._job = job
+    monkeypatch.setattr("laureate.pages.jobs.time", SimpleNamespace(monotonic=lambda: 5.0))
+    jobs._listen(job)
+    recorded("state", jobs.state())
+    recorded("running", [jobs.running, jobs.stop()])

@@ -61,7 +61,7 @@ def test_a_fresh_board_shows_our_reference_and_says_so(tmp_path, shared, monkeyp
     assert "1 of these verdicts is our reference (an abacus, jax 1.0, 2026-11-17)" in board
     told = content.method(empty, papers.paper("toy"))
     page = render.body("method", WEB, **told)
-    assert "1 of the results below are our reference (an abacus, jax 1.0, 2026-11-17)" in text_of(page)
+    assert "1 of the results below is our reference (an abacus, jax 1.0, 2026-11-17)" in text_of(page)
     assert "/figure/reference/toy/better.csv" in page
     assert "a loss" in page, "an axis reads as words"
     found = content.figure(empty, None, "toy/better")

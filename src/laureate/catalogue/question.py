@@ -69,7 +69,8 @@ class Vocabulary:
         asked = list(dict.fromkeys([*analyse(query), *self._joined(words)]))
         groups = []
         for form in asked:
-            group = dict.fromkeys((word for word in table.get(form, ()) if word not in asked), SUBSTITUTE)
+            # In an order of their own, so that sums of their weights are the same in every process.
+            group = dict.fromkeys((word for word in sorted(table.get(form, ())) if word not in asked), SUBSTITUTE)
             groups.append(others.get(form, {}) | group | {form: 1.0})
         rarity = self.rarities({form for group in groups for form in group})
         weighted = [(group, max(rarity[form] * share for form, share in group.items())) for group in groups]
@@ -121,7 +122,7 @@ class Vocabulary:
         if len(start) < 2:
             return {}
         rows = self._db.execute(
-            "SELECT word FROM words WHERE word > ? AND word < ? ORDER BY person, papers DESC LIMIT 8",
+            "SELECT word FROM words WHERE word > ? AND word < ? ORDER BY person, papers DESC, word LIMIT 8",
             (start, start + "\uffff"),
         )
         return {stem(word): PREFIX for (word,) in rows}

@@ -278,7 +278,7 @@ def _planned(groups: list[Group], counts: Mapping[str, int]) -> tuple[list[Group
     for group, weight in sorted(groups, key=lambda pair: -pair[1]):
         kept: dict[str, float] = {}
         cost = 0
-        for form in sorted(group, key=lambda form: (group[form] < 1, counts.get(form, 0))):
+        for form in sorted(group, key=lambda form: (group[form] < 1, counts.get(form, 0), form)):
             size = counts.get(form, 0)
             if size and ((not now and not kept) or read + cost + size <= POSTINGS):
                 kept[form] = group[form]

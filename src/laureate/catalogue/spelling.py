@@ -78,7 +78,7 @@ def near(db: sqlite3.Connection, word: str, most: int = 5) -> list[str]:
     for length in range(min(5, len(word)), 2, -1):
         start = word[:length]
         rows = db.execute(
-            "SELECT word FROM words WHERE person = 0 AND word >= ? AND word < ? ORDER BY papers DESC LIMIT ?",
+            "SELECT word FROM words WHERE person = 0 AND word >= ? AND word < ? ORDER BY papers DESC, word LIMIT ?",
             (start, start + "\uffff", most),
         ).fetchall()
         if rows:

@@ -1,13 +1,15 @@
 """What SQLite complains about, in words for the person at the keyboard: what happened, and what to do."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from laureate.lab.errors import UserError
 
-__all__ = ["readable_errors"]
+__all__ = ["is_json", "readable_errors"]
 
 SPACE = "Free some space (or set LAUREATE_HOME to another disk), then repeat the command: what was finished is kept."
 # The beginning of SQLite's own name of the error -> what happened, and what to do.
@@ -32,6 +34,15 @@ MESSAGES = {
     "SQLITE_CONSTRAINT": ("contradicts itself: {error}", "{repair}"),
     "SQLITE_ERROR": ("cannot be used: {error}", "{repair}"),
 }
+
+
+def is_json(text: Any) -> bool:
+    """Whether a record is one: SQLite does not look into its texts."""
+    try:
+        json.loads(text)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 @contextmanager

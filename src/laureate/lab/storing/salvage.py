@@ -21,6 +21,7 @@ from typing import Any
 from laureate.lab.errors import UserError
 from laureate.lab.storing.alive import lives
 from laureate.lab.storing.arrays import label_of, readable
+from laureate.lab.storing.database import is_json
 from laureate.lab.storing.schema import transaction
 from laureate.lab.storing.store import Store
 
@@ -121,7 +122,7 @@ def _free_name(path: Path) -> Path:
 def _move(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[dict[str, int], int]:
     """Every row that is sound and whose belongings are there too."""
     found = {table: _rows(source, table, _fitting(target, table)) for table in TABLES}
-    environments = {row["id"]: row for row in found["environments"].rows if _is_json(row["data"])}
+    environments = {row["id"]: row for row in found["environments"].rows if is_json(row["data"])}
     runs = {row["id"]: row for row in found["runs"].rows}
     cells = {row["id"]: row for row in found["cells"].rows}
     doubtful = _doubtful(found["observations"], cells)
@@ -137,7 +138,7 @@ def _move(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[dict[
     known = {row["run"] for row in whole.values()} | {row["run"] for row in found["verdicts"].rows}
     for number in known - runs.keys():
         runs[number] = _lost_run(number)
-    benchmarks = [row for row in found["benchmarks"].rows if _is_json(row["data"])]
+    benchmarks = [row for row in found["benchmarks"].rows if is_json(row["data"])]
     for row in (*runs.values(), *benchmarks):
         if row["environment"] not in environments:
             environments.setdefault(0, {"id": 0, "data": json.dumps(LOST_ENVIRONMENT)})
@@ -148,7 +149,7 @@ def _move(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[dict[
         "cells": _insert(target, "cells", whole.values()),
         "observations": _insert(target, "observations", [row for number in whole for row in numbers.get(number, ())]),
         "run_cells": _insert(target, "run_cells", _run_cells(source, runs, whole)),
-        "verdicts": _insert(target, "verdicts", [r for r in found["verdicts"].rows if _is_json(r["data"])]),
+        "verdicts": _insert(target, "verdicts", [r for r in found["verdicts"].rows if is_json(r["data"])]),
         "benchmarks": _insert(target, "benchmarks", benchmarks),
         "artefacts": _insert(target, "artefacts", [r for r in found["artefacts"].rows if r["run"] in runs]),
     }
@@ -243,14 +244,6 @@ def _doubtful(observations: _Found, cells: dict[int, dict[str, Any]]) -> set[int
         if observations.between(before, after):
             doubtful |= {first, second}
     return doubtful
-
-
-def _is_json(text: Any) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, TypeError):
-        return False
-    return True
 
 
 def _lost_run(number: int) -> dict[str, Any]:

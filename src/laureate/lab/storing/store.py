@@ -22,7 +22,7 @@ from laureate.lab.judging.results import Result
 from laureate.lab.storing import housekeeping
 from laureate.lab.storing.alive import Alive, lives
 from laureate.lab.storing.arrays import label_of, pack, readable, unpack
-from laureate.lab.storing.database import readable_errors
+from laureate.lab.storing.database import is_json, readable_errors
 from laureate.lab.storing.rows import BenchmarkRow, CellRow, MeasuredCell, RunRow, StoredBenchmark
 from laureate.lab.storing.schema import prepare, transaction
 from laureate.lab.storing.shown import shown
@@ -407,7 +407,11 @@ class Store:
     def complaint(self, thorough: bool = False) -> str:
         """What is wrong with the file; empty where it is whole. ``thorough``: compare the indices with their tables."""
         found = self._value("PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)")
-        return "" if found == "ok" else str(found)
+        if found != "ok":
+            return str(found)
+        tables = ("environments", "verdicts", "benchmarks")
+        broken = sum(not is_json(data) for table in tables for (data,) in self._rows(f"SELECT data FROM {table}"))
+        return f"{broken} of its records cannot be read" if broken else ""
 
     def unreadable(self) -> int:
         """How many finished cells have numbers that are not what was written, or none at all."""
