@@ -31,7 +31,7 @@ class BlindScore(NamedTuple):
     p_value: float
 
 
-def blind_list(selected: Any, names: Sequence[str], key: Array, path: str | Path | None = None) -> list[str]:
+def blind_list(selected: Any, names: Sequence[Any], key: Array, path: str | Path | None = None) -> list[str]:
     """The selected variables and as many random others, shuffled; with ``path``, as a CSV to be filled in.
 
     >>> import jax
@@ -58,7 +58,7 @@ def blind_list(selected: Any, names: Sequence[str], key: Array, path: str | Path
     return order
 
 
-def score_blind_list(path: str | Path, selected: Any, names: Sequence[str]) -> BlindScore:
+def score_blind_list(path: str | Path, selected: Any, names: Sequence[Any]) -> BlindScore:
     """Read the list back with ``relevant`` filled in by yes or no, and compare selected with random variables."""
     chosen = dict(zip(map(str, names), np.asarray(selected, bool).tolist(), strict=True))
     with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets write a mark before the first column
