@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax.core import Tracer
 from jax.experimental import io_callback
+from planted_methods import KINDS, UNBROKEN
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,6 +39,8 @@ from laureate.testing import (
     check_standard_error,
     pairwise,
 )
+from laureate.testing._checks import Check, every_number_is_used, same_bits
+from laureate.testing._driving import training_by_pairs
 from laureate.uncertainty import PACConfidence
 
 
@@ -244,7 +247,8 @@ def driver(fault):
     def run(key, kernel, position=None, num_steps=1, *, state=None, first_step=0, thin=1, chunk=None, progress=None):
         state = jax.vmap(kernel.init)(position) if state is None else state
         samples, first_step = [], 0 if fault == "continued" else first_step
-        for number in range(num_steps):
+        left = num_steps % chunk if fault == "the short chunk" and chunk else 0
+        for number in range(num_steps - left):
             place = number % chunk if fault == "chunks" and chunk else number
             now = jax.random.fold_in(key, place + first_step)
             now = key if fault == "key twice" else now
@@ -284,7 +288,7 @@ def test_faults_of_a_sampler(fault, property, alone):
     assert reported_of(check_chain, fault, property, alone) == property
 
 
-@pytest.mark.parametrize("fault", ["chunks", "thinning", "cost", "continued", "two options"])
+@pytest.mark.parametrize("fault", ["chunks", "the short chunk", "thinning", "cost", "continued", "two options"])
 def test_faults_of_a_driver(fault):
     skip = properties(check_chain)
     assert reported(check_chain, driver=driver(fault), skip=skip) == "options of the driver by pairs"
@@ -1251,3 +1255,176 @@ def test_every_pair_of_options_occurs_and_forbidden_ones_do_not():
                 found = {(row[first], row[second]) for row in rows}
                 wanted = {(x, y) for x in options[first] for y in options[second]}
                 assert found == wanted - ({(3, "y")} if (first, second) == ("a", "b") else set())
+
+
+# --- what checks compare by -------------------------------------------------------------------------------------------
+
+ONE, KEY = np.float32(1.0), jax.random.key(0)
+# What two results are, and whether they are the same to the last bit, and close within 1e-5 of the largest entry.
+PAIRS: dict[str, tuple[Any, Any, bool, bool]] = {
+    "equal": (np.arange(3.0), np.arange(3.0), True, True),
+    "rounded": (np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-6]), False, True),
+    "apart": (np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-4]), False, False),
+    "one of two": ((np.array([1e6]), np.array([1.0])), (np.array([1e6]), np.array([1.1])), False, False),
+    "nan and a number": (np.array([np.nan, 1.0]), np.array([1.0, 1.0]), False, False),
+    "a number and nan": (np.array([1.0, 1.0]), np.array([1.0, np.nan]), False, False),
+    "nan twice": (np.array([np.nan]), np.array([np.nan]), True, False),
+    "inf twice": (np.array([np.inf, 1.0]), np.array([np.inf, 1.0]), True, True),
+    "inf of another sign": (np.array([np.inf]), np.array([-np.inf]), False, False),
+    "a sign of nought": (np.array([0.0]), np.array([-0.0]), False, True),
+    "whole numbers": (np.array([3, 4]), np.array([3, 5]), False, False),
+    "flags": (np.array([True]), np.array([False]), False, False),
+    "another shape": (np.ones((2, 3)), np.ones((3, 2)), False, False),
+    "one for all": (np.ones(3), np.ones(1), False, False),
+    "a number for all": (np.ones(3), np.ones(()), False, False),
+    "nothing for all": (np.ones((0, 3)), np.ones((1, 3)), False, False),
+    "another type": (ONE, np.float64(1.0), False, True),
+    "keys": (KEY, jax.random.clone(KEY), True, True),
+    "another key": (KEY, jax.random.key(1), False, False),
+    "Python's numbers": ({"a": 1}, {"a": 1}, True, True),
+    "other numbers of Python": ({"a": 1}, {"a": 2}, False, False),
+    "another word": (("a", ONE), ("b", ONE), False, True),
+    "functions": (len, max, True, True),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_is_the_same_and_what_is_close(name):
+    one, two, same, close = PAIRS[name]
+
+    def told(compare):
+        check = Check("toy")
+        check.wants("it")
+        try:
+            compare(check)
+        except ContractError:
+            return False
+        return True
+
+    assert told(lambda check: check.bits(one, two, "the same", "")) == same
+    assert same_bits(one, two) == same
+    if (not callable(one) and not isinstance(one, tuple)) or name == "one of two":
+        assert told(lambda check: check.close(one, two, 1e-5, "about the same", "")) == close
+
+
+class Weighed(eqx.Module):
+    """Weights of which only the ratios count, a number, and one that is read by nobody."""
+
+    weights: Any = eqx.field(default_factory=lambda: jnp.asarray([1.0, 2.0, 5.0]))
+    shift: Any = eqx.field(default_factory=lambda: jnp.zeros(()))
+    idle: Any = eqx.field(default_factory=lambda: jnp.ones(()))
+
+    def compute(self):
+        return np.asarray(self.weights / jnp.sum(self.weights) + self.shift)
+
+
+def test_a_number_is_used_where_ratios_alone_count_and_where_it_is_nought():
+    def check(unused=()):
+        made = Check("toy")
+        every_number_is_used(made, Weighed(), lambda which: which.compute(), unused)
+        return made.checked
+
+    assert check(unused=(".idle",)) == ["every number is used"]
+    with pytest.raises(ContractError, match=r"at \.idle"):
+        check()
+
+
+class History(NamedTuple):
+    recorded: Any
+    cost: Any
+    loss: Any
+    last: Any
+
+
+def trains(fault=""):
+    """A driver of NumPy: parameters that go on by the number of the update."""
+
+    def run(number, *, every=1, record=None, start=None, progress=None):
+        params, done, cost = (np.zeros(2), 0, 0) if start is None else start
+        recorded, costs, losses = [], [], []
+        for index in range(number):
+            place = index if fault == "numbered anew" else done + index
+            params = params + np.cos([place, 2.0 * place])
+            params = params * (2.0 if fault == "watching" and progress else 1.0)
+            params = params + (1.0 if fault == "two options" and progress and every > 1 else 0.0)
+            cost += 1
+            losses.append(params.sum())
+            now = index % every == 0 if fault == "the first of every" else (index + 1) % every == 0
+            if now:
+                recorded.append(params if record is None else record(params))
+                costs.append(cost if fault != "cost of the call" else index + 1)
+        kept = costs[:1] if fault == "the last record" and every > 1 else costs
+        return params, History(np.array(recorded), np.array(kept), np.array(losses), (params, done + number, cost))
+
+    check = Check("toy")
+    training_by_pairs(check, run, lambda params: params[0], ("loss",))
+    return check.finish()
+
+
+def test_faults_of_a_driver_of_training():
+    assert trains() == ["options of the driver by pairs"]
+    for fault in (
+        "numbered anew",
+        "watching",
+        "two options",
+        "the first of every",
+        "cost of the call",
+        "the last record",
+    ):
+        assert reported(trains, fault) == "options of the driver by pairs", fault
+
+
+def test_one_wrong_standard_error_of_two_is_found():
+    def function(fault):
+        def two(key):
+            draws = 1.0 + jax.random.normal(key, (2, 16))
+            error = jnp.std(draws, axis=1, ddof=1) / 4.0
+            return draws.mean(axis=1), error * (jnp.asarray([1.0, 2.0]) if fault else 1.0)
+
+        return two
+
+    assert len(check_standard_error(function(False), exact=1.0)) == 3
+    assert reported(check_standard_error, function(True), exact=1.0) == "spread is the standard error"
+
+
+def test_the_recorder_tells_a_fold_below_the_parts_whatever_else_is_folded():
+    key = jax.random.key(0)
+    with KeyRecorder() as recorder:
+        _ = jax.random.split(key, 2), [jax.random.fold_in(key, number) for number in (5, 1, 9)]
+    assert recorder.reused() == ["split into 2 and fold_in of 1"]
+
+
+def test_keys_of_what_was_compiled_before_are_seen():
+    """Whether a function draws elsewhere too or not; else a check would pass for having seen nothing."""
+    once = jax.jit(lambda key: jax.random.normal(key))
+    twice = jax.jit(lambda key: jax.random.normal(key) + jax.random.uniform(key))
+    for function in (once, twice):
+        function(jax.random.key(0))
+
+    def partly(key):
+        first, second = jax.random.split(key)
+        return jax.random.normal(first) + twice(second)
+
+    for check in (check_keys, check_random_function):
+        assert check(once, name="toy")[0] == "keys are used once"
+        with pytest.raises(ContractError, match="got 1: normal and uniform"):
+            check(twice, name="toy")
+    with pytest.raises(ContractError, match="got 1: normal and uniform"):
+        check_keys(partly, name="toy")
+
+
+# --- methods of areas -------------------------------------------------------------------------------------------------
+
+OF_AREAS = [(check, fault, property) for check, faults in KINDS.items() for fault, property in faults.items()]
+
+
+@pytest.mark.parametrize(("check", "fault", "property"), OF_AREAS, ids=lambda part: getattr(part, "__name__", part))
+def test_faults_of_methods_of_areas(check, fault, property):
+    """The property alone, which compiles less."""
+    assert reported(check, fault, skip=properties(check) - {property}) == property
+
+
+def test_every_property_is_broken_by_some_fault():
+    """But for what a toy cannot break alone: programs that are traced anew, and what is the same by construction."""
+    unbroken = {check.__name__: sorted(properties(check) - set(faults.values())) for check, faults in KINDS.items()}
+    assert unbroken == UNBROKEN

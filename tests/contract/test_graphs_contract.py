@@ -112,7 +112,8 @@ def test_simulator(name):
     integrator, settings, frames = SIMULATORS[name]
     simulator = meshes_drawn.simulator(integrator, MESH, 2, ready=True, **settings)
     assert type(simulator) is SIMULATOR
-    check_simulator(simulator, MESH, frames)
+    # Without edges of contact there is nothing that a radius could reach.
+    check_simulator(simulator, MESH, frames, unused=() if simulator.max_world_edges else (".world_radius",))
 
 
 def test_trainer():

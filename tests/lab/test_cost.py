@@ -1,6 +1,7 @@
 """Cost on paper: from what was measured, and said so where it was not."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -96,6 +97,27 @@ def test_every_block_of_the_arms_that_are_asked_for_counts_and_no_other(store, p
     assert found.memory == max(memory[key] for key in memory if key[0] in asked)
     (whole,) = estimate(store, toys.selections(paper), "full")
     assert whole.memory == max(memory.values())
+
+
+@pytest.mark.parametrize("scale", ["smoke", "desk", "full"])
+@pytest.mark.parametrize("kept", [(0,), (1, 4), (5,), (0, 2, 4), range(6)], ids=str)
+def test_what_is_left_are_the_very_cells_that_lack(store, paper, scale, kept):
+    """By older code all is measured, each arm with seconds of its own; what is kept is of today's."""
+    seconds = {"ours": 1.0, "theirs": 20.0, "third": 300.0}
+    run = store.start_run("test", "desk", 20, "default", {})
+    for cell in plan(toys.selections(paper), "desk"):
+        outcome = Outcome({"loss": np.zeros(cell.count)}, seconds[cell.arm], 0.0)
+        store.add_cell(run, replace(cell, fingerprint=f"older {cell.fingerprint}"), outcome)
+    cells = plan(toys.selections(paper), scale)
+    for place in kept:
+        cell = replace(cells[place], scale="elsewhere") if scale == "smoke" else cells[place]
+        store.add_cell(run, cell, Outcome({"loss": np.zeros(cell.count)}, seconds[cell.arm], 0.0))
+    found = only(store, paper, scale)
+    assert found.kept == len(kept)
+    lacking = [second for place, second in enumerate(found.seconds) if place not in kept]
+    assert found.left == pytest.approx(tuple(lacking))
+    assert found.to_json()["left_core_hours"] == pytest.approx(sum(lacking) / 3600)
+    assert len(set(found.seconds)) == 3
 
 
 def test_the_newest_computation_of_a_block_counts(store, paper):

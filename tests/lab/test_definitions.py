@@ -8,6 +8,7 @@ import pytest
 
 from laureate.lab.errors import UserError
 from laureate.lab.running.definitions import program, source_files
+from laureate.lab.running.source import Module
 
 PACKAGE = {
     "__init__.py": '__version__ = "1"\n',
@@ -228,3 +229,29 @@ def test_files_are_followed_through_the_package():
     found = {path.relative_to(package).as_posix() for path in source_files(("laureate.lab.running.plan:plan",))}
     assert {"lab/running/plan.py", "lab/claim.py", "lab/errors.py", "lab/running/fingerprint.py"} <= found
     assert not any(name.startswith(("cli/", "pages/")) for name in found)
+
+
+# Pairs of these look alike as words, or are equal as numbers.
+CONSTANTS = [
+    text
+    for line in (
+        "None | 'None' | True | 'True' | False | 0 | '0' | '0x0' | 0.0 | -0.0 | 0j | b'0' | '' | b'' | ' '",
+        "1 | '1' | '0x1' | 1.0 | '1.0' | 1j | '1j' | ... | 'Ellipsis' | () | '()' | [] | {} | set() | (1,)",
+        "'a' | b'a' | \"b'a'\" | 'a\\0b' | ('a', 'b') | 'a' 'c' | f'a' | f'{a}' | lambda: 1 | lambda: 1.0 | a.b",
+        "-1 | +1 | ~1 | not 1 | 1 + 2 | 1 - 2 | 1 < 2 | 1 <= 2 | 'a.b' | 1 == 2 | 1 if 2 else 3 | 1 and 2 | 1 or 2",
+        "a[1] | a[1:] | a[:1] | a[::1] | a(1) | a(b=1) | a(*b) | a(**b) | [i for i in a] | a is b",
+    )
+    for text in line.split(" | ")
+]
+
+
+def test_no_two_values_are_one(tmp_path):
+    """Whatever a name is bound to by another text is another definition: by its words, its kinds and its order."""
+    found = {}
+    for number, text in enumerate(CONSTANTS):
+        path = tmp_path / f"m{number}.py"
+        path.write_text(f"a = b = c = 1\nx = {text}\n")
+        found[text] = Module(path, "m", "toy", ours=True).part("x").digest
+    assert len(set(CONSTANTS)) == len(CONSTANTS)
+    twice = [text for text in found if list(found.values()).count(found[text]) > 1]
+    assert not twice

@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,24 @@ from laureate.lab.judging.evidence import draft, measure
 from laureate.lab.judging.guards import TOLERANCE, held_back
 from laureate.lab.judging.judge import Observed, judge
 from laureate.lab.judging.looks import price
-from laureate.lab.judging.results import ClaimId, ClaimResult, Measured, QuestionResult, by_role, tally
+from laureate.lab.judging.results import (
+    Answer,
+    ClaimId,
+    ClaimResult,
+    Measured,
+    QuestionResult,
+    Result,
+    by_role,
+    tally,
+)
 from laureate.lab.judging.verdict import ALPHA, decide
 from laureate.lab.records import OBSERVATION_COLUMNS, compare_runs, differing, observation_rows, run_observations
 from laureate.lab.running import run as run_module
-from laureate.lab.running import trying
-from laureate.lab.running.plan import plan
+from laureate.lab.running import trying, worker
+from laureate.lab.running.diagnosis import diagnose
+from laureate.lab.running.plan import Selection, plan
 from laureate.lab.running.run import run_claims
+from laureate.lab.running.skeleton import Wanted
 from laureate.lab.storing.files import written_whole
 
 SEEDS = 10
@@ -344,3 +357,92 @@ def test_a_file_that_is_written_takes_the_place_of_what_a_link_leads_to(tmp_path
         stream.write(f"half {1 / 0}")
     assert target.read_text() == "new"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["kept", "page.html"]
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+# Of each type values that a reader may take for nothing, and others.
+KEPT_VALUES = {
+    "float": (0.0, -0.5, math.nan, math.inf),
+    "int": (0, 1),
+    "int | None": (0, 1, None),
+    "bool": (False, True),
+    "str": ("", "some words"),
+    "tuple[str, ...]": ((), ("digits",)),
+    "tuple[int, ...]": ((), (0, 5)),
+    "Literal['supported', 'refuted', 'inconclusive', 'not run']": ("supported", "not run"),
+    "Literal['mean', 'median']": ("mean", "median"),
+    "tuple[float, ...]": ((), (0.0, -1.0), (math.nan, 0.0)),
+    "tuple[tuple[float, str], ...]": ((), ((0.0, "no effect"), (0.5, "margin"))),
+    "tuple[float, float]": ((-math.inf, math.inf), (0.0, math.inf), (-math.inf, 0.0), (0.0, 0.0), (-0.5, 2.0)),
+}
+OF_A_CLAIM = {"id": ClaimId("toy", "better"), "experiment": "e", "statement": "s", "kind": "better"}
+KEPT = {
+    "claim": ClaimResult(**OF_A_CLAIM, verdict="refuted"),
+    "question": QuestionResult(**OF_A_CLAIM, answers=(Answer("ours", 0.0, None, 1.0, 0), Answer("theirs", seeds=0))),
+    "numbers": Measured((1.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_is_kept_is_read_back_whatever_it_is(kind):
+    """Field by field: nought, no words and what is not finite are not the same as nothing."""
+    first = KEPT[kind]
+    reading = Measured.from_json if kind == "numbers" else Result.from_json
+    for field in dataclasses.fields(first):
+        if field.name in ("id", "answers", "measured"):
+            continue
+        kind_of = field.type.__name__ if isinstance(field.type, type) else str(field.type).removeprefix("typing.")
+        for value in KEPT_VALUES[kind_of]:
+            one = dataclasses.replace(first, **{field.name: value})
+            told = json.loads(json.dumps(one.to_json(), allow_nan=False))
+            found = reading(told)
+            # JSON has nothing that is not finite: such a number is the field's default again.
+            lost = isinstance(value, float) and not math.isfinite(value)
+            expected = dataclasses.replace(one, **{field.name: field.default}) if lost else one
+            assert repr(found) == repr(expected), (field.name, value)
+    if kind == "claim":
+        whole = dataclasses.replace(first, measured=KEPT["numbers"])
+        assert Result.from_json(json.loads(json.dumps(whole.to_json(), allow_nan=False))) == whole
+
+
+def test_the_seconds_of_a_cell_are_those_of_running_and_apart_from_them_those_of_compiling(monkeypatch):
+    """Together they are what the clock of the wall has shown, whether the cell came to an end or not."""
+    (cell, *_) = plan(toys.selections(toys.paper(), "toy/better"), "smoke")
+    clock = iter([10.0, 15.0, 20.0, 26.0])
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(worker, "_vmapped", lambda *given: ({"loss": np.zeros(5)}, 2.0))
+    done = worker.compute(cell)
+    assert (done.seconds, done.compile_seconds, done.error) == (3.0, 2.0, "")
+    monkeypatch.setattr(worker, "_vmapped", lambda *given: 1 / 0)
+    failed = worker.compute(cell)
+    assert (failed.seconds, failed.compile_seconds) == (6.0, 0.0)
+    assert failed.error.startswith("ZeroDivisionError: division by zero\n\nTraceback")
+
+
+def test_a_scale_that_an_experiment_has_not_is_told_with_those_a_person_may_choose(store):
+    scales = {name: Scale(seeds=2, draws=1) for name in ("tiny", "smoke", "desk")}
+    one, other = (
+        toys.experiment(scales=scales),
+        toys.experiment("other", scales={"full": Scale(seeds=2, draws=1)}, claims=()),
+    )
+    fitting, skipped = run_module._fitting(
+        [Selection(toys.paper(one), made, made.claims) for made in (one, other)], "full", "default"
+    )
+    assert [selection.experiment.name for selection in fitting] == ["other"]
+    assert skipped == ["toy/toy has no scale full, only smoke and desk"]
+
+
+def test_sizes_are_told_in_the_unit_that_stands_beside_them(store, home):
+    folder = home / "cache" / "xla"
+    (folder / "below").mkdir(parents=True)
+    (folder / "one").write_bytes(b"x" * (3 << 20))
+    (folder / "below" / "two").write_bytes(b"x" * (2 << 20))
+    folders = diagnose(store)["folders"]
+    assert folders["compiled programs"] == f"{folder} (2 files, 5.0 MiB; safe to delete)"
+    assert folders["store"] == f"{store.path} ({store.path.stat().st_size / 1048576:.1f} MiB)"
+
+
+def test_how_a_part_is_called_is_told_without_the_object_itself():
+    calls = {None: "it", "": "it()", "self": "it()", "self, key": "it(key)", "key, number": "it(key, number)"}
+    assert {arguments: Wanted("it", arguments).signature for arguments in calls} == calls

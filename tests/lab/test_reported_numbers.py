@@ -13,7 +13,7 @@ from scipy import stats
 from laureate.lab.claim import Claim, Guard
 from laureate.lab.judging import statistics
 from laureate.lab.judging.evidence import answers, draft, measure, simulate
-from laureate.lab.judging.guards import held_back
+from laureate.lab.judging.guards import applies, held_back
 from laureate.testing import pairwise
 
 SEEDS = 7
@@ -183,12 +183,13 @@ GUARDS = {
 @pytest.mark.parametrize("end", [0.0, 1.0])
 @pytest.mark.parametrize("shape", [(SEEDS,), (SEEDS, 3), (SEEDS, 2, 2)])
 @pytest.mark.parametrize("hit", range(SEEDS + 1))
-def test_a_guard_counts_seeds_whatever_the_shape(kind, end, shape, hit):
-    """``hit`` seeds at one end: of every component for a grid, of one component for a limit."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_guard_counts_seeds_whatever_the_shape(kind, end, shape, hit, whole):
+    """``hit`` seeds at one end, in one component or with the ``whole`` of what they report."""
     guard, pattern = GUARDS[kind]
     values = DRAW.uniform(0.3, 0.7, shape)
     rows = DRAW.permutation(SEEDS)[:hit]
-    values[(rows, *(0 for _ in shape[1:]))] = end
+    values[rows if whole else (rows, *(0 for _ in shape[1:]))] = end
     claim = Claim("it", "holds", "loss", "ours", "theirs", role="check")
     claim = dataclasses.replace(claim, metric="rate") if kind == "limit" else claim
     found = held_back(claim, {"ours": {"rate": values, "loss": values}}, DRAW.normal(size=SEEDS), [guard])
@@ -200,6 +201,24 @@ def test_a_guard_counts_seeds_whatever_the_shape(kind, end, shape, hit):
     assert told is not None, finding.words
     assert (float(told[1]), int(told[2])) == (end, hit)
     assert finding.void  # a limit is no measurement, and here the method's own grid is at its edge
+
+
+@pytest.mark.parametrize("kind", ["limit", "grid", "effective"])
+@pytest.mark.parametrize("metric", ["loss", "size", "rate"])
+@pytest.mark.parametrize("named", [(), ("it",), ("another",)], ids=str)
+@pytest.mark.parametrize("claim", ["trend", "bound"])
+def test_a_guard_speaks_of_the_claims_that_it_names_else_a_limit_of_those_that_its_metric_decides(
+    kind, metric, named, claim
+):
+    """A trend is decided by two metrics; a grid and effective samples speak of all claims of the experiment."""
+    settings = {"at_least": 0.0} | ({"against": "size"} if claim == "trend" else {})
+    claim = Claim("it", "holds", metric="loss", method="ours", kind=claim, role="check", **settings)
+    guard = Guard(kind, metric, low=0.0, claims=named)
+    decides = metric == "loss" or metric == claim.against
+    assert applies(guard, claim) == (named == ("it",) if named else kind != "limit" or decides)
+    low = {"loss": np.full((SEEDS, 3), -1.0), "size": np.full((SEEDS, 3), -1.0), "rate": np.full((SEEDS, 3), -1.0)}
+    found = held_back(claim, {"ours": low}, DRAW.normal(size=SEEDS), [guard])
+    assert bool(found) == applies(guard, claim)
 
 
 @pytest.mark.parametrize("lost", [1, 3])

@@ -1,6 +1,8 @@
 """The store beside a plain list of all that was written to it: every question has the answer that the list has."""
 
 import random
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +11,9 @@ import toys
 from laureate.lab.cell import Outcome
 from laureate.lab.judging.results import ClaimId, ClaimResult, QuestionResult
 from laureate.lab.running.plan import plan
+from laureate.lab.storing import salvage
+from laureate.lab.storing.schema import transaction
+from laureate.lab.storing.store import Store
 
 RUNS = 14
 
@@ -149,3 +154,41 @@ def test_every_question_has_the_answer_that_a_list_has_also_after_runs_were_dele
     same_answers(store, runs, cells)
     assert store.complaint(thorough=True) == ""
     assert store.unreadable() == 0
+
+
+def test_what_is_saved_of_a_damaged_store_stands_by_itself(store, tmp_path):
+    """Whatever rows are lost, all others are saved, and what they rest on is there or said to be lost."""
+    runs, cells = filled(store)
+    keys = {"runs": "id", "cells": "id", "environments": "id", "verdicts": "run", "observations": "cell"}
+    draw = random.Random(1)
+    cases = [{"runs": [run["id"]], "observations": run["made"]} for run in runs]  # verdicts that rest on others' cells
+    cases += [{"runs": [run["id"] for run in runs]}, {"environments": [1, 2]}, {"cells": sorted(cells)}, {}]
+    some = sorted(keys.keys() - {"cells"})  # of a lost cell the numbers cast doubt on those beside them
+    cases += [{table: draw.sample(range(1, 20), 6) for table in draw.sample(some, 3)} for _ in range(10)]
+    for number, lost in enumerate(cases):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as source:
+            with closing(sqlite3.connect(store.path)) as whole:
+                whole.backup(source)
+            for table, gone in lost.items():
+                asked = ", ".join(map(str, gone))
+                source.execute(f"DELETE FROM {table} WHERE {keys[table]} IN ({asked})")
+            left = {table: source.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in salvage.TABLES}
+            done = "SELECT id, run FROM cells WHERE status = 'failed' OR id IN (SELECT cell FROM observations)"
+            kept = dict(source.execute(done).fetchall())
+            known = {row[0] for row in source.execute("SELECT id FROM runs UNION SELECT run FROM verdicts")}
+            known |= set(kept.values())
+            used = source.execute("SELECT run, cell, cached FROM run_cells").fetchall()
+            using = {row[:2]: row[2] for row in used if row[0] in known and row[1] in kept}
+            new = Store(tmp_path / f"{number}.sqlite")
+            with closing(salvage._open(new.path)) as target:
+                with transaction(target):
+                    saved, _ = salvage._move(source, target)
+                assert target.execute("PRAGMA foreign_key_check").fetchall() == [], lost
+                assert dict(target.execute("SELECT id, run FROM cells").fetchall()) == kept
+                found = {row[:2]: row[2] for row in target.execute("SELECT run, cell, cached FROM run_cells")}
+                assert found == {(run, cell): 0 for cell, run in kept.items()} | using
+            assert [saved[table] for table in ("verdicts", "benchmarks")] == [left["verdicts"], left["benchmarks"]]
+            assert {run["id"] for run in new.runs()} == known
+            machines = {run["environment"]["machine"] for run in new.runs()}
+            assert machines <= {"cpu 0", "cpu 1", "unknown (lost in a damaged store)"}
+            new.close()

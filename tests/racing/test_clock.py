@@ -1,7 +1,10 @@
 """Budgets and clocks: nobody spends more than he was given, and what measures is nobody's."""
 
+from dataclasses import dataclass, field
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from laureate.lab.claim import Settings
@@ -78,6 +81,39 @@ def test_what_measures_is_nobodys():
     before = clock.compiling
     clock.run(_triple, jnp.asarray(4.0))
     assert clock.compiling == before  # compiled once, for another number too
+
+
+@dataclass
+class Plain:
+    """A user's problem in the plainest form: it is compared by what it holds, and so has no hash."""
+
+    factor: float
+    rows: np.ndarray = field(default_factory=lambda: np.ones(2))
+
+
+def test_a_problem_without_a_hash_is_itself_and_no_other():
+    clock, x = Clock(scale()), jnp.asarray(3)
+    for factor, kind in ((2.0, "float32"), (3.0, "float32"), (2, "int32"), (True, "int32")):
+        found = clock.run(_scaled, Plain(factor), x)
+        assert (float(found), str(found.dtype)) == (3.0 * factor, kind)
+    same = Plain(5.0)
+    clock.run(_scaled, same, x)
+    before = clock.compiling
+    clock.run(_scaled, same, x)
+    assert clock.compiling == before
+
+
+def test_numbers_that_are_compiled_in_are_told_apart_by_their_type():
+    clock, x = Clock(scale()), jnp.asarray(3)
+    assert [str(clock.run(_multiplied, number, x).dtype) for number in (1, 1.0)] == ["int32", "float32"]
+
+
+def _scaled(problem, x):
+    return problem.factor * x
+
+
+def _multiplied(number, x):
+    return number * x
 
 
 def _double(x):

@@ -6,9 +6,12 @@ Every field of what is declared stands here, so that a new one is either hashed 
 import dataclasses
 from dataclasses import fields, replace
 
+import numpy as np
 import planted
+import pytest
 
 from laureate.racing.discipline import Discipline, Entrant, Metric
+from laureate.racing.halving import best
 from laureate.racing.running import Course, _Runner
 
 CONFIG = {"level": 1.0, "mood": "fine", "slow": 1.0, "own": 1, "rate": 0.1}
@@ -148,3 +151,34 @@ def test_cells_of_one_fingerprint_are_the_same_work():
     for one in made:
         told = {name: value for name, value in dataclasses.asdict(one).items() if name not in ("start", "accepts")}
         assert work.setdefault(one.fingerprint, told) == told
+
+
+@pytest.mark.parametrize(
+    ("metric", "order"),
+    [
+        (Metric("loss", "a loss"), ["steady", "lucky", "lost"]),
+        (Metric("loss", "a gain", "higher"), ["lucky", "steady", "lost"]),
+        (Metric("loss", "samples", "higher", log=True), ["steady", "lucky", "lost"]),
+        (Metric("loss", "an error", log=True), ["lucky", "steady", "lost"]),
+    ],
+)
+def test_settings_are_compared_as_entrants_are(metric, order):
+    """By the mean over tuning seeds, or by that of logarithms; at the last point, whatever came before."""
+    quality = {"steady": [9.0, 9.0], "lucky": [1.0, 60.0], "lost": [np.nan, 1.0]}
+    course = replace(COURSE, metric=metric)
+    runner = _Runner(None, course, 1, "", False, None, 1.0)  # type: ignore[arg-type]  # the store is not asked
+
+    def numbers(name, cell):
+        if name not in quality:
+            return None
+        cost = np.array([[1.0, 2.0], [1.0, np.nan]])  # the second seed came to its first point alone
+        first, second = quality[name]
+        return {"cost": cost, "seconds": cost, "loss": np.array([[5.0, first], [second, 7.0]])}
+
+    runner.numbers = numbers
+    found = {name: runner._scores(name, cell()) for name in (*quality, "crashed")}
+    for name, values in quality.items():
+        expected = np.log(values) if metric.log else np.array(values)
+        np.testing.assert_allclose(found[name], expected * (1 if metric.better == "higher" else -1))
+    assert found["crashed"] == []
+    assert best(found, 4) == [*order, "crashed"]

@@ -5,6 +5,7 @@ import planted
 import pytest
 
 from laureate.lab.judging import statistics
+from laureate.pages.wording import number
 from laureate.racing.conclusion import conclude
 from laureate.racing.discipline import Entrant, Metric
 from laureate.racing.results import RaceResult
@@ -148,6 +149,12 @@ def test_every_number_is_that_of_the_runs(metric):
     assert (told.metric, told.best, told.code) == (metric, order[0], told.codes[order[0]])
     assert told.codes.keys() == set(order)
     assert [row.against for row in told.rows][6:] == ["diverged", "crashed", "stayed out"]
+    assert rows[order[0]].against == "first"
+    for name in order[1:]:  # the p after Holm over all pairs, by which it was decided
+        pair = told.standing.pair(order[0], name)
+        word = "worse" if pair.real else "within noise" if pair.low <= 0 else "perhaps worse"
+        assert rows[name].against == f"{word}, p {number(pair.adjusted, 2)}"
+        assert pair.adjusted > pair.p
     assert rows["broken"].words == ("it broke",)
     assert {name for name, row in rows.items() if row.leads} == set(told.standing.leaders)
     assert RaceResult.from_json(told.to_json()).to_json() == told.to_json()

@@ -44,6 +44,26 @@ def test_the_budget_is_what_is_asked_for_else_the_problems_own_else_what_fits_in
         run(store, saying(smallest=500), budget=499)
 
 
+def test_the_seconds_are_those_of_all_runs_that_tune_and_score(store):
+    """By hand: of every rung all that are in, on every tuning seed, at their share of the budget."""
+    share = {1: 0.0, 2: 2 * 1.0, 3: 3 * 0.5 + 2 * 0.5, 4: 4 * 0.25 + 2 * 0.5, 5: 5 * 0.125 + 3 * 0.25 + 2 * 0.5}
+    entrants = [planted.entrant(f"e{count}", 1.0, grid={"rate": tuple(10.0 ** np.arange(count))}) for count in share]
+    runs = sum(10 + TUNING_SEEDS * each for each in share.values())
+    for seconds in (1.0, 7.0):
+        found = race(saying(), among=[planted.discipline(*entrants)], store=store, seconds=seconds, seeds=10)
+        exact = seconds / 1e-5 / runs
+        assert 0.9 * exact <= found.budget <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seeds", [2, 7])
+def test_as_many_seeds_score_as_are_asked_for_and_the_first_ones(store, seeds):
+    """Whole blocks are computed, for whoever asks for more."""
+    found, more = (run(store, saying(), budget=100, seeds=number) for number in (seeds, 12))
+    assert (found.seeds, found.standing.seeds) == (seeds, seeds)
+    for name, scores in more.scores.items():
+        assert found.scores[name] == scores[:seeds]
+
+
 def test_who_does_not_fit_the_problem_stays_out_with_its_reason_unless_nobody_asked_for_it(store):
     found = run(store, saying(absent={"b": "it has no b"}), budget=100)
     assert [(row.entrant, row.status, row.words) for row in found.rows][1] == ("b", "stayed out", ("it has no b",))

@@ -1,6 +1,7 @@
 """What a race found, from the store and back: races that were stored as plain dictionaries are read."""
 
 import copy
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from laureate.pages.race import fragment, page
 from laureate.racing.conclusion import Race
-from laureate.racing.results import Pair, RaceResult
+from laureate.racing.results import Curve, Metric, Pair, RaceResult, Row
 
 # As the version of November 2026 stored it, before there was a type to read it: two twins, one near, two worse,
 # one without a number in two seeds of ten, one that crashed, one that did not end, one that stayed out.
@@ -79,3 +80,47 @@ def test_what_became_of_a_comparison_is_one_word(entries, word):
     assert pair.word == word
     assert pair.high == math.inf
     assert Pair.from_json(pair.to_json()) == pair
+
+
+# Of each type values that a reader may take for nothing, and others.
+VALUES = {
+    "str": ("", "words"),
+    "int": (0, 3),
+    "int | None": (0, 1, None),
+    "float": (0.0, -1.5),
+    "float | None": (0.0, -1.5, None),
+    "bool": (False, True),
+    "tuple[str, ...]": ((), ("", "words")),
+    "tuple[float, ...]": ((), (0.0, 2.0)),
+    "Mapping[str, Any]": ({}, {"rate": 0.0, "flips": 0, "mood": "", "on": False}),
+    "Literal['lower', 'higher']": ("lower", "higher"),
+}
+PARTS = {
+    "row": Row("a", "finished", 1, {"rate": 0.5}, 1.0, 0.5, 1.5, 2.0, True, 8.0, 0.1, 0.2, 3.0, ("word",), "first"),
+    "metric": Metric("loss", "a loss"),
+    "pair": Pair("a", "b", 0.5, 0.1, 0.9, 0.01, 0.02, True, False, "0.5", "[0.1, 0.9]"),
+    "curve": Curve("a", (1.0,), (2.0,), (3.0,), (4.0,), (5.0,)),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_what_is_kept_of_a_race_is_read_back_whatever_it_is(kind):
+    """Field by field: nought, no words and no are not the same as nothing."""
+    first = PARTS[kind]
+    for field in dataclasses.fields(first):
+        words = field.type.__name__ if isinstance(field.type, type) else str(field.type)
+        for value in VALUES[words.replace("typing.", "").replace("collections.abc.", "")]:
+            one = dataclasses.replace(first, **{field.name: value})
+            told = one.to_json() if kind == "pair" else vars(one)
+            assert type(first).from_json(json.loads(json.dumps(told))) == one, (field.name, value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"advice": "", "code": "", "codes": {}}, {"moment": 0.0}, {"moment": None, "by_seconds": None}, {"notes": []},
+     {"run": 0, "budget": 0, "machine": "", "unit": ""}, {"pareto": [], "envelope": [], "curves": []}],
+    ids=str,
+)  # fmt: skip
+def test_a_race_of_which_little_is_to_be_told_is_read_back(changes):
+    found = RaceResult.from_json(STORED | changes).to_json()
+    assert {name: found[name] for name in changes} == changes

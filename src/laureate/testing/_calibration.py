@@ -55,9 +55,11 @@ def check_calibrator(
         again = program(calibrator, p[order], y[order], ones, asked)[0]
         check.close(again, gamma, rtol, "the same map from the same rows", "Treat rows of equal score as one group.")
     if check.wants("weights count rows"):
-        # Every row stands twice: 1.5 and 0.5 are the same as 1 and 1.
-        uneven = np.where(np.arange(len(p)) < size, 1.5, 0.5).astype(np.float32)
-        check.close(program(calibrator, p, y, uneven, asked)[0], gamma, rtol, "the map of whole rows", "Weigh sums.")
+        # Every row stands twice. Thrice or once, it weighs two in all; whoever does not weigh counts three and one.
+        place = np.concatenate([np.arange(size), np.resize(np.arange(0, size, 2), size)])
+        uneven = (2 / np.bincount(place)[place]).astype(np.float32)
+        weighed = program(calibrator, p[place], y[place], uneven, asked)[0]
+        check.close(weighed, gamma, rtol, "the map of whole rows", "Weigh sums.")
     if check.wants("scores do not see each other"):
         other = on_host(program(calibrator, p, y, ones, asked[::-1] ** 2)[0])
         check.close(other[2, 0], gamma[0, 0], rtol, "the same value for score 0", "transform is elementwise.")

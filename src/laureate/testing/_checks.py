@@ -83,17 +83,18 @@ class Check:
         """Report unless two trees agree, each leaf within ``rtol`` of its largest entry, or of ``floor``."""
         paths = jax.tree_util.tree_leaves_with_path(first)
         for (path, one), two in zip(paths, jax.tree.leaves(second), strict=True):
-            one, two = np.asarray(data_of(one)), np.asarray(data_of(two))
+            one, two, place = np.asarray(data_of(one)), np.asarray(data_of(two)), jax.tree_util.keystr(path)
+            if one.shape != two.shape:  # NumPy would repeat what has one entry
+                self.fail(expected, f"the shape {one.shape} and not {two.shape} at {place or 'the value'}", remedy)
             if not np.issubdtype(one.dtype, np.inexact):
                 apart = float(np.any(one != two))
             else:
                 one, two = one.astype(np.float64), two.astype(np.float64)
                 size = max(float(np.max(np.abs(two), initial=0.0, where=np.isfinite(two))), floor)
-                apart = float(np.max(np.where(one == two, 0.0, np.abs(one - two)) / size, initial=0.0))
+                with np.errstate(invalid="ignore"):  # inf twice is the same
+                    apart = float(np.max(np.where(one == two, 0.0, np.abs(one - two)) / size, initial=0.0))
             if not apart <= rtol:
-                self.fail(
-                    expected, f"a difference of {apart:.3g} at {jax.tree_util.keystr(path) or 'the value'}", remedy
-                )
+                self.fail(expected, f"a difference of {apart:.3g} at {place or 'the value'}", remedy)
 
     def fixed_shapes(self, before: Any, after: Any) -> None:
         """A state keeps its structure, its shapes and its types."""
@@ -213,17 +214,23 @@ def describe(tree: Any) -> tuple[str, tuple]:
 
 
 def difference(first: Any, second: Any) -> str | None:
-    """Where two trees differ in a bit, or None."""
+    """Where two trees differ in a bit, a shape or a type, or None; of Python's objects numbers and words count."""
     paths = jax.tree_util.tree_leaves_with_path(first)
     others = jax.tree.leaves(second)
     if len(paths) != len(others):
         return "the structure"
     for (path, one), two in zip(paths, others, strict=True):
-        if not hasattr(one, "shape"):
-            continue
-        if np.asarray(data_of(one)).tobytes() != np.asarray(data_of(two)).tobytes():
+        if _as_it_is(one) != _as_it_is(two):
             return jax.tree_util.keystr(path) or "the value"
     return None
+
+
+def _as_it_is(leaf: Any) -> Any:
+    """What two leaves must share to be the same: nothing, where they are neither arrays nor numbers nor words."""
+    if hasattr(leaf, "shape"):
+        array = np.asarray(data_of(leaf))
+        return array.shape, array.dtype, array.tobytes()
+    return (type(leaf), repr(leaf)) if isinstance(leaf, bool | int | float | complex | str) else None
 
 
 def same_bits(first: Any, second: Any) -> bool:

@@ -35,7 +35,11 @@ def check_random_function(
     arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
     with KeyRecorder() as recorder:
         first = arrays(function(jax.random.key(11)))
-        keys_used_once(check, recorder, shared_keys)
+        jax.effects_barrier()
+    if not recorder.uses:  # it was jitted and traced before, and such a program tells nothing
+        with KeyRecorder() as recorder, traced_anew():
+            function(jax.random.key(11))
+    keys_used_once(check, recorder, shared_keys)
     if check.wants("same key, same bits"):
         check.bits(arrays(function(jax.random.key(11))), first, "the same from the same key", "Draw from it alone.")
     if check.wants("another key, other bits"):

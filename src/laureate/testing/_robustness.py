@@ -98,6 +98,8 @@ def check_attack(
             check.wants("going on")
             state = after
         check.close(state.delta, last, 1e-4, "what the whole run gives", "Make a step of its key and state alone.")
+    elif "state shapes" in skip:
+        check.wants("state shapes")  # which is looked at on the way
     if check.wants("images do not see each other"):
         remedy = "Reduce over an image's own axes alone, and draw nothing by its place."
         turned = on_host(program(attack, key, x[::-1], y[::-1])[0])[:, ::-1]

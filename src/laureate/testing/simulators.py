@@ -9,7 +9,15 @@ import numpy as np
 
 from laureate._core import Status
 from laureate.layers import pad_graph
-from laureate.testing._checks import Check, Program, every_number_is_used, inexact_types, keys_used_once, no_retrace
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    inexact_types,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+)
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_mesh_trainer", "check_simulator"]
@@ -30,6 +38,7 @@ def check_simulator(
     does not matter; padding changes nothing; a state that is not finite is reported; double precision stays so.
     """
     check = Check(type(simulator).__name__, skip)
+    simulator = numbers_as_arrays(simulator)
     frames = np.asarray(frames, np.float32)  # by NumPy, here and below: outside jit every shape would be a program
     program = Program(lambda simulator, graph, frames, after: simulator.step(graph, frames, after))
     following = frames[-1] + np.float32(0.5)
@@ -104,6 +113,7 @@ def check_mesh_trainer(
     used twice; no retrace; cost and status; what is not finite is reported and not learnt from.
     """
     check = Check(type(trainer).__name__, skip)
+    trainer, others = numbers_as_arrays(trainer), [numbers_as_arrays(other) for other in others]
     windows, key = np.asarray(windows, np.float32), jax.random.key(5)
     program = Program(lambda trainer, key, windows, state: trainer.step(key, graph, windows, state))
     gather = eqx.filter_jit(lambda windows, state: trainer.gather(jax.random.key(4), graph, windows, state))

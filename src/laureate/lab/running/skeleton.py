@@ -41,7 +41,9 @@ class Wanted:
     @property
     def signature(self) -> str:
         """``step(key, theta, state)``, or the name alone."""
-        return self.name if self.arguments is None else f"{self.name}({self.arguments.removeprefix('self, ')})"
+        if self.arguments is None:
+            return self.name
+        return f"{self.name}({', '.join(name for name in self.arguments.split(', ') if name != 'self')})"
 
     @property
     def words(self) -> str:

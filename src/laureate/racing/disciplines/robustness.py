@@ -43,7 +43,8 @@ DISCIPLINE = Discipline(
         Entrant("variance-reduced", f"VR({COPIES.format(4)}, num_copies=4)", STEPS),
         Entrant(
             "interaction-reduced",
-            f"InteractionReduced({COPIES.format(10)}, grid_players((height, width), 4), strength=0.3, num_subsets=4)",
+            # A step of four subsets takes eleven gradients.
+            f"InteractionReduced({COPIES.format(11)}, grid_players((height, width), 4), strength=0.3, num_subsets=4)",
             STEPS,
         ),
     ),

@@ -64,6 +64,28 @@ def made(arm: Mapping[str, Any], **given: Any) -> Any:
     return eval(arm["code"], scope)  # our own declarations, never a user's text
 
 
+class _Itself:
+    """What cannot be hashed, such as an object of a dataclass, told from others by being itself, and kept."""
+
+    def __init__(self, one: Any):
+        self.one = one
+
+    def __hash__(self) -> int:
+        return id(self.one)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.one is self.one
+
+
+def _named(leaf: Any) -> Any:
+    """By what a program is known that has this compiled in: 1 and 1.0 make two programs."""
+    try:
+        hash(leaf)
+    except TypeError:
+        return _Itself(leaf)
+    return type(leaf), leaf
+
+
 _programs: dict[Any, tuple[Callable, list[Any]]] = {}
 
 
@@ -102,7 +124,7 @@ class Clock:
         dynamic, static = eqx.partition(arguments, eqx.is_array)
         leaves, tree = jax.tree.flatten(static)
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(dynamic))
-        key = (function, tree, tuple(leaves), jax.tree.structure(dynamic), shapes)
+        key = (function, tree, tuple(map(_named, leaves)), jax.tree.structure(dynamic), shapes)
         if key not in _programs:
             began = time.perf_counter()
             rest: list[Any] = []
