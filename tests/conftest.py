@@ -14,7 +14,7 @@ import pytest
 from laureate._compiler import light_options
 from mutants.coverage_map import COMPUTES
 from program_budget import ProgramBudget
-from recording import MODES, Recorder, Recording, recorder_of
+from recording import MODES, Recorder, Recording, recorder_of, records
 
 # A suite started in the background by a script ignores Ctrl-C, and so would every run that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
@@ -116,6 +116,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.thorough)
     slower = ("slow", "thorough")
     config.stash[COLLECTED] = {item.nodeid: not any(map(item.get_closest_marker, slower)) for item in items}
+    if config.option.record != "compare":
+        _leave_out(config, items, [item for item in items if not records(item)])
     if os.environ.get("PAPER") or os.environ.get("AREA"):  # make test PAPER=<id> or AREA=<area>
         _leave_out_others(config, items)
 
@@ -132,6 +134,10 @@ def _leave_out_others(config: pytest.Config, items: list[pytest.Item]) -> None:
         others = file.startswith("tests/papers/test_") and papers & words and chosen not in words
         if others or (file in rows_of_all and not belongs.is_of({*words, *re.split(r"\W+", name)}, area)):
             left.append(item)
+    _leave_out(config, items, left)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left: list[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in set(left)]
 

@@ -286,8 +286,7 @@ class Recording:
     def pytest_runtest_call(self, item: pytest.Item):
         """One test."""
         recorder = recorder_of(item)
-        watched = item.path.parent.name == "contract" and item.path.stem not in LEFT_OUT
-        if watched:
+        if is_watched(item):
             from laureate.testing._checks import Program
 
             call = Program.__call__
@@ -308,6 +307,16 @@ class Recording:
             told = "Arrays were held beside their records by type and shape alone"
             why = f"jaxlib {release} was never asked for their numbers (scripts/records.py)."
             terminalreporter.write_line(f"{told}: {why}")
+
+
+def is_watched(item: pytest.Item) -> bool:
+    """Whether what programs of a test return is recorded by itself."""
+    return item.path.parent.name == "contract" and item.path.stem not in LEFT_OUT
+
+
+def records(item: pytest.Item) -> bool:
+    """Whether a test may have a record."""
+    return is_watched(item) or "recorded" in getattr(item, "fixturenames", ())
 
 
 RECORDER = pytest.StashKey[Recorder]()

@@ -1,6 +1,7 @@
 """Records are of tests there are, and see what they are for."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +12,17 @@ from recording import ASKED, FOLDER, compared, merged, plain
 
 def test_every_record_is_of_a_test(all_tests):
     stale = []
-    for path in FOLDER.rglob("*.json"):
-        if path != ASKED:
-            module = path.relative_to(FOLDER).with_suffix(".py").as_posix()
+    for path in FOLDER.rglob("*"):
+        module = path.relative_to(FOLDER).with_suffix("").as_posix()
+        if path.is_dir() and path.name.startswith("test_"):  # of texts
+            stale += [module] * (not (TESTS / f"{module}.py").exists())
+        elif path.suffix == ".json" and path != ASKED and not path.parent.name.startswith("test_"):
             rows = json.loads(path.read_text(encoding="utf-8"))
-            stale += [name for row in rows if (name := f"tests/{module}::{row}") not in all_tests]
+            stale += [name for row in rows if (name := f"tests/{module}.py::{row}") not in all_tests]
     assert stale == [], "remove these rows"
+
+
+TESTS = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True)

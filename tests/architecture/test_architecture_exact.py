@@ -461,6 +461,59 @@ def test_a_table_that_was_stopped_goes_on_and_a_finished_one_is_read(tmp_path):
         tabular(space, train, num_values=2, path=tmp_path / "table.npz", settings="other")
 
 
+def test_a_table_of_anything_else_is_refused(tmp_path):
+    """Each of what decides its numbers: the operations' names, how many values, the function, what it closes over."""
+    ask = lambda names, values, train, **more: tabular(Space([names] * 2), train, num_values=values, **more)  # noqa: E731
+    made = lambda number: lambda choice: [0.1 * choice[0] + number] * 2  # noqa: E731
+    kept = {"path": tmp_path / "table.npz"}
+    whole = ask(("a", "b"), 2, made(1.0), **kept)
+    np.testing.assert_array_equal(ask(("a", "b"), 2, made(1.0), **kept).values, whole.values)
+    for names, values, train in (
+        (("a", "c"), 2, made(1.0)),
+        (("a", "b"), 1, lambda choice: 0.5),
+        (("a", "b"), 2, lambda choice: [0.1 * choice[0] + 1.0, 0.5]),
+        (("a", "b"), 2, made(2.0)),
+    ):
+        with pytest.raises(ValueError, match="Checkpoint"):
+            ask(names, values, train, **kept)
+
+
+@pytest.mark.filterwarnings("ignore::laureate.architecture.TieWarning")
+@pytest.mark.parametrize("ties", ["first", "loss"])
+def test_all_at_once_is_one_after_the_other_and_costs_as_much(ties):
+    """Edges and nodes of different sizes, names left out, snapshots between: choices, reports and counts are one."""
+    space = Space([NAMES, NAMES[1:], NAMES[::-1], NAMES[:2], NAMES], nodes=(0, 0, 0, 1, 0))
+    rng = np.random.default_rng(7)
+    worth = rng.normal(size=(2, 5, 4))
+    asked = []
+
+    class Scorer:
+        def __call__(self, weights):
+            asked.append(1)
+            score, loss = np.round(np.tensordot(worth, weights, 2), 1).tolist()
+            return (score, loss) if ties == "loss" else score
+
+        def many(self, weights):
+            answers = [self(one) for one in weights]
+            asked.clear()
+            return tuple(map(np.array, zip(*answers, strict=True))) if ties == "loss" else np.array(answers)
+
+    for exclude in ((), ("none",), ("none", "avg3")):
+        rule = PerturbationSelection(space, exclude=exclude, ties=ties)
+        alone = select(KEY, rule, score_fn=lambda weights: Scorer()(weights))
+        asked_alone = len(asked) - 2 * (ties == "loss")  # the whole supernet, twice, to see that it does not normalise
+        together = select(KEY, rule, score_fn=Scorer(), snapshots=True)
+        assert alone.num_scores == together.num_scores == asked_alone
+        per_edge = [sum(name not in exclude for name in names) for names in space.ops]
+        assert alone.num_scores == sum(per_edge) + 4 + 3
+        assert (alone.choice, alone.genotype) == (together.choice, together.genotype)
+        for one, two in zip(alone.history, together.history, strict=True):
+            assert one[:3] == two[:3]
+            np.testing.assert_allclose(one.importance, two.importance, atol=1e-6)
+            assert one.tied == two.tied
+        asked.clear()
+
+
 def test_agreement_is_the_binomial_of_two_candidates():
     """Candidate 1 is right on 12 of 20 examples, candidate 0 on 10, on the same 10 and 2 more: a binomial."""
     values = np.zeros((2, 20))

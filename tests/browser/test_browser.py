@@ -164,7 +164,7 @@ def whole(site, tmp_path_factory):
 
 
 SHOWN = """() => [...document.querySelectorAll(".facets select")].flatMap((select) =>
-    [...select.options].map((option) => {
+  [...select.options].map((option) => {
     select.value = option.value; select.dispatchEvent(new Event("input", { bubbles: true }));
     const said = document.querySelector("[data-results] > .facts").textContent;
     select.value = ""; return [select.name, option.textContent, said]; }))"""

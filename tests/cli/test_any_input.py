@@ -211,7 +211,7 @@ def test_a_damaged_store_is_repaired_by_the_doctor(toy, drawn, laureate):
     assert "laureate doctor --repair" in done.err
     done = laureate("doctor", "--repair")
     assert done.code == 0, done.err
-    assert "Saved: 1 runs, 6 cells, 3 verdicts. Known to be lost: 0 cells" in done.out
+    assert "Saved: 1 run, 6 cells, 3 verdicts. Known to be lost: 0 cells" in done.out
     assert "0 computed, 6 kept" in laureate("run", "toy", "--scale", "smoke", "--workers", "1").out
     assert "nothing to repair" in laureate("doctor", "--repair").out
     assert json.loads(laureate("doctor", "--json").out)["store"]["state"] == "whole"

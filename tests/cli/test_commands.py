@@ -140,7 +140,7 @@ def test_the_board_counts_our_reference_and_lists_what_was_measured_here(laureat
     )  # fmt: skip
     monkeypatch.setattr("laureate.lab.reference.reference", lambda _: {"toy/better": shipped})
     out = laureate("board").out
-    assert "1 of 2 verdicts are our reference (an abacus, jax 1.0, 2026-11-17)" in out
+    assert "1 of 2 verdicts is our reference (an abacus, jax 1.0, 2026-11-17)" in out
     assert "✘ 1 refuted" in out
     assert "toy/better" not in out
     for words in (["toy"], ["--claims"]):

@@ -1,10 +1,13 @@
 """Every command with every form of what it prints, in full, on a home that was made up for it."""
 
 import contextlib
+import dataclasses
+import inspect
 import io
 import json
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -12,8 +15,11 @@ import pytest
 
 import laureate.cli as package
 import made_home
+import toys
 from laureate.cli import COMMANDS, cli
-from plain_words import plain_words
+from laureate.lab.running.plan import plan
+from laureate.pages import content, render
+from plain_words import plain_words, tags
 
 MOST = 4000  # characters of JSON that are held as they are; of longer ones, the form and the first of each list
 
@@ -23,8 +29,8 @@ PLAIN = [
     ("find", "walks", "--runs"), ("find", "labels", "--runs", "--kind", "theory"),
     ("plan", "toy"), ("plan", "--all", "--scale", "smoke"), ("plan", "toy/lower", "known", "--scale", "full"),
     ("plan", "idle", "toy", "--scale", "smoke"),
-    ("board",), ("board", "toy"), ("board", "known", "idle"), ("board", "--claims", "--checks"),
-    ("show", "toy"), ("show", "toy/lower"), ("show", "TOY/walk/"), ("show", "known"), ("show", "idle"),
+    ("board",), ("board", "known", "idle"), ("board", "toy", "--checks"),
+    ("show", "toy"), ("show", "TOY/lower"), ("show", "toy/clocked/"), ("show", "known"), ("show", "idle"),
     ("show", "widget"), ("show", "bare"), ("show", "own-abstract"), ("show", "SUBMITTED"),
     ("runs",), ("runs", "--limit", "2"), ("runs", "7"),
     ("compare", "1", "5"), ("compare", "2", "6"), ("compare", "3", "4"), ("compare", "2", "2"),
@@ -135,10 +141,10 @@ def test_the_help_of_every_command(recorded, name):
 
 
 def described(command):
-    found = {"help": command.help, "short": command.get_short_help_str(1000)}
+    found = {"help": inspect.cleandoc(command.help or ""), "short": command.get_short_help_str(1000)}
     found |= {"commands": {name: described(one) for name, one in getattr(command, "commands", {}).items()}}
     for one in command.params:
-        facts = {name: getattr(one, name, None) for name in ("required", "metavar", "help", "show_default", "nargs")}
+        facts = {name: getattr(one, name, None) for name in ("required", "metavar", "help", "nargs")}
         held = (
             one.default if isinstance(one.default, str | int | float) and not getattr(one, "is_flag", False) else None
         )
@@ -158,7 +164,7 @@ def test_the_help_of_all(recorded):
     formatter = SimpleNamespace(section=contextlib.nullcontext, write_dl=rows.extend)
     cli.format_commands(click.Context(cli), formatter)  # pyright: ignore[reportArgumentType]
     recorded("commands", rows)
-    recorded("help", cli.help)
+    recorded("help", inspect.cleandoc(cli.help or ""))
 
 
 def test_what_commands_print(say, recorded):
@@ -218,12 +224,11 @@ def of_digits(line):
     return re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: f"{float(found[0]):.6g}", line)
 
 
-def test_commands_that_change_something(recorded, tmp_path_factory, monkeypatch, request):
+def test_commands_that_change_something(recorded, say, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         home = made_home.Home(tmp_path_factory.mktemp("changed"), patch)
         home.fill()
         home.execute()
-        say = request.getfixturevalue("say")
         patch.setenv("LAUREATE_HOME", str(home.home))
         found = []
         for words in CHANGES:
@@ -236,7 +241,7 @@ def test_commands_that_change_something(recorded, tmp_path_factory, monkeypatch,
 
 
 RUNS = {
-    "first": ("toy", "--scale", "smoke"), "again": ("toy", "--scale", "smoke"),
+    "first": ("toy", "--scale", "smoke"), "again": ("toy/lower", "--scale", "smoke"),
     "more-seeds": ("toy/lower", "toy/which", "--scale", "smoke", "--seeds", "20"),
     "gate": ("toy/clipped", "--scale", "smoke", "--quiet", "--gate"),
     "several": ("known", "idle", "--scale", "desk", "--quiet"), "json": ("toy/small", "--quiet", "--json"),
@@ -244,11 +249,10 @@ RUNS = {
 }  # fmt: skip
 
 
-def test_runs(recorded, tmp_path_factory, request):
+def test_runs(recorded, say, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         home = made_home.Home(tmp_path_factory.mktemp("running"), patch)
         home.execute()
-        say = request.getfixturevalue("say")
         found = []
         for name, words in RUNS.items():
             said = say("run", *words, home=home)
@@ -259,16 +263,111 @@ def test_runs(recorded, tmp_path_factory, request):
         home.execute(made_home.Remembered(fails=("third",), turn=5))
         found.append((("run", "toy/walk/"), say("run", "toy/walk/", "--fresh", home=home)))
         recorded.text("run.txt", transcript(found))
-        empty = [(words, say(*words, home=home)) for words in (("board",), ("plan", "toy"), ("runs",))]
+        empty = [(words, say(*words, home=home)) for words in (("board", "idle"), ("plan", "toy"), ("runs",))]
         recorded.text("after-runs.txt", transcript(empty))
         home.close()
 
 
-def test_a_home_where_nothing_was_run(recorded, tmp_path_factory, request):
+def test_a_home_where_nothing_was_run(recorded, say, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         home = made_home.Home(tmp_path_factory.mktemp("empty"), patch)
-        say = request.getfixturevalue("say")
         asked = [("board",), ("board", "toy"), ("runs",), ("runs", "--json"), ("plan", "toy"), ("compare", "1", "2"),
                  ("show", "toy/lower"), ("export",), ("report", "1"), ("runs", "1"), ("cite", "1")]  # fmt: skip
         recorded.text("empty.txt", transcript([(words, say(*words, home=home)) for words in asked]))
         home.close()
+
+
+# -- what computes elsewhere, and is only told here --------------------------------------------------------------------
+
+
+def bench_rows(methods):
+    """Rows as they are measured, of one method faster each time."""
+    row = {
+        "id": "toy", "work": "a walk of 1,000 steps", "ours_s": 0.0125, "ours_low": 0.012, "ours_high": 0.013,
+        "ours_compile_s": 1.5, "ours_mb": 120.0, "peer": "walker", "peer_s": 2.5, "peer_compile_s": 0.0,
+        "peer_mb": None, "ratio": 200.0, "low": 195.0, "high": 205.0, "repeats": 9, "package": "walker",
+        "peer_version": "1.2", "note": "",
+    }  # fmt: skip
+    gone = dict.fromkeys(("peer_s", "ratio", "low", "high", "peer_version"))
+    for method, where in methods:
+        assert where.endswith(f"{method}.speed:COMPARISONS")
+        yield row | {"id": method}
+        yield row | {"id": method, "peer": "runner", "package": "runner", "note": "in <Python>", **gone}
+        slow = {"ours_s": 2.0, "ours_low": 1.9, "ours_high": 2.1, "ratio": 1.25, "low": 1.2, "high": 1.3}
+        yield row | {"id": method, "work": "a jump", "peer_version": "", **slow}
+
+
+def test_benchmarks(recorded, say, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        home = made_home.Home(tmp_path_factory.mktemp("bench"), patch)
+        patch.setattr("laureate.lab.running.bench.bench_rows", bench_rows)
+        patch.setattr("laureate.lab.running.environment.environment", lambda: dict(made_home.plain_words.FACTS))
+        asked = [("bench", "toy", "known"), ("bench", "toy", "--gate"), ("bench", "toy", "--json")]
+        found = [(words, say(*words, home=home)) for words in asked]
+        slower = [row | {"ratio": row["ratio"] and row["ratio"] / 2, "high": row["high"] and row["high"] / 2}
+                  for row in bench_rows([("toy", "toy.speed:COMPARISONS")])]  # fmt: skip
+        patch.setattr("laureate.lab.running.bench.bench_rows", lambda methods: [slower[0] for _ in methods])
+        found += [(words, say(*words, home=home)) for words in (asked[1], ("bench", "toy", "--gate", "--json"))]
+        recorded.text("bench.txt", transcript(found))
+        home.close()
+
+
+def test_races_are_told_and_their_runs_are_of_no_paper(recorded, say, tmp_path_factory):
+    from laureate.racing.conclusion import Race
+
+    stored = Path(__file__).parents[1] / "racing" / "stored_race.json"
+    told = Race.from_json(json.loads(stored.read_text("utf-8")))
+    asked = []
+    with pytest.MonkeyPatch.context() as patch:
+        home = made_home.Home(tmp_path_factory.mktemp("races"), patch)
+        patch.setattr("laureate.racing.api.race", lambda problem, **more: (asked.append((problem, more)), told)[1])
+        words = ("race", "mine.py:course", "--seconds", "3", "--only", "a,b", "--metric", "gain", "--quiet")
+        found = [(words, say(*words, home=home))]
+        recorded("json", json.loads(say("race", "mine.py:course", "--budget", "9", "--json", home=home).out)["best"])
+        options = {name: value for name, value in asked[0][1].items() if name not in ("store", "command")}
+        recorded("asked", [asked[0][0], options])
+        store = home.open()
+        facts = dict(made_home.plain_words.FACTS)
+        number = store.start_run("laureate race mine.py:course", "race", 10, "mine.py:course", facts)
+        cells = plan(toys.select(["toy/lower"], made_home.IDS, made_home.paper_of), "smoke")
+        (cell, outcome), *_ = made_home.Remembered().outcomes(cells)
+        store.add_cell(number, dataclasses.replace(cell, paper="race", experiment="sampling", scale="race"), outcome)
+        store.end_run(number, "finished")
+        page = render.body("run", render.Site(live=True), **(content.run(store, number) or {}))
+        recorded.text("run-of-a-race.html", tags(page))
+        store.close()
+        for words in (("runs", "1"), ("cite", "1"), ("board", "idle"), ("report", "1"), ("export", "1")):
+            said = say(*words, home=home)
+            found.append((words, SimpleNamespace(code=said.code, out=said.out[:1000], err=said.err)))
+        recorded.text("races.txt", transcript(found))
+        home.close()
+
+
+def test_what_needs_more_than_is_installed(recorded, say, monkeypatch):
+    monkeypatch.setattr("laureate.pages.vega.available", lambda: False)
+    asked = [("export", "4", "--figures", "charts"), ("report", "4", "--explore"), ("report", "--explore"),
+             ("web", "--host", "a..b"), ("new", "nothing-known", "--area", "x"),
+             ("new", "widget", "--area", "Bad Area")]  # fmt: skip
+    recorded.text("lacking.txt", transcript([(words, say(*words)) for words in asked]))
+
+
+def test_the_web_says_where_it_is(recorded, say, monkeypatch):
+    def stopped():
+        raise KeyboardInterrupt
+
+    server = SimpleNamespace(url="http://127.0.0.1:8642/", serve_forever=stopped, server_close=lambda: None)
+    asked = []
+    monkeypatch.setattr("laureate.pages.server.make_server", lambda *given: (asked.append(given), server)[1])
+    monkeypatch.setattr("webbrowser.open", asked.append)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    found = [(words, say(*words)) for words in (("web",), ("web", "--port", "0", "--open"), ("web", "--json"))]
+    recorded.text("web.txt", transcript(found))
+    recorded("asked", asked)
+
+
+def test_what_the_doctor_says(recorded, say, monkeypatch):
+    monkeypatch.setattr("laureate.lab.running.diagnosis.diagnose", lambda _: {
+        "versions": {"laureate": "0.9"}, "machine": {"memory (GiB)": 4.0, "cores for us": 2},
+        "data sets": {"digits": "missing, its experiments are not run; install it with: " + "pip install x; " * 9},
+    })  # fmt: skip
+    recorded.text("doctor.txt", transcript([(words, say(*words)) for words in (("doctor",), ("doctor", "--json"))]))

@@ -39,9 +39,15 @@ from laureate.memory import BoltzmannMachine
 from laureate.problems.pdes import HJBLog
 from laureate.representation import DirectCopy, DirectPred, DirectSet, Identity, Linear, Siamese, TwoLayer
 from laureate.testing import check_settings
+from laureate.testing._checks import in_turn
 from laureate.testing._options import every_row
 
 KEY = jax.random.key(0)
+
+
+def steps(step, state):
+    """Three steps, each with a key of its own: the state before and after them, and what each told."""
+    return state, *in_turn(lambda state, key: step(key, state), state, jax.random.split(KEY, 3))
 
 
 def solved(solver):
@@ -55,9 +61,8 @@ def recovered(solver):
 
 def attacked(attack):
     images, labels = np.asarray(robustness.IMAGES, np.float32), robustness.LABELS
-    state = attack.init(KEY, images)
-    after, info = attack.step(KEY, images, labels, state)
-    return state, after, (info, attack.run(KEY, images, labels)[0])
+    state, after, told = steps(lambda key, state: attack.step(key, images, labels, state), attack.init(KEY, images))
+    return state, after, (told, attack.run(KEY, images, labels)[0])
 
 
 def quantised(quantizer):
@@ -77,58 +82,60 @@ def fitted(model):
 
 def played(*data):
     def one(model):
-        state = model.init()
-        return state, *model.step(KEY, *data, state)
+        return steps(lambda key, state: model.step(key, *data, state), model.init())
 
     return one
 
 
 def praised(bonus):
-    state = bonus.init(control.STEPS.following[0])
-    after = bonus.observe(control.STEPS, state)
-    return state, bonus.step(KEY, control.STEPS, after)[0], bonus.reward(control.STEPS, after)
+    def step(key, state):
+        seen = bonus.observe(control.STEPS, state)
+        return bonus.step(key, control.STEPS, seen)[0], bonus.reward(control.STEPS, seen)
+
+    return steps(step, bonus.init(control.STEPS.following[0]))
 
 
 def trained(method):
-    state = method.init(KEY)
-    return state, *method.step(KEY, state)
+    return steps(method.step, method.init(KEY))
 
 
 def learned(learner):
-    state = learner.observe(control.ROLLOUT, learner.init(jnp.zeros(4), 4))
-    return state, *learner.step(KEY, control.ROLLOUT, state)
+    def step(key, state):
+        return learner.step(key, control.ROLLOUT, learner.observe(control.ROLLOUT, state))
+
+    return steps(step, learner.observe(control.ROLLOUT, learner.init(jnp.zeros(4), 4)))
 
 
 def judged(critic):
     rows = control.STEPS.observation
-    state = critic.init(rows[0])
-    return state, *critic.step(KEY, rows, 2 * rows + 1, state)
+    return steps(lambda key, state: critic.step(key, rows, 2 * rows + 1, state), critic.init(rows[0]))
 
 
 def diverged(method):
     state = method.init(BoltzmannMachine(memory.WEIGHTS, jnp.zeros(4), jnp.zeros(2)))
-    return state, *method.update(KEY, state, memory.SPINS)
+    return steps(lambda key, state: method.update(key, state, memory.SPINS), state)
 
 
 def contrasted(trainer):
     state = trainer.init(sampling.Coins(jnp.zeros(3)), jnp.zeros((4, 3), bool))
-    return state, *trainer.update(KEY, state, jnp.eye(3) > 0)
+    return steps(lambda key, state: trainer.update(key, state, jnp.eye(3) > 0), state)
 
 
 def moved(particles):
-    state = particles.init(jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2)
-    return state, *particles.step(KEY, state)
+    return steps(particles.step, particles.init(jnp.linspace(-1, 2, 8).reshape(4, 2) ** 2))
 
 
 def acquired(acquisition):
-    state = acquisition.init(12)
-    pick, after, info = acquisition.step(KEY, active.SCORES, state)
-    return state, after, (pick, info)
+    def step(key, state):
+        pick, after, info = acquisition.step(key, active.SCORES, state)
+        return after, (pick, info)
+
+    return steps(step, acquisition.init(12))
 
 
 def decided(rule):
-    state = rule.init(KEY, jnp.zeros(rule.space.shape))
-    return state, *rule.decide(KEY, state, jnp.ones(rule.space.shape[1]))
+    scores = jnp.ones(rule.space.shape[1])
+    return steps(lambda key, state: rule.decide(key, state, scores), rule.init(KEY, jnp.zeros(rule.space.shape)))
 
 
 def tuned(predictor):
@@ -139,20 +146,17 @@ def tuned(predictor):
 def embedded(trainer):
     model = eqx.nn.Linear(6, getattr(trainer.predictor, "dim", 4), key=KEY)
     views = jnp.cos(jnp.arange(96.0)).reshape(2, 8, 6)
-    state = trainer.init(KEY, model)
-    return state, *trainer.step(state, *views)
+    return steps(lambda _, state: trainer.step(state, *views), trainer.init(KEY, model))
 
 
 def in_blocks(trainer):
-    state = trainer.init(KEY, training.BLOCKS)
-    return state, *trainer.step(state, *training.BATCH)
+    return steps(lambda _, state: trainer.step(state, *training.BATCH), trainer.init(KEY, training.BLOCKS))
 
 
 def dreamt(agent):
     seen = lambda *shape: jnp.cos(jnp.arange(12.0 * math.prod(shape))).reshape(3, 4, *shape)  # noqa: E731
     batch = Sequences(seen(4), seen(2), seen(), seen() > 0.9, seen() > 0.9)
-    state = agent.init()
-    return state, *agent.step(KEY, batch, state)
+    return steps(lambda key, state: agent.step(key, batch, state), agent.init())
 
 
 def calibrated(calibrator):
@@ -181,7 +185,8 @@ def untrained_gan(activation):
 def frozen_in_part(method):
     weights = {name: jnp.cos(jnp.arange(32.0) + number).reshape(4, 8) for number, name in enumerate("vw")}
     state = method.advance(KEY, method.init(weights))
-    return state, *method.step(state, lambda model: jnp.mean((model["v"] - model["w"]) ** 2))
+    loss = lambda model: jnp.mean((model["v"] - model["w"]) ** 2)  # noqa: E731
+    return steps(lambda _, state: method.step(state, loss), state)
 
 
 def convolved(network):
@@ -194,7 +199,7 @@ def simulator(**settings):
 
 def simulated(one):
     frames = jnp.asarray(graphs.SIMULATORS["second"][2], jnp.float32)
-    return frames, *one.step(graphs.MESH, frames, frames[-1] if one.scripted else None)
+    return steps(lambda _, frames: one.step(graphs.MESH, frames, frames[-1] if one.scripted else None), frames)
 
 
 def model(kind):

@@ -890,21 +890,25 @@ def test_aggregates_are_means_medians_and_clipped_means():
     )
     names = ("gamer-median", "gamer-mean", "record-mean", "clipped-record-mean")
     seeds = np.stack([scores, [9.0, 5.0, 3.0, 1.0], [2.0, 7.0, 2.0, 4.0]])  # a row each
+    below = 1 - scores  # an agent that is worse than nothing: an influence is a share all the same
     both = quick(
         lambda: [
-            (c.aggregate_scores(seeds, nothing, gamer, how), c.top_influence(scores, nothing, gamer, how))
+            (
+                c.aggregate_scores(seeds, nothing, gamer, how),
+                [c.top_influence(each, nothing, gamer, how) for each in (scores, below)],
+            )
             for how in names
         ]
     )()
     normal = (seeds - 1) / 2
     clipped = np.minimum(normal, 1)
-    for (value, influence), table, mean in zip(
+    for (value, influences), table, mean in zip(
         both, (normal, normal, normal, clipped), (np.median, *[np.mean] * 3), strict=True
     ):
         np.testing.assert_allclose(value, [mean(x) for x in table], rtol=1e-5)
-        x = table[0]
-        wanted = max(abs(mean(np.delete(x, i)) - mean(x)) for i in range(4)) / mean(x)
-        assert float(influence) == pytest.approx(wanted, rel=1e-4)
+        for x, influence in zip((table[0], (below - 1) / 2), influences, strict=True):
+            wanted = max(abs(mean(np.delete(x, i)) - mean(x)) for i in range(4)) / abs(mean(x))
+            assert float(influence) == pytest.approx(wanted, rel=1e-4)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

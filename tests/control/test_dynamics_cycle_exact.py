@@ -692,6 +692,7 @@ def test_bad_input_is_refused_by_name():
         ("pixels", good._replace(observation=np.ones((6, 3), np.uint8)), "255"),
         ("nan", good._replace(following=good.following.at[0, 0].set(np.nan)), "x.following must be finite"),
         ("range", good._replace(action=3 + 0 * good.action), "Divide the actions"),
+        ("range below", good._replace(action=-3 + 0 * good.action), "Divide the actions"),
         ("shape", good._replace(following=Y.following), "of one shape before and after"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -401,6 +401,13 @@ def test_dual_ascent_stands_at_the_budget_or_at_zero():
     assert (int(twice.silent), bool(twice.collapsed)) == (2, True)
     assert int(made.update(twice, jnp.asarray(0.03)).silent) == 0
     assert isinstance(twice, BottleneckState)
+    # After the first step the settings that began β and I_c count no more: 0.03 is silence beside 0.8, not beside 0.5.
+    assert int(made.update(moved, jnp.asarray(0.03)).silent) == 1
+    begun = VariationalBottleneck(lambda x: (x, x), 9.0, beta=7.0, beta_rate=0.1, beta_cap=0.25, patience=2)
+    for nats in (0.0, 0.02, 0.03, 0.5, 0.9):
+        after = made.update(moved, jnp.asarray(nats))
+        assert eqx.tree_equal(begun.update(moved, jnp.asarray(nats)), after)
+        assert float(after.beta) == pytest.approx(np.clip(0.2 + 0.1 * (nats - 0.8), 0, 0.25))
 
 
 def test_an_adaptive_budget_shrinks_with_the_share_of_vanished_gradients():

@@ -63,7 +63,14 @@ CASES = {
         r"images must be .*got \[4, 8, 8\]. Add the axis of channels",
     ),
     "bytes": (lambda: g.images_and_labels(IMAGES + 255), r"within -1 and 1; got .*255.0\). Scale images to \[-1, 1\]"),
-    "few-labels": (lambda: g.images_and_labels(IMAGES, LABELS[:3]), r"labels must be one for each image; got \[3, 4\]"),
+    "few-labels": (
+        lambda: g.images_and_labels(IMAGES, LABELS[:3]),
+        r"labels must be one for each image, \[4\]; got \[3\]",
+    ),
+    "one-hot-labels": (
+        lambda: g.images_and_labels(IMAGES, np.eye(4, dtype=int)),
+        r"got \[4, 4\]. Of rows with a single",
+    ),
     "beyond": (lambda: g.images_and_labels(IMAGES, LABELS + 1, 2), "labels must be below 2; got 2. Count from 0"),
     "negative": (lambda: g.images_and_labels(IMAGES, LABELS - 1), "labels must be >= 0; got -1"),
     "alone": (

@@ -35,6 +35,7 @@ KEY = jax.random.key(0)
 CHAIN = synthetic_chains(1, 9)[0]
 LIGHT = light_options(0)
 MIRROR = np.diag([1.0, -1.0, 1.0])
+TURN = np.array([[0.0, -0.8, 0.6], [1.0, 0.0, 0.0], [0.0, 0.6, 0.8]])  # a rotation; its inverse is another
 FEW: dict[str, Any] = {"num_layers": 1, "num_message": 1, "num_feedforward": 1}  # less to compile
 
 
@@ -343,9 +344,11 @@ def test_losses_and_turning():
     second = 1.5 + 0.0 + 1.5
     np.testing.assert_allclose(jax.jit(quality_loss)(predicted, actual), (first + second) / 2, rtol=1e-6)
     scalars, vectors = draw(2, 3, 4)
-    turned = jax.jit(lambda *features: rotate(features, MIRROR))(scalars, vectors)
-    np.testing.assert_allclose(turned[1], vectors * np.array([1, -1, 1]), atol=1e-6)
-    assert (np.asarray(turned[0]) == scalars).all()
+    turn = jax.jit(lambda matrix, *features: rotate(features, matrix))
+    for matrix in (MIRROR, TURN, TURN @ MIRROR, TURN.T):  # a turn is another one backwards
+        turned = turn(matrix, scalars, vectors)
+        np.testing.assert_allclose(turned[1], np.einsum("ij,bvj->bvi", matrix, vectors), atol=1e-6)
+        assert (np.asarray(turned[0]) == scalars).all()
 
 
 def test_of_parts_is_the_whole_gathered_first():

@@ -146,6 +146,13 @@ def test_vocabulary():
     assert lengths == [3]
     with pytest.warns(UserWarning, match="2 words are not known and become <unk>: cat, green"):
         assert vocabulary.encode(["the green cat"]).words.tolist() == [[6, 1, 1, 0]]
+    # Every time that one is said counts, whichever phrase says it; the first five in order of the alphabet are named.
+    said = ["cat green cat", "the cat", "frog eel dog ant", "ant the ant"]
+    told = r"Vocabulary: 10 words are not known and become <unk>: ant, cat, dog, eel, frog$"
+    with pytest.warns(UserWarning, match=told):
+        words, lengths = vocabulary.encode(said)
+    assert lengths.tolist() == [3, 2, 4, 3]
+    assert (words == 1).sum(1).tolist() == [3, 1, 4, 2]
 
 
 def test_a_vocabulary_has_room_for_its_longest_phrase_and_one_word_more():

@@ -1,5 +1,6 @@
 """scikit-learn's wrapper, bad input, and use inside jit."""
 
+import itertools
 import warnings
 
 import jax
@@ -144,15 +145,21 @@ class Votes(ClassifierMixin, BaseEstimator):
         return self.table[np.asarray(X)[:, 0].astype(int)]
 
 
-def test_a_class_without_a_vote_has_half_of_the_smallest_adjusted_probability():
+@pytest.mark.parametrize("tau", [0.0, 0.5, 1.0, 2.0])
+def test_a_class_without_a_vote_has_half_of_the_smallest_adjusted_probability(tau):
+    """Whatever the strength, the prior and the target: half of 0.2/0.5 where these are as they come."""
     x, y = np.array([[0.0], [0.0], [1.0], [2.0]]), np.array([0, 0, 1, 2])
-    model = LogitAdjusted(Votes()).fit(x, y)
-    adjusted = Votes.table / [0.5, 0.25, 0.25]
-    assert model.floor_ == pytest.approx(0.2, rel=1e-12)  # half of 0.2/0.5
-    with pytest.warns(UserWarning, match="6 of 12 probabilities are 0"):
-        found = model.predict_proba(x)
-    expected = np.where(Votes.table > 0, adjusted, 0.2)[x[:, 0].astype(int)]
-    np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=1e-12)
+    for prior, target in itertools.product((None, np.array([0.1, 0.3, 0.6])), (None, np.array([0.7, 0.2, 0.1]))):
+        model = LogitAdjusted(Votes(), tau=tau, prior=prior, target=target).fit(x, y)
+        adjusted = Votes.table / (np.array([0.5, 0.25, 0.25]) if prior is None else prior) ** tau
+        floor = adjusted[Votes.table > 0].min() / 2
+        assert model.floor_ == pytest.approx(floor, rel=1e-12)
+        assert model.floor_ == pytest.approx(0.2) or (tau, prior is None) != (1.0, True)
+        with pytest.warns(UserWarning, match="6 of 12 probabilities are 0"):
+            found = model.predict_proba(x)
+        expected = np.where(Votes.table > 0, adjusted, floor)[x[:, 0].astype(int)]
+        expected = expected if target is None else expected * target
+        np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=1e-12)
 
 
 def test_a_tiny_probability_is_no_overflow(rows):

@@ -87,3 +87,28 @@ def test_explained_variance_is_the_law_of_total_variance():
     assert found[0] == pytest.approx(1.0, abs=1e-5)  # a function of the condition
     assert found[2] == 0.0  # constant
     assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_every_unit_is_judged_alone_in_whatever_unit_its_numbers_come():
+    """Beside units of other sizes, as by itself, and as in numbers near 1; of one class the second never varies."""
+    rng = np.random.default_rng(4)
+    labels = np.arange(60) % 3
+    x = rng.normal(size=(60, 3)) * [1.0, 0.5, 2.0] + labels[:, None] * [0.7, 1.0, -1.0]
+    x[labels == 1, 1] = 0.25
+    sizes = np.array([1e-3, 1.0, 1e4])
+
+    @jax.jit
+    def judged(x):
+        probe = i.fit_probe(x, labels, 3)
+        found = i.score_probe(probe, x, labels)
+        explained = i.explained_variance(x, labels, 3)
+        return probe.means, probe.variances, probe.predict(x), found.accuracy, found.f1, explained
+
+    scaled = np.float32(x * sizes)
+    together, near_one = judged(scaled), judged(np.float32(x))
+    alone = [judged(scaled[:, [unit]]) for unit in range(3)]
+    expected = (sizes, sizes**2, 1.0, 1.0, 1.0, 1.0)
+    for size, many, one, *single in zip(expected, together, near_one, *alone, strict=True):
+        np.testing.assert_allclose(many, np.concatenate(single, axis=-1), rtol=1e-5)
+        np.testing.assert_allclose(many, one * size, rtol=2e-4, atol=1e-6 * np.min(size))
+    assert float(together[1][1, 1]) == pytest.approx(1e-6 * x[:, 1].var(), rel=1e-3)

@@ -193,10 +193,32 @@ def test_a_users_file_counts_with_its_neighbours_and_what_it_uses_of_ours(tmp_pa
 
 
 def test_imports_in_a_circle_are_an_error_that_says_so(tmp_path):
+    """Of the user's file, whatever else is asked for with it."""
     (tmp_path / "mine.py").write_text("from helper import x\ndef problem():\n    return x\n")
     (tmp_path / "helper.py").write_text("from mine import x\n")
-    with pytest.raises(UserError, match="circle"):
-        program((f"{tmp_path / 'mine.py'}:problem",), tmp_path / "toy")
+    with pytest.raises(UserError, match=r"mine[.]py:problem go round in a circle"):
+        program(
+            ("toy.trials:trial", f"{tmp_path / 'mine.py'}:problem", "toy.problem:Problem"), write(tmp_path, PACKAGE)
+        )
+
+
+@pytest.mark.parametrize("words", ["from helpers import losses", "from . import losses", "import helpers.losses"])
+def test_a_package_may_import_its_own_modules(tmp_path, words):
+    """As ``laureate.catalogue.importers`` does: whoever said ``laureate.race`` in a file was told of a circle."""
+    mine, helpers = tmp_path / "mine.py", tmp_path / "helpers"
+    helpers.mkdir()
+    mine.write_text("from helpers import losses, own\ndef problem():\n    return losses.f() + own\n")
+    (helpers / "__init__.py").write_text(f"{words}\nfrom helpers import own\nown = 1\n")
+    (helpers / "losses.py").write_text("def f():\n    return 1\n")
+    package = write(tmp_path, PACKAGE)
+    found = program((f"{mine}:problem",), package)
+    assert {path.name for path, _ in found.definitions} == {"mine.py", "__init__.py", "losses.py"}
+    (helpers / "losses.py").write_text("def f():\n    return 22\n")
+    assert program((f"{mine}:problem",), package).hash != found.hash
+
+
+def test_our_own_package_that_imports_from_itself_is_followed():
+    assert "fields_of" in names(program(("laureate.catalogue.importers:read_file",)))
 
 
 def test_files_are_followed_through_the_package():

@@ -137,8 +137,12 @@ def test_geometry_of_orthogonal_opposed_and_missing_gradients():
     """A product of 0 is no conflict; what has no direction has a cosine and a projection of 0; one task has no pair."""
     rows = np.array([[1.0, 0], [0, 2.0], [-3.0, 0], [0, 0]], np.float32)
     opposed, alone, broken = rows[[0, 0]] * np.array([[1.0], [-1.0]], np.float32), rows[:1], np.full((2, 2), np.inf)
-    found = quick(lambda *all_: [task_geometry(one) for one in all_], rows, opposed, alone, broken)
-    whole, two, one, bad = found
+    steps = np.array([[1.0, 2.0], [np.inf, 0.0], [np.nan, 1.0]])
+
+    def every(steps, *all_):
+        return [task_geometry(one) for one in all_], jax.vmap(lambda step: task_geometry(all_[0], step).status)(steps)
+
+    (whole, two, one, bad), of_steps = quick(every, steps, rows, opposed, alone, broken)
     assert whole.conflicts == pytest.approx(1 / 6)
     np.testing.assert_allclose(whole.cosines, [[1, 0, -1, 0], [0, 1, 0, 0], [-1, 0, 1, 0], [0, 0, 0, 0]])
     np.testing.assert_allclose(whole.projections, [-2, 2, 2, 0])
@@ -146,6 +150,7 @@ def test_geometry_of_orthogonal_opposed_and_missing_gradients():
     assert (two.conflicts, two.amplification, two.projections.tolist()) == (1, 0, [0, 0])
     assert (one.conflicts, one.amplification, one.cost) == (0, 1, 1)
     assert bad.status == Status.DIVERGED
+    assert of_steps.tolist() == [Status.OK, Status.DIVERGED, Status.DIVERGED]
 
 
 # --- training and tuning ----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_a_fresh_board_shows_our_reference_and_says_so(tmp_path, shared, monkeyp
     monkeypatch.setattr(content, "reference", lambda paper: {"toy/better": shipped})
     empty = Store(store_path())
     board = text_of(render.body("board", WEB, **content.board(empty, papers.all_papers())))
-    assert "1 of these verdicts are our reference (an abacus, jax 1.0, 2026-11-17)" in board
+    assert "1 of these verdicts is our reference (an abacus, jax 1.0, 2026-11-17)" in board
     told = content.method(empty, papers.paper("toy"))
     page = render.body("method", WEB, **told)
     assert "1 of the results below are our reference (an abacus, jax 1.0, 2026-11-17)" in text_of(page)

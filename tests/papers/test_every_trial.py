@@ -1,9 +1,9 @@
-"""Every trial of every paper at its ``tiny`` scale, through the lab's own worker: it runs and reports what is read.
+"""Every trial of every paper at its ``tiny`` scale, through the lab's own worker: it runs, reports what is read, and
+finds the numbers that were recorded.
 
-A trial is a program, and compiling it is all that this costs: one arm of one trial of each paper runs in ``make test``
-(of some only in ``make test PAPER=<id>``), all others, and the trials that read a clock or start processes, in ``make
-test-all``. Of papers of which none runs ``make test`` looks at the names and shapes that one trial would report, which
-compiles nothing; ``make test PAPER=<id>`` at those of all its trials.
+A trial is a program, and compiling it is all that this costs: one arm of each trial runs in ``make check`` and, where
+that takes less than about two seconds, in ``make test``; all others, those that take longest, and the trials that read
+a clock or start processes, in ``make test-all``.
 """
 
 import os
@@ -21,29 +21,17 @@ from laureate.lab.running.references import load
 from laureate.lab.running.worker import _make_problem, _problem, _split, compute
 from laureate.papers import all_papers
 
-# Of papers: trials whose smallest program takes more than three seconds to compile; another runs in `make test`.
-LONG = {
-    "biggan": {"images", "few_images"},
-    "cgml": {"ring", "completion"},
-    "dreamer-v2": {"agents", "ends", "crossroads"},
-    "gradvac": {"dialects"},
-    "gumbel-rao": {"vae", "samples", "temperature"},
-    "imtl": {"units", "sharing"},
-    "mesh-graph-nets": {"transitions", "reach"},
-    "quant-noise": {"product", "depth"},
-    "rnd": {"explore", "actors", "stale", "television", "interference"},
-    "spline-calibration": {"networks"},
-    "vdb": {"real_images", "gap", "imitation", "transfer"},
+# Trials that read a clock, start processes or need a simulator: no number of theirs is the same twice.
+CLOCKS = {
+    "detag": {"real_processes"},
+    "gibbs-with-gradients": {"seconds"},
+    "hopfield-rbm": {"speed"},
+    "localized-learning": {"cost"},
+    "mesh-graph-nets": {"runtime"},
+    "quant-noise": {"overhead"},
+    "rnd": {"montezuma"},
+    "tensor-train-pde": {"dimension", "against_networks"},
 }
-# Papers whose shortest trial takes about two seconds and more, and whose own tests compute with their trials: of these
-# one runs through the worker in `make test PAPER=<id>`, and in a whole `make test` they are traced.
-OWN_TESTS = {"cgml", "directpred", "gibbs-with-gradients", "gumbel-rao", "hopfield-rbm", "important-neurons", "imtl"}
-OWN_TESTS |= {"knockoff-gan", "localized-learning", "logit-adjustment", "lure", "mesh-graph-nets", "quant-noise"}
-OWN_TESTS |= {"raps", "sksd", "tensor-train-pde", "vdb"}
-# Those that take two seconds and more even to be traced; tests of the paper's own call them in `make test`.
-CALLED = {"imtl": {"units"}, "directpred": {"parity"}, "gradvac": {"dialects"}}
-# Those of which the data cannot be traced.
-LONG_DATA = {"mesh-graph-nets": {"features"}}
 # Regression of hopfield-rbm's features stops after the declared steps, which a tiny trial reaches.
 STOPS = pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
 ASKED = os.environ.get("PAPER", "")  # make test PAPER=<id>
@@ -52,27 +40,18 @@ EXPERIMENTS = {f"{paper.id}/{one.name}": (paper, one) for paper in CHOSEN for on
 
 
 def cells():
-    """A row for each arm of each experiment, slow but for one a paper; and a row for each trial that is only traced."""
-    rows, traced, seen, ran, looked_at = [], [], set(), set(), set()
+    """A row for one arm of each trial, and a slow one for each of all the others."""
+    first, others, seen = [], [], set()
     for name, (paper, experiment) in EXPERIMENTS.items():
-        trial = experiment.trial.partition(":")[2]
-        may = experiment.over_seeds != "loop" and trial not in LONG_DATA.get(paper.id, ())
+        held = experiment.trial.partition(":")[2] not in CLOCKS.get(paper.id, ())
         for arm in experiment.arms:
-            first = may and experiment.trial not in seen
-            runs = first and paper.id not in ran and trial not in LONG.get(paper.id, ())
-            runs = runs and (bool(ASKED) or paper.id not in OWN_TESTS)
-            if runs:
-                ran.add(paper.id)
-            elif first and trial not in CALLED.get(paper.id, ()):
-                dear = not ASKED and paper.id in looked_at | ran
-                looked_at.add(paper.id)
-                traced.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}", marks=[pytest.mark.slow] * dear))
+            row = first if held and experiment.trial not in seen else others
+            row.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}"))
             seen.add(experiment.trial)
-            rows.append(pytest.param(name, arm.name, id=f"{name}-{arm.name}", marks=[] if runs else [pytest.mark.slow]))
-    return rows, traced
+    return first, others
 
 
-CELLS, TRACED_CELLS = cells()
+FIRST_CELLS, OTHER_CELLS = cells()
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -122,9 +101,8 @@ def check_outcome(outcome):
     assert not outcome.error, outcome.error
 
 
-@STOPS
-@pytest.mark.parametrize(("name", "arm"), CELLS)
-def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
+def metrics_of(name, arm):
+    """What a trial reports, where that is what its claims and curves read."""
     cell = cell_of(name, arm)
     outcome = compute(cell)
     check_outcome(outcome)
@@ -132,18 +110,23 @@ def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
         assert len(values) == cell.count, metric
         assert np.isfinite(values).all(), metric
     check_report(name, arm, outcome.metrics)
+    return outcome.metrics
 
 
-@pytest.mark.parametrize(("name", "arm"), TRACED_CELLS)
-def test_another_trial_would_report_what_its_claims_and_curves_read(name, arm):
-    cell = cell_of(name, arm)
-    found = traced(cell, eqx.filter_eval_shape)
-    metrics = {metric: jax.ShapeDtypeStruct((cell.count, *one.shape), one.dtype) for metric, one in found.items()}
-    check_report(name, arm, metrics)
+@STOPS
+@pytest.mark.parametrize(("name", "arm"), FIRST_CELLS)
+def test_a_trial_reports_what_was_recorded(name, arm, recorded):
+    recorded("metrics", metrics_of(name, arm))
+
+
+@pytest.mark.slow
+@STOPS
+@pytest.mark.parametrize(("name", "arm"), OTHER_CELLS)
+def test_a_trial_reports_what_its_claims_and_curves_read(name, arm):
+    metrics_of(name, arm)
 
 
 def check_report(name, arm, metrics):
-    """``metrics``: arrays, or what is known of their shapes."""
     _, experiment = EXPERIMENTS[name]
     for claim in experiment.claims:
         if claim.kind != "question" and arm not in (claim.method, claim.baseline, claim.trivial):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from laureate import loops
 from laureate.pde import (
     DeepBackward,
     DeepBSDE,
@@ -18,6 +19,7 @@ from laureate.pde import (
     Polynomials,
     TensorTrainSolver,
     extrapolate,
+    extrapolation,
 )
 from laureate.pde.solution import Solution
 
@@ -213,6 +215,24 @@ def test_a_control_is_asked_for_at_any_time_and_a_value_at_those_of_the_grid():
     for asked in (solution.value, solution.optimal_control, solution.residual):
         with pytest.raises(ValueError, match=r"t must be in \[0, 0\.9\]; got 1\.2"):
             asked(1.2, x)
+
+
+def test_the_seconds_of_both_solutions_are_counted_together(monkeypatch):
+    """Spent since the first step of the first; to come, as long for each step that is left as one of this part took."""
+    clock, seen = [100.0], []
+
+    class Timed(Learned):
+        def solve(self, key, pde, control, progress):
+            begun, each = clock[0], 3.0 / self.num_steps
+            for done in range(1, self.num_steps + 1):
+                clock[0] += each
+                progress(loops.Progress(done, self.num_steps, clock[0] - begun, each * (self.num_steps - done)))
+
+    monkeypatch.setattr(extrapolation, "_together", lambda key, *given: np.ones((2, 3)))
+    monkeypatch.setattr(extrapolation.time, "monotonic", lambda: clock[0])
+    extrapolate(jax.random.key(0), Timed(2), None, num_paths=3, progress=seen.append)  # type: ignore[arg-type]
+    wanted = [(1, 6, 1.5, 7.5), (2, 6, 3.0, 6.0), *((2 + n, 6, 3 + 0.75 * n, 0.75 * (4 - n)) for n in range(1, 5))]
+    np.testing.assert_allclose(seen, wanted, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -78,6 +78,18 @@ def test_the_exact_solution_solves_the_equation_and_meets_its_end(name):
     assert abs(last) < 1e-5
 
 
+def test_at_the_end_a_price_is_what_is_paid_also_where_it_stands_at_the_strike():
+    calls = pdes.BlackScholesBasket(2), pdes.BlackScholesBasket(3, horizon=0.7, strike=1.3)
+    shares = np.array([1.0, 1.3, 0.8, 2.0])
+    for call in calls:
+        x = jnp.asarray(np.repeat(shares[:, None], len(call.x0), axis=1))
+        found, paid = jax.jit(
+            lambda x, call=call: jax.vmap(lambda x: (call.exact(call.horizon, x), call.terminal(x)))(x)
+        )(x)
+        np.testing.assert_allclose(found, np.maximum(shares - call.strike, 0), atol=1e-12)
+        np.testing.assert_allclose(paid, found, atol=1e-12)
+
+
 def test_gradients_given_by_hand_are_right():
     pde = pdes.HJBLog(4)
     x = jnp.array([0.3, -1.0, 2.0, 0.1])

@@ -409,14 +409,18 @@ def test_unrolls_start_with_weights_of_the_variance_that_they_state():
 
 
 def test_a_training_run_costs_at_most_its_worst():
-    """A loss beyond 10 is 10; a share is what it is, though all be wrong with huge weights."""
+    """A loss beyond 10 is 10; a share is what it is, though all be wrong with huge weights; no number is the worst."""
     for objective in ("loss", "accuracy"):
         run = training_runs.TrainingRun("schedule", objective, hidden=1)
         first = jnp.full((64, 1), 5.0)
         still = {"first": 0 * first, "last": jnp.zeros((1, 10))}
         weights = {"first": first, "last": 1e4 * jnp.eye(1, 10)}
         theta = {"log_rate": jnp.array([-200.0, -200.0])}
-        loss = float(eqx.filter_jit(run.step)(KEY, theta, (weights, still, jnp.array(0)))[1])
+        step = eqx.filter_jit(run.step)
+        loss = float(step(KEY, theta, (weights, still, jnp.array(0)))[1])
+        for broken in (jnp.nan, jnp.inf):
+            lost = weights | {"last": weights["last"].at[0, 3].set(broken)}
+            assert float(step(KEY, theta, (lost, still, jnp.array(0)))[1]) == (10.0 if objective == "loss" else 2.0)
         logits = np.tanh(exactly(run.others) @ exactly(first)) @ exactly(weights["last"])
         assert loss == (10.0 if objective == "loss" else pytest.approx((logits.argmax(1) != run.other_labels).mean()))
 

@@ -340,8 +340,9 @@ def test_what_is_drawn_has_its_own_labels_and_no_row_is_on_both_sides():
     # All labels wrong: a class at random, the right one too; the truth stays.
     wrong = eqx.filter_jit(pools.NoisyDigits(num_pool=700, num_test=700, decay=1.0, noise=1.0).draw)(jax.random.key(2))
     np.testing.assert_array_equal(labels[places(wrong.test_inputs, whole)], wrong.test_truth)
-    for said in (wrong.labels, wrong.test_labels):
+    for said, truth in ((wrong.labels, labels[places(wrong.inputs, whole)]), (wrong.test_labels, wrong.test_truth)):
         assert np.abs(np.bincount(said, minlength=10) - 70).max() < 4.5 * np.sqrt(63)
+        assert np.mean(said == truth) == pytest.approx(0.1, abs=4.5 * np.sqrt(0.09 / 700))
 
 
 def test_rarer_classes_are_drawn_as_rarely_as_said():
@@ -393,3 +394,36 @@ def test_labels_that_are_no_whole_numbers_are_refused():
             long_tails.RareRows(x, wrong, held, [0, 1])
     with pytest.raises(ValueError, match=r"RareRows.test_labels must be whole numbers from 0 on; got \[-1\]"):
         long_tails.RareRows(x, [0, 1, 1], held, [-1, 1])
+
+
+def test_rows_of_ones_own_that_fit_no_others_are_refused():
+    """One column alone would be repeated for all; what is no number would be nobody's mean; no row has no class."""
+    x, held = [[0.0, 1.0], [1.0, 5.0], [2.0, 3.0]], [[1.0, 2.0], [2.0, 0.0]]
+    nan = [[1.0, np.nan], [2.0, 0.0]]
+    cases = [
+        (
+            (x, [0, 1, 1], [[1.0], [2.0]], [0, 1]),
+            r"test_inputs must be a matrix \[m, 2\] of one row at least; got \(2, 1\)",
+        ),
+        ((x, [0, 1, 1], [1.0, 2.0], [0, 1]), r"test_inputs must be a matrix \[m, 2\] of one row at least; got \(2,\)"),
+        ((x, [0, 1, 1], nan, [0, 1]), "test_inputs must be finite; got False. Impute or leave out rows"),
+        ((nan, [0, 1], held, [0, 1]), "inputs must be finite; got False. Impute or leave out rows"),
+        ((np.zeros((0, 2)), [], held, [0, 1]), r"inputs must be a matrix \[n, d\] of one row at least; got \(0, 2\)"),
+        ((x, [0, 1, 1], np.zeros((0, 2)), []), r"test_inputs must be .*; got \(0, 2\)"),
+    ]
+    for given, said in cases:
+        with pytest.raises(ValueError, match=rf"RareRows\.{said}"):
+            long_tails.RareRows(*given)
+
+
+@pytest.mark.parametrize("make", [scores.ScoreTable, lambda *given: two_models.AnswerTable(*given, [True] * 3)])
+def test_labels_of_ones_own_logits_are_their_classes(make):
+    """An array would hand out the last class for one that there is not."""
+    logits = [[0.0, 1.0], [-np.inf, 0.0], [2.0, 1.0]]
+    table = make(logits, [1.0, 0.0, 1.0])
+    assert (table.labels.tolist(), table.labels.dtype) == ([1, 0, 1], np.int32)
+    for wrong in (2, -1, 0.5, np.nan):
+        with pytest.raises(ValueError, match=rf"Table.labels must be whole numbers from 0 to 1, .*; got \[{wrong}\]"):
+            make(logits, [1, wrong, 0])
+    with pytest.raises(ValueError, match=r"Table.logits must be without nan; got '1 rows with some'. Leave them out"):
+        make([[0.0, np.nan], [1.0, 0.0], [0.0, 0.0]], [0, 1, 1])

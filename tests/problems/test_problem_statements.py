@@ -129,7 +129,7 @@ def test_labels_are_drawn_from_the_true_logits_which_the_model_sees_with_noise()
 
 
 def test_rows_of_ones_own_come_once_each():
-    table = scores.ScoreTable(np.arange(20.0).reshape(10, 2), np.arange(10))
+    table = scores.ScoreTable(np.arange(100.0).reshape(10, 10) / 5, np.arange(10))
     for asked, number in ((4, 4), (10, 10), (15, 10)):
         logits, labels = map(np.asarray, table.sample(KEY, asked))
         assert len(set(labels.tolist())) == number == len(labels)

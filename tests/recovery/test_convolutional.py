@@ -81,11 +81,15 @@ def test_the_largest_of_the_whole_code_pass_unshrunk():
     @jax.jit
     def run(b):
         solver = ConvALISTA(d, (6, 5), w, num_layers=2, support=support)
-        return solver(b), solver.gamma, solver.theta
+        return solver(b), solver.gamma, solver.theta, ConvLISTA(d, (6, 5), w, num_layers=2)(b)
 
-    found, gammas, thetas = map(np.asarray, run(b))
+    found, gammas, thetas, learned = map(np.asarray, run(b))
     matrix, weight = explicit(d, 6, 5), explicit(w, 6, 5)
-    x = np.zeros((2, matrix.shape[1]))
+    x, every = np.zeros((2, 2, matrix.shape[1]))
+    for gamma, theta in zip(gammas, thetas, strict=True):  # with filters of each layer none passes unshrunk
+        v = every - gamma * (every @ matrix.T - b.reshape(2, 30)) @ weight
+        every = np.sign(v) * np.maximum(np.abs(v) - theta, 0)
+    np.testing.assert_allclose(learned.reshape(2, -1), every, atol=1e-12)
     for gamma, theta, count in zip(gammas, thetas, (17, 25), strict=True):  # of 8 · 7 · 3 entries
         v = x - gamma * (x @ matrix.T - b.reshape(2, 30)) @ weight
         passes = (np.argsort(np.argsort(-np.abs(v), axis=1), axis=1) < count) & (np.abs(v) > theta)

@@ -152,6 +152,11 @@ WRONG = {
         ValueError,
         r"\[n_components, 4\], an atom a row; got \(4, 6\)",
     ),
+    "atoms of the coder": (
+        lambda: SparseCoder(n_components=0).fit(np.random.default_rng(0).normal(size=(5, 4))),
+        ValueError,
+        "SparseCoder.n_components must be None or >= 1; got 0",
+    ),
 }
 
 

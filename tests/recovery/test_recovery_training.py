@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from dictionaries import random_dictionary
+from dictionaries import learned_round, random_dictionary
 
 from laureate.recovery import (
     ALISTA,
@@ -76,12 +76,19 @@ def test_a_greedy_stage_leaves_other_layers_alone(monkeypatch):
     def trained(plan):
         monkeypatch.setattr(training, "_plan", lambda *_: plan)
         optimiser = optax.adamw(0.05, weight_decay=0.1)
-        found, _ = fit(KEY, solver, measured, optimiser=optimiser, num_steps=2, batch=20, mode="greedy")
-        return {name: getattr(found, name) for name in solver.trainable}
+        found, losses = fit(KEY, solver, measured, optimiser=optimiser, num_steps=2, batch=20, mode="greedy")
+        rows = jax.random.randint(jax.random.split(jax.random.split(KEY, 2)[0], 3)[1], (20,), 0, 20)
+        signals, targets = (jnp.asarray(part)[rows] for part in measured)
+        first = jnp.sum((solver.trace(signals) - targets) ** 2, axis=(1, 2)) / 20
+        return {name: getattr(found, name) for name in solver.trainable}, losses[0], first
 
     for alone in (True, False):
         plan = training._Plan(np.array([1, 1]), np.full(2, alone), np.ones(2), np.array([True, False]))
-        found = trained(plan)
+        found, loss, first = trained(plan)
+        assert float(loss) == pytest.approx(float(first[1]), rel=1e-5)  # at the layer in training, not the last
+        assert abs(float(first[1] - first[2])) > 1e-3
+        anew = trained(plan._replace(fresh=np.array([True, True])))[0]  # an optimiser that begins again has no moments
+        assert not np.allclose(anew["gamma"][1], found["gamma"][1], rtol=1e-4)
         for name in ("gamma", "theta"):
             changed = np.asarray(found[name] != getattr(solver, name))
             np.testing.assert_array_equal(changed, [not alone, True, False])
@@ -129,17 +136,7 @@ def test_a_round_of_learning_by_hand():
     power = np.sqrt(np.mean(signals**2))
     start = signals[np.asarray(chosen)].T + 0.1 * power * np.asarray(noise)
     start /= np.linalg.norm(start, axis=0)
-    step = 1 / (1.001 * np.linalg.norm(start, 2) ** 2)
-    x = previous = np.zeros((12, 6))
-    before, t = 1.0, 1.0
-    for _ in range(5):
-        y = x + (before - 1) / t * (x - previous)
-        v = y - step * (y @ start.T - signals / power) @ start
-        x, previous = np.sign(v) * np.maximum(np.abs(v) - 0.3 * step, 0), x
-        before, t = t, (1 + np.sqrt(1 + 4 * t**2)) / 2
-    gram = x.T @ x
-    solved = np.linalg.solve(gram + 1e-4 * (np.trace(gram) / 6 + 1) * np.eye(6), x.T @ signals).T
-    np.testing.assert_allclose(found, solved / np.linalg.norm(solved, axis=0), atol=1e-9)
+    np.testing.assert_allclose(found, learned_round(signals, start, 0.3, 5), atol=1e-9)
     np.testing.assert_allclose(unused, spare / np.linalg.norm(spare, axis=0), atol=1e-9)
 
 

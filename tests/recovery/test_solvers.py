@@ -158,18 +158,28 @@ def test_selected_entries_are_the_largest_above_the_threshold():
     np.testing.assert_array_equal(select_and_shrink(v, 0.5, 0, 3), soft_threshold(v, 0.5))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64, jnp.float16, jnp.bfloat16])
-def test_exactly_the_largest_pass_for_every_count_and_precision(dtype):
-    """Against a sort, with ties, zeros, one huge entry, a count a code, and counts above the most there can be."""
+COUNTED = {name: (name, 13) for name in ("float32", "float64", "float16", "bfloat16")}
+COUNTED |= {"bfloat16 of many": ("bfloat16", 900)}
+
+
+@pytest.mark.parametrize(("dtype", "entries"), COUNTED.values(), ids=COUNTED)
+def test_exactly_the_largest_pass_for_every_count_and_precision(dtype, entries):
+    """Against a sort, with ties, zeros, one huge entry, a count a code, and counts above the most there can be.
+
+    Of so many entries too that a short float cannot count them.
+    """
     rng = np.random.default_rng(0)
-    v = jnp.asarray(rng.normal(size=(15, 2, 13)) * 10.0 ** rng.integers(-4, 4, size=(15, 2, 13)), dtype)
+    v = jnp.asarray(rng.normal(size=(15, 2, entries)) * 10.0 ** rng.integers(-4, 4, size=(15, 2, entries)), dtype)
     v = v.at[:, 0, :4].set(0).at[:, 1, 5:8].set(1.5).at[3, 1, 2].set(float(jnp.finfo(dtype).max))
-    counts, theta, most = jnp.arange(15)[:, None], 0.25, 12
-    found = jax.jit(select_and_shrink, static_argnums=3)(v, theta, counts, most)
+    most, theta = entries - 1, 0.25
+    numbers = np.arange(15) * (most + 2) // 14
+    found = jax.jit(select_and_shrink, static_argnums=3)(v, theta, numbers[:, None], most)
     size = np.abs(np.asarray(v, np.float64))
     ordered = np.sort(size, axis=-1)[..., ::-1]
-    edge = np.stack([ordered[c, :, min(c, most) - 1] if c else np.full(2, np.inf) for c in range(15)])[..., None]
-    selected = (size >= edge) & (size > theta)
+    edge = np.stack(
+        [row[:, min(c, most) - 1] if c else np.full(2, np.inf) for row, c in zip(ordered, numbers, strict=True)]
+    )
+    selected = (size >= edge[..., None]) & (size > theta)
     np.testing.assert_array_equal(found, np.where(selected, v, soft_threshold(v, theta)))
 
 

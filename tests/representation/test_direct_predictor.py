@@ -1,5 +1,7 @@
 """DirectPred against closed forms: the rule on known spectra, the running correlation by hand, the linear theory."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -340,6 +342,107 @@ def test_the_mode_keeps_its_invariant():
     modes = ModeDynamics(variance=0.3, decay=0.05, predictor_rate=2.0)
     p, s = simulate_mode(modes, 0.4, 0.5, 3.0, 600)
     np.testing.assert_allclose(s - p**2 / 2.0, np.exp(-2 * 0.05 * 3.0) * (0.5 - 0.4**2 / 2.0), atol=1e-5)
+
+
+def expected_loss(x, both, w, w_p, w_a):
+    """½E‖W_p W x₁ − W_a x₂‖² over x₁ = x̄ + x'₁, x₂ = x̄ + x'₂, in closed form."""
+    first = w_p @ w
+    return 0.5 * (np.trace(first @ both @ first.T) - 2 * np.trace(first @ x @ w_a.T) + np.trace(w_a @ both @ w_a.T))
+
+
+def slope(function, at, step=1e-5):
+    """By central differences, entry by entry."""
+    found = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        move = np.zeros_like(at)
+        move[place] = step
+        found[place] = (function(at + move) - function(at - move)) / (2 * step)
+    return found
+
+
+def rates_by_hand(flow, w, w_p, target):
+    """The flow down the expected loss with weight decay, all options as the docstring has them."""
+    x, both = np.asarray(flow.shared, float), np.asarray(flow.shared + flow.augmentation, float)
+    used, w_a = w_p if flow.predictor else np.eye(len(w)), target if flow.target_rate is not None else flow.ratio * w
+    loss = (
+        (lambda w_, p_: expected_loss(x, both, w_, p_, w_a))
+        if flow.stop_gradient
+        else (lambda w_, p_: expected_loss(x, both, w_, p_, w_))
+    )
+    online = -slope(lambda one: loss(one, used), w) - flow.decay * w
+    predictor = -flow.predictor_rate * slope(lambda one: loss(w, one), used) - flow.decay * used
+    if flow.symmetric:
+        predictor = (predictor + predictor.T) / 2
+    follow = 0.0 if flow.target_rate is None else flow.target_rate
+    return online, predictor * flow.predictor, follow * (w - target)
+
+
+def test_the_rates_of_all_options_are_slopes_of_the_expected_loss():
+    """With a predictor that is not symmetric: a transposed product is then another one."""
+    rng, settings = np.random.default_rng(3), {"decay": 0.1, "predictor_rate": 1.7, "ratio": 0.6}
+    a, b = rng.normal(size=(2, 4, 4))
+    flows = [
+        LinearDynamics(
+            a @ a.T / 4, b @ b.T / 8, predictor=some, stop_gradient=stop, symmetric=even, target_rate=rate, **settings
+        )
+        for some, stop, even, rate in itertools.product(*[(True, False)] * 3, (None, 0.7))
+    ]
+    w, w_p, target = rng.normal(size=(3, 4)), rng.normal(size=(3, 3)), rng.normal(size=(3, 4))
+    found = jax.jit(lambda state: [flow.rates(state) for flow in flows])(LinearState(w, w_p, target))
+    for flow, rates in zip(flows, found, strict=True):
+        for got, wanted in zip(rates, rates_by_hand(flow, w, w_p, target), strict=True):
+            np.testing.assert_allclose(got, wanted, atol=2e-4, err_msg=str(flow))
+
+
+def runge_kutta(rates, state, dt, steps):
+    """The classical method of fourth order, its states after every step."""
+    seen = []
+    for _ in range(steps):
+        k1 = rates(state)
+        k2 = rates([y + dt / 2 * k for y, k in zip(state, k1, strict=True)])
+        k3 = rates([y + dt / 2 * k for y, k in zip(state, k2, strict=True)])
+        k4 = rates([y + dt * k for y, k in zip(state, k3, strict=True)])
+        mean = [(a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
+        state = [y + dt * k for y, k in zip(state, mean, strict=True)]
+        seen.append(state)
+    return seen
+
+
+def test_paths_are_of_fourth_order():
+    """Steps so long that a method of another order is far off; a mode, whose settings are none a default."""
+    modes = ModeDynamics(variance=0.3, decay=0.1, ratio=0.8, predictor_rate=1.4)
+    flow = LinearDynamics(np.eye(2), 0.3 * np.eye(2), decay=0.1, predictor_rate=1.4, target_rate=0.5)
+    w, w_p, target = 0.6 * np.random.default_rng(5).normal(size=(3, 2, 2))
+
+    @jax.jit
+    def both(state):
+        return modes.simulate(0.9, 0.4, 2.4, 4), flow.path(state, 1.6, 4, 2)
+
+    mode, (last, points) = both(LinearState(w, w_p, target))
+
+    def rates(state):
+        p, s = state
+        drive = 0.8 - 1.3 * p
+        return [1.4 * s * drive - 0.1 * p, 2 * p * s * drive - 0.2 * s]
+
+    np.testing.assert_allclose(mode, runge_kutta(rates, [0.9, 0.4], 0.6, 4)[-1], rtol=1e-5)
+    seen = runge_kutta(lambda state: rates_by_hand(flow, *state), [w, w_p, target], 0.4, 4)
+    for got, at, wanted in zip(last, points, zip(seen[1], seen[3], strict=True), strict=True):
+        np.testing.assert_allclose(at, wanted, atol=2e-4)
+        np.testing.assert_array_equal(got, at[-1])
+
+
+def test_the_rests_of_a_mode_are_where_its_rates_vanish():
+    """Whatever the settings; at the largest decay there is still one, and beyond it none."""
+    for variance, ratio, rate in ((0.3, 0.6, 1.4), (0.0, 2.0, 0.5), (1.5, 1.0, 1.0)):
+        most = float(ModeDynamics(variance=variance, ratio=ratio, predictor_rate=rate).largest_decay())
+        for share, rests in ((0.5, True), (0.99, True), (1.01, False)):
+            modes = ModeDynamics(variance=variance, decay=share * most, ratio=ratio, predictor_rate=rate)
+            found = np.asarray(modes.rests())
+            assert np.isfinite(found).all() == rests
+            for p in found[np.isfinite(found)]:
+                np.testing.assert_allclose(modes.rates((p, p**2 / rate)), 0.0, atol=1e-6)
+            assert found[0] < found[1] or not rests
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
+from laureate._core import Status
 from laureate.representation import (
     BarlowTwins,
     Brightness,
@@ -91,7 +92,7 @@ def views():
 
 
 def places(views):
-    return {view.tobytes() for view in views}
+    return {np.asarray(view).tobytes() for view in views}
 
 
 def test_views_of_images_are_all_that_they_may_be_and_nothing_else(views):
@@ -109,6 +110,24 @@ def test_views_of_images_are_all_that_they_may_be_and_nothing_else(views):
     turned = np.all(image["flip"] == IMAGE[:, ::-1], axis=(1, 2, 3))
     assert abs(turned.mean() - 0.5) < 5 * 0.5 / np.sqrt(NUMBER)
     assert np.all(image["flip"][~turned] == IMAGE)
+
+
+def test_shifts_and_holes_of_images_wider_and_higher_than_they_are():
+    """All places there are, of each axis its own: what is shifted in repeats the border, no hole is cut by it."""
+    images = [np.arange(1.0, 1.0 + h * w, dtype=np.float32).reshape(h, w) for h, w in ((2, 5), (5, 2), (3, 4))]
+
+    @jax.jit
+    @jax.vmap
+    def drawn(key):
+        return [(Cutout(2)(key, image), Shift(1)(key, image)) for image in images]
+
+    for image, (holed, shifted) in zip(images, drawn(jax.random.split(KEY, 300)), strict=True):
+        (h, w), padded = image.shape, np.pad(image, 1, mode="edge")
+        corners = [(i, j) for i in range(h - 1) for j in range(w - 1)]
+        gone = {frozenset(zip(*np.nonzero(one != image), strict=True)) for one in np.asarray(holed)}
+        assert gone == {frozenset((i + a, j + b) for a in (0, 1) for b in (0, 1)) for i, j in corners}
+        assert set(np.asarray(holed)[np.asarray(holed) != image[None]].tolist()) == {float(image.mean())}
+        assert places(shifted) == places([padded[i : i + h, j : j + w] for i in range(3) for j in range(3)])
 
 
 def test_brightness_and_noise_have_the_sizes_asked_for(views):
@@ -241,6 +260,45 @@ def test_the_report_on_collapse_recomputed():
     assert not bool(found.collapsed)
     nothing = report(np.zeros((40, 3), np.float32))
     assert (float(nothing.effective_rank), float(nothing.spread), bool(nothing.collapsed)) == (1.0, 0.0, True)
+
+
+def test_collapse_is_where_the_text_says_at_every_threshold():
+    """The spread below it, or a smaller share of E‖z‖² than it beside the first direction."""
+    rng = np.random.default_rng(8)
+    tables = rng.normal(size=(3, 30, 4)) * np.array([[[1.0, 0.7, 0.4, 0.2]], [[1.0, 0.2, 0.2, 0.2]], [[0.01] * 4]])
+    tables[2] += np.eye(4)[0]
+    tables[2, 7] = 6 * np.eye(4)[1]  # of nearly all the direction is one, and of the square half lies elsewhere
+    thresholds = np.linspace(0.01, 0.99, 99)
+    found = jax.jit(jax.vmap(jax.vmap(lambda z, t: collapse_report(z, t).collapsed, (None, 0)), (0, None)))
+    seen, by_spread = found(tables.astype(np.float32), thresholds), 0
+    for z, collapsed in zip(tables, np.asarray(seen), strict=True):
+        eigenvalues = np.linalg.eigvalsh(z.T @ z)
+        share = eigenvalues[:-1].sum() / eigenvalues.sum()
+        spread = np.sqrt(4) * (z / np.linalg.norm(z, axis=1, keepdims=True)).std(axis=0).mean()
+        by_spread += spread < share
+        assert min(abs(thresholds - share).min(), abs(thresholds - spread).min()) > 1e-5
+        np.testing.assert_array_equal(collapsed, (spread < thresholds) | (share < thresholds))
+    assert 0 < by_spread < 3
+
+
+@pytest.mark.parametrize("kind", ["siamese", "joint"])
+def test_what_a_step_reports_recomputed(kind):
+    """From the outputs before it, of both views, of which the second is nearly one point."""
+    rng = np.random.default_rng(9)
+    model, views = rng.normal(size=(4, 6)), rng.normal(size=(2, 10, 6))
+    views[1] = views[1, :1] + 0.1 * views[1]
+    if kind == "siamese":
+        trainer = Siamese(Identity(4), optax.sgd(0.1), momentum=None, apply=apply)
+    else:
+        trainer = JointEmbedding(lambda a, b: ((a - b) ** 2).sum(), optax.sgd(0.1), apply=apply)
+    start = trainer.init(KEY, jnp.asarray(model, jnp.float32))
+    state, info = eqx.filter_jit(trainer.step)(start, *views.astype(np.float32))
+    z = views @ model.T
+    units = z / np.linalg.norm(z, axis=2, keepdims=True)
+    loss = 2 * np.mean(((units[0] - units[1]) ** 2).sum(1)) if kind == "siamese" else ((z[0] - z[1]) ** 2).sum()
+    np.testing.assert_allclose(info.loss, loss, rtol=1e-5)
+    np.testing.assert_allclose(info.spread, 2 * units.reshape(20, 4).std(axis=0).mean(), rtol=1e-5)
+    assert (int(info.cost), int(info.status), int(state.step)) == (20, Status.OK, 1)
 
 
 def test_the_interval_is_wilsons():

@@ -97,6 +97,10 @@ def test_a_target_of_another_shape():
     model, other = eqx.nn.Linear(6, 4, key=KEY), eqx.nn.Linear(5, 4, key=KEY)
     with pytest.raises(ValueError, match=r"differs in \.weight"):
         siamese.init(KEY, model, other)
+    bare = eqx.nn.Linear(6, 4, use_bias=False, key=KEY)
+    for one, two in ((model, bare), (bare, model)):  # whichever of the two has more
+        with pytest.raises(ValueError, match=r"differs in \.bias"):
+            siamese.init(KEY, one, two)
     with pytest.raises(ValueError, match="needs a target model"):
         siamese.init(KEY, model)
 

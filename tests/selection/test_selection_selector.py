@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import fisher_exact
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -286,6 +287,33 @@ def test_the_blind_list_hides_and_scores(tmp_path):
     assert score.p_value == pytest.approx(4 / 56)  # C(4,3) C(4,0) / C(8,3)
     path.write_text("variable,relevant\nother,yes\n")
     with pytest.raises(ValueError, match="known variables; got 'other'"):
+        score_blind_list(path, selected, names)
+
+
+SPELLED = {
+    True: ("yes", "Yes", " YES ", "y", "Y", "1", "true", "TRUE", "x", "X"),
+    False: ("no", "No", "NO", "n", " N", "0", "false", "False", "FALSE ", "-"),
+}
+
+
+def test_a_list_that_a_person_filled_in_is_read_as_it_is_meant(tmp_path):
+    """In every spelling, with columns beside ours, with a spreadsheet's mark at the start; names may be numbers."""
+    selected, names, path = np.arange(12) < 4, list(range(100, 112)), tmp_path / "list.csv"
+    listed = blind_list(selected, names, KEY, path)
+    assert {"100", "101", "102", "103"} < set(listed)
+    others = [name for name in listed if int(name) >= 104]
+    for number, (yes, no) in enumerate(zip(SPELLED[True], SPELLED[False], strict=True)):
+        relevant = {*listed[:3], *others[: number % 5]}
+        counts = [sum(name in relevant for name in group) for group in (set(listed) - set(others), others)]
+        rows = [f'{name},"so, so",{yes if name in relevant else no}' for name in listed]
+        encoding = "utf-8-sig" if number % 2 else "utf-8"
+        path.write_text("variable,remark,relevant\n" + "\n".join(rows) + "\n", encoding=encoding)
+        score = score_blind_list(path, selected, names)
+        assert score[:4] == (counts[0], 4, counts[1], 4), (yes, no)
+        table = [[counts[0], 4 - counts[0]], [counts[1], 4 - counts[1]]]
+        assert score.p_value == pytest.approx(fisher_exact(table, "greater").pvalue)
+    path.write_text(path.read_text(encoding="utf-8-sig") + rows[0] + "\n")
+    with pytest.raises(ValueError, match=f"every variable once; got '{listed[0]}' again"):
         score_blind_list(path, selected, names)
 
 

@@ -120,6 +120,24 @@ def test_classes_are_a_column_each():
     np.testing.assert_allclose(shifted, w, atol=2e-3)
 
 
+@pytest.mark.parametrize("name", ["lasso", "entry", "ridge"])
+def test_classes_are_added_up_or_the_earliest_entry_counts(name):
+    """Of two columns the coefficients' sizes add up; of entries the larger penalty counts. Their order is none."""
+    x, knockoff, y = table()
+    other = x[:, 3] + knockoff[:, 1] - np.float32(0.4) * knockoff[:, 0]
+    of = lambda *columns: np.asarray(called(name)(KEY, x, knockoff, np.stack(columns, 1)))  # noqa: E731
+    first, second, both = of(y, y), of(other, other), of(y, other)
+    np.testing.assert_allclose(of(other, y), both, atol=1e-4)
+    assert np.abs(first - second).max() > 0.1
+    if name == "entry":
+        np.testing.assert_allclose(called(name)(KEY, x, knockoff, y), first, atol=1e-5)
+        # Each is a largest penalty with its sign: that of the class in which either of the pair enters first.
+        larger = np.where(np.abs(first) > np.abs(second), first, second)
+        np.testing.assert_allclose(np.abs(both), np.abs(larger), atol=1e-5)
+    else:
+        np.testing.assert_allclose(both, (first + second) / 2, atol=2e-3)
+
+
 def test_a_statistic_of_the_wrong_kind_is_refused():
     with pytest.raises(ValueError, match=r"antisymmetric.*Treat X and X_knockoff alike"):
         check_antisymmetry(KEY, lambda key, x, knockoff, y: np.asarray(x).T @ np.asarray(y))

@@ -336,6 +336,36 @@ def test_the_beta_family_has_the_largest_likelihood_with_its_signs(turned):
     assert loss([float(found.a), float(found.b), float(found.c)]) == pytest.approx(best.fun, abs=1e-8)
 
 
+def steps_by_hand(features, targets, theta):
+    """How many steps Newton's method takes, by its rule: halved until they descend, until one is next to nothing."""
+    eps, share = np.finfo(float).eps, W / W.sum()
+    loss = lambda q: np.sum(share * (np.logaddexp(0, features @ q) - targets * (features @ q)))  # noqa: E731
+    scale = 1.0
+    for count in range(1, 51):
+        chance = 1 / (1 + np.exp(-features @ theta))
+        slope = features.T @ (share * (chance - targets))
+        bent = (features * (share * chance * (1 - chance))[:, None]).T @ features
+        move = -scale * np.linalg.solve(bent + eps * np.eye(len(theta)), slope)
+        done = np.all(np.abs(move) <= eps**0.75 * (1 + np.abs(theta)))
+        descends = loss(theta + move) <= loss(theta) * (1 + 4 * eps)
+        theta, scale = (theta + move, 1.0) if descends else (theta, scale / 2)
+        if done:
+            return count
+    return 50
+
+
+def test_a_fit_costs_the_passes_of_all_its_steps():
+    """Of the beta family those of all four fits, whichever is taken; rounding may cost a step more or less."""
+    low, high = np.log(P), np.log1p(-P)
+    features = np.stack([low, -high, np.ones(N)], axis=1)
+    subsets = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 1], [0, 0, 1.0]])
+    each = [steps_by_hand(features * kept, Y, kept * [1.0, 1.0, 0.0]) for kept in subsets]
+    slope = steps_by_hand((low - high)[:, None], Y, np.ones(1))
+    (beta, _), temperature = run_beta(P, Y, W), fitted(Temperature())
+    assert abs(int(beta.info.cost) - sum(each)) <= 2 < sum(each) - max(each)
+    assert abs(int(temperature.info.cost) - slope) <= 1 < slope
+
+
 run_beta = jax.jit(lambda p, y, w: (Beta().fit(p, y, w), Constant().fit(p, y, w)))
 
 

@@ -57,6 +57,9 @@ def test_wrong_targets_and_groups():
     with pytest.raises(NotFittedError):
         PACConfidence().interval(SCORE)
     model = PACConfidence(bins=4).fit(SCORE, RIGHT, groups=np.arange(400) % 2)
+    for unknown in (None, 2):
+        with pytest.raises(ValueError, match=rf"PACConfidence.group must be one of \[0, 1\]; got {unknown}"):
+            model.table(unknown)
     with pytest.raises(ValueError, match="groups must be given to both fit and interval, or to none"):
         model.interval(SCORE)
     with pytest.raises(ValueError, match=r"groups must be among those of fit; got \[2\]"):

@@ -22,6 +22,7 @@ from laureate.uncertainty import (
     wald,
     wilson,
 )
+from laureate.uncertainty.binomial import INTERVALS
 
 # --- intervals --------------------------------------------------------------------------------------------------------
 
@@ -150,6 +151,17 @@ def test_intervals_of_bins_by_hand(method, levels, share):
     assert table.count.sum() == 900
     assert table.correct.sum() == RIGHT.sum()
     assert (table.low <= table.correct / table.count).all()
+
+
+@pytest.mark.parametrize(("levels", "share"), [("bonferroni", 0.3 / 6), ("sidak", 1 - 0.7 ** (1 / 6)), ("none", 0.3)])
+@pytest.mark.parametrize("method", list(INTERVALS))
+def test_the_width_that_is_warned_of_is_that_of_the_intervals(method, levels, share):
+    """Of rows half of which are right, spread evenly over the bins of all groups."""
+    score, site = np.tile([0.1, 0.5, 0.9], 16), np.repeat([0, 1], 24)
+    low, high = INTERVALS[method](4, 8, share)
+    with pytest.warns(UserWarning, match=f"6 bins for 48 rows: intervals will be about {high - low:.2f} wide"):
+        model = PACConfidence(0.3, bins=3, method=method, levels=levels).fit(score, np.arange(48) // 3 % 2, site)
+    np.testing.assert_allclose(model.hi_ - model.lo_, high - low)
 
 
 def test_a_bin_of_fewer_than_thirty_examples_is_marked():
@@ -329,6 +341,16 @@ def test_the_slow_model_is_asked_for_the_rest_alone():
     assert certificate["holds"] == "with probability 0.9 over calibration sets"
     guess = SafeCascade(None, 0.05, method="empirical").fit(score, right, right_slow)
     assert guess.certificate()["holds"] == "not certified: an estimate"
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_exit_in_use_as_they_did_in_calibration(dtype):
+    """Scores of a few bits are a little above or below the threshold that they are written as, in both places alike."""
+    score = np.repeat(np.arange(1, 10) / 10, 30).astype(dtype)
+    models = lambda x: np.stack([x, 0 * x], axis=1), lambda x: np.stack([0 * x, 1 + 0 * x], axis=1)
+    for gamma in np.arange(1, 10) / 10:
+        cascade = SafeCascade(models, 0.05, thresholds=[gamma]).fit(score, score > 0, score > 0)
+        assert cascade.exit_share_ == np.mean(cascade.predict(score) == 0)
 
 
 def test_a_shield_by_brute_force():

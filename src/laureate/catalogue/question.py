@@ -166,9 +166,10 @@ class Vocabulary:
         return 1.0 if written_as_name else 0.3 if papers <= 2 else 0.0
 
     def suggestions(self, text: str) -> tuple[str, ...]:
-        """Words to try where nothing was found."""
-        found = [word for typed in raw_words(text)[:8] if typed not in STOP_WORDS for word in near(self._db, typed, 3)]
-        return tuple(dict.fromkeys(found))[:6]
+        """Words to try where nothing was found; none of those that were."""
+        tried = raw_words(text)[:8]
+        found = [word for typed in tried if typed not in STOP_WORDS for word in near(self._db, typed, 3)]
+        return tuple(word for word in dict.fromkeys(found) if word not in tried)[:6]
 
     def rows(self, columns: str, forms: Iterable[str]) -> Iterator[tuple]:
         """These columns of the forms that papers have."""

@@ -77,8 +77,8 @@ def find_entry(paper_id: str) -> "Entry":
     if entry := by_id(paper_id) or by_id(paper_id.lower()):
         return entry
     near = unknown(paper_id, paper_ids())
-    known = [*paper_ids(), *(entry.id for entry in all_entries())]
-    raise near if "Did you mean" in near.remedy else unknown(paper_id, known)
+    known = dict.fromkeys((*paper_ids(), *(entry.id for entry in all_entries())))
+    raise near if "Did you mean" in near.remedy else unknown(paper_id, list(known))
 
 
 def run_number(text: str) -> int | None:
@@ -135,7 +135,8 @@ def say_reference(results: "Iterable[ClaimResult]") -> None:
     results = list(results)
     if shipped := [result for result in results if result.reference]:
         say(
-            f"{len(shipped)} of {len(results)} verdicts are our reference ({origins(shipped)}). "
+            f"{len(shipped)} of {plural('verdict', len(results))} {'is' if len(shipped) == 1 else 'are'} our reference"
+            f" ({origins(shipped)}). "
             "What you run takes their place."
         )
 

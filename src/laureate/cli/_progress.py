@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.cli._common import duration
+from laureate.cli._common import duration, plural
 
 if TYPE_CHECKING:
     from laureate.lab.cell import Cell, Outcome
@@ -30,7 +30,7 @@ class LineProgress:
         self._total, self._done = len(to_compute), 0
         self._left = TimeLeft(to_compute, workers)
         if self._total:
-            click.echo(f"{self._total} cells to compute, {cached} kept, {workers} at a time", err=True)
+            click.echo(f"{plural('cell', self._total)} to compute, {cached} kept, {workers} at a time", err=True)
 
     def finished(self, cell: "Cell", outcome: "Outcome") -> None:
         """Say what became of a cell."""
@@ -43,7 +43,12 @@ class LineProgress:
 
     def waiting(self, cells: "list[Cell]") -> None:
         """Say why nothing moves."""
-        click.echo(f"{len(cells)} cells are under way in another run; waiting for them", err=True)
+        one = len(cells) == 1
+        click.echo(
+            f"{plural('cell', len(cells))} {'is' if one else 'are'} under way in another run; waiting for"
+            f" {'it' if one else 'them'}",
+            err=True,
+        )
 
     def stop(self) -> None:
         """Lines need no end."""
@@ -101,7 +106,7 @@ class TerminalProgress:
         names = dict.fromkeys(_experiment(cell) for cell in to_compute)
         kept = f", {cached} kept" if cached else ""
         at_once = f", {workers} at a time" if console.width >= 80 else ""
-        console.print(f"{len(to_compute)} cells to compute{kept}{at_once}", highlight=False)
+        console.print(f"{plural('cell', len(to_compute))} to compute{kept}{at_once}", highlight=False)
         self._task = self._bar.add_task(next(iter(names)), total=len(to_compute), left="")
         self._bar.start()
 

@@ -2,7 +2,7 @@
 
 import click
 
-from laureate.cli._common import emit, filled, json_option, open_store
+from laureate.cli._common import emit, filled, json_option, open_store, plural
 
 
 @click.command()
@@ -36,6 +36,7 @@ def _repair(as_json: bool) -> None:
     elif done.kept_as is None:
         click.echo("The store is whole: nothing to repair.")
     else:
-        saved = ", ".join(f"{done.rows[name]} {name}" for name in ("runs", "cells", "verdicts"))
-        click.echo(f"Saved: {saved}. Known to be lost: {done.lost_cells} cells; a run computes them again.")
+        saved = ", ".join(plural(name, done.rows[f"{name}s"]) for name in ("run", "cell", "verdict"))
+        lost, them = plural("cell", done.lost_cells), "it" if done.lost_cells == 1 else "them"
+        click.echo(f"Saved: {saved}. Known to be lost: {lost}; a run computes {them} again.")
         click.echo(f"The damaged file is kept: {done.kept_as}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from laureate.cli._common import columns, duration, emit, json_option, open_store, say
+from laureate.cli._common import columns, duration, emit, json_option, open_store, plural, say
 
 if TYPE_CHECKING:
     from laureate.lab.running.cost import Estimate
@@ -80,7 +80,8 @@ def _print(found: "list[Estimate]", total: dict, longest: float) -> None:
         say(f"Seconds and memory {next(iter(bases))}." if memory else f"Seconds {next(iter(bases))}.")
     left_cells = total["cells"] - total["kept"]
     say(
-        f"{total['cells']} cells, {total['kept']} of them are in the store already; left: {left_cells} cells,"
+        f"{plural('cell', total['cells'])}, {total['kept']} of them are in the store already;"
+        f" left: {plural('cell', left_cells)},"
         f" {duration(3600 * total['left_core_hours'])} of computing on one core",
         dim=False,
     )

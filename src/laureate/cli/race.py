@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from laureate.cli._common import emit, json_option, open_store
+from laureate.cli._common import emit, json_option, open_store, plural
 from laureate.cli.run import _workers
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def race(
         emit(found.to_json())
     else:
         click.echo(str(found))
-        counts = f"{found.cells['computed']} cells computed, {found.cells['kept']} kept"
+        counts = f"{plural('cell', found.cells['computed'])} computed, {found.cells['kept']} kept"
         click.echo(f"  run {found.run} · {counts} · {found.machine}\n  the page: {path}")
     return 0 if found.best else 1
 

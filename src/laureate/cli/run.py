@@ -180,8 +180,9 @@ def _print(summary, standings, page) -> None:
     where = "this machine" if summary.problem == "default" else f"on {summary.problem}, this machine"
     click.echo(
         filled(
-            f"run {summary.run}: scale {summary.scale}, {summary.seeds} seeds, {where} · {cells['total']} cells:"
-            f" {cells['computed']} computed, {cells['cached']} kept, {cells['failed']} failed"
+            f"run {summary.run}: scale {summary.scale}, {summary.seeds} seeds, {where} ·"
+            f" {plural('cell', cells['total'])}: {cells['computed']} computed, {cells['cached']} kept,"
+            f" {cells['failed']} failed"
             f" · {duration(summary.seconds)} of computing",
             2,
             4,

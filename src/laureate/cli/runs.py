@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from laureate.cli._common import MARKS, emit, filled, find_run, json_option, open_store, say
+from laureate.cli._common import MARKS, emit, filled, find_run, json_option, open_store, plural, say
 from laureate.pages.wording import moment
 
 if TYPE_CHECKING:
@@ -100,4 +100,4 @@ def _delete(store: "Store", record: "RunRow", yes: bool, as_json: bool) -> None:
     if as_json:
         emit({"deleted": number, "cells": cells})
     else:
-        click.echo(f"Run {number} is deleted, and {cells} cells that only it had.")
+        click.echo(f"Run {number} is deleted, and {plural('cell', cells)} that only it had.")

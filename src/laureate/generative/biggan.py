@@ -231,8 +231,9 @@ def images_and_labels(images: Any, labels: Any = None, num_classes: int | None =
     labels = np.asarray(labels)
     if not np.issubdtype(labels.dtype, np.integer):
         raise TypeError(f"images_and_labels.labels must be integers; got {labels.dtype}. Use labels.astype(int).")
-    shape = [len(labels), len(images)]
-    require("images_and_labels", "labels", "one for each image", shape, lambda n: n[0] == n[1])
+    remedy = "Of rows with a single 1 take labels.argmax(1)." if labels.ndim == 2 else ""
+    rule = f"one for each image, [{len(images)}]"
+    require("images_and_labels", "labels", rule, list(labels.shape), lambda shape: shape == [len(images)], remedy)
     require("images_and_labels", "labels", ">= 0", int(labels.min()), lambda n: n >= 0)
     remedy = "One class tells nothing: leave labels out."
     require("images_and_labels", "labels", "of two classes at least", int(labels.max()) + 1, lambda n: n >= 2, remedy)

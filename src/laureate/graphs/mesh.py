@@ -113,7 +113,7 @@ def mesh_graph(positions: Any, cells: Any, kinds: Any = None, extra: Any = None)
 
 
 def read_mesh(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and cells (triangles, else tetrahedra) of a mesh file of any kind that meshio reads.
+    """Positions and cells (tetrahedra, else triangles) of a mesh file of any kind that meshio reads.
 
     Nodes that no cell uses are left out, and a third coordinate that is the same everywhere too. Needs the extra
     ``laureate[meshes]``.

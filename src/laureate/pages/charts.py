@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from laureate.pages.wording import plural
+
 __all__ = ["PALETTE", "Series", "Tile", "curve_chart", "interval_chart", "strip", "topic_map", "treemap"]
 
 # The colours s0 to s7 of the light theme, for pictures that leave the page.
@@ -193,7 +195,7 @@ def topic_map(tiles: Sequence[Tile], width: float, height: float, kind: str) -> 
     parts = [f'<svg class="map {kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="Map of the topics">']
     for tile, (x, y, wide, high) in zip(tiles, treemap([t.count for t in tiles], width, height), strict=True):
         shade = 0.1 + 0.25 * tile.count / most
-        label_text = f"{tile.name}, {tile.count} papers"
+        label_text = f"{tile.name}, {plural('paper', tile.count)}"
         parts.append(
             f'<a href="{escape(tile.href)}" aria-label="{escape(label_text)}"><title>{escape(label_text)}</title>'
         )

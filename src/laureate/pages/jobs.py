@@ -78,7 +78,7 @@ class Jobs:
             for line in lines:
                 text = line.rstrip("\n")
                 job.lines.append(text)
-                if found := re.match(r"(\d+) cells to compute", text):
+                if found := re.match(r"(\d+) cells? to compute", text):
                     job.total = int(found[1])
                 elif found := re.match(r"\[(\d+)/(\d+)\]", text):
                     job.done, job.total = int(found[1]), int(found[2])

@@ -27,7 +27,7 @@ def number(value: float | None, digits: int = 3) -> str:
     """
     if value is None or not math.isfinite(value):
         return "–"
-    text = f"{value + 0.0:.{digits}g}"  # no sign of 0
+    text = f"{value + 0.0:.{digits}g}"  # no minus before a 0
     mantissa, e, exponent = text.partition("e")
     if e:
         raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

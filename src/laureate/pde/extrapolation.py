@@ -1,6 +1,7 @@
 """An answer of second order in the time step, with an interval that covers the time step's error too."""
 
 import dataclasses
+import time
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
@@ -83,7 +84,8 @@ def extrapolate(
     steps = solver.num_steps
     coarse_key, fine_key, path_key = jax.random.split(key, 3)
     twice = dataclasses.replace(solver, num_steps=2 * steps)
-    first, second = (None if progress is None else _part(progress, 3 * steps, done) for done in (0, steps))
+    begun = time.monotonic()
+    first, second = (None if progress is None else _part(progress, 3 * steps, done, begun) for done in (0, steps))
     coarse = solver.solve(coarse_key, pde, control, progress=first)
     fine = twice.solve(fine_key, pde, control, progress=second)
     low, high = _together(path_key, coarse, fine, num_paths)
@@ -95,10 +97,14 @@ def extrapolate(
     return Extrapolation(estimate, interval, time_error, coarse, fine)
 
 
-def _part(progress: Callable[[loops.Progress], None], total: int, before: int) -> Callable[[loops.Progress], None]:
+def _part(
+    progress: Callable[[loops.Progress], None], total: int, before: int, begun: float
+) -> Callable[[loops.Progress], None]:
+    """Of the whole: the seconds are those since it began, and a step is expected to take what those of this part do."""
+
     def report(p: loops.Progress) -> None:
         done = before + p.done
-        progress(loops.Progress(done, total, p.seconds, p.seconds / p.done * (total - done)))
+        progress(loops.Progress(done, total, time.monotonic() - begun, p.seconds / p.done * (total - done)))
 
     return report
 

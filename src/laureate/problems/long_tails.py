@@ -76,7 +76,14 @@ class RareRows(eqx.Module):
     def __init__(self, inputs: Any, labels: Any, test_inputs: Any, test_labels: Any):
         x, held = np.asarray(inputs, np.float64), np.asarray(test_inputs, np.float64)
         y, held_y = np.asarray(labels), np.asarray(test_labels)
-        require("RareRows", "inputs", "a matrix [n, d]", x.shape, lambda s: len(s) == 2)
+        rule = "a matrix [n, d] of one row at least"
+        require("RareRows", "inputs", rule, x.shape, lambda s: len(s) == 2 and s[0] > 0)
+        rule = f"a matrix [m, {x.shape[1]}] of one row at least"
+        fits = lambda s: len(s) == 2 and s[0] > 0 and s[1] == x.shape[1]  # noqa: E731  (one column would be repeated)
+        require("RareRows", "test_inputs", rule, held.shape, fits)
+        for name, rows in (("inputs", x), ("test_inputs", held)):
+            fine = bool(np.isfinite(rows).all())
+            require("RareRows", name, "finite", fine, lambda ok: ok, "Impute or leave out rows.")
         require("RareRows", "labels", f"whole numbers of shape {x.shape[:1]}", y.shape, x.shape[:1].__eq__)
         require("RareRows", "test_labels", f"of shape {held.shape[:1]}", held_y.shape, held.shape[:1].__eq__)
         for name, classes in (("labels", y), ("test_labels", held_y)):

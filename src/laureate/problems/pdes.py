@@ -259,7 +259,8 @@ class BlackScholesBasket(eqx.Module):
     def exact(self, t, x):
         """log G(X_T) ~ N(log G(x) + (r − s²/2)τ, s²τ/d)."""
         tau = self.horizon - t
-        spread = self.s * jnp.sqrt(tau / x.shape[0])
+        # At T nothing is left to spread, and the price is what is paid, at the strike too.
+        spread = jnp.maximum(self.s * jnp.sqrt(tau / x.shape[0]), jnp.finfo(x.dtype).tiny)
         mean = jnp.mean(jnp.log(x)) + (self.rate - self.s**2 / 2) * tau
         upper = (mean - jnp.log(self.strike)) / spread + spread
         call = jnp.exp(mean + spread**2 / 2) * ndtr(upper) - self.strike * ndtr(upper - spread)

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
@@ -125,14 +126,26 @@ class ScoreTable(eqx.Module):
     labels: Int[Array, " n"]
 
     def __init__(self, logits: Any, labels: Any):
-        self.logits, self.labels = jnp.asarray(logits, jnp.float32), jnp.asarray(labels)
+        self.logits = jnp.asarray(logits, jnp.float32)
         require("ScoreTable", "logits", "[n, K]", self.logits.shape, lambda s: len(s) == 2 and s[1] >= 2)
-        require("ScoreTable", "labels", "one for each row", self.labels.shape, lambda s: s == self.logits.shape[:1])
+        shape = np.shape(labels)
+        require("ScoreTable", "labels", "one for each row", shape, lambda s: s == self.logits.shape[:1])
+        self.labels = whole_labels("ScoreTable", self.logits, labels)
 
     def sample(self, key: Array, num_rows: int) -> tuple[Float[Array, "n K"], Int[Array, " n"]]:
         """Different rows in random order; all of them where more are asked for."""
         chosen = jax.random.permutation(key, len(self.labels))[:num_rows]
         return self.logits[chosen], self.labels[chosen]
+
+
+def whole_labels(owner: str, logits: Float[Array, "n K"], labels: Any) -> Int[Array, " n"]:
+    """Labels of a table of one's own; what is no class of its logits is refused, and logits that are no numbers."""
+    found, classes = np.asarray(labels), logits.shape[1]
+    missing = int(np.isnan(logits).any(axis=1).sum())
+    require(owner, "logits", "without nan", f"{missing} rows with some", lambda _: not missing, "Leave them out.")
+    wrong = found[~((found >= 0) & (found < classes) & (found % 1 == 0))][:3].tolist()
+    require(owner, "labels", f"whole numbers from 0 to {classes - 1}, for {classes} logits", wrong, lambda w: not w)
+    return jnp.asarray(found, jnp.int32)
 
 
 def numbers_of_one_to_three(data: str = "digits", train: int = 300, steps: int = 200) -> tuple[DigitNumbers, ...]:

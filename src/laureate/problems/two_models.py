@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from laureate._core import require
 from laureate.problems.datasets import small_images
-from laureate.problems.scores import linear_classifier
+from laureate.problems.scores import linear_classifier, whole_labels
 
 __all__ = ["AnswerTable", "Answers", "FastAndSlow"]
 
@@ -70,12 +70,12 @@ class AnswerTable(eqx.Module):
     slow: Array
 
     def __init__(self, logits: Any, labels: Any, slow: Any):
-        self.logits, self.labels = jnp.asarray(logits, jnp.float32), jnp.asarray(labels)
-        self.slow = jnp.asarray(slow, bool)
+        self.logits, self.slow = jnp.asarray(logits, jnp.float32), jnp.asarray(slow, bool)
         shape = (self.logits.shape[:1],) * 2
         require("AnswerTable", "logits", "[n, K]", self.logits.ndim, lambda d: d == 2)
-        shapes = (self.labels.shape, self.slow.shape)
+        shapes = (np.shape(labels), self.slow.shape)
         require("AnswerTable", "labels", "one for each row, and slow as well", shapes, lambda s: s == shape)
+        self.labels = whole_labels("AnswerTable", self.logits, labels)
 
     def pool(self, key: Array) -> Answers:
         """All rows."""

@@ -287,7 +287,7 @@ class _Runner:
         if not rates:
             first_error = next(iter(self.failed.values()), "nobody could start").splitlines()[0]
             raise UserError(
-                f"No entrant could run on this problem: {first_error}",
+                f"No entrant could run on this problem: {first_error.rstrip('.')}.",
                 "`laureate race --list` says what it must offer.",
             )
         middle = float(np.median(list(rates.values())))

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from laureate import loops
+from laureate._core import require
 from laureate.recovery.alista import ALISTA
 from laureate.recovery.learning import learn_dictionary
 from laureate.recovery.shrinkage import SupportSchedule
@@ -74,7 +75,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         first, second = jax.random.split(key)
         signals = jnp.asarray(X, jnp.float32)
         if self.dictionary is None:
-            atoms = self.n_components or 2 * X.shape[1]
+            require("SparseCoder", "n_components", "None or >= 1", self.n_components, lambda n: n is None or n >= 1)
+            atoms = 2 * X.shape[1] if self.n_components is None else self.n_components
             components = np.asarray(_learned(first, signals, atoms)).T
         else:
             components = np.asarray(self.dictionary, np.float32)

@@ -60,18 +60,21 @@ def blind_list(selected: Any, names: Sequence[str], key: Array, path: str | Path
 
 def score_blind_list(path: str | Path, selected: Any, names: Sequence[str]) -> BlindScore:
     """Read the list back with ``relevant`` filled in by yes or no, and compare selected with random variables."""
-    chosen = dict(zip(names, np.asarray(selected, bool).tolist(), strict=True))
-    with open(path, newline="", encoding="utf-8") as file:
+    chosen = dict(zip(map(str, names), np.asarray(selected, bool).tolist(), strict=True))
+    with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets write a mark before the first column
         rows = list(csv.DictReader(file))
     if not rows or set(COLUMNS) - set(rows[0]):
         raise ValueError(f"{path} must have the columns {', '.join(COLUMNS)} and a row a variable.")
-    counts = {True: [0, 0], False: [0, 0]}
+    counts, seen = {True: [0, 0], False: [0, 0]}, set()
     for row in rows:
         name, answer = row["variable"], (row["relevant"] or "").strip().lower()
         if name not in chosen:
             raise ValueError(f"{path} must list known variables; got {name!r}.")
         if answer not in YES | NO:
             raise ValueError(f"{path} must say yes or no for every variable; got {row['relevant']!r} for {name!r}.")
+        if name in seen:
+            raise ValueError(f"{path} must list every variable once; got {name!r} again.")
+        seen.add(name)
         counts[chosen[name]][0] += answer in YES
         counts[chosen[name]][1] += 1
     (a, n), (b, m) = counts[True], counts[False]

@@ -11,7 +11,16 @@ import numpy as np
 
 from laureate.testing._keys import KeyRecorder
 
-__all__ = ["Check", "ContractError", "Program", "describe", "every_number_is_used", "numbers_as_arrays", "same_bits"]
+__all__ = [
+    "Check",
+    "ContractError",
+    "Program",
+    "describe",
+    "every_number_is_used",
+    "in_turn",
+    "numbers_as_arrays",
+    "same_bits",
+]
 
 # These programs run for milliseconds, so the compiler need not optimise.
 QUICK = {"xla_backend_optimization_level": 0}
@@ -220,6 +229,18 @@ def difference(first: Any, second: Any) -> str | None:
 def same_bits(first: Any, second: Any) -> bool:
     """Whether two trees are equal to the last bit."""
     return difference(first, second) is None
+
+
+def in_turn(step: Callable[[Any, Any], tuple[Any, Any]], state: Any, xs: Any) -> tuple[Any, Any]:
+    """The state after ``step(state, x)`` for each x, and what each step told, in one scan: of any state, its arrays."""
+    arrays, rest = eqx.partition(state, eqx.is_array)
+
+    def one(arrays: Any, x: Any) -> tuple[Any, Any]:
+        after, told = step(eqx.combine(arrays, rest), x)
+        return eqx.filter(after, eqx.is_array), eqx.filter(told, eqx.is_array)
+
+    arrays, told = jax.lax.scan(one, arrays, xs)
+    return eqx.combine(arrays, rest), told
 
 
 # The following compute on the host: outside a program, jax compiles every operation on a new shape.

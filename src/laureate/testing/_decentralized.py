@@ -14,6 +14,7 @@ from laureate.testing._checks import (
     Program,
     describe,
     every_number_is_used,
+    in_turn,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -110,12 +111,15 @@ def check_decentralized_optimiser(
             check.require(types == {name}, f"updates of {name} for parameters of {name}", types, remedy)
     _report(check, optimiser, params)
 
-    def once(optimiser):
-        state = optimiser.init(params)
-        after, new = update(optimiser, state, params)
-        return (params, state), (after, new), None
+    def for_some_steps(optimiser):
+        def step(before, _):
+            new, state = update(optimiser, before[1], before[0])
+            return (new, state), None
 
-    settings_by_pairs(check, optimiser, once, options, allowed, unused)
+        before = params, optimiser.init(params)
+        return before, *in_turn(step, before, jnp.arange(3))
+
+    settings_by_pairs(check, optimiser, for_some_steps, options, allowed, unused)
     if driver is not None:
         train = lambda number, **more: driver(jax.random.key(2), optimiser, _noisy, params, number, **more)  # noqa: E731
         training_by_pairs(check, train, lambda params: jax.tree.leaves(params)[0])

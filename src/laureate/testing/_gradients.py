@@ -15,6 +15,7 @@ from laureate.testing._checks import (
     Program,
     describe,
     every_number_is_used,
+    in_turn,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -101,12 +102,15 @@ def check_gradient_estimator(
     _over_keys(check, estimator, theta, walk, rtol, shared_keys)
     _precisions(check, estimator, theta)
 
-    def once(estimator):
-        state = estimator.init(jax.random.key(0), theta)
-        gradient, after, info = estimator.step(jax.random.key(1), theta, state)
-        return state, after, (gradient, info)
+    def for_some_steps(estimator):
+        def step(state, key):
+            gradient, after, info = estimator.step(key, theta, state)
+            return after, (gradient, info)
 
-    settings_by_pairs(check, estimator, once, options, allowed, unused)
+        state = estimator.init(jax.random.key(0), theta)
+        return state, *in_turn(step, state, jax.random.split(jax.random.key(1), 6))
+
+    settings_by_pairs(check, estimator, for_some_steps, options, allowed, unused)
     if driver is not None:
         train = lambda number, **more: driver(jax.random.key(2), estimator, DESCENT, theta, number, **more)  # noqa: E731
         training_by_pairs(check, train, _first, ("loss", "status", "num_nonfinite", "num_unequal"))

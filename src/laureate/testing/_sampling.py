@@ -13,6 +13,7 @@ from laureate.testing._checks import (
     Check,
     Program,
     every_number_is_used,
+    in_turn,
     inexact_types,
     keys_used_once,
     no_retrace,
@@ -106,11 +107,12 @@ def check_sampler(
         remedy = "Take the log density's type for all numbers."
         check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
 
-    def once(kernel):
+    def for_some_steps(kernel):
         state = kernel.init(position)
-        return state, *kernel.step(jax.random.key(0), state)
+        step = lambda state, key: kernel.step(key, state)  # noqa: E731
+        return state, *in_turn(step, state, jax.random.split(jax.random.key(0), 6))
 
-    settings_by_pairs(check, kernel, once, options, allowed, unused)
+    settings_by_pairs(check, kernel, for_some_steps, options, allowed, unused)
     if driver is not None:
         _driver(check, kernel, position, driver)
     if hasattr(kernel, "adapt") and check.wants("keys are used once"):

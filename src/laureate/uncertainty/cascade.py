@@ -150,7 +150,7 @@ class SafeCascade(BaseEstimator):
         check_is_fitted(self)
         require("SafeCascade", "models", "two functions", self.models, lambda m: m is not None and len(m) == 2)
         fast, slow = self.models  # pyright: ignore[reportGeneralTypeIssues]  (required above)
-        p = np.asarray(fast(inputs))
+        p = np.asarray(fast(inputs), np.float64)  # as in fit: a float32 of 0.7 is below 0.7
         classes, rest = p.argmax(axis=1), np.flatnonzero(p.max(axis=1) < self.threshold_)
         if len(rest):
             classes[rest] = np.asarray(slow(inputs[rest])).argmax(axis=1)

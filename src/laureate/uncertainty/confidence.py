@@ -132,9 +132,10 @@ class PACConfidence(BaseEstimator):
         counts = [bin_counts(score[group == one], correct[group == one], edges) for one in range(len(self.groups_))]
         self.counts_ = BinCounts(*(np.stack(part) for part in zip(*counts, strict=True)))
         cells = self.counts_.count.size
-        self._warn(p, correct, cells)
         shares = {"bonferroni": self.delta / cells, "sidak": 1 - (1 - self.delta) ** (1 / cells), "none": self.delta}
-        self.lo_, self.hi_ = INTERVALS[self.method](self.counts_.correct, self.counts_.count, shares[self.levels])
+        share = shares[self.levels]
+        self._warn(p, correct, cells, share)
+        self.lo_, self.hi_ = INTERVALS[self.method](self.counts_.correct, self.counts_.count, share)
         return self
 
     def interval(self, p: Any, groups: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -155,7 +156,9 @@ class PACConfidence(BaseEstimator):
     def table(self, group: Any = None) -> BinTable:
         """What is known of each bin, of one group where there are several."""
         check_is_fitted(self)
-        row = 0 if not self.grouped_ else int(np.flatnonzero(self.groups_ == group)[0])
+        known = self.groups_.tolist() if self.grouped_ else [None]
+        require("PACConfidence", "group", f"one of {known}", group, lambda g: not self.grouped_ or g in known)
+        row = known.index(group) if self.grouped_ else 0
         count, correct = self.counts_.count[row], self.counts_.correct[row]
         return BinTable(self.edges_[:-1], self.edges_[1:], count, correct, self.lo_[row], self.hi_[row], count < FEW)
 
@@ -221,10 +224,10 @@ class PACConfidence(BaseEstimator):
             rule = "a number, or two edges or more that rise"
             require(owner, "bins", rule, edges, lambda e: np.ndim(e) == 1 and len(e) > 1 and (np.diff(e) > 0).all())
 
-    def _warn(self, p: Any, correct: np.ndarray, cells: int) -> None:
+    def _warn(self, p: Any, correct: np.ndarray, cells: int, share: float) -> None:
         n = len(correct)
         if cells > n / 10:
-            width = np.diff(INTERVALS[self.method](n / cells / 2, n / cells, self.delta / cells), axis=0)[0]
+            width = np.diff(INTERVALS[self.method](n / cells / 2, n / cells, share), axis=0)[0]
             warnings.warn(
                 f"PACConfidence: {cells} bins for {n} rows: intervals will be about {width:.2f} wide. Take fewer.",
                 stacklevel=3,

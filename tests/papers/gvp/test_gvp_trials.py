@@ -2,14 +2,16 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_numpy import evaluate
 
 from laureate.graphs import GVP, QualityModel, featurize_backbone
 from laureate.lab.claim import Settings
 from laureate.papers.gvp import trials, trials_proteins
 from laureate.problems.points import PointClouds, off_centre, perimeter, to_marked
-from laureate.problems.proteins import Backbones
+from laureate.problems.proteins import AMINO_ACIDS, Backbones
 
 SMALL = {"dims": (4, 2), "edge_dims": (4, 1), "layers": 1}
 FEW = Backbones("made", 6, 12)
@@ -129,3 +131,67 @@ def test_the_dense_ablation_replaces_every_gvp():
     ]
     assert GVP not in kinds
     assert kinds.count(trials_proteins.DenseLayer) == 8
+
+
+CHAINS, RESIDUES, DECOYS = 7, 5, 4
+VALID, NEW = np.array([2, 5]), np.array([0, 6])
+
+
+class Reader(eqx.Module):
+    """What stands in a network's place and says what is written into the nodes, or into the first of every graph."""
+
+    name: str = eqx.field(static=True)
+
+    def __call__(self, graph, *_):
+        told = graph.nodes[0]
+        first = told.reshape(graph.num_graphs, -1, told.shape[-1])[:, 0, 0]
+        return {"QualityModel": first, "DesignModel": told, "GVPNetwork": (told, None)}[self.name]
+
+
+def written(numbers):
+    """Chains without edges that matter, of which the last node is padding, with these numbers [c, n, ...] in nodes."""
+    count, nodes = numbers.shape[:2]
+    mask = np.ones((count, nodes), bool)
+    mask[:, -1] = False
+    vectors, ends = np.zeros((count, nodes, 1, 3)), np.zeros((count, 2), int)
+    edges = np.zeros((count, 2, 1)), np.zeros((count, 2, 1, 3))
+    return trials_proteins.Stacked((numbers, vectors), edges, ends, ends, mask, np.ones((count, 2), bool), ())
+
+
+def fitted(function, monkeypatch, *given):
+    """What a fit gives with a reader that training leaves as it is: by what its rate is chosen, and what it found."""
+    monkeypatch.setattr(trials_proteins, "trained", lambda key, model, *_: model)
+    for name in ("QualityModel", "GVPNetwork", "DesignModel"):
+        monkeypatch.setattr(trials_proteins, name, lambda *_, name=name, **__: Reader(name))
+    scale = Settings(dropout=0.0, steps=1, batch=2, **SMALL)
+    known = np.setdiff1d(np.arange(CHAINS), [*VALID, *NEW])
+    rows = jax.tree.map(jnp.asarray, (*given, (known, VALID, NEW)))
+    call = lambda key: function(key, 0.1, scale, *rows)  # noqa: E731
+    return evaluate(jax.make_jaxpr(call)(jax.random.key(0)), jax.random.key(0))
+
+
+def test_a_rate_is_chosen_by_the_correlation_within_the_targets_of_validation(monkeypatch):
+    rng = np.random.default_rng(0)
+    said, quality = rng.normal(size=(2, CHAINS, DECOYS))
+    data = written(np.broadcast_to(said.reshape(-1, 1, 1), (CHAINS * DECOYS, RESIDUES, 1)))
+    given = data, np.zeros((CHAINS * DECOYS, RESIDUES), int), quality, np.ones(2)
+    scored = trials_proteins._scored.__wrapped__
+    fit = lambda key, rate, scale, *rows: scored(key, rate, "gvp", scale, *rows)  # noqa: E731
+    by, found = fitted(fit, monkeypatch, *given)
+    np.testing.assert_allclose(by, -np.mean([np.corrcoef(said[c], quality[c])[0, 1] for c in VALID]), rtol=1e-5)
+    np.testing.assert_allclose(found, said[NEW], rtol=1e-6)
+
+
+@pytest.mark.parametrize("what", ["labels", "residues"])
+def test_a_rate_is_chosen_by_the_likelihood_of_all_residues_of_validation(what, monkeypatch):
+    rng, kinds = np.random.default_rng(1), 3 if what == "labels" else len(AMINO_ACIDS)
+    logits, right = rng.normal(size=(CHAINS, RESIDUES, kinds)), rng.integers(kinds, size=(CHAINS, RESIDUES))
+    labelled, designed = trials_proteins._labelled.__wrapped__, trials_proteins._designed.__wrapped__
+    fits = {"labels": lambda key, rate, scale, *rows: labelled(key, rate, "gvp", scale, kinds, *rows)}
+    fits["residues"] = lambda key, rate, scale, *rows: designed(key, rate, "gvp", "gvp", scale, *rows)
+    by, found = fitted(fits[what], monkeypatch, written(logits), right, np.ones(2))
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    real = np.take_along_axis(log_p, right[..., None], -1)[VALID, :-1]
+    np.testing.assert_allclose(by, -real.mean(), rtol=1e-5)
+    wanted = logits[NEW].argmax(-1) if what == "labels" else log_p[NEW]
+    np.testing.assert_allclose(np.reshape(found, np.shape(wanted)), wanted, rtol=1e-5)

@@ -11,7 +11,7 @@ import pytest
 
 from example_files import run_with_problem
 from laureate.lab.claim import Settings
-from laureate.papers.hopfield_rbm import trials
+from laureate.papers.hopfield_rbm import trials, trials_host
 from laureate.papers.hopfield_rbm.about import PAPER
 from laureate.papers.hopfield_rbm.experiments_training import NOTHING
 
@@ -53,6 +53,48 @@ def test_each_arm_begins_where_its_name_says():
     np.testing.assert_allclose(hebbian, patterns.T / 3, atol=1e-6)
     noise = [trials.initial(jax.random.key(1), arm(noise=size), patterns, patterns) for size in (0.1, 0.01)]
     np.testing.assert_allclose(noise[0], 10 * noise[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["none", "random", "projection"])
+def test_features_are_made_fitted_and_scaled_on_one_part_of_the_rows_and_judged_by_the_other(kind, monkeypatch):
+    """Rows that are their number: every row is in one of the parts, and its label is its own."""
+    rows, known = np.arange(30), 20
+    spins, labels = rows[:, None] * np.array([1.0, -1.0]), rows % 3
+    problem = Settings(spins=spins[:known], test_spins=spins[known:], labels=labels[:known], test_labels=labels[known:])
+    made, weights = [], np.array([[2.0], [0.0]])
+
+    class Regression:
+        def __init__(self, max_iter):
+            assert max_iter == 7
+
+        def fit(self, inputs, told):
+            self.seen = np.round(inputs[:, 0] / inputs[:, 0].std() * spins[made[-1], 0].std())
+            np.testing.assert_allclose(inputs.std(), 1.0)
+            np.testing.assert_array_equal(told, labels[self.seen.astype(int)])
+            return self
+
+        def score(self, inputs, told):
+            asked = np.round(inputs[:, 0] * spins[made[-1], 0].std()).astype(int)
+            assert sorted([*asked, *made[-1]]) == sorted([*asked, *self.seen]) == list(rows)
+            np.testing.assert_array_equal(told, labels[asked])
+            return 0.5
+
+    def weights_of(asked, inputs, told, per_class, count, generator):
+        assert (asked, per_class, count) == (kind, 2, 6)
+        made.append(inputs[:, 0].astype(int))
+        np.testing.assert_array_equal(told, labels[made[-1]])
+        return None if kind == "none" else weights
+
+    monkeypatch.setattr("sklearn.linear_model.LogisticRegression", Regression)
+    monkeypatch.setattr(trials_host, "_weights", weights_of)
+    found = trials_host.features(
+        jax.random.key(0), Settings(features=kind), problem, Settings(per_class=2, iterations=7)
+    )
+    assert len(made[0]) == len(set(made[0])) == known
+    rest = np.setdiff1d(rows, made[0])
+    common = np.bincount(labels[made[0]]).argmax()
+    assert float(found["accuracy"]) == pytest.approx(0.5 if kind != "none" else (labels[rest] == common).mean())
+    assert float(found["features"]) == (kind != "none")
 
 
 @pytest.mark.slow

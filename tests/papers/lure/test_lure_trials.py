@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_numpy import computed
 from trial_runner import run
 
 from example_files import loaded
+from laureate.active import RiskEstimate
 from laureate.lab.claim import Settings
 from laureate.papers.lure import trials, trials_training
 from laureate.problems.pools import LinePool, NoisyDigits, Pool
@@ -67,6 +69,63 @@ def test_the_variance_at_half_of_the_pool_is_that_of_half_as_many_labels(monkeyp
     variances = (values / LOSSES.mean()).var(1, ddof=1)
     np.testing.assert_allclose(told["log_variance"], np.log(variances), rtol=1e-5)
     assert float(told["log_variance_half"]) == pytest.approx(np.log(variances[1]), rel=1e-5)
+
+
+def test_all_that_is_told_of_repeated_estimates_by_hand(monkeypatch):
+    """Estimates of three numbers of labels that are written down, with their standard errors."""
+    rng, risk = np.random.default_rng(0), LOSSES.mean()
+    values, errors = rng.uniform(0.3, 0.8, size=(3, 40)), rng.uniform(0.01, 0.3, size=(3, 40))
+    effective = rng.uniform(2, 5, size=(3, 40))
+    rows = zip(values, errors, effective, strict=True)
+    found = [RiskEstimate(*map(jnp.asarray, row), max_weight=jnp.ones(40)) for row in rows]
+    monkeypatch.setattr(trials, "_repeated", lambda *_: (found, LOSSES))
+    scale = Settings(labels=(2, 4, 6))
+    told = computed(lambda key: trials.evaluation(key, Settings(), None, scale), jax.random.key(0))
+    bias, error = values.mean(1) / risk - 1, np.sqrt(((values / risk - 1) ** 2).mean(1))
+    reach = 1.959964 * errors[1]
+    linear = np.abs(values[1] - risk) <= reach
+    log = np.abs(np.log(values[1] / risk)) <= reach / values[1]
+    wanted = {"bias": bias, "bias_some": bias[1], "bias_many": bias[2], "error": error, "labels": [2, 4, 6]}
+    wanted |= {"log_error_some": np.log(error[1]), "log_error_many": np.log(error[2]), "effective": effective[1].mean()}
+    wanted |= {"log_error_ratio": np.log(np.sqrt((errors[1] ** 2).mean()) / values[1].std(ddof=1))}
+    wanted |= {"coverage": linear.mean(), "coverage_log": log.mean()}
+    assert set(told) == set(wanted)
+    assert 0 < wanted["coverage"] < wanted["coverage_log"] + 0.2
+    for name, value in wanted.items():
+        np.testing.assert_allclose(told[name], value, rtol=1e-4, err_msg=name)
+
+
+def test_all_that_is_told_of_a_network_that_chose_its_labels_by_hand(monkeypatch):
+    """A network that says what stands in its inputs; labels are noisy, and accuracy is by the truth."""
+    rng, number = np.random.default_rng(1), 12
+    rows = lambda count: (rng.normal(size=(count, 10)), rng.integers(10, size=count))  # noqa: E731
+    (inputs, labels), (tests, noisy) = rows(number), rows(7)
+    truth = np.where(np.arange(7) < 4, tests.argmax(1), (tests.argmax(1) + 1) % 10)
+    told_of = {"inputs": inputs, "labels": labels, "test_inputs": tests, "test_labels": noisy, "test_truth": truth}
+    pool = Settings({name: jnp.asarray(values) for name, values in told_of.items()})
+    picks, log_q = np.array([3, 0, 7, 5]), np.log([0.1, 0.2, 0.05, 0.3])
+    seen = []
+    monkeypatch.setattr(trials_training, "choose", lambda *_: (jnp.asarray(picks), jnp.asarray(log_q)))
+    monkeypatch.setattr(trials_training, "train", lambda key, hidden, x, y, v, scale: seen.append(v) or (lambda x: x))
+    problem = Settings(draw=lambda key: pool)
+
+    def told_by(reduced):
+        arm = Settings(estimator=0.0, alpha=0.5, reduced=reduced, hidden=0)
+        network = lambda key: (trials_training.network(key, arm, problem, Settings()), seen[-1])  # noqa: E731
+        return computed(network, jax.random.key(0))
+
+    m = np.arange(1, 5)
+    v = 1 + (number - 4) / (number - m) * (1 / ((number - m + 1) * np.exp(log_q)) - 1)
+    nats = lambda z, y: -(z - np.log(np.exp(z).sum(1, keepdims=True)))[np.arange(len(y)), y]  # noqa: E731
+    test, train = nats(tests, noisy).mean(), nats(inputs[picks], labels[picks])
+    for reduced, weights in ((0.0, np.sqrt(v)), (1.0, np.full(4, np.sqrt(v).mean()))):
+        told, used = told_by(reduced)
+        np.testing.assert_allclose(used, weights, rtol=1e-4)
+        active, overfitting = (v * train).mean() - train.mean(), test - (v * train).mean()
+        wanted = {"accuracy": 4 / 7, "nats": test, "effective": weights.sum() ** 2 / (weights**2).sum()}
+        wanted |= {"active_bias": active, "overfitting_bias": overfitting}
+        wanted |= {"opposite": min(-active, overfitting), "excess": overfitting - abs(active)}
+        assert {name: float(value) for name, value in told.items()} == pytest.approx(wanted, rel=1e-4)
 
 
 def test_half_of_the_pool_is_half_of_it():

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_numpy import computed
 from trial_runner import run
 
 from laureate.gradients import full_unroll_loss, train
@@ -65,6 +66,38 @@ def test_variance_formula_in_general():
 
 
 # Does each trial measure what it says?
+
+
+@pytest.mark.parametrize("kind", ["pes", "truncated-es", "full-es"])
+def test_all_arms_train_for_as_many_inner_steps_and_are_drawn_where_they_took_them(kind, monkeypatch):
+    """θ is a number that training lowers from 1 by what it says; the loss of an episode of 12 steps is 12 θ."""
+    path = {"pes": [0.9, 0.5, np.nan, 0.25], "truncated-es": [2.0, 5.0, 1.0, 0.0], "full-es": [1.0, 0.5, -0.5, 0.9]}[
+        kind
+    ]
+    asked = []
+
+    def train(key, est, optimiser, theta, updates, *, record, every):
+        asked.append((est, updates, every))
+        return None, Settings(recorded=jnp.asarray(path), update=every * (1 + jnp.arange(4)))
+
+    monkeypatch.setattr(pes_training, "train", train)
+    monkeypatch.setattr(pes_training, "estimator", lambda *given: given)
+    monkeypatch.setattr(pes_training, "full_unroll_loss", lambda key, problem, theta, horizon: horizon * theta)
+    problem = Settings(horizon=12, sigma=0.3, truncation=3, theta0=lambda key: jnp.asarray(1.0))
+    arm = Settings(estimator=kind, learning_rate=0.1, speedup=1.0, momentum=0.9)
+    scale = Settings(updates=32, points=4, pairs=2, evaluations=3)
+    told = computed(lambda key: pes_training.training(key, arm, problem, scale), jax.random.key(0))
+    ((est, updates, _),) = asked
+    window = 12 if kind == "full-es" else 3
+    assert est[0] == kind
+    assert est[2:] == (3, 12, 2, 0.3)
+    assert updates * window == 32 * 3
+    np.testing.assert_array_equal(told["inner_steps"], 24 * (1 + np.arange(4)))
+    reduction = np.nan_to_num(np.maximum(1 - np.asarray(path), -1), nan=-1)
+    np.testing.assert_allclose(told["reduction_curve"], reduction, atol=1e-6)
+    np.testing.assert_allclose(told["loss_curve"], np.nan_to_num(path, nan=1e9), rtol=1e-5)
+    ends = float(told["reduction"]), float(told["mean_reduction"]), float(told["loss"])
+    assert ends == pytest.approx((reduction[-1], reduction.mean(), path[-1]), abs=1e-6)
 
 
 @pytest.mark.slow

@@ -115,6 +115,32 @@ def test_the_rate_of_image_networks_is_chosen_on_the_validation_images(monkeypat
     assert float(found["ratio"]) == pytest.approx(4 * (9 + 18 + 16 + 20 + 1 + 2 + 2 + 10) / 500)
 
 
+@pytest.mark.parametrize("kind", ["float", "int4", "product"])
+def test_whatever_is_shipped_was_trained_on_for_as_many_updates(kind, monkeypatch):
+    """Steps are counted, at the rate of learning that they have, and what is then written down is planted."""
+    counts, rates = [], []
+    method = Settings(
+        init=lambda model: trials.Part(model, None), advance=lambda key, state: Settings(model=state.inputs)
+    )
+    monkeypatch.setattr(trials.Part, "_replace", lambda part, stage: part)
+    monkeypatch.setattr(trials_images, "IterativeQuantization", lambda stages, optimiser: method)
+    monkeypatch.setattr(trials_images.optax, "adam", lambda rate: rates.append(rate) or Settings(init=lambda _: None))
+    for name in ("_tuned", "_staged"):
+        monkeypatch.setattr(trials_images, name, getattr(trials_images, name).__wrapped__)
+
+    def repeat(step, state, first, number):
+        counts.append(number - first)
+        return state, None
+
+    monkeypatch.setattr(trials_images, "repeat", repeat)
+    monkeypatch.setattr(trials_images.compression, "quantize", lambda model, spec: (model, None))
+    scale = Settings(kmeans_steps=1, centroids=4, kernel_centroids=4, tuned=5, fine_tuning=0.5, batch=2)
+    given = jax.random.key(0), {"weight": np.ones(2)}, trials.Part(np.ones((2, 1)), np.zeros(2)), 0.1, 0.2, kind, scale
+    trials_images._compressed(*given)
+    assert sum(counts) == 10
+    assert rates == [0.05] * len(counts)
+
+
 def rounded(weight, bits):
     """Affine rounding by NumPy."""
     weight = np.asarray(weight, np.float64)

@@ -205,12 +205,18 @@ class _Graph:
             return
         names = [*filter(None, (imported.name,)), *chain]
         self.passed[current.path] = current
-        while names and not current.binds(names[0]):
+        # A package that imports from itself binds a name to what lies below it, or to what it defines.
+        itself = current.path == module.path
+        while names and (itself or not current.binds(names[0])):
             below = self.tree.find(f"{current.name}.{names[0]}", current)
             if below is None:
                 break
-            current = self.passed[below.path] = below
+            current, itself = below, False
+            self.passed[below.path] = below
             names.pop(0)
+        if itself and names:
+            yield self._vertex(current, names[0] if names[0] in current.defined else WHOLE)
+            return
         if names and current.binds(names[0]):
             yield from self._targets(current, tuple(names), {})
             return
@@ -235,7 +241,8 @@ def program(references: tuple[str, ...], package: Path = PACKAGE) -> Program:
                 graph.root(reference)
         graph.finish()
     except RecursionError:
-        raise UserError(f"The imports of {references[-1]} go round in a circle.") from None
+        theirs = next(filter(is_file, references), references[0])
+        raise UserError(f"The imports of {theirs} go round in a circle.") from None
     found = Program(graph.digest.hexdigest(), frozenset(graph.libraries), frozenset(graph.numbers))
     _programs[references, package] = (tree.modified, found)
     return found

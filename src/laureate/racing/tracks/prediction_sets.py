@@ -25,7 +25,16 @@ def facts(problem: Any) -> dict[str, Any]:
             f"scored.scores must be [rows >= {4 * FEWEST}, classes >= 2] and scored.labels an index a row; got "
             f"{list(shape)} and {list(np.shape(problem.labels))}."
         )
-    return {"alpha": float(getattr(problem, "alpha", 0.1)), "largest": shape[0] // 4}
+    labels, alpha = np.asarray(problem.labels), float(getattr(problem, "alpha", 0.1))
+    if not np.isfinite(np.asarray(problem.scores)).all():
+        raise UserError("scored.scores must be finite.", "Leave out rows that are not.")
+    if not np.isin(labels, np.arange(shape[1])).all():
+        raise UserError(
+            f"scored.labels must be whole numbers from 0 to {shape[1] - 1}; got {labels.min():g} to {labels.max():g}."
+        )
+    if not 0 < alpha < 1:
+        raise UserError(f"scored.alpha must lie between 0 and 1; got {alpha:g}.")
+    return {"alpha": alpha, "largest": shape[0] // 4}
 
 
 def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:

@@ -27,6 +27,8 @@ def facts(problem: Any) -> dict[str, Any]:
             f"recording.dictionary must be [N, M] and recording.signals [n >= 16, N]; got {list(shape)} and "
             f"{list(signals)}."
         )
+    if not all(np.isfinite(np.asarray(values)).all() for values in (problem.dictionary, problem.signals)):
+        raise UserError("recording.dictionary and recording.signals must be finite.")
     return {"snr": float(getattr(problem, "snr", SNR)), "learning_rate": 0.0}
 
 

@@ -27,6 +27,12 @@ def facts(problem: Any) -> dict[str, Any]:
         raise UserError(
             f"views.labels and views.test_labels must be at least {2 * NEIGHBOURS} and 4; got {count} and {tests}."
         )
+    least = min(np.min(np.asarray(labels)) for labels in (problem.labels, problem.test_labels))
+    if least < 0 or int(problem.dim) < 1:
+        raise UserError(
+            f"views.labels and views.test_labels must be integers from 0, and views.dim >= 1; got {least} and"
+            f" {problem.dim}."
+        )
     batch = min(BATCH, count)
     classes = 1 + int(max(np.max(np.asarray(problem.labels)), np.max(np.asarray(problem.test_labels))))
     return {"dim": int(problem.dim), "batch": batch, "classes": classes, "smallest": 2 * batch * 8}

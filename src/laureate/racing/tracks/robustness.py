@@ -27,9 +27,14 @@ def facts(problem: Any) -> dict[str, Any]:
             "images[..., None] adds the channel of grey images.",
         )
     low, high = float(np.min(problem.images)), float(np.max(problem.images))
-    if low < 0 or high > 1:
+    if not (low >= 0 and high <= 1):  # nor nan
         raise UserError(f"classifier.images must lie in [0, 1]; got {low:g} to {high:g}.", "Rescale inside logits.")
+    labels = np.asarray(problem.labels)
+    if labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise UserError(f"classifier.labels must be integers from 0; got {labels.dtype} from {labels.min():g}.")
     epsilon = float(getattr(problem, "epsilon", EPSILON))
+    if not 0 < epsilon <= 1:
+        raise UserError(f"classifier.epsilon must be > 0 and <= 1; got {epsilon:g}.")
     return {"epsilon": epsilon, "height": shape[1], "width": shape[2], "code": {"ball": f"Linf({epsilon!r})"}}
 
 

@@ -25,7 +25,12 @@ def facts(problem: Any) -> dict[str, Any]:
             f"table.X must be [rows >= 40, columns >= 5] and table.y a number a row; got {list(shape)} and "
             f"{list(np.shape(problem.y))}."
         )
-    return {"q": float(getattr(problem, "q", 0.2))}
+    if not all(np.isfinite(np.asarray(values, float)).all() for values in (problem.X, problem.y)):
+        raise UserError("table.X and table.y must be finite.", "Leave out rows that are not.")
+    q = float(getattr(problem, "q", 0.2))
+    if not 0 < q < 1:
+        raise UserError(f"table.q must lie between 0 and 1; got {q:g}.")
+    return {"q": q}
 
 
 def trial(key: Any, arm: Settings, problem: Any, scale: Settings) -> dict[str, np.ndarray]:
