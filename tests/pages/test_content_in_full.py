@@ -587,6 +587,23 @@ def test_a_found_paper_is_told_with_what_runs_of_it(shared):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("ids", [["toy"], ["rnd", "toy"], ["toy", "rnd"], ["rnd"], []])
+def test_what_was_measured_here_is_told_of_every_paper_that_is_found(shared, ids):
+    """Whatever stands beside it, in answers, in the list of all, and among what is related."""
+    hits = [Hit(Entry(paper_id, "T"), 1.0) for paper_id in ids]
+    found = lambda *_, **more: SimpleNamespace(  # noqa: E731
+        hits=hits, corrected=[], ignored_phrase=False, suggestions=(), total=len(hits)
+    )
+    fake = SimpleNamespace(search=found, listed=found, related=lambda *_: hits, get=lambda paper_id: Entry("toy", "T"))
+    shown = [browse.search(fake, query)["papers"] for query in (browse.Query("q"), browse.Query())]  # pyright: ignore
+    shown.append((browse.entry(fake, "toy") or {})["related"])  # pyright: ignore
+    for papers_shown in shown:
+        assert [paper["id"] for paper in papers_shown] == ids
+        for paper in papers_shown:
+            assert paper["runs"] == (paper["id"] == "toy")
+            assert [claim.run for claim in paper["claims"]] == [2] * 4 * paper["runs"]
+
+
 def hits_of(catalogue, query):
     size = browse.PAPERS_A_PAGE
     page = {"limit": size, "offset": size * (query.page - 1)}
