@@ -2,7 +2,8 @@
 
 With ``--random N --area A --seed S`` the faults are not those of the tables but N of the many that the syntax tree of
 an area's files allows (``mutants/operators.py``): prints the share caught and the survivors as diffs, and always leaves
-with 0. ``--operator NAME --area A`` tries all faults of one kind. ``--table FILE...`` prints the rows of
+with 0. ``--operator NAME --area A`` tries all faults of one kind. ``--devised FILE...`` tries rows that name no tests,
+each with the quick and then the thorough tests that touch its lines. ``--table FILE...`` prints the rows of
 ``docs/mutants.md`` from results that ``--random ... --json`` wrote.
 
 A fault is a row in ``tests/mutations/*.toml``: a file, the text to replace and what to put there; the tests of which
@@ -21,12 +22,13 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mutants.coverage_map import QUICK
+from mutants.coverage_map import QUICK, area_of
 from mutants.operators import OPERATORS
-from mutants.trial import SURVIVED, in_copies, listed, random_mutants, run_tests, summary, table
+from mutants.trial import BY_THOROUGH, SURVIVED, devised, in_copies, listed, random_mutants, run_tests, summary, table
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTICED, UNNOTICED, STALE, BROKEN = "noticed", "UNNOTICED", "STALE", "BROKEN"
@@ -127,6 +129,26 @@ def print_random(options: argparse.Namespace) -> None:
     )
 
 
+def print_devised(options: argparse.Namespace) -> None:
+    """What became of each devised fault, and by room how many were noticed."""
+    rows = [row for name in options.devised for row in tomllib.loads(Path(name).read_text(encoding="utf-8"))["fault"]]
+    rows = [row for row in rows if not options.words or any(word in row["id"] for word in options.words)]
+    rooms: dict[str, list[str]] = {}
+    tried = []
+    for one in devised(ROOT, rows, processes=options.processes, limit=options.limit):
+        tried.append(asdict(one))
+        rooms.setdefault(area_of(ROOT, one.file), []).append(one.outcome)
+        if not options.json:
+            print(f"{one.outcome:25} {one.operator:46} {one.seconds:6.1f} s  {one.by_test}", flush=True)
+    if options.json:
+        print(json.dumps(tried, indent=1))
+        return
+    for room, outcomes in [*sorted(rooms.items()), ("all", [one["outcome"] for one in tried])]:
+        late = outcomes.count(BY_THOROUGH)
+        missed = sum(outcome in SURVIVED for outcome in outcomes)
+        print(f"{room}: {len(outcomes) - missed} of {len(outcomes)} noticed, {late} of them by thorough tests alone")
+
+
 def main() -> None:
     """The table, and 1 where a fault goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,10 +167,14 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="of --random: print the mutants as JSON and try none")
     parser.add_argument("--named", metavar="FILE", help="of --random: that list, with the tests that each shall meet")
     parser.add_argument("--again", metavar="FILE", help="of --random: only the survivors of an earlier result")
+    parser.add_argument("--devised", nargs="+", metavar="FILE", help="rows without tests: try all that touch them")
     parser.add_argument("--table", nargs="+", metavar="FILE", help="print a table of earlier results")
     options = parser.parse_args()
     if options.table:
         print(table(options.table))
+        return
+    if options.devised:
+        print_devised(options)
         return
     if options.random is not None or options.operator:
         print_random(options)

@@ -17,7 +17,19 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-__all__ = ["COMPUTES", "QUICK", "Touched", "environment", "key_of", "options", "package_of", "tests_of", "touched"]
+__all__ = [
+    "COMPUTES",
+    "QUICK",
+    "Touched",
+    "area_of",
+    "belonging",
+    "environment",
+    "key_of",
+    "options",
+    "package_of",
+    "tests_of",
+    "touched",
+]
 
 # A source that compiles: `make test` leaves the examples in its docstrings to `make test-all`.
 COMPUTES = re.compile(r"^(import|from) (jax|equinox|optax)", re.MULTILINE)
@@ -30,9 +42,11 @@ MORE = {
     "pages": ["tests/cli/test_commands.py"],
     "lab": ["tests/faults", "tests/cli/test_commands.py"],
     "problems": ["tests/papers/test_every_trial.py"],
+    "_core": ["tests/test_require.py"],
+    "_data": ["tests/problems"],
     "sampling": ["tests/clusters/test_one_program.py"],
 }
-# Rows of many areas; that of keys over whole runs (test_keys_of_runs.py) would take as long as all these together.
+# Rows of many areas, of which `belonging` leaves those of others out.
 SHARED = [
     f"tests/contract/test_{name}.py"
     for name in (
@@ -42,6 +56,8 @@ SHARED = [
         "drivers_resume",
         "driver_options",
         "stopped_gradients",
+        "keys_of_runs",
+        "functions",
     )
 ]
 
@@ -104,6 +120,25 @@ sys.exit(int(code))
 """
 
 
+def area_of(root: Path, name: str) -> str:
+    """The area of a file of the package: a folder, a file beside the folders, or one of the papers.
+
+    >>> area_of(Path("."), "src/laureate/pde/sweep.py"), area_of(Path("."), "src/laureate/papers/pes/trials.py")
+    ('pde', 'papers/pes')
+    """
+    parts = Path(name).with_suffix("").parts[2:]
+    return "/".join(parts[:2]) if parts[0] == "papers" else parts[0]
+
+
+def belonging(root: Path, area: str) -> dict[str, str]:
+    """What tells pytest to leave out the rows of other papers or areas (``tests/conftest.py``)."""
+    folder, _, paper = area.partition("/")
+    if paper:
+        return {"PAPER": paper.replace("_", "-")}
+    has_contract = (root / "tests" / "contract" / f"test_{folder}_contract.py").exists()
+    return {"AREA": folder} if has_contract else {}
+
+
 def tests_of(root: Path, area: str, *, everything: bool) -> list[str]:
     """The files of tests of an area, its rows of the contract, those of its papers, and the examples in its docstrings.
 
@@ -111,8 +146,9 @@ def tests_of(root: Path, area: str, *, everything: bool) -> list[str]:
     """
     package = root / "src" / package_of(root)
     folders = [root / "tests" / area, root / "tests" / "contract" / f"test_{area}_contract.py"]
-    has_contract = folders[-1].exists()
+    has_contract, is_paper = folders[-1].exists(), area.startswith("papers/")
     folders += [root / place for place in [*MORE.get(area, ()), *SHARED * has_contract]]
+    folders += sorted((root / "tests" / "papers").glob("test_*.py")) * is_paper
     is_its = re.compile(rf'^    area="{area}",$', re.MULTILINE)
     papers = [about.parent.name for about in sorted(package.glob("papers/*/about.py")) if is_its.search(_text(about))]
     folders += [root / "tests" / "papers" / paper for paper in papers]
@@ -127,7 +163,7 @@ def touched(root: Path, area: str, sources: list[Path], marks: str, log=print) -
     place = root / ".pytest_cache" / "mutants" / f"{area}.json"
     known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     names = tests_of(root, area, everything=False)
-    key = key_of(root, sources, names, marks)
+    key = key_of(root, sources, names, marks, belonging(root, area))
     if known.get("key") != key:
         log(f"measuring what {', '.join(names)} execute", flush=True)
         known = {"key": key, "touched": _measure(root, area, names, marks)}
@@ -136,7 +172,7 @@ def touched(root: Path, area: str, sources: list[Path], marks: str, log=print) -
     return known["touched"]
 
 
-def key_of(root: Path, sources: list[Path], names: list[str], marks: str) -> str:
+def key_of(root: Path, sources: list[Path], names: list[str], marks: str, around: dict[str, str]) -> str:
     """What a map depends on: the sources, the tests with all that they read, how they are run, and what beneath.
 
     Beside the tests themselves these are all files among the tests that are no test, such as helpers, data and the
@@ -152,7 +188,7 @@ def key_of(root: Path, sources: list[Path], names: list[str], marks: str) -> str
     ]
     read = {file for file in [*sources, *tests, *beside, root / "pyproject.toml"] if not _left_out(file, root)}
     files = [(file.relative_to(root).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in read]
-    whole = [sorted(files), names, RUN, options(marks), sys.version, _installed()]
+    whole = [sorted(files), names, RUN, options(marks), around, sys.version, _installed()]
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()[:16]
 
 
@@ -195,9 +231,8 @@ def _measure(root: Path, area: str, names: list[str], marks: str) -> Touched:
         package = package if package.exists() else package.with_suffix(".py")
         programs = root / ".pytest_cache" / "programs"
         command = [sys.executable, "-c", RUN, str(package), str(report), *options(marks), *names]
-        done = subprocess.run(
-            command, cwd=root, env=environment(root, programs), capture_output=True, text=True, check=False
-        )
+        around = environment(root, programs) | belonging(root, area)
+        done = subprocess.run(command, cwd=root, env=around, capture_output=True, text=True, check=False)
         if done.returncode or not report.exists():
             sys.exit(f"The tests of {area} must pass before mutants are tried; they say:\n{done.stdout}{done.stderr}")
         found = json.loads(report.read_text(encoding="utf-8"))

@@ -21,10 +21,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mutants.coverage_map import QUICK, Touched, environment, options, package_of, tests_of, touched
+from mutants.coverage_map import QUICK, Touched, area_of, belonging, environment, options, package_of, tests_of, touched
 from mutants.operators import Mutant, is_sound, mutants_of, sample
 
-__all__ = ["SURVIVED", "Outcome", "in_copies", "listed", "random_mutants", "run_tests", "summary", "table"]
+__all__ = [
+    "BY_THOROUGH",
+    "SURVIVED",
+    "Outcome",
+    "devised",
+    "in_copies",
+    "listed",
+    "random_mutants",
+    "run_tests",
+    "summary",
+    "table",
+]
 
 COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml", "docs", "README.md", "CONTRIBUTING.md", "LICENSE")
 BY_THOROUGH, BY_SLOW = "caught by a thorough test", "caught by a slow test"
@@ -98,6 +109,40 @@ def random_mutants(
         return found
 
     return list(in_copies(root, one, chosen, processes))
+
+
+def devised(root: Path, rows: Iterable[dict], *, processes: int = 1, limit: float = 240.0) -> Iterator[Outcome]:
+    """Try faults that somebody has devised, of any areas, each with the tests that touch its lines.
+
+    Rows have ``id``, ``file``, ``replace`` and ``by``, as those of ``tests/mutations``. Where no test executes a line
+    in its own process, all tests of the area are run.
+    """
+    say = lambda *words, **more: print(*words, file=sys.stderr, **more)  # noqa: E731
+    sources = {row["file"]: (root / row["file"]).read_text(encoding="utf-8") for row in rows}
+    mutants = [_of_row(row, sources[row["file"]]) for row in rows]
+    of_area = lambda area: [root / name for name in sources if area_of(root, name) == area]  # noqa: E731
+    measured = lambda area: (area, touched(root, area, of_area(area), "not slow", say))  # noqa: E731
+    with ThreadPoolExecutor(processes) as pool:
+        maps = dict(pool.map(measured, sorted({area_of(root, name) for name in sources})))
+
+    def one(folder: Path, mutant: Mutant) -> Outcome:
+        area = area_of(root, mutant.path)
+        by = maps[area] if _touching(maps[area], mutant) else sorted(maps[area])
+        try:
+            return _try(root, folder, mutant, sources[mutant.path], area, by, limit, slow=False)
+        finally:
+            (folder / mutant.path).write_text(sources[mutant.path], encoding="utf-8")
+
+    return in_copies(root, one, mutants, processes)
+
+
+def _of_row(row: dict, source: str) -> Mutant:
+    """A devised fault as a mutant whose operator is its id."""
+    if (found := source.count(row["replace"])) != 1:
+        sys.exit(f"The text that {row['id']} replaces must stand once in {row['file']}; found {found} times.")
+    start = source.index(row["replace"])
+    line = 1 + source.count("\n", 0, start)
+    return Mutant(row["file"], start, row["id"], row["by"], row["replace"], line, line + row["replace"].count("\n"))
 
 
 def listed(root: Path, area: str, number: int | None, seed: int, operator: str | None = None) -> list[dict]:
@@ -193,16 +238,17 @@ def _try(
     started = time.perf_counter()
     (folder / mutant.path).write_text(mutant.apply(source), encoding="utf-8")
     tests = by if isinstance(by, list) else _touching(by, mutant)
-    outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, QUICK, limit)
+    around = belonging(root, area)
+    outcome, by_test = ("UNTOUCHED", "") if not tests else run_tests(root, folder, tests, QUICK, limit, around)
     if tests and outcome in SURVIVED:
-        found, by_test = run_tests(root, folder, tests, "thorough", limit)
+        found, by_test = run_tests(root, folder, tests, "thorough", limit, around)
         outcome = BY_THOROUGH if found == "caught" else "SURVIVED"
     if slow and outcome in SURVIVED:
         unseen = "SURVIVED" if tests else "UNTOUCHED"
         examples = [name for name in tests_of(root, area, everything=True) if name.startswith("src/")]
         for marks, names in (("", examples), ("slow", tests_of(root, area, everything=False))):
             if outcome in SURVIVED and names:
-                found, by_test = run_tests(root, folder, names, marks, 4 * limit)
+                found, by_test = run_tests(root, folder, names, marks, 4 * limit, around)
                 outcome = BY_SLOW if found == "caught" else unseen
     seconds = round(time.perf_counter() - started, 1)
     diff = _diff(mutant, source)
@@ -218,11 +264,16 @@ def _touching(short: Touched, mutant: Mutant) -> list[str]:
     return sorted(touching, key=lambda name: short[name]["seconds"])
 
 
-def run_tests(root: Path, folder: Path, tests: list[str], marks: str, limit: float) -> tuple[str, str]:
-    """What pytest says in the copy, within so many CPU seconds, and the first test that failed."""
+def run_tests(
+    root: Path, folder: Path, tests: list[str], marks: str, limit: float, around: dict[str, str] | None = None
+) -> tuple[str, str]:
+    """What pytest says in the copy, within so many CPU seconds, and the first test that failed.
+
+    ``around``: more variables of the environment.
+    """
     said = folder / "said.txt"
     said.write_text("", encoding="utf-8")  # what the one before said is not this one's
-    process = _server(root).Process(target=_pytest, args=(folder, [*options(marks), *tests], said, limit))
+    process = _server(root).Process(target=_pytest, args=(folder, [*options(marks), *tests], said, limit, around or {}))
     process.start()
     process.join(WAITED * limit)
     killed = process.exitcode is None or process.exitcode < 0
@@ -261,12 +312,12 @@ def _probe() -> None:
     sys.exit("mutants.loaded" not in sys.modules)
 
 
-def _pytest(folder: Path, arguments: list[str], said: Path, limit: float) -> None:
+def _pytest(folder: Path, arguments: list[str], said: Path, limit: float, around: dict[str, str]) -> None:
     """In a process of its own: its exit code is pytest's."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
     os.chdir(folder)
-    os.environ.update(PYTHONPATH=str(folder / "src"), PYTHONDONTWRITEBYTECODE="1")
+    os.environ.update(around, PYTHONPATH=str(folder / "src"), PYTHONDONTWRITEBYTECODE="1")
     sys.path[:0] = [str(folder), str(folder / "src")]
     sys.dont_write_bytecode = True
     with said.open("w", encoding="utf-8") as file:

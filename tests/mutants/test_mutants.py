@@ -5,9 +5,9 @@ import textwrap
 import pytest
 
 from mutants import coverage_map
-from mutants.coverage_map import key_of, touched
+from mutants.coverage_map import belonging, key_of, touched
 from mutants.operators import OPERATORS, is_sound, mutants_of, sample
-from mutants.trial import listed, random_mutants, summary, table
+from mutants.trial import devised, listed, random_mutants, summary, table
 from mutation import ROOT, faults
 
 CASES = [
@@ -167,6 +167,17 @@ def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
     again = touched(root, "calc", [area / "__init__.py"], "not slow", pytest.fail)  # kept: nothing is measured
     assert again["tests/calc/test_calc.py"]["lines"] == {"src/toy/calc/__init__.py": [1, 2, 5, 6, 9]}
     assert 0 <= again["tests/calc/test_calc.py"]["seconds"] < 10
+    double, forgotten = (f"def {name}(x):\n    return 2 * x" for name in ("double", "forgotten"))
+    row = {"file": "src/toy/calc/__init__.py"}
+    rows = [
+        row | {"id": name, "replace": text, "by": text.replace("2", "3")}
+        for name, text in (("wrong", double), ("unseen", forgotten))
+    ]
+    tried = {one.operator: one for one in devised(root, rows, processes=2, limit=60)}
+    assert {name: one.outcome for name, one in tried.items()} == {"wrong": "caught", "unseen": "SURVIVED"}
+    assert tried["unseen"].line == 9
+    with pytest.raises(SystemExit, match="must stand once in .*; found 3 times"):
+        devised(root, [row | {"id": "anywhere", "replace": "return 2 * x", "by": "return x"}])
 
 
 def test_all_that_a_map_depends_on_moves_its_key_and_nothing_else_does(tmp_path, monkeypatch):
@@ -187,11 +198,11 @@ def test_all_that_a_map_depends_on_moves_its_key_and_nothing_else_does(tmp_path,
         (tmp_path / name).write_text(text)
     sources = [tmp_path / "src/toy/calc/__init__.py"]
 
-    def key(names=("tests/calc/test_calc.py",), marks="not slow"):
-        return key_of(tmp_path, sources, list(names), marks)
+    def key(names=("tests/calc/test_calc.py",), marks="not slow", more=None):
+        return key_of(tmp_path, sources, list(names), marks, more or {})
 
     first = key()
-    seen = [first, key(marks="slow"), key(("tests/calc",))]
+    seen = [first, key(marks="slow"), key(("tests/calc",)), key(more={"AREA": "calc"})]
     for name, text in files.items():
         (tmp_path / name).write_text(f"{text} ")
         seen.append(key())
@@ -216,6 +227,12 @@ def test_all_that_a_map_depends_on_moves_its_key_and_nothing_else_does(tmp_path,
     for name in apart:
         (tmp_path / name).write_text("changed")
     assert key() == first
+
+
+def test_rows_of_others_are_left_out():
+    """What `make test PAPER=` and `AREA=` leave out, mutants do not meet either."""
+    told = {"papers/tensor_train_pde": {"PAPER": "tensor-train-pde"}, "pde": {"AREA": "pde"}, "lab": {}, "_data": {}}
+    assert {area: belonging(ROOT, area) for area in told} == told
 
 
 def test_every_planted_fault_fits_its_source_and_names_tests_that_exist():
