@@ -176,7 +176,7 @@ def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
     tried = {one.operator: one for one in devised(root, rows, processes=2, limit=60)}
     assert {name: one.outcome for name, one in tried.items()} == {"wrong": "caught", "unseen": "SURVIVED"}
     assert tried["unseen"].line == 9
-    with pytest.raises(SystemExit, match="must stand once in .*; found 3 times"):
+    with pytest.raises(SystemExit, match="found 3 times"):
         devised(root, [row | {"id": "anywhere", "replace": "return 2 * x", "by": "return x"}])
 
 
