@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,27 @@ def pytest_configure(config):
     starts_workers = getattr(config.option, "numprocesses", 0) and not hasattr(config, "workerinput")
     if examples.whole and starts_workers and not sys.dont_write_bytecode:
         _rewrite_once(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """A file of tests leaves the package as it was: a stand-in that stays would fail tests of other files, at times."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        left = sorted(_stand_ins())
+        assert not left, f"{item.path.name} leaves stand-ins of its own behind: {', '.join(left)}. Undo them last."
+    return result
+
+
+def _stand_ins() -> Iterator[str]:
+    """Names of the package whose value was made by a test."""
+    tests = str(Path(__file__).parent)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "laureate":
+            for attribute, value in list(vars(module).items()):
+                code = getattr(value, "__code__", None)
+                if code is not None and code.co_filename.startswith(tests):
+                    yield f"{name}.{attribute}"
 
 
 def pytest_collection_finish():

@@ -6,6 +6,7 @@ machine has the same. Its words are hostile here and there on purpose.
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import sqlite3
 import sys
@@ -242,8 +243,9 @@ class Home:
             self.opened.append(store)
 
         patch.setattr(Store, "__init__", opened)
-        for module in ("laureate.papers", "laureate.pages.report"):
-            patch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: list(IDS))
+        # Both are imported before either is changed: the second takes its name from the first.
+        for module in [importlib.import_module(name) for name in ("laureate.papers", "laureate.pages.report")]:
+            patch.setattr(module, "paper_ids", lambda: list(IDS))
         patch.setattr("laureate.papers.paper", paper_of)
         patch.setattr("laureate.pages.report.load_paper", paper_of)
         patch.setattr("laureate.pages.content.film_panels", panels)

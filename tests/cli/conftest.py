@@ -1,5 +1,6 @@
 """The command line on a toy paper: fast, and independent of which papers there are."""
 
+import importlib
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +19,8 @@ def toy(tmp_path, monkeypatch):
     """A home with one paper, ``toy``; change ``toy.paper`` to have another."""
     holder = SimpleNamespace(paper=toys.paper())
     monkeypatch.setenv("LAUREATE_HOME", str(tmp_path / "home"))
-    for module in ("laureate.papers", "laureate.pages.report"):
-        imported = __import__(module, fromlist=["x"])
-        monkeypatch.setattr(imported, "paper_ids", lambda: ["toy"])
+    for module in [importlib.import_module(name) for name in ("laureate.papers", "laureate.pages.report")]:
+        monkeypatch.setattr(module, "paper_ids", lambda: ["toy"])
     monkeypatch.setattr("laureate.papers.paper", lambda _: holder.paper)
     monkeypatch.setattr("laureate.pages.report.load_paper", lambda _: holder.paper)
     return holder

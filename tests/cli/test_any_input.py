@@ -1,5 +1,6 @@
 """Whatever is typed or handed over: an answer, or one line that says what is wrong; nothing half written."""
 
+import importlib
 import json
 import os
 import sys
@@ -38,8 +39,8 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setenv("LAUREATE_HOME", str(place / "home"))
-        for module in ("laureate.papers", "laureate.pages.report"):
-            patch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: ["toy"])
+        for module in [importlib.import_module(name) for name in ("laureate.papers", "laureate.pages.report")]:
+            patch.setattr(module, "paper_ids", lambda: ["toy"])
         patch.setattr("laureate.papers.paper", lambda _: toys.paper())
         patch.setattr("laureate.pages.report.load_paper", lambda _: toys.paper())
         patch.setattr(run_module, "make_executor", lambda *_: Drawn(0.0))

@@ -104,9 +104,9 @@ def test_every_unit_is_judged_alone_in_whatever_unit_its_numbers_come():
         explained = i.explained_variance(x, labels, 3)
         return probe.means, probe.variances, probe.predict(x), found.accuracy, found.f1, explained
 
-    scaled = np.float32(x * sizes)
-    together, near_one = judged(scaled), judged(np.float32(x))
-    alone = [judged(scaled[:, [unit]]) for unit in range(3)]
+    scaled = (x * sizes).astype(np.float32)
+    together, near_one = judged(scaled), judged(x.astype(np.float32))
+    alone = [judged(column) for column in np.split(scaled, 3, axis=1)]
     expected = (sizes, sizes**2, 1.0, 1.0, 1.0, 1.0)
     for size, many, one, *single in zip(expected, together, near_one, *alone, strict=True):
         np.testing.assert_allclose(many, np.concatenate(single, axis=-1), rtol=1e-5)

@@ -27,13 +27,12 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def made(tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        home = made_home.Home(tmp_path / "made", patch)
-        home.run("toy/lower", "toy/small", "toy/which", scale="smoke")
-        home.run("toy/lower", scale="smoke", seeds=13, executor=made_home.Remembered(fails=("theirs",)))
-        yield home
-        home.close()
+def made(tmp_path, monkeypatch):
+    home = made_home.Home(tmp_path / "made", monkeypatch)
+    home.run("toy/lower", "toy/small", "toy/which", scale="smoke")
+    home.run("toy/lower", scale="smoke", seeds=13, executor=made_home.Remembered(fails=("theirs",)))
+    yield home
+    home.close()
 
 
 def said(call, *given, places=None):

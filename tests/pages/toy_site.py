@@ -3,6 +3,7 @@
 Its title is hostile on purpose: whatever a paper is called, no page may obey it.
 """
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,8 @@ class Remembered:
 
 def install(monkeypatch: Any) -> None:
     """One paper runs here: the toy."""
-    for module in ("laureate.papers", "laureate.pages.report"):
-        monkeypatch.setattr(__import__(module, fromlist=["x"]), "paper_ids", lambda: ["toy"])
+    for module in [importlib.import_module(name) for name in ("laureate.papers", "laureate.pages.report")]:
+        monkeypatch.setattr(module, "paper_ids", lambda: ["toy"])
     monkeypatch.setattr("laureate.papers.paper", lambda _: paper())
     monkeypatch.setattr("laureate.pages.report.load_paper", lambda _: paper())
     monkeypatch.setattr("laureate.pages.content.film_panels", panels)

@@ -13,6 +13,7 @@ from functools import partial, reduce
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from scipy import special
@@ -44,7 +45,7 @@ def computed(function: Callable, *arguments: Any) -> Any:
     return jax.tree.unflatten(jax.tree.structure(form), evaluate(closed, *jax.tree.leaves(arguments)))
 
 
-def _nudged(x: np.ndarray) -> np.ndarray:
+def _nudged(x: Any) -> np.ndarray:
     """Equal numbers stay equal, and those of few digits, such as counts and shares of a few, what they are."""
     if x.dtype.kind not in "fc":
         return x
@@ -56,18 +57,18 @@ def _nudged(x: np.ndarray) -> np.ndarray:
 
 
 def _given(value: Any) -> np.ndarray:
-    if jax.dtypes.issubdtype(getattr(value, "dtype", np.float32), jax.dtypes.prng_key):
+    if jnp.issubdtype(getattr(value, "dtype", np.float32), jax.dtypes.prng_key):
         return _packed(np.asarray(jax.random.key_data(value)))
     return _held(np.asarray(value), np.asarray(value).dtype)
 
 
 def _held(value: Any, dtype: Any) -> np.ndarray:
     """As it is held here: a key is one whole number of 64 bits."""
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         return np.asarray(value, np.uint64)
-    if jax.dtypes.issubdtype(dtype, np.complexfloating):
+    if jnp.issubdtype(dtype, np.complexfloating):
         return np.asarray(value, np.complex128)
-    return np.asarray(value, np.float64 if jax.dtypes.issubdtype(dtype, np.floating) else dtype)
+    return np.asarray(value, np.float64 if jnp.issubdtype(dtype, np.floating) else dtype)
 
 
 def _run(jaxpr: Any, consts: Sequence[np.ndarray], arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -254,11 +255,11 @@ def _gather(equation: Any, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 def _filling(dtype: Any) -> Any:
-    if jax.dtypes.issubdtype(dtype, np.inexact):
+    if jnp.issubdtype(dtype, np.inexact):
         return np.nan
     if dtype == np.bool_:
         return True
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         return np.uint64(2**64 - 1)
     return np.iinfo(dtype).min if np.iinfo(dtype).min else np.iinfo(dtype).max
 
@@ -342,7 +343,7 @@ def _bitcast(equation: Any, x: np.ndarray) -> np.ndarray:
     return x.astype(equation.invars[0].aval.dtype).view(equation.params["new_dtype"])
 
 
-def _converted(equation: Any, x: np.ndarray) -> np.ndarray:
+def _converted(equation: Any, x: Any) -> np.ndarray:
     new, dtype = equation.params["new_dtype"], x.dtype.kind
     if new == np.bool_:
         return x != 0

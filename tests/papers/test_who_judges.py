@@ -3,6 +3,7 @@
 The pieces of a trial that compute for long are planted, and say what they were given: no training, no program.
 """
 
+import inspect
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -359,7 +360,7 @@ def test_units_are_ranked_on_some_sentences_and_their_effects_are_of_the_others(
 
         sources = jnp.arange(4)[:, None] * jnp.ones(3, int)
         models = Model(Encoder(states), Part(jnp.ones((2, 1, 1))))
-        return neurons._looked_at.__wrapped__(models, sources, jnp.asarray(targets))
+        return inspect.unwrap(neurons._looked_at)(models, sources, jnp.asarray(targets))
 
     _, _, scores, effects, losses, _ = computed(looked, jnp.asarray(states))
     np.testing.assert_allclose(scores["ablation"], 1, atol=0.05)

@@ -416,7 +416,10 @@ def test_rows_of_ones_own_that_fit_no_others_are_refused():
             long_tails.RareRows(*given)
 
 
-@pytest.mark.parametrize("make", [scores.ScoreTable, lambda *given: two_models.AnswerTable(*given, [True] * 3)])
+@pytest.mark.parametrize(
+    "make",
+    [scores.ScoreTable, lambda logits, labels: two_models.AnswerTable(logits, labels, [True] * 3)],
+)
 def test_labels_of_ones_own_logits_are_their_classes(make):
     """An array would hand out the last class for one that there is not."""
     logits = [[0.0, 1.0], [-np.inf, 0.0], [2.0, 1.0]]

@@ -314,7 +314,7 @@ def test_a_list_that_a_person_filled_in_is_read_as_it_is_meant(tmp_path):
         table = [[counts[0], 4 - counts[0]], [counts[1], 4 - counts[1]]]
         exact: Any = fisher_exact(table, "greater")
         assert score.p_value == pytest.approx(exact.pvalue)
-    path.write_text(path.read_text(encoding="utf-8-sig") + rows[0] + "\n")
+    path.write_text(path.read_text(encoding="utf-8-sig") + f"{listed[0]},,yes\n")
     with pytest.raises(ValueError, match=f"every variable once; got '{listed[0]}' again"):
         score_blind_list(path, selected, names)
 

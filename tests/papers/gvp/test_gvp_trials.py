@@ -1,5 +1,7 @@
 """Do the trials measure what they say?"""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -175,7 +177,7 @@ def test_a_rate_is_chosen_by_the_correlation_within_the_targets_of_validation(mo
     said, quality = rng.normal(size=(2, CHAINS, DECOYS))
     data = written(np.broadcast_to(said.reshape(-1, 1, 1), (CHAINS * DECOYS, RESIDUES, 1)))
     given = data, np.zeros((CHAINS * DECOYS, RESIDUES), int), quality, np.ones(2)
-    scored = trials_proteins._scored.__wrapped__
+    scored = inspect.unwrap(trials_proteins._scored)
     fit = lambda key, rate, scale, *rows: scored(key, rate, "gvp", scale, *rows)  # noqa: E731
     by, found = fitted(fit, monkeypatch, *given)
     np.testing.assert_allclose(by, -np.mean([np.corrcoef(said[c], quality[c])[0, 1] for c in VALID]), rtol=1e-5)
@@ -186,7 +188,7 @@ def test_a_rate_is_chosen_by_the_correlation_within_the_targets_of_validation(mo
 def test_a_rate_is_chosen_by_the_likelihood_of_all_residues_of_validation(what, monkeypatch):
     rng, kinds = np.random.default_rng(1), 3 if what == "labels" else len(AMINO_ACIDS)
     logits, right = rng.normal(size=(CHAINS, RESIDUES, kinds)), rng.integers(kinds, size=(CHAINS, RESIDUES))
-    labelled, designed = trials_proteins._labelled.__wrapped__, trials_proteins._designed.__wrapped__
+    labelled, designed = map(inspect.unwrap, (trials_proteins._labelled, trials_proteins._designed))
     fits = {"labels": lambda key, rate, scale, *rows: labelled(key, rate, "gvp", scale, kinds, *rows)}
     fits["residues"] = lambda key, rate, scale, *rows: designed(key, rate, "gvp", "gvp", scale, *rows)
     by, found = fitted(fits[what], monkeypatch, written(logits), right, np.ones(2))
