@@ -79,6 +79,7 @@ def test_the_skeleton_runs_and_fails_the_one_test_that_lists_what_is_missing(che
         "questions",
         "README.md: its row",
         "docs/board.md",
+        "what its trials report",
         "a discipline of brand_new",
         "brand_new/__init__.py",
         "laureate/brand_new: the method",

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from skeletons import marked
 
 from laureate.lab.claim import SCALES, Settings
 from laureate.lab.judging.guards import applies
@@ -116,7 +117,9 @@ def metrics_of(name, arm):
 @STOPS
 @pytest.mark.parametrize(("name", "arm"), FIRST_CELLS)
 def test_a_trial_reports_what_was_recorded(name, arm, recorded):
-    recorded("metrics", metrics_of(name, arm))
+    found = metrics_of(name, arm)
+    if not marked(name.partition("/")[0]):  # of a paper that nobody has finished there is nothing to hold yet
+        recorded("metrics", found)
 
 
 @pytest.mark.slow

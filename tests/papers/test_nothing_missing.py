@@ -12,6 +12,7 @@ from skeletons import PACKAGE, TESTS, folder_of, marked
 from laureate.cli.new import MARK
 from laureate.papers import paper, paper_ids
 from laureate.racing.disciplines import WITHOUT_RACE, disciplines
+from recording import FOLDER
 
 
 def left_to_write(paper_id: str) -> list[str]:
@@ -42,6 +43,8 @@ def missing_rows(paper_id: str) -> list[str]:
     queries = (TESTS / "catalogue" / "queries.jsonl").read_text("utf-8").splitlines()
     if not any(paper_id in json.loads(line)["right"] for line in queries):
         found.append("catalogue/queries.jsonl: questions of people whom it helps")
+    if f"[{paper_id}/" not in (FOLDER / "papers" / "test_every_trial.json").read_text("utf-8"):
+        found.append("tests/recorded: what its trials report, which scripts/records.py writes once they are right")
     return found
 
 
