@@ -15,6 +15,7 @@ tests fail without it: such a table proves nothing.
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def print_random(options: argparse.Namespace) -> None:
         print(json.dumps(listed(ROOT, options.area, options.random, options.seed, options.operator), indent=1))
         return
     read = lambda name: json.loads(Path(name).read_text(encoding="utf-8"))  # noqa: E731
-    more = {name: getattr(options, name) for name in ("operator", "processes", "limit", "slow")}
+    more = {name: getattr(options, name) for name in ("operator", "processes", "limit", "slow", "budget")}
     more |= {"known": read(options.again)["mutants"]} if options.again else {}
     more |= {"named": read(options.named)} if options.named else {}
     outcomes = random_mutants(ROOT, options.area, options.random, options.seed, **more)
@@ -163,6 +164,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of --random: the same seed, the same mutants")
     parser.add_argument("--processes", type=int, default=1, help="how many faults at once")
     parser.add_argument("--limit", type=float, default=240.0, help="CPU seconds a fault")
+    parser.add_argument("--budget", type=float, default=math.inf, help="of --random: minutes; then begin no other")
     parser.add_argument("--slow", action="store_true", help="of --random: survivors meet the slow tests too")
     parser.add_argument("--list", action="store_true", help="of --random: print the mutants as JSON and try none")
     parser.add_argument("--named", metavar="FILE", help="of --random: that list, with the tests that each shall meet")

@@ -92,11 +92,22 @@ def index_shifted(node: ast.AST, text: Text) -> Iterator[Replacement]:
         yield last, f"{text.of(last)} - 1"
 
 
+REDUCED = {"sum", "mean", "max", "min", "argmax", "argmin", "any", "all", "prod", "cumsum", "var", "std", "median"}
+REDUCED |= {"concatenate", "stack", "take", "sort", "argsort", "flip", "expand_dims"}
+LIBRARIES = {"np", "jnp", "numpy", "lax"}
+
+
 def axis_changed(node: ast.AST, text: Text) -> Iterator[Replacement]:
-    """``axis=0`` to ``axis=1``, ``axis=-1`` to ``axis=0``."""
-    is_axis = isinstance(node, ast.keyword) and node.arg in ("axis", "in_axes", "out_axes")
-    if is_axis and (value := whole(node.value)) is not None:  # type: ignore[attr-defined]
-        yield node.value, str({0: 1}.get(value, 0))  # type: ignore[attr-defined]
+    """``axis=0`` to ``axis=1``, ``axis=-1`` to ``axis=0``, ``axis=(0, 1)`` to ``axis=(0,)``; the same by place."""
+    axis: ast.AST | None = None
+    if isinstance(node, ast.keyword) and node.arg in ("axis", "in_axes", "out_axes"):
+        axis = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in REDUCED:
+        axis = next(iter(node.args[name_of(node.func.value) in LIBRARIES :]), None)
+    if axis is not None and (value := whole(axis)) is not None:
+        yield axis, str({0: 1}.get(value, 0))
+    if isinstance(axis, ast.Tuple) and len(axis.elts) > 1 and all(whole(one) is not None for one in axis.elts):
+        yield axis, f"({text.of(axis.elts[0])},)"
 
 
 def factor_dropped(node: ast.AST, text: Text) -> Iterator[Replacement]:
@@ -284,7 +295,7 @@ def mean_for_sum(node: ast.AST, text: Text) -> Iterator[Replacement]:
 
 
 def state_not_updated(node: ast.AST, text: Text) -> Iterator[Replacement]:
-    """``x += 1`` and ``x = f(x)`` to ``pass``; ``x.at[i].set(v)`` to ``x``."""
+    """``x += 1`` and ``x = f(x)`` to ``pass``; ``x.at[i].set(v)``, ``x._replace(a=v)``, ``tree_at(f, x, v)`` to ``x``."""
     if isinstance(node, ast.AugAssign):
         yield node, "pass"
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -295,15 +306,26 @@ def state_not_updated(node: ast.AST, text: Text) -> Iterator[Replacement]:
         place = node.func.value  # type: ignore[union-attr]
         if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Attribute) and place.value.attr == "at":
             yield node, text.of(place.value.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.keywords:
+        if node.func.attr == "_replace":
+            yield node, text.of(node.func.value)
+        elif node.func.attr == "replace" and name_of(node.func.value) == "dataclasses" and node.args:
+            yield node, text.of(node.args[0])
+    if isinstance(node, ast.Call) and name_of(node.func) == "tree_at" and len(node.args) > 1:
+        yield node, text.of(node.args[1])
 
 
 LOWERED = {"float64": "float32", "float32": "bfloat16", "int64": "int32"}
 
 
 def dtype_lowered(node: ast.AST, text: Text) -> Iterator[Replacement]:
-    """``jnp.float64`` to ``jnp.float32``."""
+    """``jnp.float64`` to ``jnp.float32``, also as a word that is handed over."""
     if isinstance(node, ast.Attribute) and node.attr in LOWERED:
         yield node, f"{text.of(node.value)}.{LOWERED[node.attr]}"
+    given = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) else []
+    for one in given:
+        if isinstance(one, ast.Constant) and one.value in LOWERED:
+            yield one, f'"{LOWERED[one.value]}"'
 
 
 def escape_removed(node: ast.AST, text: Text) -> Iterator[Replacement]:

@@ -41,6 +41,7 @@ COPIED = ("src", "tests", "examples", "scripts", "pyproject.toml", "docs", "READ
 BY_THOROUGH, BY_SLOW = "caught by a thorough test", "caught by a slow test"
 CAUGHT = ("caught", BY_THOROUGH, BY_SLOW, "does not import", "too slow")
 SURVIVED = ("SURVIVED", "UNTOUCHED")
+NOT_TRIED = "not tried"
 STARTING = threading.Lock()
 T = TypeVar("T")
 R = TypeVar("R")
@@ -70,11 +71,13 @@ def random_mutants(
     processes: int = 1,
     limit: float = 240.0,
     slow: bool = False,
+    budget: float = math.inf,
     known: Iterable[dict] = (),
     named: Iterable[dict] | None = None,
 ) -> list[Outcome]:
     """Try ``number`` mutants of an area, or all; ``slow``: also the slow tests, where the others let one live.
 
+    After ``budget`` minutes no further one is begun, and what was not tried is left out.
     With an ``operator`` only its mutants.
     Of ``known`` outcomes those that were caught are taken as they are, and only the survivors are tried again.
     ``named`` (rows of ``listed`` with their tests) says by which tests somebody expects each to be caught: only these
@@ -99,6 +102,8 @@ def random_mutants(
         name = mutant.path, _diff(mutant, source)
         if before := caught.get(name):
             return before
+        if time.monotonic() > until:
+            return Outcome(mutant.operator, mutant.path, mutant.line, NOT_TRIED, "", 0.0, name[1])
         by = short if named is None else expected.get(name, [])
         try:
             found = _try(root, folder, mutant, source, area, by, limit, slow)
@@ -108,7 +113,8 @@ def random_mutants(
         say(f"{found.outcome:22} {found.operator:20} {where}  {found.seconds:.0f} s  {found.by_test}", flush=True)
         return found
 
-    return list(in_copies(root, one, chosen, processes))
+    until = time.monotonic() + 60 * budget
+    return [found for found in in_copies(root, one, chosen, processes) if found.outcome != NOT_TRIED]
 
 
 def devised(root: Path, rows: Iterable[dict], *, processes: int = 1, limit: float = 240.0) -> Iterator[Outcome]:

@@ -17,6 +17,11 @@ CASES = [
     ("index-shifted", "for i in range(a + b): pass", {"for i in range((a + b) - 1): pass"}),
     ("axis-changed", "y = f(x, axis=0)", {"y = f(x, axis=1)"}),
     ("axis-changed", "y = f(x, axis=-1)", {"y = f(x, axis=0)"}),
+    ("axis-changed", "y = f(x, axis=(0, 1))", {"y = f(x, axis=(0,))"}),
+    ("axis-changed", "y = jnp.sum(x, 0)", {"y = jnp.sum(x, 1)"}),
+    ("axis-changed", "y = x.mean(-1)", {"y = x.mean(0)"}),
+    ("axis-changed", "y = max(x, 0)", set()),
+    ("axis-changed", "y = jnp.sum(x)", set()),
     ("factor-dropped", "y = 0.5 * x", {"y = x"}),
     ("factor-dropped", "y = x / (a + b)", {"y = x"}),
     ("factor-dropped", "y = (a + b) ** 2", {"y = (a + b)"}),
@@ -68,7 +73,14 @@ CASES = [
     ("state-not-updated", "n += 1", {"pass"}),
     ("state-not-updated", "x = f(x, 1)", {"pass"}),
     ("state-not-updated", "y = x.at[i].set(v)", {"y = x"}),
+    ("state-not-updated", "y = x._replace(a=1)", {"y = x"}),
+    ("state-not-updated", "y = dataclasses.replace(x, a=1)", {"y = x"}),
+    ("state-not-updated", "y = x.replace('a', 'b')", set()),
+    ("state-not-updated", "y = eqx.tree_at(f, x, v)", {"y = x"}),
     ("dtype-lowered", "y = f(jnp.float64)", {"y = f(jnp.float32)"}),
+    ("dtype-lowered", "y = f(x, 'float64')", {'y = f(x, "float32")'}),
+    ("dtype-lowered", "y = f(x, dtype='float64')", {'y = f(x, dtype="float32")'}),
+    ("dtype-lowered", "y = 'float64'", set()),
     ("escape-removed", "y = html.escape(x)", {"y = x"}),
     ("sign-changed", "y = a + b", {"y = a - b"}),
     ("sign-changed", "y = -a", {"y = a"}),
@@ -155,6 +167,7 @@ def test_a_survivor_and_a_caught_one_from_end_to_end(tmp_path, capsys):
     (root / "pyproject.toml").write_text("")
     outcomes = random_mutants(root, "calc", 10, 0, processes=2, limit=60)
     assert {one.line: one.outcome for one in outcomes} == {2: "caught", 6: "SURVIVED", 10: "UNTOUCHED"}
+    assert random_mutants(root, "calc", 10, 0, limit=60, budget=-1.0) == []  # minutes that are over
     found = summary("calc", 0, outcomes)
     assert (found["tried"], found["caught"]) == (3, 1)
     by_line = {one.line: one for one in outcomes}
