@@ -295,7 +295,7 @@ def mean_for_sum(node: ast.AST, text: Text) -> Iterator[Replacement]:
 
 
 def state_not_updated(node: ast.AST, text: Text) -> Iterator[Replacement]:
-    """``x += 1`` and ``x = f(x)`` to ``pass``; ``x.at[i].set(v)``, ``x._replace(a=v)``, ``tree_at(f, x, v)`` to ``x``."""
+    """``x += 1``, ``x = f(x)`` to ``pass``; ``x.at[i].set(v)``, ``x._replace(...)``, ``tree_at(f, x, v)`` to ``x``."""
     if isinstance(node, ast.AugAssign):
         yield node, "pass"
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
