@@ -209,6 +209,7 @@ def environment(root: Path, programs: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "JAX_COMPILATION_CACHE_DIR": str(programs),
         "OMP_NUM_THREADS": "1",
+        "PROGRAM_BUDGET": "none",
     }
     return os.environ | more
 
