@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -318,13 +319,31 @@ def test_what_a_failing_node_said_last_is_quoted_and_what_the_others_wrote_is_re
     assert found == ["0 2 mine\nend\n", "1 2 mine\nend\n"]
 
 
+def test_bytes_that_are_no_text_do_not_stop_what_a_node_says():
+    """On either stream: they are told by their numbers, and what comes after them is told as well."""
+    script = "import os, sys\nos.write(1, b'caf\\xe9\\xff' * 40000 + b'\\nend')\nos.write(2, b'\\xff broken')\n"
+    assert launch([sys.executable, "-c", script], 1) == [r"caf\xe9\xff" * 40000 + "\nend"]
+    with pytest.raises(LaunchError, match=r"Node 0 ended with code 5:\n\\xff broken$"):
+        launch([sys.executable, "-c", script + "sys.exit(5)"], 1)
+
+
+def test_a_process_that_a_node_leaves_behind_is_not_waited_for(monkeypatch, tmp_path):
+    """It holds the node's output open; what the node wrote itself is returned."""
+    monkeypatch.setattr(sys.modules["laureate.decentralized.launch"], "PATIENCE", 0.2)
+    child = f"import time; time.sleep(20); open({str(tmp_path / 'ended')!r}, 'w')"
+    script = f"import subprocess, sys\nprint(subprocess.Popen([sys.executable, '-c', {child!r}]).pid, flush=True)"
+    (told,) = launch([sys.executable, "-c", script], 1)
+    os.kill(int(told), signal.SIGKILL)
+    assert not (tmp_path / "ended").exists()
+
+
 def test_the_command_line_runs_a_script_on_every_node_and_tells_how_it_ended(tmp_path, capfd):
-    script = tmp_path / "who.py"
+    script = tmp_path / "who is it.py"
     script.write_text("import os, sys\nprint(os.environ['LAUREATE_NODE'], sys.argv[1:])\nsys.exit(int(sys.argv[2]))")
     assert main(["-n", "2", str(script), "--fast", "0"]) == 0
     told = capfd.readouterr()
     assert sorted(told.out.splitlines()) == ["[0] 0 ['--fast', '0']", "[1] 1 ['--fast', '0']"]
-    assert f"LAUREATE_COORDINATOR=FIRST_HOST:7777 LAUREATE_NODES=2 LAUREATE_NODE=i python {script} --fast 0" in told.err
+    assert f"LAUREATE_COORDINATOR=FIRST_HOST:7777 LAUREATE_NODES=2 LAUREATE_NODE=i python '{script}' --fast 0" in told.err
     assert main(["-n", "1", str(script), "--fast", "4"]) == 1
     assert "Node 0 ended with code 4" in capfd.readouterr().err
     for words, message in (

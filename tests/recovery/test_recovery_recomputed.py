@@ -135,7 +135,7 @@ def test_a_loss_of_training_by_its_keys():
     @jax.jit
     def both(key):
         solver, more = ALISTA(D, num_layers=2), {"redraw": redraw, "num_dictionaries": 2}
-        _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=5, snr=12.0, **more)
+        _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=4, snr=12.0, **more)
 
         def one(key):
             keys = jax.random.split(key, 3)
