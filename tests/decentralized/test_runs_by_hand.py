@@ -165,7 +165,7 @@ def by_hand(name, method, local, rounds):
             public = public + sent
             x = half + GAMMA * (w @ public - public)
         elif name == "defacto":
-            gathered = gathered + [g.mean(axis=0)] if t % (2 * size) < size else gathered
+            gathered = [*gathered, g.mean(axis=0)] if t % (2 * size) < size else gathered
             if t % (2 * size) == 2 * size - 1:
                 x, gathered = x - ALPHA * local(np.tile(np.mean(gathered, axis=0), (NODES, 1)), x), []
         else:

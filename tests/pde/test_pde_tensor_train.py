@@ -498,7 +498,13 @@ def test_wrong_shapes_are_told():
 def test_trains_over_different_functions_are_not_put_together():
     """Of as many functions: other ends, another scale, another kind. Those made anew, or by a program, are the same."""
     over = lambda basis: FunctionalTensorTrain(jnp.ones((3, 1, 3, 1)), basis)  # noqa: E731
-    bases = [Polynomials(-1.0, 1.0, 2), Polynomials(-2.0, 2.0, 2), Hermite(0.0, 1.0), Hermite(0.0, 2.0), Fourier(0, 1, 1)]
+    bases = [
+        Polynomials(-1.0, 1.0, 2),
+        Polynomials(-2.0, 2.0, 2),
+        Hermite(0.0, 1.0),
+        Hermite(0.0, 2.0),
+        Fourier(0, 1, 1),
+    ]
     for (one, first), (two, second) in itertools.product(enumerate(bases), repeat=2):
         for combine in (lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a.inner(b)):
             put = functools.partial(jax.eval_shape, lambda a=first, b=second, f=combine: f(over(a), over(b)))

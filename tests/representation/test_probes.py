@@ -1,4 +1,4 @@
-"""Probes against NumPy and scikit-learn: who votes and who wins a tie; each test row judged by the training set alone."""
+"""Probes against NumPy and scikit-learn: who votes, who wins a tie, and each test row judged by the training set."""
 
 from collections import Counter
 

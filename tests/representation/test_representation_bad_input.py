@@ -17,6 +17,7 @@ from laureate.representation import (
     LinearDynamics,
     Siamese,
     SimCLR,
+    accuracy,
     collapse_report,
     fine_tune,
     knn_probe,
@@ -176,6 +177,11 @@ def test_labels_are_whole_numbers_one_an_example(probe, wrong):
         labels = sound | {wrong: given}
         with pytest.raises(ValueError, match=rf"{wrong} must be {told}"):
             PROBES[probe](x, labels["train_labels"], x, labels["test_labels"], 4)
+
+
+def test_an_accuracy_is_of_as_many_labels_as_answers():
+    with pytest.raises(ValueError, match=r"accuracy.labels must be of the shape .*, \(4,\); got \(4, 1\)"):
+        accuracy(np.arange(4), np.arange(4)[:, None])
 
 
 def test_all_outputs_along_one_line_are_a_collapse():

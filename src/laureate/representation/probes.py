@@ -38,6 +38,8 @@ def accuracy(predicted: Int[Array, " n"], labels: Int[Array, " n"]) -> Accuracy:
     >>> [round(float(v), 3) for v in accuracy(jnp.array([1, 1, 0, 0]), jnp.array([1, 1, 0, 1]))]
     [0.75, 0.301, 0.954]
     """
+    rule, remedy = f"of the shape of what is predicted, {predicted.shape}", "labels.ravel() makes a column such."
+    require("accuracy", "labels", rule, jnp.shape(labels), lambda shape: shape == predicted.shape, remedy)
     n, z = predicted.shape[0], 1.959964
     share = jnp.mean((predicted == labels).astype(jnp.float32))
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -52,8 +54,9 @@ def _check_labels(owner: str, num_classes: int, **labels: tuple[Any, Any]) -> Ar
     """
     sound: Array | bool = True
     for name, (given, examples) in labels.items():
-        rule, remedy = f"of shape ({len(examples)},), one an example", "labels.ravel() makes a column such."
-        require(owner, name, rule, jnp.shape(given), lambda shape, n=len(examples): shape == (n,), remedy)
+        number, remedy = len(examples), "labels.ravel() makes a column such."
+        rule = f"of shape ({number},), one an example"
+        require(owner, name, rule, jnp.shape(given), lambda shape, n=number: shape == (n,), remedy)
         rule, remedy = f"integers in 0..{num_classes - 1}", "Labels 1..K become such by subtracting 1."
         if isinstance(given, Tracer):
             whole = given == jnp.floor(given) if jnp.issubdtype(given.dtype, jnp.floating) else True
@@ -98,7 +101,9 @@ def linear_probe(
     True
     """
     require("linear_probe", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
-    sound = _check_labels("linear_probe", num_classes, train_labels=(train_labels, train), test_labels=(test_labels, test))
+    sound = _check_labels(
+        "linear_probe", num_classes, train_labels=(train_labels, train), test_labels=(test_labels, test)
+    )
     mean, deviation = train.mean(axis=0, keepdims=True), train.std(axis=0, keepdims=True) + 1e-6
     train, test = (train - mean) / deviation, (test - mean) / deviation
 
@@ -143,7 +148,8 @@ def knn_probe(
     """
     sound = _check_labels("knn_probe", num_classes, train_labels=(train_labels, train), test_labels=(test_labels, test))
     require("knn_probe", "k", f"in 1..{train.shape[0]}", k, lambda k: 1 <= k <= train.shape[0])
-    kind = jnp.promote_types(jnp.result_type(train, test), jnp.float32)  # half precision has no room for what breaks ties
+    # Half precision has no room for what breaks ties.
+    kind = jnp.promote_types(jnp.result_type(train, test), jnp.float32)
     cosine, nearest = jax.lax.top_k(normalised(test.astype(kind)) @ normalised(train.astype(kind)).T, k)
     votes = jax.nn.one_hot(jnp.asarray(train_labels)[nearest], num_classes)
     # a vote is worth 1 and a little more for the nearer: it decides ties and nothing else
