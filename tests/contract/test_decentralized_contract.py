@@ -1,5 +1,7 @@
 """A row for every decentralised optimiser; what they must do: ``laureate.testing.check_decentralized_optimiser``."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import optax
 import pytest
@@ -15,8 +17,10 @@ from laureate.decentralized import (
     Gossip,
     GradientTracking,
     ScaledSign,
+    TopK,
     ring,
 )
+from laureate.decentralized.optimiser import IDENTITY
 from laureate.testing import check_decentralized_optimiser
 
 ADAM, MOMENTUM = optax.scale_by_adam(), optax.trace(0.9)  # new objects would compile anew
@@ -34,10 +38,21 @@ ROWS = {
 # which DeTAG alone takes; DeFacto and all-reduce average exactly, by the graph alone.
 UNUSED = dict.fromkeys(ROWS, (".table", ".ends")) | dict.fromkeys(("detag", "detag-adam"), (".table",))
 UNUSED |= dict.fromkeys(("defacto", "all-reduce"), (".table", ".ends", ".matrix", ".kappa"))
+# Parts that are put together, by pairs: how the network averages, what is sent, what stands between gradient and step.
+METHODS = {"gossip": [Gossip(ring(4), method=method) for method in ("chebyshev", "plain", "accelerated")]}
+LOCALS = {"local": (IDENTITY, MOMENTUM)}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "detag": METHODS | LOCALS,
+    "tracking": {"local": (MOMENTUM, IDENTITY, ADAM)},
+    "d-psgd": {"local": (IDENTITY, ADAM)},
+    "choco": {"compressor": (ScaledSign(), TopK(0.5)), "local": (IDENTITY, MOMENTUM, ADAM)},
+    "defacto": LOCALS,
+    "all-reduce": LOCALS,
+}
 TYPES = of_rows("test_contract", ROWS, lambda make: type(make(0.1)))
 PARAMS = {"a": jnp.arange(8.0).reshape(4, 2), "b": jnp.ones(4)}
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_contract(name):
-    check_decentralized_optimiser(ROWS[name], PARAMS, unused=UNUSED[name])
+    check_decentralized_optimiser(ROWS[name], PARAMS, unused=UNUSED[name], options=OPTIONS.get(name))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -139,6 +140,18 @@ def test_equal_nodes_stay_equal_in_half_precision():
             assert_array_equal(one, equal)
         error = np.abs(mixed.astype(float) - np.asarray(exact[method])).max()
         assert error < (rounds + 1) * 2 * float(jnp.finfo(kind).eps)
+
+
+@pytest.mark.parametrize("kind", [jnp.float16, jnp.bfloat16])
+def test_a_round_in_half_precision_is_the_exact_one_rounded(kind):
+    """Weights that half precision rounds as well would be off by as much again, and their rows by more than a digit."""
+    weights = 0.1 * from_graph([(i, j) for i in range(11) for j in range(i)]).laplacian / 1.7
+    for gossip in (Gossip(star(11), kappa=0.7), Gossip(complete(11), np.eye(11) - weights, kappa=0.9)):
+        values = np.random.default_rng(0).uniform(1, 2, (11, 40)).astype(kind)
+        found = np.asarray(gossip.mix(jnp.asarray(values)), float)
+        exact = gossip.dense() @ values.astype(float)
+        assert exact.min() >= 1  # up to 2 the distance of two numbers is the same
+        assert np.abs(found - exact).max() <= 0.51 * float(jnp.finfo(kind).eps)
 
 
 @pytest.mark.parametrize("name", MAKE)
@@ -318,13 +331,42 @@ def test_what_a_failing_node_said_last_is_quoted_and_what_the_others_wrote_is_re
     assert found == ["0 2 mine\nend\n", "1 2 mine\nend\n"]
 
 
+def test_a_node_that_is_killed_has_failed_and_its_neighbours_are_stopped(tmp_path):
+    """As by a machine without memory: alone, after all others, and while the others wait for it."""
+    kill = "import os, signal, time\nif os.environ['LAUREATE_NODE'] == '0': os.kill(os.getpid(), signal.SIGKILL)\n"
+    for number, rest in ((1, ""), (2, ""), (2, "time.sleep(20)\nopen(os.environ['END'], 'w')")):
+        with pytest.raises(LaunchError, match=r"^Node 0 ended with code -9:"):
+            launch([sys.executable, "-c", kill + rest], number, environment={"END": str(tmp_path / "ended")})
+    assert not (tmp_path / "ended").exists()
+
+
+def test_bytes_that_are_no_text_do_not_stop_what_a_node_says():
+    """On either stream: they are told by their numbers, and what comes after them is told as well."""
+    script = "import os, sys\nos.write(1, b'caf\\xe9\\xff' * 40000 + b'\\nend')\nos.write(2, b'\\xff broken')\n"
+    assert launch([sys.executable, "-c", script], 1) == [r"caf\xe9\xff" * 40000 + "\nend"]
+    with pytest.raises(LaunchError, match=r"Node 0 ended with code 5:\n\\xff broken$"):
+        launch([sys.executable, "-c", script + "sys.exit(5)"], 1)
+
+
+def test_a_process_that_a_node_leaves_behind_is_not_waited_for(monkeypatch, tmp_path):
+    """It holds the node's output open; what the node wrote itself is returned."""
+    monkeypatch.setattr(sys.modules["laureate.decentralized.launch"], "PATIENCE", 0.2)
+    child = f"import time; time.sleep(20); open({str(tmp_path / 'ended')!r}, 'w')"
+    script = f"import subprocess, sys\nprint(subprocess.Popen([sys.executable, '-c', {child!r}]).pid, flush=True)"
+    (told,) = launch([sys.executable, "-c", script], 1)
+    os.kill(int(told), signal.SIGKILL)
+    assert not (tmp_path / "ended").exists()
+
+
 def test_the_command_line_runs_a_script_on_every_node_and_tells_how_it_ended(tmp_path, capfd):
-    script = tmp_path / "who.py"
+    script = tmp_path / "who is it.py"
     script.write_text("import os, sys\nprint(os.environ['LAUREATE_NODE'], sys.argv[1:])\nsys.exit(int(sys.argv[2]))")
     assert main(["-n", "2", str(script), "--fast", "0"]) == 0
     told = capfd.readouterr()
     assert sorted(told.out.splitlines()) == ["[0] 0 ['--fast', '0']", "[1] 1 ['--fast', '0']"]
-    assert f"LAUREATE_COORDINATOR=FIRST_HOST:7777 LAUREATE_NODES=2 LAUREATE_NODE=i python {script} --fast 0" in told.err
+    assert (
+        f"LAUREATE_COORDINATOR=FIRST_HOST:7777 LAUREATE_NODES=2 LAUREATE_NODE=i python '{script}' --fast 0" in told.err
+    )
     assert main(["-n", "1", str(script), "--fast", "4"]) == 1
     assert "Node 0 ended with code 4" in capfd.readouterr().err
     for words, message in (

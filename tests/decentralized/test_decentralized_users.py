@@ -133,6 +133,10 @@ def test_networkx_graphs():
     assert from_graph(double).edges == ((0, 1), (1, 2))
     both_ways = nx.DiGraph([("x", "y"), ("y", "x"), ("y", "z"), ("z", "y")])
     assert from_graph(both_ways).edges == ((0, 1), (1, 2))
+    for pairs in ([[0, 1], [1, 2]], np.array([[0, 1], [1, 2], [1, 2]])):
+        assert from_graph(pairs).edges == ((0, 1), (1, 2))
+    for matrix in (np.array([[1, 1], [1, 0]]), np.array([[0.0, 2.5], [2.5, 0.0]]), np.eye(2)[::-1] > 0):
+        assert from_graph(matrix).edges == ((0, 1),)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +147,10 @@ def test_networkx_graphs():
         (
             [("a", "b")],
             r"graph must be pairs of node numbers.*; got \('a', 'b'\). .*networkx.Graph\(pairs\)",
+        ),
+        (
+            np.array([[0, 1], [1, 2]]),  # of two edges, or two nodes, one with a loop of weight 2
+            r"of zeros and ones, as two pairs .*; got \[\[0, 1\], \[1, 2\]\]. Give pairs as a list: graph.tolist\(\)",
         ),
         ([(0, 1.5)], r"pairs of node numbers.*; got \(0, 1.5\)"),
         ([(0, 1, 2)], r"pairs of node numbers.*; got \(0, 1, 2\)"),

@@ -60,6 +60,7 @@ REFUSED = {
     "one phrase": (lambda: WORDS.encode("the"), r"Vocabulary.phrases must be a list of strings; got 'str'"),
     "no words": (lambda: g.Vocabulary([]), r"Vocabulary.words must be one or more"),
     "longest": (lambda: g.Vocabulary(["a"], 0), r"Vocabulary.max_words must be >= 1"),
+    "longest of phrases": (lambda: g.Vocabulary.of(["a"], 0), r"Vocabulary.max_words must be >= 1; got 0"),
     "text not divisible": (
         lambda: g.LanguageUNet(KEY, 3, 7, depth=3),
         r"text_size must be a multiple of depth 3; got 7",

@@ -495,6 +495,31 @@ def test_wrong_shapes_are_told():
         FunctionalTensorTrain(jnp.zeros((3, 2, 5, 2)), other.basis)
 
 
+def test_trains_over_different_functions_are_not_put_together():
+    """Of as many functions: other ends, another scale, another kind. Those made anew, or by a program, are the same."""
+    over = lambda basis: FunctionalTensorTrain(jnp.ones((3, 1, 3, 1)), basis)  # noqa: E731
+    bases = [
+        Polynomials(-1.0, 1.0, 2),
+        Polynomials(-2.0, 2.0, 2),
+        Hermite(0.0, 1.0),
+        Hermite(0.0, 2.0),
+        Fourier(0, 1, 1),
+    ]
+    for (one, first), (two, second) in itertools.product(enumerate(bases), repeat=2):
+        for combine in (lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a.inner(b)):
+            put = functools.partial(jax.eval_shape, lambda a=first, b=second, f=combine: f(over(a), over(b)))
+            if one == two:
+                assert put() is not None
+            else:
+                with pytest.raises(ValueError, match=r"other must be over \w+\(.*; got \w+\("):
+                    put()
+    bare = over(bases[2])
+    inside = jax.eval_shape(lambda basis: over(basis).inner(bare), bases[2])
+    assert inside.shape == ()
+    short = jax.tree.map(np.float32, Hermite(0.1, 0.3))  # what a program in single precision gives back
+    assert over(Hermite(0.1, 0.3))._is_my_basis(short)
+
+
 def test_program_size_does_not_grow_with_dimension():
     def lines(dimension):
         basis, x, y = Polynomials(-1.0, 1.0, 2), np.ones((50, dimension)), np.ones(50)

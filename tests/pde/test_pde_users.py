@@ -281,6 +281,7 @@ class Lacking:
         ("x0", jnp.zeros(2, int), r"pde.x0 must be floating; got int32. x0.astype\(float\)"),
         ("x0", jnp.zeros(()), r"pde.x0 must be a vector \[d\] with d >= 1; got shape \(\)"),
         ("horizon", -1.0, r"pde.horizon must be > 0; got -1.0"),
+        ("horizon", np.nan, r"pde.horizon must be > 0; got nan"),
     ],
 )
 def test_what_an_equation_lacks_is_told_by_name(method, field, value, message):

@@ -28,6 +28,7 @@ from laureate.recovery import (
     fit,
     fit_encoder,
     learn_dictionary,
+    learn_filters,
     perturb,
 )
 
@@ -147,6 +148,28 @@ WRONG = {
     ),
     "no images": (lambda: ConvALISTA(FILTERS, (5, 5))(np.ones((2, 6, 5))), ValueError, r"images \[..., 5, 5\]"),
     "atoms": (lambda: learn_dictionary(KEY, jnp.ones((3, 2)), 0), ValueError, "atoms must be >= 1; got 0"),
+    "no rounds": (
+        lambda: learn_filters(KEY, jnp.ones((2, 5, 5)), 2, 3, num_rounds=0),
+        ValueError,
+        "learn_filters.num_rounds must be >= 1; got 0",
+    ),
+    "no pixels": (
+        lambda: learn_filters(KEY, jnp.ones((2, 5, 5)), 2, 0),
+        ValueError,
+        "learn_filters.side must be >= 1; got 0",
+    ),
+    "parts of a batch": (
+        lambda: fit(
+            KEY,
+            ALISTA(D),
+            BernoulliGaussian(6),
+            optimiser=optax.sgd(0.1),
+            batch=10,
+            redraw=lambda key, solver: solver,
+        ),
+        ValueError,
+        r"fit.batch must be a multiple of num_dictionaries \(4\); got 10. They share a batch in equal parts",
+    ),
     "columns as atoms": (
         lambda: SparseCoder(D).fit(np.random.default_rng(0).normal(size=(5, 4))),
         ValueError,

@@ -135,7 +135,7 @@ def test_a_loss_of_training_by_its_keys():
     @jax.jit
     def both(key):
         solver, more = ALISTA(D, num_layers=2), {"redraw": redraw, "num_dictionaries": 2}
-        _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=5, snr=12.0, **more)
+        _, losses = fit(key, solver, Prior(asked), optimiser=SGD, num_steps=2, batch=4, snr=12.0, **more)
 
         def one(key):
             keys = jax.random.split(key, 3)
@@ -421,11 +421,12 @@ def test_a_schedule_at_and_above_a_step_of_one(gamma):
         certified_schedule(matrix, matrix, sparsity=2, gamma=1.26)
 
 
-def test_hyper_lista_lets_at_most_so_many_entries_pass():
+@pytest.mark.parametrize("most", [2, 0])  # none at all is a number, too
+def test_hyper_lista_lets_at_most_so_many_entries_pass(most):
     """With another weight, of whose coherence the threshold and the momentum are made, and for every signal alone."""
     weight = np.linalg.solve(D @ D.T, D) + 0.1 * np.random.default_rng(7).normal(size=D.shape)
     weight /= np.sum(weight * D, axis=0)
-    most, signals, c = 2, sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 30.0)
+    signals, c = sparse_codes(3, 10, entries=3) @ D.T * np.array([[1.0], [5.0], [0.1]]), (0.02, 0.2, 30.0)
     mu, inverse = np.abs(weight.T @ D - np.eye(10)).max(), np.linalg.pinv(D)
     solver = HyperLISTA(D, weight, num_layers=4, c=c, max_count=most)
     found = eqx.filter_jit(lambda solver, b: solver(b))(solver, signals)

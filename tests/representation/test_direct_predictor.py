@@ -367,7 +367,7 @@ def rates_by_hand(flow, w, w_p, target):
     loss = (
         (lambda w_, p_: expected_loss(x, both, w_, p_, w_a))
         if flow.stop_gradient
-        else (lambda w_, p_: expected_loss(x, both, w_, p_, w_))
+        else (lambda w_, p_: expected_loss(x, both, w_, p_, (flow.ratio if flow.target_rate is None else 1.0) * w_))
     )
     online = -slope(lambda one: loss(one, used), w) - flow.decay * w
     predictor = -flow.predictor_rate * slope(lambda one: loss(w, one), used) - flow.decay * used
@@ -392,6 +392,21 @@ def test_the_rates_of_all_options_are_slopes_of_the_expected_loss():
     for flow, rates in zip(flows, found, strict=True):
         for got, wanted in zip(rates, rates_by_hand(flow, w, w_p, target), strict=True):
             np.testing.assert_allclose(got, wanted, atol=2e-4, err_msg=str(flow))
+
+
+def test_a_target_that_is_the_network_itself_is_so_at_every_moment():
+    """Times τ, whatever target one began with; a target that follows is another."""
+    w, other = np.random.default_rng(6).normal(size=(2, 2, 2))
+
+    def paths(state):
+        flows = [LinearDynamics(np.eye(2), 0.3 * np.eye(2), ratio=0.7, target_rate=rate) for rate in (None, 0.5)]
+        return [flow.path(state, 0.4, 2, 2) for flow in flows]
+
+    itself, following = jax.jit(paths)(LinearState(w, np.eye(2), other))
+    for state in itself:
+        np.testing.assert_allclose(state.target, 0.7 * state.online, rtol=1e-6)
+    assert np.abs(following[0].target - other).max() > 0.01
+    assert np.abs(following[0].target - 0.7 * following[0].online).max() > 0.01
 
 
 def runge_kutta(rates, state, dt, steps):

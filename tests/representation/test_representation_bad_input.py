@@ -12,10 +12,12 @@ from laureate.representation import (
     BarlowTwins,
     DirectCopy,
     DirectPred,
+    DirectSet,
     Identity,
     LinearDynamics,
     Siamese,
     SimCLR,
+    accuracy,
     collapse_report,
     fine_tune,
     knn_probe,
@@ -78,14 +80,26 @@ def test_a_representation_that_has_collapsed_already(kind):
     np.testing.assert_allclose(state.matrix, 0.1 * np.eye(4), atol=1e-7)
 
 
+def test_a_collapse_is_told_between_the_settings_of_a_predictor_as_well():
+    predictor = DirectPred(4, freq=3, rho=0.0)
+    update = jax.jit(lambda state, z: predictor.update(state, z, z))
+    for z, collapsed in ((Z, False), (jnp.zeros((8, 4)), True)):
+        state = predictor.init(KEY)
+        for _ in range(3):
+            state, info = update(state, z)
+            assert bool(info.collapsed) is collapsed
+
+
 def test_half_precision_outputs_are_accumulated_in_single():
     state, _ = DirectPred(4).update(DirectPred(4).init(KEY), Z.astype(jnp.bfloat16), Z.astype(jnp.bfloat16))
     assert state.correlation.dtype == jnp.float32
 
 
 def test_the_losses_scale_must_fit():
-    with pytest.raises(ValueError, match="must be 'none' with loss='l2'"):
-        Siamese(DirectPred(4), optax.sgd(0.1), loss="l2")
+    for kind in (DirectPred, DirectSet, DirectCopy):
+        with pytest.raises(ValueError, match="must be 'none' with loss='l2'; got 'max'"):
+            Siamese(kind(4), optax.sgd(0.1), loss="l2")
+        assert Siamese(kind(4, scale="none"), optax.sgd(0.1), loss="l2").predictor.scale == "none"
     with pytest.raises(ValueError, match="None with stop_gradient=False"):
         Siamese(Identity(4), optax.sgd(0.1), stop_gradient=False)
     with pytest.raises(ValueError, match=r"Siamese.momentum must be None or in \[0, 1\)"):
@@ -147,6 +161,27 @@ def test_labels_from_one_to_k_are_refused(probe, wrong):
     labels[wrong] = np.arange(1, 5)
     with pytest.raises(ValueError, match=rf"{wrong} must be integers in 0..3; got \(1, 4\).* subtracting 1"):
         PROBES[probe](x, labels["train_labels"], x, labels["test_labels"], 4)
+
+
+@pytest.mark.parametrize("wrong", ["train_labels", "test_labels"])
+@pytest.mark.parametrize("probe", PROBES)
+def test_labels_are_whole_numbers_one_an_example(probe, wrong):
+    """A column would be held against every example; a half is no class, though it lies between two."""
+    x, sound = np.eye(4), {"train_labels": np.arange(4), "test_labels": np.arange(4)}
+    for given, told in (
+        (np.arange(4)[:, None], r"of shape \(4,\), one an example; got \(4, 1\).* labels.ravel\(\)"),
+        (np.arange(3), r"of shape \(4,\), one an example; got \(3,\)"),
+        (np.array([0.0, 1.0, 1.7, 2.0]), r"integers in 0..3; got \(0.0, 2.0\)"),
+        (np.array([-0.5, 1.0, 2.0, 3.0]), r"integers in 0..3; got \(-0.5, 3.0\)"),
+    ):
+        labels = sound | {wrong: given}
+        with pytest.raises(ValueError, match=rf"{wrong} must be {told}"):
+            PROBES[probe](x, labels["train_labels"], x, labels["test_labels"], 4)
+
+
+def test_an_accuracy_is_of_as_many_labels_as_answers():
+    with pytest.raises(ValueError, match=r"accuracy.labels must be of the shape .*, \(4,\); got \(4, 1\)"):
+        accuracy(np.arange(4), np.arange(4)[:, None])
 
 
 def test_all_outputs_along_one_line_are_a_collapse():

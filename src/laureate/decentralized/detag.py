@@ -88,7 +88,8 @@ class DeTAG(DecentralizedOptimiser):
                 "Accelerated gossip expands some differences in so few rounds, as W has negative eigenvalues. Use "
                 "method='chebyshev', kappa=0.5 or more rounds."
             )
-            factor = float(gossip.contraction(int(rounds)))
+            with jax.ensure_compile_time_eval():  # where something is traced, what is known is still a number
+                factor = float(gossip.contraction(int(rounds)))
             require("DeTAG", "gossip's factor in a phase", "< 1", factor, lambda c: c < 1, remedy)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from typing import Any
 __all__ = ["COORDINATOR", "NODE", "NODES", "LaunchError", "launch"]
 
 COORDINATOR, NODES, NODE = "LAUREATE_COORDINATOR", "LAUREATE_NODES", "LAUREATE_NODE"
+# Bytes that are no text of this machine's encoding are shown by their numbers.
+TEXT: Any = {"errors": "backslashreplace"}
+PATIENCE = 5.0  # seconds for the last lines of a node that has ended: a process it left behind may hold its output
 
 
 class LaunchError(RuntimeError):
@@ -51,9 +55,9 @@ def launch(
         errors, outputs, readers = [], [[] for _ in range(num_nodes)], []
         try:
             for node in range(num_nodes):
-                errors.append(open(os.path.join(folder, str(node)), "w+"))  # noqa: SIM115
+                errors.append(open(os.path.join(folder, str(node)), "w+", **TEXT))  # noqa: SIM115
                 process = subprocess.Popen(
-                    list(command), env={**shared, NODE: str(node)}, stdout=subprocess.PIPE, stderr=errors[-1], text=True
+                    list(command), env={**shared, NODE: str(node)}, stdout=subprocess.PIPE, stderr=errors[-1], **TEXT
                 )
                 running.append(process)
                 readers.append(threading.Thread(target=_read, args=(process, node, outputs[node], show), daemon=True))
@@ -64,9 +68,8 @@ def launch(
                 if process.poll() is None:
                     process.kill()
                 process.wait()
-            for reader, process in zip(readers, running, strict=True):
-                reader.join()
-                process.stdout.close()
+            for reader in readers:
+                reader.join(None if show else PATIENCE)  # whoever reads what is shown may be slow
             for file in errors:
                 file.close()
         return ["".join(lines) for lines in outputs]
@@ -77,7 +80,7 @@ def _wait(running, errors, timeout) -> None:
     while any(process.poll() is None for process in running):
         _raise_if_failed(running, errors)
         if end is not None and time.monotonic() > end:
-            raise LaunchError(f"The nodes did not finish within {timeout:.0f} s.")
+            raise LaunchError(f"The nodes did not finish within {timeout:g} s.")
         time.sleep(0.05)
     _raise_if_failed(running, errors)
 
@@ -91,10 +94,11 @@ def _raise_if_failed(running, errors) -> None:
 
 
 def _read(process, node, lines, show) -> None:
-    for line in process.stdout:
-        lines.append(line)
-        if show:
-            print(f"[{node}] {line}", end="", flush=True)
+    with process.stdout as output:
+        for line in output:
+            lines.append(line)
+            if show:
+                print(f"[{node}] {line}", end="", flush=True)
 
 
 def _free_port() -> int:
@@ -116,7 +120,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.nodes < 1:
         print(f"--nodes must be >= 1; got {given.nodes}.", file=sys.stderr)
         return 2
-    line = " ".join([given.script, *given.arguments])
+    line = shlex.join([given.script, *given.arguments])
     print(
         f"{given.nodes} nodes on this machine. On machines of your own run, with node i = 0 … {given.nodes - 1} and a "
         f"free port of the first:\n  {COORDINATOR}=FIRST_HOST:7777 {NODES}={given.nodes} {NODE}=i python {line}",

@@ -221,6 +221,10 @@ def from_graph(graph: Any, name: str = "own graph") -> Topology:
             _refuse_one_way(pairs)
         return _of(len(number), ((number[i], number[j]) for i, j in pairs), name)
     if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[0] == graph.shape[1]:
+        if graph.shape == (2, 2) and np.issubdtype(graph.dtype, np.integer):
+            rule = "of zeros and ones, as two pairs of nodes are no adjacency matrix"
+            remedy = "Give pairs as a list: graph.tolist()."
+            require("from_graph", "graph", rule, graph.tolist(), lambda rows: np.isin(rows, (0, 1)).all(), remedy)
         _refuse_one_way([(int(i), int(j)) for i, j in np.argwhere(graph != 0)])
         return _of(len(graph), ((int(i), int(j)) for i, j in np.argwhere(graph != 0)), name)
     found = list(graph)

@@ -174,6 +174,15 @@ class FunctionalTensorTrain(eqx.Module):
             (other.dimension, other.basis.size),
             lambda s: s == (self.dimension, self.basis.size),
         )
+        remedy = "Coefficients of different functions cannot be added or multiplied."
+        require("FunctionalTensorTrain", "other", f"over {self.basis}", other.basis, self._is_my_basis, remedy)
+
+    def _is_my_basis(self, basis: Basis) -> bool:
+        if jax.tree.structure(self.basis) != jax.tree.structure(basis):
+            return False
+        pairs = zip(jax.tree.leaves(self.basis), jax.tree.leaves(basis), strict=True)
+        known = [pair for pair in pairs if not any(isinstance(leaf, Tracer) for leaf in pair)]
+        return all(np.shape(one) == np.shape(two) and np.allclose(one, two, rtol=1e-5) for one, two in known)
 
     def inner(self, other: "FunctionalTensorTrain") -> Float[Array, ""]:
         """⟨c, c'⟩ of the coefficients: the inner product of the functions where the basis is orthonormal."""

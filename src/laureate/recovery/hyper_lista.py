@@ -46,6 +46,7 @@ class HyperLISTA(AbstractSolver):
     max_count: int = eqx.field(static=True)
     trainable: ClassVar[tuple[str, ...]] = ("c",)
     shared: ClassVar[tuple[str, ...]] = ("c",)
+    products: ClassVar[tuple[int, int]] = (3, 1)  # D, D⁺ and W of the residual; D⁺ of the signal
 
     def __init__(
         self,

@@ -88,6 +88,8 @@ def learn_filters(
     if images.ndim != 3:
         raise ValueError(f"learn_filters.images must be [n, H, W]; got an array of shape {images.shape}.")
     require("learn_filters", "num_filters", ">= 1", num_filters, lambda n: n >= 1)
+    require("learn_filters", "side", ">= 1", side, lambda n: n >= 1)
+    require("learn_filters", "num_rounds", ">= 1", num_rounds, lambda n: n >= 1)
     size = images.shape[1], images.shape[2]
 
     def unit(filters, before):

@@ -40,6 +40,7 @@ class AbstractSolver(eqx.Module):
     num_layers: eqx.AbstractVar[int]
     trainable: ClassVar[tuple[str, ...]] = ()  # fields that `fit` trains
     shared: ClassVar[tuple[str, ...]] = ()  # trainable fields without an axis of layers
+    products: ClassVar[tuple[int, int]] = (2, 0)  # with matrices of D's size: of a layer, and once a solve
 
     @abstractmethod
     def parameters(self) -> Any:
@@ -63,7 +64,8 @@ class AbstractSolver(eqx.Module):
         difference = self.synthesise(x) - b
         residual = jnp.sqrt(jnp.sum(difference**2, axis=tuple(range(-self._signal_axes(x, b), 0))))
         status = jnp.where(jnp.isfinite(residual), Status.OK, Status.DIVERGED)
-        return x, RecoveryInfo(jnp.asarray(2 * self.num_layers), residual, status)
+        each, once = self.products
+        return x, RecoveryInfo(jnp.asarray(each * self.num_layers + once), residual, status)
 
     def synthesise(self, x: Array) -> Array:
         """D x, in the units of the user's D."""

@@ -97,7 +97,10 @@ def fit(
     require("fit", "num_dictionaries", ">= 1", num_dictionaries, lambda n: n >= 1)
     if mode not in ("end_to_end", "greedy"):
         raise ValueError(f"fit.mode must be 'end_to_end' or 'greedy'; got {mode!r}.")
-    draw = _sampler(prior, batch if redraw is None else max(1, batch // num_dictionaries))
+    share = 1 if redraw is None else num_dictionaries
+    rule, remedy = f"a multiple of num_dictionaries ({share})", "They share a batch in equal parts."
+    require("fit", "batch", rule, batch, lambda n: n % share == 0, remedy)
+    draw = _sampler(prior, batch // share)
     names = solver.trainable
     start = {name: getattr(solver, name) for name in names}
 

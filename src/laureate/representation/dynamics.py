@@ -44,10 +44,11 @@ class LinearDynamics(eqx.Module):
     augmentation: X', the covariance of what a view adds, [n, n].
     predictor_rate: α_p > 0, the predictor's learning rate over the network's.
     target_rate: β >= 0; None: the target is τ times the network itself at every moment, W_a = τ W.
-    ratio: τ, read only where ``target_rate`` is None.
+    ratio: τ, read only where ``target_rate`` is None. The state's target is then told, and not looked at.
     decay: η >= 0.
     predictor: False holds W_p = 1, and collapses.
-    stop_gradient: False lets the gradient through the target too, and collapses.
+    stop_gradient: False lets the gradient through the target too, which is then the network (τ times it where
+        ``target_rate`` is None), and collapses.
     symmetric: use the symmetric part of Ẇ_p, as the analysis does.
 
     >>> import jax.numpy as jnp
@@ -82,16 +83,16 @@ class LinearDynamics(eqx.Module):
         """The right-hand sides."""
         w, shared, both = state.online, self.shared, self.shared + self.augmentation
         w_p = state.predictor if self.predictor else jnp.eye(w.shape[0], dtype=w.dtype)
-        w_a = self.ratio * w if self.target_rate is None else state.target
-        if not self.stop_gradient:
-            w_a = w
+        follows = self.stop_gradient and self.target_rate is not None
+        size = self.ratio if self.target_rate is None else 1.0  # of a target that is the network itself
+        w_a = state.target if follows else size * w
         residual = -w_p @ w @ both + w_a @ shared  # −E[(W_p W x₁ − W_a x₂) x₁ᵀ]
         predictor = self.predictor_rate * residual @ w.T - self.decay * w_p
         if self.symmetric:
             predictor = 0.5 * (predictor + predictor.T)
         online = w_p.T @ residual - self.decay * w
-        if not self.stop_gradient:  # the target's share: −E[(W x₂ − W_p W x₁) x₂ᵀ]
-            online = online - (w @ both - w_p @ w @ shared)
+        if not self.stop_gradient:  # the target's share: −E[(W_a x₂ − W_p W x₁) x₂ᵀ], times τ
+            online = online - size * (w_a @ both - w_p @ w @ shared)
         follow = 0.0 if self.target_rate is None else self.target_rate
         return LinearState(online, predictor if self.predictor else jnp.zeros_like(w_p), follow * (w - state.target))
 
@@ -103,7 +104,11 @@ class LinearDynamics(eqx.Module):
         """The last state, and ``num_points`` states on the way, evenly in time: a divisor of ``num_steps``."""
         rule = f"a divisor of num_steps ({num_steps})"
         require("LinearDynamics.path", "num_points", rule, num_points, lambda p: p >= 1 and num_steps % p == 0)
-        return integrate(self.rates, state, time, num_steps, num_points)
+        found = integrate(self.rates, state, time, num_steps, num_points)
+        if self.target_rate is not None:
+            return found
+        last, states = (part._replace(target=self.ratio * part.online) for part in found)
+        return last, states
 
 
 class ModeDynamics(eqx.Module):

@@ -117,7 +117,8 @@ class _Direct(eqx.Module):
         used = correlation - jnp.outer(mean, mean) if self.zero_mean else correlation
         due = finite & ((state.updates + 1) % self.freq == 0)
         safe = jnp.where(finite, used, jnp.eye(self.dim, dtype=used.dtype))  # eigh of a NaN is NaN everywhere
-        keep = lambda _: (state.matrix.astype(used.dtype), jnp.asarray(False))  # noqa: E731
+        # F has no negative eigenvalues: where their sum is nothing, the largest is
+        keep = lambda f: (state.matrix.astype(used.dtype), jnp.trace(f) < COLLAPSED)  # noqa: E731
         # not self.rule itself: a method is hashed with its object, whose numbers may be traced
         matrix, collapsed = jax.lax.cond(due, lambda f: self.rule(f), keep, safe)
         new = DirectState(correlation, mean, matrix.astype(state.matrix.dtype), state.updates + 1)

@@ -38,6 +38,8 @@ def accuracy(predicted: Int[Array, " n"], labels: Int[Array, " n"]) -> Accuracy:
     >>> [round(float(v), 3) for v in accuracy(jnp.array([1, 1, 0, 0]), jnp.array([1, 1, 0, 1]))]
     [0.75, 0.301, 0.954]
     """
+    rule, remedy = f"of the shape of what is predicted, {predicted.shape}", "labels.ravel() makes a column such."
+    require("accuracy", "labels", rule, jnp.shape(labels), lambda shape: shape == predicted.shape, remedy)
     n, z = predicted.shape[0], 1.959964
     share = jnp.mean((predicted == labels).astype(jnp.float32))
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -45,17 +47,25 @@ def accuracy(predicted: Int[Array, " n"], labels: Int[Array, " n"]) -> Accuracy:
     return Accuracy(share, middle - half, middle + half)
 
 
-def _check_labels(owner: str, num_classes: int, **labels: Any) -> Array | bool:
-    """Raise unless labels are 0 … num_classes − 1; of traced labels, whether they are."""
+def _check_labels(owner: str, num_classes: int, **labels: tuple[Any, Any]) -> Array | bool:
+    """Raise unless labels are 0 … num_classes − 1, one an example; of traced labels, whether they are in this range.
+
+    labels: by name, with the examples they belong to.
+    """
     sound: Array | bool = True
-    for name, given in labels.items():
+    for name, (given, examples) in labels.items():
+        number, remedy = len(examples), "labels.ravel() makes a column such."
+        rule = f"of shape ({number},), one an example"
+        require(owner, name, rule, jnp.shape(given), lambda shape, n=number: shape == (n,), remedy)
         rule, remedy = f"integers in 0..{num_classes - 1}", "Labels 1..K become such by subtracting 1."
         if isinstance(given, Tracer):
-            sound = sound & jnp.all((given >= 0) & (given < num_classes))
+            whole = given == jnp.floor(given) if jnp.issubdtype(given.dtype, jnp.floating) else True
+            sound = sound & jnp.all((given >= 0) & (given < num_classes) & whole)
             continue
         value = np.asarray(given)
-        found = (int(value.min()), int(value.max())) if value.size else (0, 0)
-        require(owner, name, rule, found, lambda ends: ends[0] >= 0 and ends[1] < num_classes, remedy)
+        ends = (value.min().item(), value.max().item()) if value.size else (0, 0)
+        whole = bool(np.all(value == np.floor(value)))
+        require(owner, name, rule, ends, lambda e, whole=whole: whole and e[0] >= 0 and e[1] < num_classes, remedy)
     return sound
 
 
@@ -91,7 +101,9 @@ def linear_probe(
     True
     """
     require("linear_probe", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
-    sound = _check_labels("linear_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
+    sound = _check_labels(
+        "linear_probe", num_classes, train_labels=(train_labels, train), test_labels=(test_labels, test)
+    )
     mean, deviation = train.mean(axis=0, keepdims=True), train.std(axis=0, keepdims=True) + 1e-6
     train, test = (train - mean) / deviation, (test - mean) / deviation
 
@@ -134,10 +146,12 @@ def knn_probe(
     >>> float(knn_probe(x, jnp.array([0, 0, 1, 1]), x, jnp.array([0, 0, 1, 1]), 2, k=2).value)
     1.0
     """
-    sound = _check_labels("knn_probe", num_classes, train_labels=train_labels, test_labels=test_labels)
+    sound = _check_labels("knn_probe", num_classes, train_labels=(train_labels, train), test_labels=(test_labels, test))
     require("knn_probe", "k", f"in 1..{train.shape[0]}", k, lambda k: 1 <= k <= train.shape[0])
-    cosine, nearest = jax.lax.top_k(normalised(test) @ normalised(train).T, k)
-    votes = jax.nn.one_hot(train_labels[nearest], num_classes)
+    # Half precision has no room for what breaks ties.
+    kind = jnp.promote_types(jnp.result_type(train, test), jnp.float32)
+    cosine, nearest = jax.lax.top_k(normalised(test.astype(kind)) @ normalised(train.astype(kind)).T, k)
+    votes = jax.nn.one_hot(jnp.asarray(train_labels)[nearest], num_classes)
     # a vote is worth 1 and a little more for the nearer: it decides ties and nothing else
     weight = 1.0 + 1e-3 * (cosine + 1) / (2 * k)
     found = jnp.argmax(jnp.sum(votes * weight[:, :, None], axis=1), axis=1)
@@ -182,7 +196,7 @@ def fine_tune(
     (True, True)
     """
     require("fine_tune", "num_classes", ">= 2", num_classes, lambda n: n >= 2)
-    sound = _check_labels("fine_tune", num_classes, train_labels=train_labels, test_labels=test_labels)
+    sound = _check_labels("fine_tune", num_classes, train_labels=(train_labels, train), test_labels=(test_labels, test))
     require("fine_tune", "num_steps", ">= 0", num_steps, lambda n: n >= 0)
     require("fine_tune", "batch", ">= 1", batch, lambda n: n >= 1)
     run = apply_to_batch if apply is None else apply

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from laureate._core import Status, require
 from laureate.layers import RunningStatistics
-from laureate.representation.predictors import DirectPred, PredictorInfo
+from laureate.representation.predictors import DirectCopy, DirectPred, DirectSet, PredictorInfo
 
 __all__ = ["Siamese", "SiameseInfo", "SiameseState", "apply_to_batch"]
 
@@ -151,7 +151,7 @@ class Siamese(eqx.Module):
         if not self.stop_gradient:
             remedy = "A slow copy gets no gradient anyway."
             require("Siamese", "momentum", "None with stop_gradient=False", self.momentum, lambda m: m is None, remedy)
-        if self.loss == "l2" and isinstance(self.predictor, DirectPred):
+        if self.loss == "l2" and isinstance(self.predictor, DirectPred | DirectSet | DirectCopy):
             remedy = "scale='max' fixes the size of what is predicted, and with it the l2 loss's own scale."
             require("Siamese", "predictor.scale", "'none' with loss='l2'", self.predictor.scale, _is_none, remedy)
 
