@@ -723,7 +723,7 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(ValueError, match=r"constant at \[1\]"):
         model.train(jax.random.key(0), same, still, model.init(same, still), num_steps=1)
     gan = c.CycleGAN(G, line(3, 2, 40), c.PooledCritic(D), c.PooledCritic(line(1, 3, 41)))
-    with pytest.raises(ValueError, match=r"x.observation must be of floats; got 'u'. Divide pixels by 255"):
+    with pytest.raises(ValueError, match=r"x.observation must be of floats; got 'uint8'. Divide pixels by 255"):
         gan.train(jax.random.key(0), X._replace(observation=np.ones((6, 3), np.uint8)), Y, None, num_steps=1)  # pyright: ignore[reportArgumentType]
     for rows in (PAIRS[0][:1], PAIRS[0][:3]):
         with pytest.raises(ValueError, match="at least two rows, as many as y"):
