@@ -690,7 +690,10 @@ def test_bad_input_is_refused_by_name():
     for name, wrong, said in (
         ("length", short, "x must be of one length"),
         ("pixels", good._replace(observation=np.ones((6, 3), np.uint8)), "255"),
+        ("choices", good._replace(action=np.ones(6, np.int32)), "got 'int32'. Give choices as one-hot numbers"),
+        ("flags", good._replace(observation=np.ones((6, 3), bool)), r"x.observation must be of floats; got 'bool'.$"),
         ("nan", good._replace(following=good.following.at[0, 0].set(np.nan)), "x.following must be finite"),
+        ("inf", good._replace(observation=good.observation.at[0, 0].set(-np.inf)), "x.observation must be finite"),
         ("range", good._replace(action=3 + 0 * good.action), "Divide the actions"),
         ("range below", good._replace(action=-3 + 0 * good.action), "Divide the actions"),
         ("shape", good._replace(following=Y.following), "of one shape before and after"),
@@ -699,6 +702,8 @@ def test_bad_input_is_refused_by_name():
             c.check_domains(wrong, Y._replace(action=0.1 * Y.action))
         assert name
     c.check_domains(good, Y, bounded=False)
+    half = [c.Transitions(*(np.asarray(part, jnp.bfloat16) for part in steps)) for steps in (good, Y)]
+    c.check_domains(half[0], half[1], bounded=False)
     small = Y._replace(action=0.1 * Y.action)
     with pytest.warns(c.CorrespondenceWarning, match="same observations"):
         c.check_domains(small, small)
@@ -707,6 +712,11 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(ValueError, match="dynamics must be >= 0"):
         c.DynamicsCycle(G, F, None, dynamics=-1.0)
     model = c.DynamicsCycle(G, F, None)
+    with pytest.raises(ValueError, match=r"y must be of at least two transitions.*; got 1\."):
+        model.fit_forward(jax.random.key(0), jax.tree.map(lambda rows: rows[:1], Y), 1)
+    for name in ("num_rounds", "num_steps"):
+        with pytest.raises(ValueError, match=rf"DynamicsCycle\.{name} must be >= 1; got 0\."):
+            model.fit(jax.random.key(0), X, Y, **{name: 0})
     with pytest.raises(ValueError, match="'states' where actions are the same"):
         model.step(jax.random.key(0), X, Y, model.init(X, Y), phase="actions")
     with pytest.raises(ValueError, match="of one length"):

@@ -69,6 +69,8 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]]]:
     if dataclasses.is_dataclass(value):
         fields = [(f".{f.name}", getattr(value, f.name, None)) for f in dataclasses.fields(value)]
         return f"{type(value).__module__}.{type(value).__qualname__}", fields + _functions(type(value))
+    if isinstance(value, types.ModuleType):  # that a function has imported where it was made
+        return value.__name__, []
     if isinstance(value, types.MethodType):
         return value.__func__.__qualname__, [(".self", value.__self__)]
     if isinstance(value, types.FunctionType):

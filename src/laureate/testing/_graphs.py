@@ -116,7 +116,9 @@ def check_graph_network(
         if check.wants(name):
             as_kind = lambda leaf, k=kind: np.asarray(leaf, k) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
             with jax.enable_x64(True):
-                given = replace(graph, nodes=jax.tree.map(as_kind, graph.nodes), edges=jax.tree.map(as_kind, graph.edges))
+                given = replace(
+                    graph, nodes=jax.tree.map(as_kind, graph.nodes), edges=jax.tree.map(as_kind, graph.edges)
+                )
                 types = inexact_types(eqx.filter_eval_shape(answer, jax.tree.map(as_kind, network), given))
             check.require(types <= {np.dtype(kind).name}, name, types, "Take the features' type for all numbers.")
     return check.finish()
