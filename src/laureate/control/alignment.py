@@ -132,8 +132,8 @@ def kernel_regression(
 
         α = (K + λ I)^{-1} (y − ȳ),    left out: (y − ŷ)_i = α_i / [(K + λ I)^{-1}]_ii
 
-    The mean ȳ and the width h, the median distance between rows, are those of all rows, also of the one left out. A penalty so small that K + λ I is singular in the precision of x
-    is passed over.
+    The mean ȳ and the width h, the median distance between rows, are those of all rows, also of the one left out. A
+    penalty so small that K + λ I is singular in the precision of x is passed over.
     """
     rule = "at least two rows, as many as y"
     require("kernel_regression", "x", rule, (len(x), len(y)), lambda n: n[0] == n[1] >= 2)

@@ -158,7 +158,7 @@ def barycentric(positions: Any, cells: Any, places: Any) -> tuple[np.ndarray, np
 
 
 def _are_flat(positions: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Whether a cell has no length, area or volume but for what coordinates are rounded by; a triangle may lie in space.
+    """Whether a cell has no length, area or volume but by the rounding of coordinates; a triangle may lie in space.
 
     The volume is the product of the singular values of the sides. The determinant of their products would lose half of
     the digits: the root of a rounding error is no rounding error.

@@ -44,10 +44,10 @@ def check_exploration_bonus(
     unused: numbers of the bonus that rightly change nothing, by the ends of their paths.
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state of fixed shapes that goes on as if it had not been saved and loaded; one finite bonus >= 0 a row, which does not depend on the
-    other rows; statistics and learning change it; cost and status of a step; no retrace; every number is used; the
-    same key gives the same bits, and no key is used twice; vmap over keys equals a loop; observations that are not
-    finite are reported; double precision stays so.
+    Properties: a state of fixed shapes that goes on as if it had not been saved and loaded; one finite bonus >= 0 a
+    row, which does not depend on the other rows; statistics and learning change it; cost and status of a step; no
+    retrace; every number is used; the same key gives the same bits, and no key is used twice; vmap over keys equals a
+    loop; observations that are not finite are reported; double precision stays so.
     """
     check = Check(type(bonus).__name__, skip)
     bonus, others = numbers_as_arrays(bonus), [numbers_as_arrays(other) for other in others]
