@@ -280,7 +280,7 @@ def step_of(kind, old="", new=""):
     """An instance of a class as somebody wrote it, and then changed it."""
     source = STEP.replace(*KINDS[kind]) if kind != "dataclass" else STEP
     assert old in source
-    room = {"__name__": "theirs"}
+    room: dict = {"__name__": "theirs"}
     exec(compile(source.replace(old, new) if old else source, "theirs.py", "exec"), room)
     return room["Step"](rate=0.5)
 
@@ -336,8 +336,8 @@ def test_a_class_of_a_library_is_its_name_and_its_fields():
     assert not [line for one in theirs for line in describe(one) if "__" in line]
 
     class Own(type(law)):
-        def sample(self, key, parameters):
-            return 0
+        def sample(self, key, logits):
+            return logits
 
     assert set(describe(Own(2), "law")) == {"law", "law.num", "law.Own.sample"}
 
