@@ -362,6 +362,27 @@ def test_a_gan_draws_both_domains_apart_and_from_all_their_rows():
     assert rows_of(np.array([0.0, 0.26, 0.5, 1 - 1e-9], np.float32), np.arange(4), 4).tolist() == [0, 1, 2, 3]
 
 
+def test_every_row_of_either_domain_and_of_pairs_is_as_likely_as_others_however_many_there_are():
+    """The rows by hand, from the numbers drawn: x, y and pairs of different lengths, x the longer for one method."""
+    key, judge = jax.random.key(3), c.PooledCritic(jnp.sum, num_kept=0)
+    domain = lambda number, shift: c.Transitions(*[shift + jnp.arange(float(number))[:, None]] * 3)  # noqa: E731
+    many, few, pairs = domain(6, 0), domain(4, 100), (jnp.arange(7.0)[:, None], 50 + jnp.arange(7.0)[:, None])
+    cycle, gan = Spy(jnp.sin, lambda y, u: y, None, paired=1.0), SpyGAN(jnp.sin, jnp.sin, judge, judge)
+
+    @quick
+    def drawn():
+        told = cycle.train(key, many, few, cycle.init(many, few), num_steps=2, batch=40, pairs=pairs)[1]
+        also = gan.train(key, few, many, gan.init(few, many), num_steps=2, batch=40)[1]
+        keys = [jax.random.split(jax.random.fold_in(key, step))[0] for step in range(2)]
+        return told, (also[0], also[3]), [[jax.random.uniform(one, (k, 40)) for one in keys] for k in (3, 2)]
+
+    (of_x, of_y, first, second), others, (three, two) = drawn()
+    rows = lambda numbers, lengths: np.floor(np.asarray(numbers) * np.array(lengths)[:, None])  # noqa: E731
+    np.testing.assert_array_equal(np.stack([of_x, of_y - 100, first], 1), rows(three, (6, 4, 7)))
+    np.testing.assert_array_equal(second, first + 50)
+    np.testing.assert_array_equal(np.stack([others[0][..., 0] - 100, others[1][..., 0]], 1), rows(two, (4, 6)))
+
+
 def test_a_fit_has_as_many_steps_as_its_rounds():
     small = Y._replace(action=0.1 * Y.action)
     apart = X._replace(action=0.1 * X.action)
