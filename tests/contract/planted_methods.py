@@ -186,7 +186,7 @@ BONUS = {
     "status": "report",
     "places": "rows do not see each other",
     "sees others": "rows do not see each other",
-    "typed key": "no retrace",
+    "typed key": "saved and loaded",
     "number ignored": "every number is used",
     "one key twice": "keys are used once",
     "vmap": "vmap equals a loop",
@@ -313,6 +313,8 @@ class Messages(eqx.Module):
             vectors = vectors + jnp.cross(vectors, pushes)
         if self.fault == "single":
             scalars = scalars.astype(jnp.float32)
+        if self.fault == "from zeros":
+            scalars = jnp.zeros((), jnp.float32) + scalars
         return (scalars, vectors[1:] if self.fault == "a row" else vectors)
 
 
@@ -333,6 +335,7 @@ GRAPH_NETWORK = {
     "bias": "equivariance",
     "mirror": "equivariance",
     "single": "float64",
+    "from zeros": "half precision",
 }
 
 
@@ -528,6 +531,8 @@ class Fitting(eqx.Module):
         return simulator, typed_key_or(jnp.zeros((), jnp.int32), self.fault)
 
     def gather(self, key, graph, windows, state):
+        if self.fault == "one key twice in gather":
+            state = state[0] + 0.0 * (jax.random.normal(key) + jax.random.normal(key)), state[1]
         return state
 
     def step(self, key, graph, windows, state):
@@ -557,6 +562,7 @@ MESH_TRAINER = {
     "number ignored": "numbers are used",
     "typed key": "same key, same bits",
     "one key twice": "keys are used once",
+    "one key twice in gather": "keys are used once",
     "blind": "divergence",
     "nan taken": "divergence",
 }
@@ -680,14 +686,14 @@ KINDS: dict[Any, dict[str, str]] = {
 # Of each kind what its toy cannot break alone.
 UNBROKEN: dict[str, list[str]] = {
     "calibrator": ["no retrace"],
-    "bonus": ["numbers are used", "same key, same bits", "state shapes"],
+    "bonus": ["no retrace", "numbers are used", "same key, same bits", "state shapes"],
     "aggregator": ["float64", "no retrace"],
     "adversarial": ["every number is used", "same key, same bits"],
-    "graph_network": ["no retrace"],
+    "graph_network": ["every number is used", "no retrace"],
     "modulation": ["every number is used", "no retrace", "same key, same bits", "saved"],
     "attack": ["every number is used", "no retrace", "numbers are used", "same key, same bits", "state shapes"],
     "simulator": ["no retrace"],
-    "mesh_trainer": ["no retrace"],
+    "mesh_trainer": ["every number is used", "no retrace"],
     "block_trainer": ["every number is used", "no retrace", "same start, same bits"],
     "selection": ["going on is the whole", "no retrace", "same key, same bits", "vmap equals a loop"],
 }

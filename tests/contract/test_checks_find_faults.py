@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.core import Tracer
 from jax.experimental import io_callback
-from planted_methods import KINDS, UNBROKEN
+from planted_methods import KINDS, UNBROKEN, bonus
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -1422,6 +1422,14 @@ OF_AREAS = [(check, fault, property) for check, faults in KINDS.items() for faul
 def test_faults_of_methods_of_areas(check, fault, property):
     """The property alone, which compiles less."""
     assert reported(check, fault, skip=properties(check) - {property}) == property
+
+
+def test_a_bonus_that_comes_back_otherwise_is_found(monkeypatch):
+    """No toy of arrays alone forgets anything on its way to a file and back."""
+    others, saved = properties(bonus) - {"saved and loaded"}, Check.saved
+    forgotten = lambda check, state: jax.tree.map(np.zeros_like, saved(check, state))  # noqa: E731
+    monkeypatch.setattr(Check, "saved", forgotten)
+    assert reported(bonus, skip=others) == "saved and loaded"
 
 
 def test_every_property_is_broken_by_some_fault():

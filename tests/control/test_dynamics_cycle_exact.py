@@ -362,6 +362,27 @@ def test_a_gan_draws_both_domains_apart_and_from_all_their_rows():
     assert rows_of(np.array([0.0, 0.26, 0.5, 1 - 1e-9], np.float32), np.arange(4), 4).tolist() == [0, 1, 2, 3]
 
 
+def test_every_row_of_either_domain_and_of_pairs_is_as_likely_as_others_however_many_there_are():
+    """The rows by hand, from the numbers drawn: x, y and pairs of different lengths, x the longer for one method."""
+    key, judge = jax.random.key(3), c.PooledCritic(jnp.sum, num_kept=0)
+    domain = lambda number, shift: c.Transitions(*[shift + jnp.arange(float(number))[:, None]] * 3)  # noqa: E731
+    many, few, pairs = domain(6, 0), domain(4, 100), (jnp.arange(7.0)[:, None], 50 + jnp.arange(7.0)[:, None])
+    cycle, gan = Spy(jnp.sin, lambda y, u: y, None, paired=1.0), SpyGAN(jnp.sin, jnp.sin, judge, judge)
+
+    @quick
+    def drawn():
+        told = cycle.train(key, many, few, cycle.init(many, few), num_steps=2, batch=40, pairs=pairs)[1]
+        also = gan.train(key, few, many, gan.init(few, many), num_steps=2, batch=40)[1]
+        keys = [jax.random.split(jax.random.fold_in(key, step))[0] for step in range(2)]
+        return told, (also[0], also[3]), [[jax.random.uniform(one, (k, 40)) for one in keys] for k in (3, 2)]
+
+    (of_x, of_y, first, second), others, (three, two) = drawn()
+    rows = lambda numbers, lengths: np.floor(np.asarray(numbers) * np.array(lengths)[:, None])  # noqa: E731
+    np.testing.assert_array_equal(np.stack([of_x, of_y - 100, first], 1), rows(three, (6, 4, 7)))
+    np.testing.assert_array_equal(second, first + 50)
+    np.testing.assert_array_equal(np.stack([others[0][..., 0] - 100, others[1][..., 0]], 1), rows(two, (4, 6)))
+
+
 def test_a_fit_has_as_many_steps_as_its_rounds():
     small = Y._replace(action=0.1 * Y.action)
     apart = X._replace(action=0.1 * X.action)
@@ -690,7 +711,10 @@ def test_bad_input_is_refused_by_name():
     for name, wrong, said in (
         ("length", short, "x must be of one length"),
         ("pixels", good._replace(observation=np.ones((6, 3), np.uint8)), "255"),
+        ("choices", good._replace(action=np.ones(6, np.int32)), "got 'int32'. Give choices as one-hot numbers"),
+        ("flags", good._replace(observation=np.ones((6, 3), bool)), r"x.observation must be of floats; got 'bool'.$"),
         ("nan", good._replace(following=good.following.at[0, 0].set(np.nan)), "x.following must be finite"),
+        ("inf", good._replace(observation=good.observation.at[0, 0].set(-np.inf)), "x.observation must be finite"),
         ("range", good._replace(action=3 + 0 * good.action), "Divide the actions"),
         ("range below", good._replace(action=-3 + 0 * good.action), "Divide the actions"),
         ("shape", good._replace(following=Y.following), "of one shape before and after"),
@@ -699,6 +723,8 @@ def test_bad_input_is_refused_by_name():
             c.check_domains(wrong, Y._replace(action=0.1 * Y.action))
         assert name
     c.check_domains(good, Y, bounded=False)
+    half = [c.Transitions(*(np.asarray(part, jnp.bfloat16) for part in steps)) for steps in (good, Y)]
+    c.check_domains(half[0], half[1], bounded=False)
     small = Y._replace(action=0.1 * Y.action)
     with pytest.warns(c.CorrespondenceWarning, match="same observations"):
         c.check_domains(small, small)
@@ -707,6 +733,11 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(ValueError, match="dynamics must be >= 0"):
         c.DynamicsCycle(G, F, None, dynamics=-1.0)
     model = c.DynamicsCycle(G, F, None)
+    with pytest.raises(ValueError, match=r"y must be of at least two transitions.*; got 1\."):
+        model.fit_forward(jax.random.key(0), jax.tree.map(lambda rows: rows[:1], Y), 1)
+    for name in ("num_rounds", "num_steps"):
+        with pytest.raises(ValueError, match=rf"DynamicsCycle\.{name} must be >= 1; got 0\."):
+            model.fit(jax.random.key(0), X, Y, **{name: 0})
     with pytest.raises(ValueError, match="'states' where actions are the same"):
         model.step(jax.random.key(0), X, Y, model.init(X, Y), phase="actions")
     with pytest.raises(ValueError, match="of one length"):
@@ -723,7 +754,7 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(ValueError, match=r"constant at \[1\]"):
         model.train(jax.random.key(0), same, still, model.init(same, still), num_steps=1)
     gan = c.CycleGAN(G, line(3, 2, 40), c.PooledCritic(D), c.PooledCritic(line(1, 3, 41)))
-    with pytest.raises(ValueError, match=r"x.observation must be of floats; got 'u'. Divide pixels by 255"):
+    with pytest.raises(ValueError, match=r"x.observation must be of floats; got 'uint8'. Divide pixels by 255"):
         gan.train(jax.random.key(0), X._replace(observation=np.ones((6, 3), np.uint8)), Y, None, num_steps=1)  # pyright: ignore[reportArgumentType]
     for rows in (PAIRS[0][:1], PAIRS[0][:3]):
         with pytest.raises(ValueError, match="at least two rows, as many as y"):

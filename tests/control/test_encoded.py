@@ -71,6 +71,8 @@ def test_heads_are_as_the_actor_of_dreamer_and_the_first_policy_is_uniform(train
     first, second = (np.asarray(layer.weight) for layer in network.policy.layers[:4:2])
     np.testing.assert_allclose(first.T @ first, np.eye(4), atol=1e-5)
     np.testing.assert_allclose(second.T @ second, np.eye(5), atol=1e-5)
+    begun = [np.asarray(head.layers[at].weight) for head in (network.policy, *network.heads) for at in (0, 2)]
+    assert len({layer.tobytes() for layer in begun}) == 6, "all are drawn apart"
     # The hidden layers by hand, up to the last, which is of zeros.
     hidden = eqx.filter_jit(eqx.nn.Sequential(network.policy.layers[:-1]), **QUICK)(jnp.asarray(ENCODE @ SEEN.ravel()))
     np.testing.assert_allclose(hidden, elu(second @ elu(first @ (ENCODE @ SEEN.ravel()))), rtol=1e-4, atol=1e-5)

@@ -1,5 +1,7 @@
 """Settings away from their defaults do what they say, and every key is used once."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,7 @@ from laureate.graphs import (
     pad_graph,
     quality_loss,
 )
+from laureate.layers import Graph
 from laureate.testing import KeyRecorder
 
 KEY = jax.random.key(0)
@@ -97,6 +100,27 @@ def test_counts_and_words_reach_the_layers():
         assert layer.conv.message[0].hidden_map.shape[0] == 5
         assert [gvp.activation is None for gvp in layer.conv.message] == [False, True]
         assert [gvp.out_dims for gvp in layer.feedforward] == [(16, 4), (16, 4), (4, 2)]
+
+
+@pytest.mark.parametrize("kind", [np.float16, jnp.bfloat16, np.float64])
+def test_half_precision_goes_through_every_layer(kind):
+    """And double: of shapes and types alone. One number of another type in a layer, and all later nodes have it."""
+    half = lambda leaf: leaf.astype(kind) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
+    settings: dict = {"node_dims": (4, 2), "edge_dims": (2, 1), "num_layers": 1}
+    models = {
+        "layer": lambda: GVPConvLayer(KEY, (2, 1), (2, 1), dropout=0.5),
+        "gated": lambda: GVPConvLayer(KEY, (2, 1), (2, 1), gated=True, aggregate="sum"),
+        "network": lambda: GVPNetwork(KEY, (2, 1), (2, 1), (3, 1), **settings),
+        "quality": lambda: QualityModel(KEY, (2, 1), (2, 1), with_residues=False, **settings),
+        "design": lambda: DesignModel(KEY, (2, 1), (2, 1), **settings),
+    }
+    with jax.enable_x64(True):
+        graph = replace(GRAPH, nodes=jax.tree.map(half, GRAPH.nodes), edges=jax.tree.map(half, GRAPH.edges))
+        for name, make in models.items():
+            more = (np.zeros(4, int),) if name == "design" else ()
+            found = eqx.filter_eval_shape(lambda make=make, more=more: jax.tree.map(half, make())(graph, *more))
+            found = found.nodes if isinstance(found, Graph) else found
+            assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {np.dtype(kind)}, name
 
 
 def test_the_loss_is_linear_beyond_its_delta():

@@ -76,6 +76,11 @@ def test_more_world_edges_than_fit_are_told(contact):
     assert (int(info.status), int(info.world_edges)) == (1, 20 - GRAPH.num_edges)
 
 
+def test_of_several_graphs_each_is_told_whether_its_edges_fit():
+    found, mask = np.array([3, 4, 5]), np.ones((3, 4), bool)
+    assert g.WorldEdges(mask, mask, mask, found).overflow.tolist() == [False, False, True]
+
+
 def test_one_number_that_is_not_finite_is_told_though_held_nodes_keep_theirs(contact):
     for wrong in (np.nan, np.inf):
         lost = FRAMES.copy()

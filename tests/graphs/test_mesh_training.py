@@ -1,6 +1,7 @@
 """Rollouts, training and bad input of mesh simulators; files and reference solvers."""
 
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -348,6 +349,20 @@ def test_a_bad_mesh_is_refused(change, message):
         g.mesh_graph(**given)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_cell_has_no_volume_where_only_rounding_gives_it_one(kind):
+    """Corners on a line or in a plane, turned, moved and of any size: none passes, and thin cells pass as they are."""
+    rng = np.random.default_rng(0)
+    for dim, corners in ((2, 3), (3, 3), (3, 4)):
+        for size in (1e-3, 1.0, 1e3):
+            sides = rng.normal(size=(100, 1, dim, corners - 2)) @ rng.normal(size=(100, corners, corners - 2, 1))
+            for positions in (size * (sides[..., 0] + rng.normal(size=(100, 1, dim)))).astype(kind):
+                with pytest.raises(ValueError, match=r"cells must be of positive volume; got \[0\]"):
+                    g.mesh_graph(positions, [range(corners)], kinds=[0] * corners)
+            thin = np.eye(corners, dim, -1) * [size] * [*[1] * (corners - 2), 1e-5, 1][:dim]
+            assert g.mesh_graph(thin.astype(kind), [range(corners)], kinds=[0] * corners).num_nodes == corners
+
+
 def test_a_mesh_of_which_nothing_is_held_is_warned_of():
     with pytest.warns(UserWarning, match="no node is held fixed"):
         g.mesh_graph(POSITIONS, CELLS)
@@ -362,6 +377,11 @@ def test_a_mesh_of_which_nothing_is_held_is_warned_of():
         (lambda: simulator_of(aggregate="max"), r"aggregate must be 'sum' or 'mean'; got 'max'"),
         (lambda: simulator_of(spaces="moon"), r"spaces must be 'mesh', 'world' or 'both'; got 'moon'"),
         (lambda: simulator_of(max_world_edges=4), r"world_radius must be > 0 where max_world_edges > 0"),
+        (
+            lambda: replace(simulator_of(), max_world_edges=8),
+            r"MeshSimulator.world_radius must be > 0 where max_world_edges > 0; got 0.0",
+        ),
+        (lambda: replace(simulator_of(), max_world_edges=-1), r"MeshSimulator.max_world_edges must be >= 0; got -1"),
         (lambda: g.radius_edges(np.zeros((3, 1)), -1.0, 4), r"radius_edges.radius must be > 0; got -1.0"),
         (lambda: g.barycentric(POSITIONS, CELLS, np.zeros((2, 3))), r"places must be \[m, 2\]"),
         (lambda: g.rollout(simulator_of(), GRAPH, np.ones((1, 5, 1)), 3), r"simulator must be trained"),

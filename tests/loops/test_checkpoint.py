@@ -13,6 +13,8 @@ import optax
 import pytest
 from numpy.testing import assert_array_equal
 
+from laureate._core import Status
+from laureate.control import Categorical
 from laureate.loops import Checkpoint, checkpoint, describe
 
 
@@ -158,6 +160,7 @@ def test_settings_are_told_apart_by_value_and_not_by_address():
 def test_arrays_that_differ_in_anything_are_told_apart():
     """Type, shape, numbers and generator, of few numbers (up to 16 are written out) and of many; not where they lie."""
     shapes = [(), (1,), (16,), (4, 4), (17,), (1, 17), (17, 1), (4, 5), (5, 4), (20,), (2, 10)]
+    shapes += [(0,), (0, 3), (3, 0), (0, 0), (3, 0, 2)]
     kinds = [np.float32, np.int32, np.uint32, np.float16, jnp.bfloat16, np.int16, bool]
     arrays = [np.zeros(shape, kind) for shape in shapes for kind in kinds]
     for last in [one for one in arrays if one.size]:
@@ -214,6 +217,129 @@ def test_a_set_in_the_code_is_the_same_in_whatever_order_it_is_kept():
         asks.__code__ = asks.__code__.replace(co_consts=constants)
         told.append(describe(asks))
     assert told[0] == told[1]
+
+
+def test_keys_of_dictionaries_are_told_apart_by_type_and_are_no_paths():
+    """Whatever was set beside is then seen where it differs: two keys never share a line."""
+    keys = [1, "1", -1, "-1", "a", "a.b", "a[0]", "", ".", None, "None", (1, 2), "(1, 2)", 1.5, "1.5", "a b", b"a"]
+    told = describe(dict.fromkeys(keys, 0), "x")
+    assert len(told) == len(keys)
+    assert {"x.1", "x.a", "x.a b", "x['1']", "x['a.b']"} <= set(told)
+    assert describe({"a.b": 1, "a": {"b": 2}}) != describe({"a.b": 2, "a": {"b": 1}})
+
+
+STEP = """
+import dataclasses, functools
+import equinox as eqx
+import jax
+
+def halved(x):
+    return x / 2
+
+class Base:
+    def shift(self, x):
+        return x + 1
+
+@dataclasses.dataclass(frozen=True)
+class Step(Base):
+    rate: float
+    kind: str = "plain"
+    FACTOR = 3
+
+    def __call__(self, x):
+        "A step."
+        return self.scale(self.shift(x)) * self.twice * self.more()
+
+    @staticmethod
+    def scale(x, by=2):
+        return by * halved(x)
+
+    @property
+    def twice(self):
+        return 2 * self.rate
+
+    @classmethod
+    def made(cls):
+        return cls(0.5)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def more(self):
+        return self.rate - 1
+"""
+KINDS = {
+    "dataclass": ("", ""),
+    "module": ("@dataclasses.dataclass(frozen=True)\nclass Step(Base)", "class Step(Base, eqx.Module)"),
+    "plain": (
+        '@dataclasses.dataclass(frozen=True)\nclass Step(Base):\n    rate: float\n    kind: str = "plain"',
+        "class Step(Base):\n    def __init__(self, rate):\n        self.rate, self.kind = rate, 'plain'\n",
+    ),
+}
+
+
+def step_of(kind, old="", new=""):
+    """An instance of a class as somebody wrote it, and then changed it."""
+    source = STEP.replace(*KINDS[kind]) if kind != "dataclass" else STEP
+    assert old in source
+    room: dict = {"__name__": "theirs"}
+    exec(compile(source.replace(old, new) if old else source, "theirs.py", "exec"), room)
+    return room["Step"](rate=0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_of_ones_own_is_told_apart_by_the_code_of_its_functions(tmp_path, kind):
+    """Else the run of an edited class goes on from where the old one stopped, without a word."""
+    first = describe(step_of(kind), "step")
+    assert describe(step_of(kind), "step") == first
+    changes = {
+        "__call__": ("* self.twice", "+ self.twice"),
+        "scale": ("by * halved", "by + halved"),
+        "twice": ("2 * self.rate", "3 * self.rate"),
+        "made": ("cls(0.5)", "cls(0.6)"),
+        "more": ("self.rate - 1", "self.rate - 2"),
+        "FACTOR": ("FACTOR = 3", "FACTOR = 4"),
+        "shift": ("x + 1", "x - 1"),
+    }
+    for part, (old, new) in changes.items():
+        found = describe(step_of(kind, old, new), "step")
+        differ = {line for line in first if first[line] != found.get(line)}
+        assert differ == {f"step.{'Base' if part == 'shift' else 'Step'}.{part}"}, part
+    assert describe(step_of(kind, "by=2", "by=3"), "step") != first
+    # Where it stands decides nothing, and what a method calls nobody follows.
+    for old, new in (("\nclass Base", "\n\n# first\nclass Base"), ("return x / 2", "return x / 3")):
+        assert describe(step_of(kind, old, new), "step") == first
+    Checkpoint(tmp_path / "a.npz", {"step": step_of(kind)}).save(1, np.ones(2), ())
+    edited = Checkpoint(tmp_path / "a.npz", {"step": step_of(kind, "* self.twice", "+ self.twice")})
+    with pytest.raises(ValueError, match=r"step\.Step\.__call__ was theirs\.Step\.__call__ \w{12}, is theirs"):
+        edited.load(np.ones(2), ())
+
+
+def test_a_module_that_is_closed_over_is_its_name():
+    import math
+
+    assert describe(lambda x: math.sin(x), "f")["f.math"] == "math"
+
+
+def test_an_instance_that_is_met_again_in_its_own_class_ends():
+    class Step:
+        def __call__(self, x):
+            return x if self is step else step(x)
+
+    step = Step()
+    assert "(itself)" in describe(step, "x").values()
+
+
+def test_a_class_of_a_library_is_its_name_and_its_fields():
+    """Also one of ours: a run goes on after a release. What inherits from it is one's own."""
+    law = Categorical(2)
+    assert describe(law, "law") == {"law": "laureate.control.policies.Categorical", "law.num": "2"}
+    theirs = (eqx.nn.Identity(), PurePosixPath("a"), optax.EmptyState(), datetime.date(2026, 1, 1), Status.OK)
+    assert not [line for one in theirs for line in describe(one) if "__" in line]
+
+    class Own(type(law)):
+        def sample(self, key, logits):
+            return logits
+
+    assert set(describe(Own(2), "law")) == {"law", "law.num", "law.Own.sample"}
 
 
 class Slotted:

@@ -164,6 +164,12 @@ def test_no_steps_give_the_start_and_no_rows():
     assert (empty.shape, empty.dtype) == ((0, 2), np.int8)
 
 
+def test_rows_without_numbers_keep_their_shape():
+    """Else the run is lost after its last step."""
+    outcome = loops.run(lambda x, t: (x, (jnp.zeros((0, 3)), jnp.zeros((2, 0)), t)), jnp.zeros(()), 4, every=2)
+    assert [leaf.shape for leaf in outcome.seen] == [(4, 0, 3), (4, 2, 0), (4,)]
+
+
 def test_divergence_is_a_value():
     outcome = loops.run(lambda x, t: (x * 1e30, None), jnp.asarray(1.0), 3)
     assert int(outcome.status) == Status.DIVERGED

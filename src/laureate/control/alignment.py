@@ -126,14 +126,14 @@ def kernel_regression(
     y: Float[Array, "n q"],
     penalties: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 ) -> KernelRegression:
-    """Kernel ridge regression on paired rows, the penalty by the exact leave-one-out error.
+    """Kernel ridge regression on paired rows, the penalty by the leave-one-out error in closed form.
 
     ::
 
         α = (K + λ I)^{-1} (y − ȳ),    left out: (y − ŷ)_i = α_i / [(K + λ I)^{-1}]_ii
 
-    The width h is the median distance between rows. A penalty so small that K + λ I is singular in the precision of x
-    is passed over.
+    The mean ȳ and the width h, the median distance between rows, are those of all rows, also of the one left out. A
+    penalty so small that K + λ I is singular in the precision of x is passed over.
     """
     rule = "at least two rows, as many as y"
     require("kernel_regression", "x", rule, (len(x), len(y)), lambda n: n[0] == n[1] >= 2)

@@ -145,6 +145,8 @@ class DynamicsCycle(eqx.Module):
 
     def fit_forward(self, key: Array, y: Transitions, num_steps: int, batch: int = 64) -> tuple[Any, ForwardInfo]:
         """L_F = E‖y' − F(y, u)‖₁ on nine tenths of the steps; the same method with F fitted, and how well."""
+        rule = "of at least two transitions, one of them to judge by"
+        require("DynamicsCycle", "y", rule, len(y.action), lambda n: n >= 2)
         y = normalised(y, self.y_units)
         held, parameters = max(1, len(y.action) // 10), eqx.filter(self.forward, eqx.is_inexact_array)
         kept = len(y.action) - held
@@ -320,6 +322,8 @@ class DynamicsCycle(eqx.Module):
         num_forward: steps of F; 0 for a simulator. num_steps: of every turn. force: go on though F is hardly better
         than copying. Gives the method with F fitted, the state, and the infos of all steps.
         """
+        for name, number in (("num_steps", num_steps), ("num_rounds", num_rounds)):
+            require("DynamicsCycle", name, ">= 1", number, lambda n: n >= 1)
         check_domains(x, y, bounded=self.action_map is not None)
         forward_key, train_key = jax.random.split(key)
         fitted = self

@@ -96,8 +96,9 @@ def check_domains(x: Transitions, y: Transitions, *, bounded: bool = True) -> No
         shapes = parts["observation"].shape, parts["following"].shape
         require("DynamicsCycle", name, "of one shape before and after", shapes, lambda s: s[0] == s[1])
         for field, part in parts.items():
-            remedy = "Divide pixels by 255." if part.dtype.kind in "iu" else ""
-            require("DynamicsCycle", f"{name}.{field}", "of floats", part.dtype.kind, lambda k: k == "f", remedy)
+            whole = "Give choices as one-hot numbers." if field == "action" else "Divide pixels by 255."
+            remedy, floats = whole if part.dtype.kind in "iu" else "", jnp.issubdtype(part.dtype, jnp.floating)
+            require("DynamicsCycle", f"{name}.{field}", "of floats", part.dtype.name, lambda _, f=floats: f, remedy)
             faults = int(np.sum(~np.isfinite(part)))
             require("DynamicsCycle", f"{name}.{field}", "finite", f"{faults} that are not", lambda _, n=faults: n == 0)
         rows = parts["observation"].reshape(len(parts["observation"]), -1)

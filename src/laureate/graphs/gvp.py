@@ -114,7 +114,8 @@ class GVP(eqx.Module):
 
         The maps are linear: they are applied before the gathering, to each node once and not to each of its edges.
         """
-        scalars = vectors = jnp.zeros(())
+        scalars: Any = 0.0  # of no type, as vectors: an array would widen half precision
+        vectors: Any = 0.0
         s = v = 0
         for (part_scalars, part_vectors), index in parts:
             t, u = s + part_scalars.shape[-1], v + part_vectors.shape[-2]

@@ -88,7 +88,7 @@ def mesh_graph(positions: Any, cells: Any, kinds: Any = None, extra: Any = None)
     require("mesh_graph", "cells", f"node numbers in 0 to {count - 1}", outside[:10].tolist(), lambda bad: not bad)
     rule, remedy = f"[c, k] with k <= {positions.shape[1] + 1}", "Quadrilaterals are to be split into triangles."
     require("mesh_graph", "cells", rule, cells.shape, lambda shape: shape[1] <= positions.shape[1] + 1, remedy)
-    flat = np.flatnonzero(_volumes(positions, cells) <= 1e-12 * _scale(positions) ** (cells.shape[1] - 1))
+    flat = np.flatnonzero(_are_flat(positions, cells))
     remedy = "These cells have no volume."
     require("mesh_graph", "cells", "of positive volume", flat[:10].tolist(), lambda bad: not bad, remedy)
     alone = np.setdiff1d(np.arange(count), cells)
@@ -157,10 +157,17 @@ def barycentric(positions: Any, cells: Any, places: Any) -> tuple[np.ndarray, np
     return cells[best], weights[np.arange(len(places)), best]
 
 
-def _volumes(positions: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Length, area or volume of every cell, up to a factor; a triangle may lie in space."""
-    sides = positions[cells[:, 1:]] - positions[cells[:, :1]]  # [c, k, d]
-    return np.sqrt(np.maximum(np.linalg.det(sides @ np.swapaxes(sides, 1, 2)), 0))
+def _are_flat(positions: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Whether a cell has no length, area or volume but by the rounding of coordinates; a triangle may lie in space.
+
+    The volume is the product of the singular values of the sides. The determinant of their products would lose half of
+    the digits: the root of a rounding error is no rounding error.
+    """
+    wide = positions.astype(np.float64)
+    sides = wide[cells[:, 1:]] - wide[cells[:, :1]]  # [c, k, d]
+    values = np.linalg.svd(sides, compute_uv=False)
+    rounding = 2 * np.finfo(positions.dtype).eps * np.abs(wide).max()
+    return (values[:, -1] <= rounding) | (values.prod(1) <= 1e-12 * _scale(wide) ** values.shape[1])
 
 
 def _scale(positions: np.ndarray) -> float:

@@ -105,8 +105,10 @@ class MeshSimulator(eqx.Module):
 
     def __check_init__(self):
         require("MeshSimulator", "spaces", "'mesh', 'world' or 'both'", self.spaces, lambda s: s in _SPACES)
-        rule = "0 or more, with world_radius > 0 where it is more"
-        require("MeshSimulator", "max_world_edges", rule, self.max_world_edges, lambda n: n >= 0)
+        require("MeshSimulator", "max_world_edges", ">= 0", self.max_world_edges, lambda n: n >= 0)
+        if self.max_world_edges:
+            rule = "> 0 where max_world_edges > 0"
+            require("MeshSimulator", "world_radius", rule, self.world_radius, lambda r: r > 0)
 
     def features(
         self, graph: Graph, frames: Float[Array, "h n d"], following: Float[Array, "n d"] | None = None
@@ -174,8 +176,6 @@ def make_simulator(
     state_size: numbers a node in the state. The other arguments are those of `MeshSimulator` and `MeshGraphNet`.
     """
     require("make_simulator", "spaces", "'mesh', 'world' or 'both'", spaces, lambda s: s in _SPACES)
-    if max_world_edges:
-        require("make_simulator", "world_radius", "> 0 where max_world_edges > 0", world_radius, lambda r: r > 0)
     mesh, world = graph.nodes.position.shape[1] + 1, state_size + 1
     node = integrator.dynamic(jnp.zeros((integrator.num_frames, 1, state_size))).shape[1]
     node += state_size * scripted + len(NodeKind) + graph.nodes.extra.shape[1]

@@ -28,7 +28,7 @@ class WorldEdges(NamedTuple):
     @property
     def overflow(self) -> Bool[Array, ""]:
         """Whether edges are missing."""
-        return self.found > self.mask.shape[0]
+        return self.found > self.mask.shape[-1]
 
 
 def radius_edges(

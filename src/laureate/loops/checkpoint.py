@@ -21,7 +21,10 @@ FORMAT = 1
 class Checkpoint:
     """Where a run keeps what it has done, so that the same call again goes on from there.
 
-    path: of the file. settings: all that decides the results; a file made with others is refused, naming the field.
+    path: of the file. settings: all that decides the results; a file made with others is refused, naming the field. The
+        code of functions counts, and of classes that no library brings: a step that was edited does not go on from
+        what the old one did. What these call, and the classes of libraries, this one too, count by name and fields
+        alone: a run goes on after a release.
 
     A file is written beside the old one and then put in its place: whenever a process is killed, a whole one is there.
 

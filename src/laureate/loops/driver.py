@@ -269,7 +269,7 @@ def firm(tree: Any) -> Any:
 
 def _outcome(state: Any, rows: Any) -> Outcome:
     seen, recorded = rows
-    seen = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), seen)
+    seen = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), seen)
     return Outcome(state, seen, recorded, status_of(state))
 
 

@@ -44,10 +44,10 @@ def check_exploration_bonus(
     unused: numbers of the bonus that rightly change nothing, by the ends of their paths.
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state of fixed shapes that can be saved; one finite bonus >= 0 a row, which does not depend on the
-    other rows; statistics and learning change it; cost and status of a step; no retrace; every number is used; the
-    same key gives the same bits, and no key is used twice; vmap over keys equals a loop; observations that are not
-    finite are reported; double precision stays so.
+    Properties: a state of fixed shapes that goes on as if it had not been saved and loaded; one finite bonus >= 0 a
+    row, which does not depend on the other rows; statistics and learning change it; cost and status of a step; no
+    retrace; every number is used; the same key gives the same bits, and no key is used twice; vmap over keys equals a
+    loop; observations that are not finite are reported; double precision stays so.
     """
     check = Check(type(bonus).__name__, skip)
     bonus, others = numbers_as_arrays(bonus), [numbers_as_arrays(other) for other in others]
@@ -84,6 +84,9 @@ def check_exploration_bonus(
         after_all = lambda rows: bonus.reward(rows, bonus.observe(transitions, start))  # noqa: E731
         few = jax.jit(after_all)(jax.tree.map(lambda leaf: leaf[:2], transitions))
         check.close(few, before[:2], 1e-4, "the same bonus without the other rows", "Reward one row at a time.")
+    if check.wants("saved and loaded"):
+        onward, loaded = (program(bonus, jax.random.key(9), transitions, one) for one in (state, check.saved(state)))
+        check.bits(loaded, onward, "what going on unsaved gives", "Keep what is needed in the state.")
     calls = [
         lambda: program(bonus, jax.random.key(9), transitions, check.saved(state)),
         *(lambda other=other: program(other, key, transitions, start) for other in others),

@@ -10,7 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from laureate.layers import Graph, pad_graph
-from laureate.testing._checks import Check, Program, inexact_types, no_retrace, numbers_as_arrays, same_bits
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    inexact_types,
+    no_retrace,
+    numbers_as_arrays,
+    same_bits,
+)
 
 __all__ = ["check_graph_network"]
 
@@ -22,6 +30,7 @@ def check_graph_network(
     call: Callable[[Any, Graph], Any] | None = None,
     others: Sequence[Any] = (),
     equivariant: bool = False,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check a network whose output has a row for each node of the graph.
@@ -32,12 +41,13 @@ def check_graph_network(
     others: the same network with other numbers; each must differ and compile nothing.
     equivariant: whether nodes, edges and the answer are scalars ``[n, s]`` and vectors ``[n, v, 3]``, and the
         vectors must turn with the graph's.
+    unused: numbers of the network that rightly change nothing, by the ends of their paths.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: a row a node; padding changes nothing, whatever stands in it; nodes and edges in another order give the
     same in that order; a node without edges has finite numbers; no retrace on a second call nor with another number;
-    finite gradients, also where all features are 0; vectors turn, scalars stay, for rotations and reflections; double
-    precision stays so.
+    every number is used; finite gradients, also where all features are 0; vectors turn, scalars stay, for rotations and
+    reflections; double and half precision stay so.
     """
     check = Check(type(network).__name__, skip)
     network, others = numbers_as_arrays(network), [numbers_as_arrays(other) for other in others]
@@ -80,6 +90,7 @@ def check_graph_network(
     if others and check.wants("numbers are used"):
         for other in others:
             check.require(not same_bits(program(other, padded), whole), "other answers", "the same", "")
+    every_number_is_used(check, network, lambda which: program(which, padded), unused)
     if check.wants("gradients"):
         arrays, rest = eqx.partition(network, eqx.is_inexact_array)
 
@@ -101,15 +112,15 @@ def check_graph_network(
             check.close(
                 found, turn(whole), 1e-4, f"vectors that turn and scalars that stay, under a {name}", BIAS, 1e-2
             )
-    if check.wants("float64"):
-        with jax.enable_x64(True):
-            wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (graph.nodes, graph.edges))
-            network = jax.tree.map(
-                lambda leaf: np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf, network
-            )
-            whole = replace(graph, nodes=wide[0], edges=wide[1])
-            types = inexact_types(eqx.filter_eval_shape(answer, network, whole))
-        check.require(types <= {"float64"}, "float64", types, "Take the features' type for all numbers.")
+    for name, kind in (("float64", np.float64), ("half precision", jnp.bfloat16)):
+        if check.wants(name):
+            as_kind = lambda leaf, k=kind: np.asarray(leaf, k) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
+            with jax.enable_x64(True):
+                given = replace(
+                    graph, nodes=jax.tree.map(as_kind, graph.nodes), edges=jax.tree.map(as_kind, graph.edges)
+                )
+                types = inexact_types(eqx.filter_eval_shape(answer, jax.tree.map(as_kind, network), given))
+            check.require(types <= {np.dtype(kind).name}, name, types, "Take the features' type for all numbers.")
     return check.finish()
 
 

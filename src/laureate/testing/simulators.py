@@ -102,23 +102,26 @@ def check_mesh_trainer(
     windows: Any,
     *,
     others: Sequence[Any] = (),
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init``, ``gather`` and ``step`` of a trainer of simulators.
 
     windows: [b, h, n, d] of transitions, float32. others: the same trainer with other numbers; they compile nothing.
+    unused: numbers of the trainer that rightly change nothing, by the ends of their paths.
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state keeps its shapes and goes on after it was saved; the same key gives the same bits, and no key is
-    used twice; no retrace; cost and status; what is not finite is reported and not learnt from.
+    Properties: a state keeps its shapes and goes on after it was saved; the same key gives the same bits, and gathering
+    and a step use none twice; no retrace; every number is used; cost and status; what is not finite is reported and not
+    learnt from.
     """
     check = Check(type(trainer).__name__, skip)
     trainer, others = numbers_as_arrays(trainer), [numbers_as_arrays(other) for other in others]
     windows, key = np.asarray(windows, np.float32), jax.random.key(5)
     program = Program(lambda trainer, key, windows, state: trainer.step(key, graph, windows, state))
     gather = eqx.filter_jit(lambda windows, state: trainer.gather(jax.random.key(4), graph, windows, state))
-    begin = gather(windows, trainer.init(simulator))
     with KeyRecorder() as recorder:
+        begin = jax.block_until_ready(gather(windows, trainer.init(simulator)))
         loss, state, info = jax.block_until_ready(program(trainer, key, windows, begin))
         keys_used_once(check, recorder)
     check.fixed_shapes(begin, state)
@@ -134,6 +137,7 @@ def check_mesh_trainer(
         for other in others:
             again = program(other, key, windows, begin)[0]
             check.require(float(again) != float(loss), "another loss", "the same", "")
+    every_number_is_used(check, trainer, lambda which: program(which, key, windows, begin)[0], unused)
     if check.wants("same key, same bits"):
         arrays = lambda tree: eqx.filter(tree, eqx.is_array)  # noqa: E731
         check.bits(arrays(program(trainer, key, windows, begin)[1]), arrays(state), "the same state", "")
