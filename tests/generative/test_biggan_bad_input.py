@@ -77,6 +77,10 @@ CASES = {
         lambda: g.images_and_labels(IMAGES, 0 * LABELS),
         "of two classes at least; got 1. One class tells nothing",
     ),
+    "alone and not the first": (
+        lambda: g.images_and_labels(IMAGES, 0 * LABELS + 1),
+        "of two classes at least; got 1. One class tells nothing",
+    ),
 }
 
 
