@@ -108,6 +108,10 @@ WRONG = {
         lambda: i.record(lambda m, x: m(x), Looped(eqx.nn.Linear(3, 3, key=KEY)), "cell", jnp.ones((2, 3))),
         "outside jax's loops; got 'cell'. Record a part that contains the loop",
     ),
+    "called twice": (
+        lambda: i.record(lambda m, x: m(m(x)[jnp.array([0, 1, 1])]), MLP, "layers.0", jnp.ones((2, 3))),
+        "called once for an input .*; got 2",
+    ),
     "not called": (lambda: i.record(lambda m, x: x, MLP, "layers.0", jnp.ones((2, 3))), "called once for an input"),
     "file": (lambda: i.open_activations("nowhere.npz"), "path must be a file; got 'nowhere.npz'"),
     "mask of sentences": (lambda: i.flatten_tokens(np.ones((2, 3, 4)), np.ones(2)), r"of shape \(2, 3\); got \(2,\)"),

@@ -49,7 +49,9 @@ def insert(model: Any, where: str, intervention: Callable[[Any], Any]) -> Any:
     True
     """
     _find(model, where, "insert")
-    return eqx.tree_at(lambda tree: _find(tree, where, "insert"), model, replace_fn=lambda part: Hooked(part, intervention))
+    return eqx.tree_at(
+        lambda tree: _find(tree, where, "insert"), model, replace_fn=lambda part: Hooked(part, intervention)
+    )
 
 
 def record(

@@ -47,10 +47,11 @@ def check_conditional_model(
     unused: numbers of the model that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of every step; answers
-    of y's shape, finite, other ones from another key; no retrace on a second call nor with another number; every number
-    changes what is learned or answered; the same key gives the same bits, and no key is used twice; an answer does not
-    depend on the other inputs; pairs that are not finite are reported; double precision stays so.
+    Properties: a state of fixed shapes whose arrays move; cost and status of every step; answers of y's shape, finite,
+    other ones from another key; no retrace on a second call nor with another number; every number changes what is
+    learned or answered; the same key gives the same bits, and no key is used twice; saved and loaded it goes on as if
+    it had not been stopped, with the draws of the steps that come next; an answer does not depend on the other inputs;
+    pairs that are not finite are reported; double precision stays so.
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
@@ -96,6 +97,14 @@ def check_conditional_model(
     if check.wants("same key, same bits"):
         check.bits(train(model, key, x, y, first)[0], state, "the same state from the same key", "")
         check.bits(draw(model, jax.random.key(8), state, x), answers, "the same answers from the same key", "")
+    if check.wants("going on"):
+        further = train(model, key, x, y, state)[0]
+        loaded = train(model, key, x, y, check.saved(state, first))[0]
+        check.bits(loaded, further, "the same from a saved state", "Keep all that the next step needs in the state.")
+        number, remedy = check.attribute(state, "step", "See ConditionalState."), "Count every step, once."
+        check.require(number == 2, "a step of 2 after two", number, remedy)
+        again = train(model, key, x, y, state._replace(step=first.step))[0]
+        check.require(not same_bits(again.parameters, further.parameters), "draws by a step's number", "the same", "")
     if check.wants("inputs do not see each other"):
         strangers = np.concatenate([x[:1], 0.5 * x[1:]])
         among = on_host(draw(model, jax.random.key(8), state, strangers))[:, 0]
@@ -134,9 +143,10 @@ def check_adversarial(
     unused: numbers of the model that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of a step; no retrace
-    on a second call nor with another number; every number changes the state after two steps; the same key gives the
-    same bits, and no key is used twice; data that are not finite are reported; double precision stays so.
+    Properties: a state of fixed shapes whose arrays move; cost and status of a step; no retrace on a second call nor
+    with another number; every number changes the state after two steps; the same key gives the same bits, and no key is
+    used twice; saved and loaded it goes on as if it had not been stopped; data that are not finite are reported; double
+    precision stays so.
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
@@ -170,6 +180,10 @@ def check_adversarial(
     every_number_is_used(check, model, lambda which: program(which, key, data, init(which)), unused)
     if check.wants("same key, same bits"):
         check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
+    if check.wants("going on"):
+        loaded = program(model, key, data, check.saved(state, first))[0]
+        remedy = "Keep all that the next step needs in the state."
+        check.bits(loaded, program(model, key, data, state)[0], "the same from a saved state", remedy)
     if check.wants("divergence"):
         lost = with_nan(data, ...)
         status = np.asarray(program(model, key, lost, first)[1].status)
