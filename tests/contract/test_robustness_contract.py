@@ -69,7 +69,7 @@ def test_a_step_of_every_attack():
         delta = np.asarray(state.delta)
         flat = np.abs(delta).reshape(3, -1)
         sizes = flat.max(1) if isinstance(ball, Linf) else np.sqrt((flat**2).sum(1))
-        assert (0 < sizes).all()
+        assert (sizes > 0).all()
         assert (sizes <= float(ball.epsilon) + 1e-6).all()
         assert (images + delta).min() >= -1e-6
         assert (images + delta).max() <= 1 + 1e-6

@@ -89,7 +89,7 @@ def linear_regression(
     score(i, m) = aggregate over m' of R² = 1 − MSE / Var, of x_i^m regressed on all units of m' with an intercept.
 
     aggregate: ``"mean"``, ``"min"`` or ``"max"`` over the other models; the paper does not say, the mean is our choice.
-    The partner of a unit is the model that predicts it best, for ``"min"`` the one that predicts it worst and so decides.
+        The partner of a unit is the model that predicts it best; for ``"min"`` the one that predicts it worst.
     ridge: added to the eigenvalues of the other model's correlations, >= 0. Without it those below rounding are left
         out, so that units which say the same do no harm.
     """
