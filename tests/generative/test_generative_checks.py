@@ -67,7 +67,7 @@ def test_a_sound_model_passes_all():
         pytest.param("no noise", "answers", marks=pytest.mark.slow),
         ("rate not used", "numbers are used"),
         ("key used twice", "keys are used once"),
-        ("steps counted twice", "going on"),
+        ("steps counted twice", "training"),
         pytest.param("silent", "divergence", marks=pytest.mark.slow),
         pytest.param("narrow", "float64", marks=pytest.mark.slow),
     ],

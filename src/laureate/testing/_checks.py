@@ -166,6 +166,16 @@ def no_retrace(check: Check, program: Program, calls: Sequence[Callable[[], Any]
         check.require(program.traces == before, f"no new trace {what}", f"{program.traces - before}", remedy)
 
 
+def saved_goes_on(check: Check, program: Program, onward: Callable[[Any], Any], state: Any, first: Any) -> None:
+    """From a state that was saved, and loaded into the first one, ``onward`` gives what it gives from the state."""
+    if not check.wants("saved and loaded"):
+        return
+    loaded, remedy = check.saved(state, first), "Keep all that the next step needs in the state, as arrays."
+    wanted, before = onward(state), program.traces
+    check.bits(onward(loaded), wanted, "the same from a saved state", remedy)
+    check.require(program.traces == before, "no new trace for a saved state", program.traces - before, remedy)
+
+
 def numbers_as_arrays(method: Any) -> Any:
     """The same with Python's floats as arrays: traced, where a float would be compiled in."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, method)
