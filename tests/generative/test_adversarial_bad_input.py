@@ -35,6 +35,10 @@ def irl():
     [
         (lambda: g.VariationalBottleneck(code, 0.0), r"information must be > 0; got 0.0. It is a budget in nats"),
         (lambda: g.VariationalBottleneck(code, beta=-1.0), "VariationalBottleneck.beta must be >= 0; got -1.0"),
+        (
+            lambda: g.VariationalBottleneck(code, beta=0.0, logarithmic=True),
+            r"beta must be > 0 where logarithmic; got 0.0. From 0 a factor leads nowhere",
+        ),
         (lambda: g.VariationalBottleneck(code, beta_rate=-1.0), "beta_rate must be >= 0; got -1.0"),
         (lambda: g.VariationalBottleneck(code, through="z"), "through must be 'mean' or 'sample'; got 'z'"),
         (lambda: g.VariationalBottleneck(code, sites="all"), "sites must be 'mean' or 'sum'; got 'all'"),
@@ -42,6 +46,11 @@ def irl():
         (lambda: g.make_encoder(KEY, (2, 4), 0), "make_encoder.num_codes must be >= 1; got 0"),
         (lambda: g.AdaptiveBudget(target=2.0), "AdaptiveBudget.target must be within 0 and 1; got 2.0"),
         (lambda: g.AdaptiveBudget(below=0.0), "AdaptiveBudget.below must be > 0; got 0.0"),
+        (
+            lambda: g.AdaptiveBudget(min_information=2.0, max_information=jnp.asarray(1.0)),
+            "AdaptiveBudget.max_information must be >= min_information, 2.0; got 1.0",
+        ),
+        (lambda: g.AdaptiveBudget(max_information=0.0), "AdaptiveBudget.max_information must be >= min_information"),
         (lambda: g.GradientPenalty(-1.0), "GradientPenalty.weight must be >= 0; got -1.0"),
         (lambda: g.GradientPenalty(at="here"), "GradientPenalty.at must be 'real', 'made' or 'interpolated'"),
         (lambda: g.InstanceNoise(-0.1), "InstanceNoise.sigma must be >= 0; got -0.1"),
@@ -67,6 +76,10 @@ def irl():
         (lambda: world(following=jnp.array([[0, 2], [1, 0]])), "following must be states, from 0 to 1"),
         (lambda: world(features=jnp.eye(3)), "features must be one for each state"),
         (lambda: world(discount=1.0), "FiniteEnvironment.discount must be within 0 and 1; got 1.0"),
+        (
+            lambda: g.AdversarialIRL(world(discount=jnp.asarray(0.8)), g.ShapedDiscriminator(jnp.sum, jnp.sum)),
+            r"AdversarialIRL.environment.discount must be the discriminator's, 0.9; got 0.8. With another",
+        ),
         (lambda: g.AdversarialImitation(world(), jnp.sum, temperature=0.0), "temperature must be > 0; got 0.0"),
         (lambda: g.AdversarialImitation(world(), jnp.sum, policy_rate=2.0), "policy_rate must be within 0 and 1"),
         (

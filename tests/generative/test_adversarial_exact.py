@@ -182,7 +182,7 @@ def test_a_step_is_that_by_hand(stepped, name):
     np.testing.assert_allclose(info.slope, lengths.mean(), rtol=1e-5)
     np.testing.assert_allclose(info.flat, np.mean(lengths < 0.3), rtol=1e-5)
     np.testing.assert_allclose(info.margin, margin, rtol=1e-4, atol=1e-5)
-    assert int(info.cost) == 2 * 2 * 2 + 2 * 2
+    assert int(info.cost) == 2 * 2 + 2
     assert int(state.step) == 1
 
 

@@ -77,6 +77,10 @@ CASES = {
         lambda: g.images_and_labels(IMAGES, 0 * LABELS),
         "of two classes at least; got 1. One class tells nothing",
     ),
+    "alone and not the first": (
+        lambda: g.images_and_labels(IMAGES, 0 * LABELS + 1),
+        "of two classes at least; got 1. One class tells nothing",
+    ),
 }
 
 
@@ -149,7 +153,14 @@ def test_labels_of_a_generator_with_classes_cannot_be_left_out():
         jax.eval_shape(lambda: make().generator.network.function(jnp.ones((2, 4))))  # pyright: ignore[reportFunctionMemberAccess]
 
 
-MISMATCHES = [(0.7, 0.7, False), (0.5, 0.7, True), (0.5, None, True), (0.5, 0.5, False), (np.inf, 0.5, False)]
+MISMATCHES = [
+    (0.7, 0.7, False),
+    (0.5, 0.7, True),
+    (0.5, None, True),
+    (0.5, 0.5, False),
+    (0.7, 0.5, True),
+    (np.inf, 0.5, False),
+]
 
 
 @pytest.mark.parametrize(("made_with", "asked", "warns"), MISMATCHES)
@@ -158,7 +169,7 @@ def test_statistics_of_another_truncation(made_with, asked, warns, recwarn):
 
     check_truncation(standing(made_with), asked)
     assert len(recwarn) == warns
-    assert not warns or "made with latents cut at 0.5" in str(recwarn[0].message)
+    assert not warns or f"made with latents cut at {made_with}" in str(recwarn[0].message)
 
 
 def test_training_that_is_lost_tells_the_last_singular_value():

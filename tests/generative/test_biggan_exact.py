@@ -81,6 +81,16 @@ def test_every_weight_is_divided_by_its_largest_singular_value(divided):
     np.testing.assert_allclose(divided["one"], forward(W0 / norms[0], W1), rtol=1e-4, atol=1e-5)
 
 
+def test_singular_values_are_told_in_the_order_of_names():
+    """Weights of one shape are divided together, wherever they stand."""
+    weights = tuple(normal(*shape) for shape in ((3, 2), (2, 3), (3, 2), (2, 3)))
+    network = g.SpectrallyNormalised(g.Perceptron(tuple(map(jnp.asarray, weights)), (jnp.zeros(()),) * 4))
+    report = jax.jit(lambda: jax.lax.fori_loop(0, 60, lambda _, s: network.refresh(s)[0], network.init()))()
+    report = jax.jit(lambda state: network.refresh(state)[1])(report)
+    np.testing.assert_allclose(report.sigma, [np.linalg.norm(w, 2) for w in weights], rtol=1e-4)
+    assert [name[-3:] for name in network.names] == ["[0]", "[1]", "[2]", "[3]"]
+
+
 def test_a_first_iteration_is_below_and_says_so(divided):
     cold, ready = divided["cold"], divided["ready"]
     assert float(cold.sigma[0]) < 0.999 * float(ready.sigma[0])

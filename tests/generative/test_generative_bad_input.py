@@ -207,6 +207,8 @@ def test_what_sampling_refuses(barely):
         barely.sample(KEY, np.where(np.arange(40)[:, None] == 3, np.nan, X), 2, mode="raw")
     with pytest.raises(ValueError, match=r"x must be rows of the shape trained on"):
         barely.infer(KEY, np.zeros((40, 2)), Y)
+    with pytest.raises(ValueError, match=r"LatentFlowRegressor.infer must be given as many x as y, at least one; got"):
+        barely.infer(KEY, X, Y[:3])
 
 
 def test_what_baselines_do_not_have():

@@ -1,5 +1,7 @@
 """The models that cGML is compared with, against closed forms; all that they compute is one program."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -194,6 +196,92 @@ def test_diffusion_with_the_true_velocity_gives_the_law(found):
     # The loss is that of the same velocity: nothing beats the truth.
     right, wrong = found["right and wrong"]
     np.testing.assert_allclose(wrong - right, 0.04, atol=0.02)
+
+
+class Thrown(g.AbstractOneLoss):
+    """(y − m − noise)², which shows the key that a pair was given."""
+
+    m: float | jax.Array
+    learning_rate: float = 0.1
+    optimiser: Any = optax.sgd
+
+    @property
+    def networks(self):
+        return {"m": jnp.asarray(self.m)}
+
+    @property
+    def passes(self):
+        return 1
+
+    def loss(self, key, networks, x, y):
+        return jnp.mean((y - networks["m"] - jax.random.normal(key, y.shape)) ** 2)
+
+    def draw(self, key, state, x, **options):
+        return state.parameters["m"]
+
+
+def test_a_step_is_down_the_mean_loss_of_its_pairs_each_with_draws_of_its_own():
+    model = Thrown(M)
+    noise = lambda: jax.vmap(lambda key: jax.random.normal(key, (1,)))(jax.random.split(KEY, 5))  # noqa: E731
+    run = jax.jit(lambda: (model.step(KEY, jnp.zeros((5, 1)), jnp.asarray(TRUE), model.init()), noise()))
+    (state, info), drawn_for = run()
+    left = TRUE - M - np.asarray(drawn_for)
+    assert len(np.unique(drawn_for)) == 5
+    np.testing.assert_allclose(info.loss, (left**2).mean(), rtol=1e-5)
+    np.testing.assert_allclose(state.parameters["m"], M + 0.1 * 2 * left.mean(), rtol=1e-5)
+    assert (int(info.cost), int(info.status), int(state.step)) == (1, Status.OK, 1)
+
+
+def test_a_diffusion_learns_at_the_levels_that_a_draw_passes_and_at_each_as_often(monkeypatch):
+    """From noise alone, s = 1, to the last before an answer; with noise that is known, the whole draw in NumPy."""
+    levels, start = 3, RNG.normal(size=2).astype(np.float32)
+    network = lambda x, y, s: 0.3 * y + s[0] - 0.5 * s[1] * y + 0.2 * s[2] * x  # noqa: E731
+    model = g.ConditionalDiffusion(network, (2,), levels)
+    blind = g.ConditionalDiffusion(lambda x, y, s: 0 * y, (2,), levels)
+    monkeypatch.setattr(jax.random, "normal", lambda key, shape, dtype: jnp.asarray(start, dtype))
+
+    @jax.jit
+    def run():
+        # Of 0 for v = α ε − σ y: with y = 0 what is left is α² ε².
+        losses = jax.vmap(lambda key: blind.loss(key, blind.networks, jnp.zeros(1), jnp.zeros(2)))
+        given = jnp.array([0.7]), jnp.array([-0.4, 1.1])
+        return (
+            losses(jax.random.split(KEY, 300)),
+            model.draw(KEY, model.init(), jnp.array([0.7])),
+            model.loss(KEY, model.networks, *given),
+            jax.random.randint(jax.random.split(KEY)[0], (), 0, levels),
+        )
+
+    losses, answer, loss, number = map(np.asarray, run())
+    rates = lambda s: (np.cos(np.pi * s / 2), np.sin(np.pi * s / 2))  # noqa: E731
+    of_level = rates(np.arange(1, 4) / 3)[0] ** 2 * (start**2).mean()
+    found = np.abs(losses[:, None] - of_level)
+    assert found.min(1).max() < 1e-5
+    shares = np.bincount(found.argmin(1), minlength=3) / 300
+    assert np.all(np.abs(shares - 1 / 3) < 5 * (2 / 9 / 300) ** 0.5)
+    y = start.astype(float)
+    for s in (1, 2 / 3, 1 / 3):
+        (alpha, sigma), (after, left) = rates(s), rates(s - 1 / 3)
+        v = network(0.7, y, (s, alpha, sigma))
+        y = after * (alpha * y - sigma * v) + left * (sigma * y + alpha * v)
+    np.testing.assert_allclose(answer, y, rtol=1e-4, atol=1e-5)
+    s = (number + 1) / 3
+    (alpha, sigma), true = rates(s), np.array([-0.4, 1.1])
+    told = network(0.7, alpha * true + sigma * start, (s, alpha, sigma))
+    np.testing.assert_allclose(loss, ((told - (alpha * start - sigma * true)) ** 2).mean(), rtol=1e-4)
+
+
+def test_every_kind_counts_its_steps_once():
+    """By which the keys of the next are made, so that training in parts is training; nothing else is computed."""
+    x, y = np.ones((4, 2), np.float32), np.ones((4, 3), np.float32)
+
+    @jax.jit
+    def after(number):
+        models = [g.make_model(KEY, kind, x, y, width=2) for kind in g.KINDS]
+        states = [model.init()._replace(step=number) for model in models]
+        return [model.step(KEY, x, y, state)[0].step for model, state in zip(models, states, strict=True)]
+
+    assert [int(number) for number in after(7)] == [8] * len(g.KINDS)
 
 
 @pytest.mark.parametrize("kind", g.KINDS)

@@ -41,7 +41,8 @@ class Toy(AbstractConditional):
         fine = self.fault == "silent"
         status = jnp.where(jnp.isfinite(loss) | fine, Status.OK, Status.DIVERGED)
         cost = jnp.asarray(2 if self.fault == "wrong cost" else 1)
-        return ConditionalState(state.step + 1, {"shift": after}, None), ConditionalInfo(loss, cost, status)
+        number = state.step + (2 if self.fault == "steps counted twice" else 1)
+        return ConditionalState(number, {"shift": after}, None), ConditionalInfo(loss, cost, status)
 
     def draw(self, key, state, x, **options):
         noise = jnp.zeros(2, x.dtype) if self.fault == "no noise" else jax.random.normal(key, (2,), x.dtype)
@@ -66,6 +67,7 @@ def test_a_sound_model_passes_all():
         pytest.param("no noise", "answers", marks=pytest.mark.slow),
         ("rate not used", "numbers are used"),
         ("key used twice", "keys are used once"),
+        ("steps counted twice", "training"),
         pytest.param("silent", "divergence", marks=pytest.mark.slow),
         pytest.param("narrow", "float64", marks=pytest.mark.slow),
     ],

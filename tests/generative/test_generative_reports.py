@@ -100,7 +100,7 @@ def reported():
 
 @pytest.mark.parametrize("name", [*((loss, 1) for loss in LOSSES), ("lsgan", 2), ("priced", 1), ("priced", 2)])
 def test_all_numbers_of_a_step_are_those_of_its_last_step_of_the_discriminator(reported, name):
-    (state, info), (loss, parts) = reported[name], name
+    (state, info), (loss, _) = reported[name], name
     real, real_slope, fake, fake_slope, middle, wish = LOSSES["hinge" if loss == "priced" else loss]
     w, told = W, {}
     for x, made in zip(X[:, 0].reshape(STEPS, SIZE), MADE.reshape(STEPS, SIZE), strict=True):
@@ -124,7 +124,7 @@ def test_all_numbers_of_a_step_are_those_of_its_last_step_of_the_discriminator(r
         "slope": slopes.mean(),
         "flat": (slopes < 0.4).mean(),
         "clipped": (np.abs(made) > 0.99).mean(),
-        "cost": STEPS * parts * (4 if loss == "priced" else 2) + 2 * parts,
+        "cost": STEPS * (4 if loss == "priced" else 2) + 2,  # passes over a batch, in however many parts
         "status": Status.OK,
     }
     told["endangered"] = told["saturated"] > 0.95 or told["flat"] > 0.5
@@ -382,6 +382,7 @@ def test_laws_of_first_weights():
         assert np.var(weight) == pytest.approx(gain / weight.shape[1], rel=5 * (2 / weight.size) ** 0.5)
         assert np.mean(weight) == pytest.approx(0, abs=5 * (gain / weight.shape[1] / weight.size) ** 0.5)
     assert not any(np.asarray(bias).any() for network in networks for bias in network.biases)
+    assert [network.activation for network in networks] == [jax.nn.relu] * 2
     assert set(np.round(ones.ravel(), 5).tolist()) == {-1.0, 1.0}
     assert abs(ones.mean()) < 5 / 400**0.5
     # Of a uniform turn every entry has mean 0 and variance 1/2, and mirror images are as frequent as turns.
@@ -389,6 +390,18 @@ def test_laws_of_first_weights():
     assert abs(np.linalg.det(twos).mean()) < 5 / 400**0.5
     for matrix in (tall.reshape(400, 3, 2), np.swapaxes(wide, 1, 2)):
         np.testing.assert_allclose(np.swapaxes(matrix, 1, 2) @ matrix, np.tile(np.eye(2), (400, 1, 1)), atol=1e-5)
+
+
+def test_makers_of_networks_hand_on_what_is_between_layers():
+    """Told beside shapes and alone; nothing is computed."""
+
+    def make(key):
+        tanh = g.perceptrons(key, (3, 2), (3, 4), shapes=[None, (2, 2)], activation=jnp.tanh)
+        return tanh, g.make_encoder(key, (3, 4), 2), g.make_encoder(key, (3, 4), 2, activation=jnp.sin)
+
+    tanh, usual, sine = eqx.filter_eval_shape(make, KEY)
+    assert [(one.activation, one.shape) for one in tanh] == [(jnp.tanh, None), (jnp.tanh, (2, 2))]
+    assert (usual.network.activation, sine.network.activation) == (jax.nn.leaky_relu, jnp.sin)
 
 
 def test_the_costs_of_a_descent_are_those_at_its_latents_and_risen_are_those_beside_the_first():

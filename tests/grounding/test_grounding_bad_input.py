@@ -60,7 +60,7 @@ REFUSED = {
     "one phrase": (lambda: WORDS.encode("the"), r"Vocabulary.phrases must be a list of strings; got 'str'"),
     "no words": (lambda: g.Vocabulary([]), r"Vocabulary.words must be one or more"),
     "longest": (lambda: g.Vocabulary(["a"], 0), r"Vocabulary.max_words must be >= 1"),
-    "longest of phrases": (lambda: g.Vocabulary.of(["a"], 0), r"Vocabulary.max_words must be >= 1; got 0"),
+    "longest of all": (lambda: g.Vocabulary.of(SAID, 0), r"Vocabulary.max_words must be >= 1; got 0"),
     "text not divisible": (
         lambda: g.LanguageUNet(KEY, 3, 7, depth=3),
         r"text_size must be a multiple of depth 3; got 7",
@@ -91,7 +91,10 @@ REFUSED = {
         lambda: g.filter_each(jnp.ones((2, 3, 3, 1)), jnp.ones((1, 3, 3, 1, 1))),
         r"kernels must be \[2, s, s, 1",
     ),
-    "doubled size": (lambda: g.double(jnp.ones((1, 2, 2, 1)), jnp.ones((3, 3, 1, 1)), (5, 4)), r"size must be 2 × 2"),
+    "doubled size": (
+        lambda: g.double(jnp.ones((1, 2, 2, 1)), jnp.ones((3, 3, 1, 1)), (5, 4)),
+        r"double.size must be 2 × 2 when it is halved and rounded up; got 5 × 4",
+    ),
     "modulation": (
         lambda: g.Segmenter(KEY, 5, modulation="attention"),
         r"one of filter, film, concatenation, or a fun",

@@ -63,6 +63,18 @@ def test_a_network_of_ones_own_is_asked_without_noise_for_its_finest_logits():
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-2 * EXAMPLES.images[..., 0])), rtol=1e-5)
 
 
+def test_images_of_several_sizes_are_asked_as_they_are_trained_on():
+    """Padded at the right and below; of the padding nothing is meant."""
+    images = [RNG.random((3, 4, 1)), RNG.random((4, 2, 1))]
+    found = g.predict(Plain(jnp.asarray(2.0)), images, g.Tokens(EXAMPLES.words[:2], EXAMPLES.lengths[:2]))
+    assert found.shape == (2, 4, 4)
+    for chance, image in zip(found, images, strict=True):
+        high, wide, _ = image.shape
+        wanted = np.zeros((4, 4))
+        wanted[:high, :wide] = 1 / (1 + np.exp(-2 * image[..., 0]))
+        np.testing.assert_allclose(chance, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("bad", [None, 0, 1, 2])
 def test_a_loss_that_is_not_finite_is_told_wherever_it_stands(bad, monkeypatch, recwarn):
     losses = np.where(np.arange(3) == bad, np.inf, 0.5) if bad is not None else np.full(3, 0.5)

@@ -100,9 +100,17 @@ WRONG = {
         lambda: i.record(lambda m, x, key: m(x, key=key), DROPOUT, "layers.1", jnp.ones((5, 3)), KEY),
         "the same for every key; .* Turn off dropout",
     ),
+    "dropout behind the part": (
+        lambda: i.record(lambda m, x, key: m(x, key=key), DROPOUT, "layers.0", jnp.ones((5, 3)), KEY),
+        "the same for every key; .* Turn off dropout",
+    ),
     "loop": (
         lambda: i.record(lambda m, x: m(x), Looped(eqx.nn.Linear(3, 3, key=KEY)), "cell", jnp.ones((2, 3))),
         "outside jax's loops; got 'cell'. Record a part that contains the loop",
+    ),
+    "called twice": (
+        lambda: i.record(lambda m, x: m(m(x)[jnp.array([0, 1, 1])]), MLP, "layers.0", jnp.ones((2, 3))),
+        "called once for an input .*; got 2",
     ),
     "not called": (lambda: i.record(lambda m, x: x, MLP, "layers.0", jnp.ones((2, 3))), "called once for an input"),
     "file": (lambda: i.open_activations("nowhere.npz"), "path must be a file; got 'nowhere.npz'"),
@@ -119,8 +127,11 @@ def test_wrong_input_says_what_and_why(name):
 
 def test_a_path_that_is_not_there_lists_those_that_are():
     for where in ("layers.7", "weights", "layers"):
-        with pytest.raises(KeyError, match=r"got '.*'. There are: .*layers.0, layers.1"):
+        told = r".where must be the path of a part.*got '.*'. There are: .*layers.0, layers.1"
+        with pytest.raises(KeyError, match="insert" + told):
             i.insert(MLP, where, lambda h: h)
+        with pytest.raises(KeyError, match="record" + told):
+            i.record(lambda m, x: m(x), MLP, where, jnp.ones((2, 3)))
 
 
 def test_few_tokens_warn_with_what_chance_gives():

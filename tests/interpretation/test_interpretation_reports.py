@@ -171,6 +171,18 @@ def test_scores_of_probes_on_tokens_that_lack_a_class_or_are_masked():
     assert i.property_units(jnp.array([0.5, 0.9, 0.5, 0.9]), 3).tolist() == [1, 3, 0]
 
 
+def test_what_a_mask_hides_is_of_no_class_in_any_type_of_label():
+    """With 256 classes bytes have no number left for tokens that do not count."""
+    x, labels = np.array([[0.1], [0.9], [5.0], [0.3]], np.float32), np.array([0, 1, 7, 0])
+    mask = np.array([True, True, False, True])
+    explained = jax.jit(lambda labels: i.explained_variance(x, labels, 256, mask))
+    inside = x[mask, 0]
+    within = sum(((part - part.mean()) ** 2).sum() for part in (inside[[0, 2]], inside[[1]]))
+    wanted = 1 - within / ((inside - inside.mean()) ** 2).sum()
+    for kind in (np.uint8, np.int8, np.int32):
+        np.testing.assert_allclose(explained(labels.astype(kind)), [wanted], rtol=1e-5, err_msg=str(kind))
+
+
 @pytest.mark.parametrize("wide", [False, True], ids=["single", "double"])
 def test_a_projection_is_on_the_span_of_directions_however_long_they_are(wide):
     """Lengths over many decades; one direction is 0, one is another's multiple, and one is left out."""

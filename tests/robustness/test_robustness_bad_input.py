@@ -97,7 +97,15 @@ REFUSED = {
     "no networks": (lambda: r.transfer(IMAGES, [], IMAGES, LABELS), r"transfer.networks must be one or more"),
     "too few labels to transfer": (
         lambda: r.transfer(IMAGES, [logits], IMAGES, LABELS[:1]),
-        r"transfer.labels must be 2, one an image; got 1",
+        r"transfer.labels must be 2, one an image; got \[1\]",
+    ),
+    "one class for all": (
+        lambda: r.transfer(IMAGES, [logits], IMAGES, LABELS, jnp.array([1])),
+        r"transfer.wanted must be 2, one an image; got \[1\]",
+    ),
+    "a number for a ball": (
+        lambda: r.FGSM(logits, 8 / 255),
+        r"FGSM.ball must be Linf or L2; got 0.03.*. Write Linf\(8 / 255\)",
     ),
     "one iterate": (lambda: r.leave_one_out([True, False]), r"leave_one_out.success must be \[iterates, images\]"),
     "other images": (lambda: r.transfer(IMAGES[:1], [logits], IMAGES, LABELS), r"transfer.delta must be of the images"),

@@ -180,6 +180,23 @@ def test_estimates_report_the_mean_and_the_error_of_their_own_samples():
         np.testing.assert_allclose(found.standard_error, error, rtol=1e-4, atol=1e-5)
 
 
+def test_the_rival_is_the_largest_other_class_of_all_logits_that_there_may_be():
+    """Every order, sign and tie of three classes; of equals the first. And a game's is that of what is perturbed."""
+    z = np.repeat(np.array(list(itertools.product((-3.0, -1.0, 0.0, 2.0), repeat=3)), np.float32), 3, axis=0)
+    labels = np.tile(np.arange(3), 64)
+    others = np.where(np.arange(3) == labels[:, None], -np.inf, z)
+
+    def every(z, labels):
+        game = r.perturbation_game(lambda x: -x, jnp.zeros_like(z), -z, labels, r.players_from([0, 1, 2]))
+        moved = r.perturbation_game(lambda x: x, z[::-1], z - z[::-1], labels, r.players_from([0, 1, 2]))
+        return r.margin(z, labels), game.rival, moved.rival
+
+    found, rival, moved = jax.jit(every)(z, labels)
+    np.testing.assert_array_equal(rival, others.argmax(1))
+    np.testing.assert_array_equal(moved, others.argmax(1))
+    np.testing.assert_array_equal(found, others.max(1) - z[np.arange(192), labels])
+
+
 # --- transfer ---------------------------------------------------------------------------------------------------------
 
 

@@ -236,7 +236,8 @@ def images_and_labels(images: Any, labels: Any = None, num_classes: int | None =
     require("images_and_labels", "labels", rule, list(labels.shape), lambda shape: shape == [len(images)], remedy)
     require("images_and_labels", "labels", ">= 0", int(labels.min()), lambda n: n >= 0)
     remedy = "One class tells nothing: leave labels out."
-    require("images_and_labels", "labels", "of two classes at least", int(labels.max()) + 1, lambda n: n >= 2, remedy)
+    number = len(np.unique(labels))
+    require("images_and_labels", "labels", "of two classes at least", number, lambda n: n >= 2, remedy)
     most = np.inf if num_classes is None else num_classes
     require("images_and_labels", "labels", f"below {most}", int(labels.max()), lambda n: n < most, "Count from 0.")
     return jnp.asarray(images, jnp.float32), jnp.asarray(labels, jnp.int32)

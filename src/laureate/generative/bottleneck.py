@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from laureate._core import require
@@ -96,7 +98,7 @@ class AdaptiveBudget(eqx.Module):
     rate: κ, >= 0.
     target: the share of vanished gradients that is accepted, within 0 and 1.
     below: the length under which a gradient has vanished, > 0.
-    min_information, max_information: between which I_c stays, in nats.
+    min_information, max_information: between which I_c stays, in nats, > 0; the first is not above the second.
 
     >>> float(AdaptiveBudget(rate=1.0, target=0.0, below=0.1).adapt(jnp.asarray(0.5), jnp.array([0.0, 1.0])))
     0.3032653331756592
@@ -113,7 +115,9 @@ class AdaptiveBudget(eqx.Module):
         require("AdaptiveBudget", "target", "within 0 and 1", self.target, lambda t: 0 <= t <= 1)
         require("AdaptiveBudget", "below", "> 0", self.below, lambda b: b > 0)
         require("AdaptiveBudget", "min_information", "> 0", self.min_information, lambda v: v > 0)
-        require("AdaptiveBudget", "max_information", "> 0", self.max_information, lambda v: v > 0)
+        least = 0.0 if isinstance(self.min_information, Tracer) else np.asarray(self.min_information)
+        rule = f">= min_information, {least}"
+        require("AdaptiveBudget", "max_information", rule, self.max_information, lambda v: v >= least)
 
     def adapt(self, information: Array, slopes: Float[Array, " n"]) -> Array:
         """I_c after a step of the generator."""
@@ -135,7 +139,7 @@ class VariationalBottleneck(AbstractRegulariser):
 
     encoder: E, from one example to (μ, log σ), each [..., Z]; see ``make_encoder``. log σ is kept within −6 and 3.
     information: I_c, in nats, > 0. Beyond 50 the constraint is not felt.
-    beta: β before the first step, >= 0.
+    beta: β before the first step, >= 0; > 0 where ``logarithmic``.
     beta_rate: step length of the dual ascent, >= 0; 0 for a fixed β.
     beta_cap: β is at most that.
     logarithmic: whether log β is moved instead, β ← β exp(beta_rate (KL − I_c)).
@@ -167,6 +171,9 @@ class VariationalBottleneck(AbstractRegulariser):
         require(owner, "information", "> 0", self.information, lambda i: i > 0, remedy)
         for name in ("beta", "beta_rate", "beta_cap"):
             require(owner, name, ">= 0", getattr(self, name), lambda b: b >= 0)
+        remedy = "From 0 a factor leads nowhere: begin with a small price, or move β itself (logarithmic=False)."
+        if self.logarithmic:
+            require(owner, "beta", "> 0 where logarithmic", self.beta, lambda b: b > 0, remedy)
         require(owner, "through", "'mean' or 'sample'", self.through, lambda t: t in ("mean", "sample"))
         require(owner, "sites", "'mean' or 'sum'", self.sites, lambda s: s in ("mean", "sum"))
         require(owner, "patience", ">= 1", self.patience, lambda p: p >= 1)

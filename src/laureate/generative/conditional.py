@@ -225,7 +225,7 @@ class FittedConditional(eqx.Module):
         """The latent of each known pair; a diagnosis, never a sample."""
         owner = type(self.model).__name__
         check_key(owner, key)
-        x, y = check_pairs(owner, self._inputs(x), y, varied=False)
+        x, y = check_pairs(owner, self._inputs(x), y, varied=False, method="infer")
         return self.model.hooks.infer(key, self.state, x, y)
 
     def _inputs(self, x: Any) -> Array:
@@ -317,11 +317,12 @@ def check_key(owner: str, key: Any) -> None:
         raise TypeError(f"{owner} takes a key first, made by jax.random.key(0); got {type(key).__name__}.")
 
 
-def check_pairs(owner: str, x: Any, y: Any, varied: bool = True) -> tuple[Array, Array]:
+def check_pairs(owner: str, x: Any, y: Any, varied: bool = True, method: str = "fit") -> tuple[Array, Array]:
     """Pairs as arrays; what cannot be learned from is refused, what is far from 1 is warned of."""
     x, y = _floats(x), _floats(y)
     if x.ndim < 1 or y.ndim < 1 or len(x) != len(y) or not len(x):
-        raise ValueError(f"{owner}.fit must be given as many x as y, at least one; got shapes {x.shape} and {y.shape}.")
+        rule = "as many x as y, at least one"
+        raise ValueError(f"{owner}.{method} must be given {rule}; got shapes {x.shape} and {y.shape}.")
     if _traced(x, y):
         return x, y
     for name, values in (("x", x), ("y", y)):

@@ -208,7 +208,7 @@ class AdversarialIRL(eqx.Module):
     reward g of a state alone is what is taken to another environment.
 
     environment, policy_rate, learning_rate, optimiser, batch: as for ``AdversarialImitation``.
-    discriminator: a ``ShapedDiscriminator``.
+    discriminator: a ``ShapedDiscriminator`` with the environment's discount.
     regulariser: None, or as for ``Adversarial``.
 
     >>> line = FiniteEnvironment(jnp.array([[0, 1], [0, 1]]), jnp.array([1.0, 0.0]), jnp.eye(2))
@@ -229,6 +229,9 @@ class AdversarialIRL(eqx.Module):
         rule, remedy = "a ShapedDiscriminator", "It must be told log π(a | s), without which D is not AIRL's."
         kind = type(self.discriminator).__name__
         require("AdversarialIRL", "discriminator", rule, kind, lambda name: name == "ShapedDiscriminator", remedy)
+        own, remedy = self.discriminator.discount, "With another γ what h adds changes which policy is best."
+        rule, same = f"the discriminator's, {own:g}", lambda discount: np.isclose(discount, own, rtol=1e-5)
+        require("AdversarialIRL", "environment.discount", rule, self.environment.discount, same, remedy)
         require("AdversarialIRL", "policy_rate", "within 0 and 1", self.policy_rate, lambda r: 0 < r <= 1)
         require("AdversarialIRL", "learning_rate", "> 0", self.learning_rate, lambda v: v > 0)
         require("AdversarialIRL", "batch", ">= 1", self.batch, lambda n: n >= 1)

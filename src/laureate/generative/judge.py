@@ -207,7 +207,7 @@ class Judge(eqx.Module):
         after = tuple(
             one.update(own, price) for one, own, price in zip(self.regularisers, state.regularisers, nats, strict=True)
         )
-        cost = jnp.asarray(number * (2 + sum(one.passes for one in self.regularisers)))
+        cost = jnp.asarray(2 + sum(one.passes for one in self.regularisers))  # in however many parts
         loss, margin, accuracy, saturated = told
         paid = sum(nats, jnp.zeros_like(loss))
         info = JudgeInfo(loss, margin, accuracy, saturated, paid, spectrum, cost, status_of(loss))

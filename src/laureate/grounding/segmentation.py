@@ -38,9 +38,9 @@ class Segmenter(eqx.Module):
     key: of the initial weights. num_words: as ``len(vocabulary)``. inputs: channels of the images.
     text_size, depth, width, conditioning, kernel_size: as for `LanguageUNet`; the image is halved once more before it.
     modulation: "filter", "film" or "concatenation" (both with as many weights as the filter), or a function as for
-        `LanguageUNet`. filter_size: side of the language-conditional filters, for the words alone.
+        `LanguageUNet`. filter_size: side of the language-conditional filters, where ``modulation`` names a kind.
     stem_width: channels of the stem; None: as many as width. The others do not depend on it.
-    dropout: of the phrase's vector while training.
+    dropout: of the phrase's vector while training, where ``modulation`` names a kind; a function brings its own.
 
     >>> import jax, jax.numpy as jnp
     >>> network = Segmenter(jax.random.key(0), num_words=7, text_size=8, depth=2, width=4)

@@ -40,7 +40,8 @@ def double(
     batch, rows, columns, channels = images.shape
     height, width = size
     if ((height + 1) // 2, (width + 1) // 2) != (rows, columns):
-        raise ValueError(f"double: size must be {rows} × {columns} halved, rounded up; got {height} × {width}.")
+        halved = f"{rows} × {columns} when it is halved and rounded up"
+        raise ValueError(f"double.size must be {halved}; got {height} × {width}.")
     parts = _by_place(kernel)[::-1, :, ::-1].transpose(0, 2, 4, 1, 3, 5)  # [l, l, i, 2, 2, o]
     side, outputs = len(parts), kernel.shape[-1]
     squares = convolve(images, parts.reshape(side, side, channels, 4 * outputs))

@@ -43,7 +43,7 @@ class Vocabulary:
 
     @staticmethod
     def of(phrases: Iterable[str], max_words: int | None = None) -> "Vocabulary":
-        """Of all words in these phrases; by default as long as the max_words and one more."""
+        """Of all words in these phrases; by default ``max_words`` is one more than the longest has."""
         split = [_split(phrase) for phrase in phrases]
         most = 1 + max(map(len, split), default=0) if max_words is None else max_words
         return Vocabulary({word for words in split for word in words}, most)

@@ -72,14 +72,22 @@ def make_examples(
     for image, mask in zip(images, masks, strict=True):
         _check_image(owner, np.asarray(image), channels)
         sizes.append(_check_mask(owner, np.asarray(mask), np.shape(image)[:2], allow_empty))
-    height, width = (max(size[axis] for size in sizes) for axis in (0, 1))
-    shape = (len(sizes), height, width)
-    filled, marked, valid = np.zeros((*shape, channels), np.float32), np.zeros(shape, bool), np.zeros(shape, bool)
+    filled, valid = _padded(images)
+    marked = np.zeros(valid.shape, bool)
     for row, (high, wide) in enumerate(sizes):
-        filled[row, :high, :wide] = np.asarray(images[row])
         marked[row, :high, :wide] = np.asarray(masks[row]) != 0
-        valid[row, :high, :wide] = True
     return Referred(filled, *vocabulary.encode(phrases), marked, valid)
+
+
+def _padded(images: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Images of several sizes in one array, zeros at the right and below, and where there is an image."""
+    sizes = [np.shape(image) for image in images]
+    shape = (len(sizes), *(max(size[axis] for size in sizes) for axis in (0, 1)))
+    filled, valid = np.zeros((*shape, sizes[0][2]), np.float32), np.zeros(shape, bool)
+    for row, (high, wide, _) in enumerate(sizes):
+        filled[row, :high, :wide] = np.asarray(images[row])
+        valid[row, :high, :wide] = True
+    return filled, valid
 
 
 def _check_image(owner: str, image: np.ndarray, channels: int) -> None:
@@ -196,6 +204,7 @@ def _predict(network: Any, images: Any, words: Any, lengths: Any) -> Array:
 def predict(network: Any, images: Any, tokens: Tokens) -> np.ndarray:
     """The probability of every pixel to be meant, [n, h, w]; images and phrases as for `make_examples`.
 
+    Images of several sizes are padded as there, and of the padding no pixel is meant.
     network: a `Segmenter`, or one's own with the same call.
     """
     require("predict", "tokens", f"one phrase an image, {len(images)}", len(tokens.words), lambda n: n == len(images))
@@ -203,4 +212,6 @@ def predict(network: Any, images: Any, tokens: Tokens) -> np.ndarray:
     channels = network.stem.kernel.shape[2] if isinstance(network, Segmenter) else np.shape(images[0])[-1]
     for image in images:
         _check_image("predict", np.asarray(image), channels)
-    return np.asarray(_predict(network, jnp.asarray(images, jnp.float32), jnp.asarray(tokens.words), tokens.lengths))
+    filled, valid = _padded(images)
+    found = np.asarray(_predict(network, jnp.asarray(filled), jnp.asarray(tokens.words), tokens.lengths))
+    return np.where(valid, found, np.zeros((), found.dtype))

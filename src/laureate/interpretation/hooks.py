@@ -48,8 +48,10 @@ def insert(model: Any, where: str, intervention: Callable[[Any], Any]) -> Any:
     >>> bool((silent(jnp.ones(2)) == mlp.layers[-1](jax.nn.relu(jnp.zeros(4)))).all())
     True
     """
-    _find(model, where)
-    return eqx.tree_at(lambda tree: _find(tree, where), model, replace_fn=lambda part: Hooked(part, intervention))
+    _find(model, where, "insert")
+    return eqx.tree_at(
+        lambda tree: _find(tree, where, "insert"), model, replace_fn=lambda part: Hooked(part, intervention)
+    )
 
 
 def record(
@@ -69,7 +71,7 @@ def record(
     >>> h.shape, out.shape
     ((5, 4), (5, 3))
     """
-    _find(model, where)
+    _find(model, where, "record")
 
     def one(model, example, *keys):
         seen: list[Any] = []
@@ -95,7 +97,9 @@ def record(
         return every()
     first, second = jax.random.split(key)
     found, other = every(first), every(second)
-    same = bool(np.array_equal(np.asarray(found[0]), np.asarray(other[0]), equal_nan=True))
+    # The outputs as well: noise behind the part is no less noise.
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(other), strict=True)
+    same = all(np.array_equal(np.asarray(one), np.asarray(two), equal_nan=True) for one, two in pairs)
     remedy = "Turn off dropout: eqx.nn.inference_mode(model)."
     require("record", "model", "the same for every key", "another answer", lambda _: same, remedy)
     return found
@@ -125,15 +129,15 @@ def _children(node: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _find(model: Any, where: str) -> Any:
+def _find(model: Any, where: str, owner: str) -> Any:
     node = model
     for name in where.split("."):
         children = dict(_children(node))
         if name not in children:
             there = ", ".join(module_paths(model)) or "none"
-            raise KeyError(f"record.where must be the path of a part; got {where!r}. There are: {there}.")
+            raise KeyError(f"{owner}.where must be the path of a part; got {where!r}. There are: {there}.")
         node = children[name]
     if not callable(node):
         there = ", ".join(module_paths(model)) or "none"
-        raise KeyError(f"record.where must be the path of a part that is called; got {where!r}. There are: {there}.")
+        raise KeyError(f"{owner}.where must be the path of a part that is called; got {where!r}. There are: {there}.")
     return node

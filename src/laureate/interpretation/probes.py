@@ -131,7 +131,6 @@ def _by_class(owner: str, activations: Array, labels: Array, num_classes: int, m
         mask = jnp.asarray(mask, bool)
         require(owner, "mask", f"one entry a token, [{len(x)}]", mask.shape, lambda shape: shape == (len(x),))
         x = jnp.where(mask[:, None], x, 0.0)
-        labels = jnp.where(mask, labels, -1)
     if not isinstance(labels, Tracer):  # under jit their worth is not known
         seen = np.unique(np.asarray(labels if mask is None else labels[mask])).tolist()
         known = lambda found: all(0 <= label < num_classes for label in found)  # noqa: E731
@@ -139,4 +138,5 @@ def _by_class(owner: str, activations: Array, labels: Array, num_classes: int, m
         remedy = "A probe needs tokens of every class."
         present = lambda found: not every or len(found) == num_classes  # noqa: E731
         require(owner, "labels", f"of all {num_classes} classes", seen, present, remedy)
-    return x, (labels == jnp.arange(num_classes)[:, None]).astype(x.dtype)
+    found = labels == jnp.arange(num_classes)[:, None]
+    return x, (found if mask is None else found & mask).astype(x.dtype)

@@ -89,6 +89,7 @@ def linear_regression(
     score(i, m) = aggregate over m' of R² = 1 − MSE / Var, of x_i^m regressed on all units of m' with an intercept.
 
     aggregate: ``"mean"``, ``"min"`` or ``"max"`` over the other models; the paper does not say, the mean is our choice.
+        The partner of a unit is the model that predicts it best; for ``"min"`` the one that predicts it worst.
     ridge: added to the eigenvalues of the other model's correlations, >= 0. Without it those below rounding are left
         out, so that units which say the same do no harm.
     """
@@ -97,8 +98,8 @@ def linear_regression(
     require("linear_regression", "ridge", ">= 0", ridge, lambda r: r >= 0)
     others = other_models(moments, model, "linear_regression")
     explained = jnp.stack([_explained(moments, model, other, ridge) for other in others])
-    best = jnp.asarray(others)[jnp.argmax(explained, axis=0)]
-    return ranked(reduce[aggregate](explained, axis=0), best)
+    chosen = (jnp.argmin if aggregate == "min" else jnp.argmax)(explained, axis=0)
+    return ranked(reduce[aggregate](explained, axis=0), jnp.asarray(others)[chosen])
 
 
 def _explained(moments: Moments, model: int, other: int, ridge: float | Array) -> Float[Array, "d"]:

@@ -119,6 +119,10 @@ def require_attack(owner: str, attack: Any) -> None:
     require(owner, "attack", "an attack, as PGD", attack, lambda a: isinstance(a, AbstractAttack))
 
 
+def _require_ball(owner: str, ball: Any) -> None:
+    require(owner, "ball", "Linf or L2", ball, lambda b: isinstance(b, AbstractBall), "Write Linf(8 / 255).")
+
+
 class PGD(AbstractAttack):
     """Projected gradient ascent of the loss, the attack against which others are measured.
 
@@ -155,7 +159,7 @@ class PGD(AbstractAttack):
 
     def __check_init__(self):
         require("PGD", "logits", "a function from images to logits", self.logits, callable)
-        require("PGD", "ball", "Linf or L2", self.ball, lambda b: isinstance(b, AbstractBall), "Write Linf(8 / 255).")
+        _require_ball("PGD", self.ball)
         require("PGD", "step_size", "None or > 0", self.step_size, lambda a: a is None or a > 0)
         require("PGD", "num_steps", "an integer >= 1", self.num_steps, lambda n: isinstance(n, int) and n >= 1)
         require("PGD", "momentum", ">= 0", self.momentum, lambda m: m >= 0)
@@ -210,6 +214,7 @@ class FGSM(AbstractAttack):
     targeted: bool = eqx.field(default=False, static=True)
 
     def __check_init__(self):
+        _require_ball("FGSM", self.ball)
         _ = self.walk
 
     @property

@@ -71,7 +71,9 @@ def transfer(
     """
     require("transfer", "networks", "one or more", len(networks), lambda count: count >= 1)
     require("transfer", "delta", f"of the images' shape {images.shape}", delta.shape, lambda s: s == images.shape)
-    require("transfer", "labels", f"{len(images)}, one an image", len(labels), lambda count: count == len(images))
+    for name, classes in (("labels", labels), ("wanted", labels if wanted is None else wanted)):
+        rule = f"{len(images)}, one an image"
+        require("transfer", name, rule, list(jnp.shape(classes)), lambda shape: shape == [len(images)])
     clean = jnp.stack([fooled(network, images, labels) for network in (*networks, *also)])
     counted = ~jnp.any(clean, axis=0)
     if wanted is None:

@@ -104,13 +104,13 @@ class Check:
         old, new = describe(before), describe(after)
         self.require(old == new, f"the state of init, {old}", new, remedy)
 
-    def saved(self, state: Any) -> Any:
-        """The state after ``eqx.tree_serialise_leaves`` and back."""
+    def saved(self, state: Any, like: Any = None) -> Any:
+        """The state after ``eqx.tree_serialise_leaves`` and back; ``like``: another one, from which to load."""
         file = io.BytesIO()
         try:
             eqx.tree_serialise_leaves(file, state)
             file.seek(0)
-            return eqx.tree_deserialise_leaves(file, state)
+            return eqx.tree_deserialise_leaves(file, state if like is None else like)
         except Exception as error:  # whatever a leaf raises
             cause = error.__cause__ or error
             remedy = "Keep arrays in a state: jax.random.key_data of a typed key, no functions, no Python objects."
@@ -164,6 +164,16 @@ def no_retrace(check: Check, program: Program, calls: Sequence[Callable[[], Any]
             else "Is a new function or object made at every call, or does the state change its type?"
         )
         check.require(program.traces == before, f"no new trace {what}", f"{program.traces - before}", remedy)
+
+
+def saved_goes_on(check: Check, program: Program, onward: Callable[[Any], Any], state: Any, first: Any) -> None:
+    """From a state that was saved, and loaded into the first one, ``onward`` gives what it gives from the state."""
+    if not check.wants("saved and loaded"):
+        return
+    loaded, remedy = check.saved(state, first), "Keep all that the next step needs in the state, as arrays."
+    wanted, before = onward(state), program.traces
+    check.bits(onward(loaded), wanted, "the same from a saved state", remedy)
+    check.require(program.traces == before, "no new trace for a saved state", program.traces - before, remedy)
 
 
 def numbers_as_arrays(method: Any) -> Any:

@@ -18,6 +18,7 @@ from laureate.testing._checks import (
     numbers_as_arrays,
     on_host,
     same_bits,
+    saved_goes_on,
     widened,
     with_nan,
 )
@@ -47,10 +48,11 @@ def check_conditional_model(
     unused: numbers of the model that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of every step; answers
-    of y's shape, finite, other ones from another key; no retrace on a second call nor with another number; every number
-    changes what is learned or answered; the same key gives the same bits, and no key is used twice; an answer does not
-    depend on the other inputs; pairs that are not finite are reported; double precision stays so.
+    Properties: a state of fixed shapes that counts its steps and whose arrays move; cost and status of every step;
+    answers of y's shape, finite, other ones from another key; no retrace on a second call nor with another number;
+    every number changes what is learned or answered; the same key gives the same bits, and no key is used twice; saved
+    and loaded it goes on as if it had not been stopped; an answer does not depend on the other inputs; pairs that are
+    not finite are reported; double precision stays so.
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
@@ -72,6 +74,8 @@ def check_conditional_model(
         check.require(np.all(found["status"] == Status.OK), "status OK", found["status"], "All pairs are finite.")
         check.require(np.all(found["cost"] > 0), "a cost above 0", found["cost"], "")
         check.require(cost is None or np.all(found["cost"] == cost), f"a cost of {cost} a step", found["cost"], "")
+        number, remedy = check.attribute(state, "step", "See ConditionalState."), "By it the next step's key is made."
+        check.require(number == 2, "a step of 2 after two", number, remedy)
     if check.wants("answers"):
         shape = (3, len(x), *y.shape[1:])
         check.require(answers.shape == shape, f"answers {shape}", answers.shape, "Samples first, then rows.")
@@ -79,7 +83,7 @@ def check_conditional_model(
         same = bool(np.all(answers[0] == answers[1]))
         check.require(same == one_answer, "draws that differ" if not one_answer else "one answer", answers[:2, 0], "")
     calls = [
-        lambda: train(model, jax.random.key(9), x, y, check.saved(state)),
+        lambda: train(model, jax.random.key(9), x, y, state),
         *(lambda other=other: train(other, key, x, y, first) for other in others),
     ]
     no_retrace(check, train, calls, len(others))
@@ -96,6 +100,7 @@ def check_conditional_model(
     if check.wants("same key, same bits"):
         check.bits(train(model, key, x, y, first)[0], state, "the same state from the same key", "")
         check.bits(draw(model, jax.random.key(8), state, x), answers, "the same answers from the same key", "")
+    saved_goes_on(check, train, lambda state: train(model, key, x, y, state)[0], state, first)
     if check.wants("inputs do not see each other"):
         strangers = np.concatenate([x[:1], 0.5 * x[1:]])
         among = on_host(draw(model, jax.random.key(8), state, strangers))[:, 0]
@@ -134,9 +139,10 @@ def check_adversarial(
     unused: numbers of the model that rightly change nothing, by the ends of their paths (``".tolerance"``).
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: a state of fixed shapes that can be saved and whose arrays move; cost and status of a step; no retrace
-    on a second call nor with another number; every number changes the state after two steps; the same key gives the
-    same bits, and no key is used twice; data that are not finite are reported; double precision stays so.
+    Properties: a state of fixed shapes whose arrays move; cost and status of a step; no retrace on a second call nor
+    with another number; every number changes the state after two steps; the same key gives the same bits, and no key is
+    used twice; saved and loaded it goes on as if it had not been stopped; data that are not finite are reported; double
+    precision stays so.
     """
     check = Check(type(model).__name__, skip)
     model, others = numbers_as_arrays(model), [numbers_as_arrays(other) for other in others]
@@ -159,7 +165,7 @@ def check_adversarial(
         check.require(found["status"] == Status.OK, "status OK", found["status"], "All data are finite.")
         check.require(cost is None or found["cost"] == cost, f"a cost of {cost} a step", found["cost"], "")
     calls = [
-        lambda: program(model, jax.random.key(9), data, check.saved(state)),
+        lambda: program(model, jax.random.key(9), data, state),
         *(lambda other=other: program(other, key, data, first) for other in others),
     ]
     no_retrace(check, program, calls, len(others))
@@ -170,6 +176,7 @@ def check_adversarial(
     every_number_is_used(check, model, lambda which: program(which, key, data, init(which)), unused)
     if check.wants("same key, same bits"):
         check.bits(program(model, key, data, first)[0], state, "the same state from the same key", "")
+    saved_goes_on(check, program, lambda state: program(model, key, data, state)[0], state, first)
     if check.wants("divergence"):
         lost = with_nan(data, ...)
         status = np.asarray(program(model, key, lost, first)[1].status)
