@@ -231,6 +231,37 @@ def test_a_key_used_by_two_operations_is_found():
         check_supernet(KEY, Noisy(False), None, None, jnp.ones((2, 3)), key_reuse=True)
 
 
+class InHalf:
+    """Gives its input, or as much for every class, in bfloat16; or the same whatever the weights are."""
+
+    ops = (("none", "skip"),)
+
+    def __init__(self, normalised=False):
+        self.normalised = normalised
+
+    def apply(self, params, state, weights, x, *, key, train):
+        weights = weights / weights.sum(1, keepdims=True) if self.normalised else weights
+        return (weights[0, 1] * x).astype(jnp.bfloat16), state
+
+
+def test_a_supernet_in_half_precision_is_checked_and_scored_in_single():
+    """Of 256 examples 129, 130 and 131 are right: bfloat16 has no such shares."""
+    for right in (129, 130, 131):
+        x = np.eye(3, dtype=np.float32)[np.r_[np.ones(right, int), np.full(256 - right, 2)]]
+        score = SupernetScore(InHalf(), None, None, (x, np.ones(256, int)))
+        assert score(np.array([[0.0, 1.0]])) == right / 256
+    check_supernet(KEY, InHalf(), None, None, jnp.ones((2, 3)))
+    with pytest.raises(ValueError, match="must use the weights as they are"):
+        check_supernet(KEY, InHalf(normalised=True), None, None, jnp.ones((2, 3)))
+
+
+def test_nodes_and_cells_may_be_lists():
+    listed = Space([["skip", "none"]] * 3, nodes=[1, 1, 1], cells=["a"] * 3)
+    given = Space((("skip", "none"),) * 3, nodes=(1, 1, 1), cells=("a",) * 3)
+    assert hash(listed) == hash(given)
+    assert listed == given
+
+
 def test_candidates_have_noise_of_their_own():
     weights = jnp.zeros((3, 2, 2)).at[:, :, 1].set(1.0)
     loss, _ = score_weights(Noisy(True), None, None, weights, (jnp.ones((4, 3)), jnp.zeros(4, int)), key=KEY)

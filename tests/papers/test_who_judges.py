@@ -162,8 +162,9 @@ def test_paths_that_errors_are_measured_along_are_not_those_learned_from(monkeyp
 def test_the_rate_for_several_tasks_is_chosen_as_the_scale_says(choose, monkeypatch):
     asked = []
 
-    def tune(key, tasks, optimiser, start, rates, steps, *, choose, gram, watch):
+    def tune(key, tasks, optimiser, start, rates, steps, *, choose, failed, gram, watch):
         asked.append(choose)
+        assert failed == -1.0
         return Settings(
             scores=jnp.array([0.5, 0.25]), rate=0.1, watched=(jnp.array([True, False]), jnp.array([2.0, 3.0]))
         )
