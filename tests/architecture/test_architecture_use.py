@@ -245,11 +245,11 @@ class InHalf:
 
 
 def test_a_supernet_in_half_precision_is_checked_and_scored_in_single():
-    """Of 256 examples 129, 130 and 131 are right: bfloat16 has no such shares."""
-    for right in (129, 130, 131):
-        x = np.eye(3, dtype=np.float32)[np.r_[np.ones(right, int), np.full(256 - right, 2)]]
-        score = SupernetScore(InHalf(), None, None, (x, np.ones(256, int)))
-        assert score(np.array([[0.0, 1.0]])) == right / 256
+    """Of 512 examples 257, 259 and 261 are right: bfloat16 has no such shares."""
+    for right in (257, 259, 261):
+        x = np.eye(3, dtype=np.float32)[np.r_[np.ones(right, int), np.full(512 - right, 2)]]
+        score = SupernetScore(InHalf(), None, None, (x, np.ones(512, int)))
+        assert score(np.array([[0.0, 1.0]])) == right / 512
     check_supernet(KEY, InHalf(), None, None, jnp.ones((2, 3)))
     with pytest.raises(ValueError, match="must use the weights as they are"):
         check_supernet(KEY, InHalf(normalised=True), None, None, jnp.ones((2, 3)))
