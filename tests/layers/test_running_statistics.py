@@ -251,6 +251,24 @@ def test_half_precision_is_normalised_in_single_and_comes_back_as_half():
             assert_allclose(np.asarray(result, float), right, rtol=1.01 * relative, atol=1e-5)
 
 
+def test_the_gradient_of_batch_normalisation_flows_through_its_statistics():
+    """γ (g − mean g − x̂ mean g x̂) / σ over rows while training; by statistics that are handed in, γ g / σ."""
+    x, slope = (RNG.normal(size=(6, 2)).astype(np.float32) for _ in range(2))
+    norm = eqx.tree_at(lambda norm: norm.scale, BatchNorm(2), jnp.array([2.0, -0.5]))
+
+    @jax.jit
+    def slopes(x, slope):
+        given = RunningStatistics.of(x)
+        both = (lambda x: norm(x)[0]), (lambda x: norm(x, given)[0])
+        return [jax.vjp(one, x)[1](slope)[0] for one in both]
+
+    deviation = np.sqrt(x.var(0) + 1e-5)
+    unit = (x - x.mean(0)) / deviation
+    through = slope - slope.mean(0) - unit * (slope * unit).mean(0)
+    for found, expected in zip(slopes(x, slope), (through, slope), strict=True):
+        assert_allclose(found, np.array([2.0, -0.5]) * expected / deviation, rtol=1e-4, atol=1e-5)
+
+
 def test_the_gradient_of_batch_normalisation_by_finite_differences():
     norm = BatchNorm(2)
     with jax.enable_x64(True):
