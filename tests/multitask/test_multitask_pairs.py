@@ -197,7 +197,7 @@ def test_options_by_pairs(name, orders):
     for options, found in zip(rows, quick(every, GRADS, LOSSES), strict=True):
         for step, expected in enumerate(by_hand(name, options, orders)):
             for leaf, wanted in expected.items():
-                size = 1e-3 * np.abs(wanted).max() + 1e-5
+                size = 1e-3 * np.abs(wanted).max() + (3e-3 if name == "mgda" else 1e-5)  # it stops within a tolerance
                 np.testing.assert_allclose(found[leaf][step], wanted, atol=size, err_msg=f"{options} {step} {leaf}")
 
 
