@@ -461,7 +461,6 @@ def test_a_step_of_darts_by_hand():
     assert float(info.loss) == pytest.approx(loss, rel=1e-5)
 
 
-@pytest.mark.slow
 def test_steps_of_darts_see_what_is_decided_and_dropped():
     """Every set of edges that is kept, with none, one and all of them decided: both slopes of a sum in closed form."""
 
@@ -500,6 +499,7 @@ def test_steps_of_darts_see_what_is_decided_and_dropped():
         np.testing.assert_allclose(info.loss[number], total * to_weights, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_training_in_parts_is_training_and_decided_rows_never_move(trained):
     training, start = trained
     begin = start._replace(alpha=jnp.ones((3, 4)) * jnp.arange(4.0))

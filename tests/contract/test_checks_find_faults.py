@@ -948,12 +948,15 @@ def mean_of_normals(fault=""):
 def test_faults_of_a_standard_error():
     assert len(check_standard_error(mean_of_normals(), exact=1.0)) == 4
     for fault, property in (
-        ("one key twice", "keys are used once"),
         ("root", "spread is the standard error"),
         ("sign", "errors are positive"),
         ("biased", "right on average"),
     ):
         assert reported(check_standard_error, mean_of_normals(fault), exact=1.0) == property
+
+
+def test_an_estimate_whose_draws_share_a_key_is_found():
+    assert reported(check_standard_error, mean_of_normals("one key twice"), exact=1.0) == "keys are used once"
 
 
 RANDOM_FUNCTIONS = {
