@@ -32,8 +32,8 @@ def check_standard_error(
     shared_keys: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: no key is used twice, as correlated draws have another spread; the errors are positive; the spread over keys is what they say; on average the estimate is ``exact``,
-    within 4.5 errors of that average.
+    Properties: no key is used twice, as correlated draws have another spread; the errors are positive; the spread over
+    keys is what they say; on average the estimate is ``exact``, within 4.5 errors of that average.
     """
     check = Check(name or getattr(function, "__name__", type(function).__name__), skip)
     if check.wants("keys are used once"):
