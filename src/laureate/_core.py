@@ -1,6 +1,7 @@
 """What three or more areas of methods share: how failures and wrong settings are reported, and keys that are kept."""
 
 import enum
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +14,10 @@ from jax.core import Tracer
 
 from laureate._compiler import REMEDY, complaint, light_options
 
-__all__ = ["Status", "as_key", "light_options", "require"]
+__all__ = ["Status", "as_key", "light_options", "require", "warn"]
 
 THREEFRY = "threefry2x32"
+OURS = {"laureate", "equinox"}  # methods of Equinox's modules are called by way of it
 
 if _wrong := complaint():
     warnings.warn(f"{_wrong} {REMEDY}", RuntimeWarning, stacklevel=2)
@@ -49,6 +51,14 @@ def require(owner: str, field: str, rule: str, value: Any, holds: Callable[[Any]
     if not holds(np.asarray(value) if known else value):
         shown = str(np.asarray(value)) if known else repr(value)
         raise ValueError(f"{owner}.{field} must be {rule}; got {shown}." + (f" {remedy}" if remedy else ""))
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of whoever called us, however deep in here the reason was found."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def as_key(key: Array) -> Array:

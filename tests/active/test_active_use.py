@@ -142,9 +142,11 @@ def test_a_step_takes_its_point_and_failure_is_a_value():
     assert sorted(seen) == [0, 1, 2, 3]
     assert not state.left.any()
     for scores, left in ((SCORES, np.zeros(4, bool)), (-SCORES, np.ones(4, bool)), (0 * SCORES, np.ones(4, bool))):
-        _, _, info = step(jax.random.key(9), scores, AcquisitionState(left))
+        _, after, info = step(jax.random.key(9), scores, AcquisitionState(left))
         assert int(info.status) == Status.DIVERGED
         assert np.isnan(info.q)
+        assert int(info.cost) == 0
+        np.testing.assert_array_equal(after.left, left)  # nothing was bought
 
 
 def test_a_score_that_is_not_finite_fails_every_law_that_asks_for_it():
@@ -169,7 +171,8 @@ def test_a_score_that_is_not_finite_fails_every_law_that_asks_for_it():
         np.testing.assert_array_equal(np.isnan(info.q), asked)
         np.testing.assert_array_equal(np.isnan(info.log_q), asked)
         assert left[~asked, np.asarray(pick)[~asked]].all()
-        np.testing.assert_array_equal(after, left & (np.arange(4) != np.asarray(pick)[:, None]))
+        np.testing.assert_array_equal(after, left & (asked[:, None] | (np.arange(4) != np.asarray(pick)[:, None])))
+        np.testing.assert_array_equal(info.cost, ~asked)
 
 
 def test_sharp_scores_do_not_cancel():

@@ -1,5 +1,6 @@
 """Ties, bad input, supernets in JAX: what a user meets."""
 
+import itertools
 import warnings
 from typing import ClassVar
 
@@ -231,6 +232,37 @@ def test_a_key_used_by_two_operations_is_found():
         check_supernet(KEY, Noisy(False), None, None, jnp.ones((2, 3)), key_reuse=True)
 
 
+class InHalf:
+    """Gives its input, or as much for every class, in bfloat16; or the same whatever the weights are."""
+
+    ops = (("none", "skip"),)
+
+    def __init__(self, normalised=False):
+        self.normalised = normalised
+
+    def apply(self, params, state, weights, x, *, key, train):
+        weights = weights / weights.sum(1, keepdims=True) if self.normalised else weights
+        return (weights[0, 1] * x).astype(jnp.bfloat16), state
+
+
+def test_a_supernet_in_half_precision_is_checked_and_scored_in_single():
+    """Of 512 examples 257, 259 and 261 are right: bfloat16 has no such shares."""
+    for right in (257, 259, 261):
+        x = np.eye(3, dtype=np.float32)[np.r_[np.ones(right, int), np.full(512 - right, 2)]]
+        score = SupernetScore(InHalf(), None, None, (x, np.ones(512, int)))
+        assert score(np.array([[0.0, 1.0]])) == right / 512
+    check_supernet(KEY, InHalf(), None, None, jnp.ones((2, 3)))
+    with pytest.raises(ValueError, match="must use the weights as they are"):
+        check_supernet(KEY, InHalf(normalised=True), None, None, jnp.ones((2, 3)))
+
+
+def test_nodes_and_cells_may_be_lists():
+    listed = Space([["skip", "none"]] * 3, nodes=[1, 1, 1], cells=["a"] * 3)
+    given = Space((("skip", "none"),) * 3, nodes=(1, 1, 1), cells=("a",) * 3)
+    assert hash(listed) == hash(given)
+    assert listed == given
+
+
 def test_candidates_have_noise_of_their_own():
     weights = jnp.zeros((3, 2, 2)).at[:, :, 1].set(1.0)
     loss, _ = score_weights(Noisy(True), None, None, weights, (jnp.ones((4, 3)), jnp.zeros(4, int)), key=KEY)
@@ -429,6 +461,44 @@ def test_a_step_of_darts_by_hand():
     assert float(info.loss) == pytest.approx(loss, rel=1e-5)
 
 
+def test_steps_of_darts_see_what_is_decided_and_dropped():
+    """Every set of edges that is kept, with none, one and all of them decided: both slopes of a sum in closed form."""
+
+    class Sum:
+        ops = (("skip", "scale"),) * 3
+
+        def apply(self, params, state, weights, x, *, key, train):
+            return jnp.sum(weights[:, 0] + weights[:, 1] * params) * x, state
+
+    measure = lambda output, targets: (output * targets, output)  # noqa: E731
+    training = SupernetTraining(Sum(), optax.sgd(0.2), alpha_optimiser=optax.sgd(0.5), measure=measure)
+    draw = np.random.default_rng(0)
+    batch, other, alpha = draw.normal(size=(2, 9)), draw.normal(size=(2, 9)), draw.normal(size=(3, 2))
+    choices = np.array([[-1, -1, -1], [-1, 1, -1], [0, -1, 1], [1, 0, 1]])
+    kepts = np.array(list(itertools.product([False, True], repeat=3)))
+    rows = [(choice, kept) for choice in choices for kept in kepts]
+    begin = training.init(jnp.asarray(2.0), None, jnp.asarray(alpha))
+
+    @jax.jit
+    @jax.vmap
+    def steps(choice, kept):
+        return training.darts_step(KEY, begin, tuple(batch), tuple(other), choice, kept)
+
+    state, info = steps(*(np.array(column) for column in zip(*rows, strict=True)))
+    for number, (choice, kept) in enumerate(rows):
+        size, to_weights = (float(np.mean(x * y)) for x, y in (other, batch))
+        share = lambda a: np.exp(a[:, 1]) / np.exp(a).sum(1)  # noqa: E731
+        free = kept & (choice < 0)
+        # d/dα of Σ (1 − p) + 2 p is p (1 − p) (2 − 1), upwards for "scale"
+        slope = np.where(free, share(alpha) * (1 - share(alpha)), 0) * size
+        moved = alpha - 0.5 * np.stack([-slope, slope], axis=1)
+        np.testing.assert_allclose(state.alpha[number], moved, atol=1e-6, err_msg=f"{choice} {kept}")
+        scaled = np.where(kept, np.where(choice < 0, share(moved), choice), 0)
+        np.testing.assert_allclose(state.params[number], 2 - 0.2 * scaled.sum() * to_weights, rtol=1e-5)
+        total = np.where(kept, 1 + scaled, 0).sum()
+        np.testing.assert_allclose(info.loss[number], total * to_weights, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_training_in_parts_is_training_and_decided_rows_never_move(trained):
     training, start = trained
@@ -487,6 +557,43 @@ def test_fronts_and_their_area():
     assert hypervolume(front, 4.0) == pytest.approx(0.2 + 0.6 + 0.9)
     assert hypervolume(front, 2.5, 0.1) == pytest.approx(0.1 + 0.5 * 0.5)
     assert hypervolume((), 2.0) == 0.0
+
+
+def test_a_front_is_what_is_left_when_all_that_is_beaten_is_gone():
+    """By its definition, of few costs and scores, so that many are equal; of those that are the same the first."""
+    rng = np.random.default_rng(0)
+    for many in (1, 2, 3, 5, 8, 13) * 20:
+        points = [(float(cost), float(score)) for cost, score in rng.integers(0, 4, (many, 2))]
+        history = [Decision("operation", 0, 0, np.zeros(1), 1, np.array([[cost]]), score) for cost, score in points]
+        left = []
+        for number, (cost, score) in enumerate(points):
+            # What costs no more and is better, or as good and cheaper, or the same and earlier.
+            rivals = [(s, -c, -other) for other, (c, s) in enumerate(points) if c <= cost]
+            if max(rivals) == (score, -cost, -number):
+                left.append(ParetoPoint(cost, score, number))
+        front = pareto(history, lambda weights: weights[0, 0])
+        assert front == tuple(sorted(left))
+        best = [max([0.5, *(s for c, s in points if c <= cost)]) - 0.5 for cost in (0, 1, 2)]
+        assert hypervolume(front, 3.0, 0.5) == pytest.approx(sum(best))
+
+
+def test_no_logit_of_a_decided_row_may_be_moved_and_every_other_may():
+    """One at a time, after each decision: all but the columns of decided edges are free."""
+    rule = MagnitudeSelection(SPACE, order="fixed")
+    for place in np.ndindex(*SPACE.shape):
+        for last in range(1, SPACE.num_edges + 1):
+
+            def moved(key, weights, state, place=place, last=last):
+                alpha = np.array(state.alpha)
+                alpha[place] += 0.5 * (int(state.step) == last)
+                return alpha
+
+            if place[0] < last:
+                with pytest.raises(ValueError, match=rf"leave decided rows alone; got another alpha\[{place[0]}\]"):
+                    select(KEY, rule, [[0.0, 1, 2]] * 2, tune_fn=moved)
+            else:
+                found = select(KEY, rule, [[0.0, 1, 2]] * 2, tune_fn=moved)
+                assert float(found.state.alpha[place]) == place[1] + 0.5
 
 
 def test_snapshots_are_scored_and_genotypes_travel():

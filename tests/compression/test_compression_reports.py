@@ -72,3 +72,28 @@ def test_numbers_of_64_bits_come_back_whole(tmp_path):
     for name in ("count", "share"):
         assert found[name].dtype == model[name].dtype
         np.testing.assert_array_equal(found[name], model[name])
+
+
+def test_weights_of_any_size_have_the_error_and_the_range_of_their_shape():
+    """Times a power of two, up to what is let through: the squares of most leave single precision."""
+    weights = np.random.default_rng(0).standard_t(2.5, size=(4, 24)).astype(np.float32)
+    weights /= np.abs(weights).max()
+    quantizers = [ScalarQuantizer(3, granularity=part, observer="mse") for part in ("tensor", "channel")]
+    scales = jax.jit(lambda w: [quantizer.fit(None, w).scale for quantizer in quantizers])
+    wanted, error = scales(weights), quantize({"w": weights}, quantizers[0])[1].rows[0].error
+    assert error > 0.01
+    assert not np.array_equal(wanted[0], ScalarQuantizer(3).fit(None, weights).scale)  # outliers are cut off
+    for power in (-80, -40, 66, 126):
+        size = np.float32(2.0**power)
+        for one, other in zip(scales(size * weights), wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(one) / size, other, rtol=1e-5)
+        assert quantize({"w": size * weights}, quantizers[0])[1].rows[0].error == pytest.approx(error, rel=1e-4)
+
+
+def test_the_bytes_before_are_those_of_what_was_given():
+    """Of NumPy's double precision, too, for which JAX has single alone."""
+    model = {"w": np.random.default_rng(0).normal(size=(4, 8)), "bias": np.ones(3)}
+    packed, report = quantize(model, ScalarQuantizer(4))
+    assert [row.bytes_before for row in report.rows] == [24, 256]
+    assert report.bytes_before == 280
+    assert packed["w"].decoded().dtype == np.float32

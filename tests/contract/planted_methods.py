@@ -1,6 +1,7 @@
 """A small sound method of the kinds whose checks look at whole areas, each with faults that can be planted in it."""
 
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -223,8 +224,8 @@ def aggregation(scale=1.0, fault=""):
 def aggregator(fault="", **more):
     params = {"a": jnp.ones(2), "b": jnp.zeros((2, 2))}
     grads = jax.tree.map(lambda leaf: jnp.asarray(drawn((3, *leaf.shape)), jnp.float32), params)
-    others = [aggregation(2.0, fault)]
-    return check_aggregator(aggregation(1.0, fault), params, grads, jnp.asarray([1.0, 2.0, 0.5]), others=others, **more)
+    given = aggregation(1.0, fault), params, grads, jnp.asarray([1.0, 2.0, 0.5])
+    return check_aggregator(*given, make=partial(aggregation, fault=fault), numbers={"scale": 1.0}, **more)
 
 
 AGGREGATOR = {
@@ -635,6 +636,10 @@ class Rule(PerturbationSelection):
     """What is removed at the largest loss stays."""
 
     fault: str = eqx.field(static=True, default="", kw_only=True)
+    weight: Any = eqx.field(default=0.1, kw_only=True)
+
+    def importance(self, key, strength, scores):
+        return super().importance(key, strength, scores) + (0.1 if self.fault == "number ignored" else self.weight)
 
     def init(self, key, alpha=None):
         again = jax.random.normal(key) if self.fault == "one key twice" else 0.0
@@ -665,6 +670,7 @@ SELECTION = {
     "what may not be": "one edge a decision",
     "cost": "report",
     "blind": "divergence",
+    "number ignored": "every number is used",
     "one key twice": "keys are used once",
     "memory": "every edge once",
 }

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from laureate.active import Acquisition, lure_risk, plackett_luce, pure_risk
+from laureate.active import Acquisition, lure_ratio, lure_risk, plackett_luce, plain_risk, pure_risk
 from laureate.testing import check_random_function, check_standard_error
 
 SCORES = jnp.asarray(np.random.default_rng(0).uniform(0.2, 1.0, 12), jnp.float32)
@@ -56,6 +56,26 @@ def estimated(risk):
 @pytest.mark.parametrize("risk", [lure_risk, pure_risk])
 def test_standard_error(risk):
     check_standard_error(estimated(risk), exact=float(LOSSES.mean()), name=risk.__name__, num_repeats=1000)
+
+
+def uniformly(key):
+    """The plain mean, of picks that are as likely each."""
+    picks, log_q = plackett_luce(key, jnp.zeros(12), 5)
+    found = plain_risk(LOSSES[picks], log_q, 12, log=True)
+    return found.value, found.standard_error
+
+
+def ratio(key):
+    """Of what rises with the scores, by which labels are chosen, and of what falls; forty points, half of them."""
+    scores = jnp.linspace(0.3, 1.0, 40)
+    picks, log_q = plackett_luce(key, jnp.log(scores), 20)
+    found = lure_ratio(scores[picks] ** 2, 1.2 - scores[picks], log_q, 40, log=True)
+    return found.value, found.standard_error
+
+
+@pytest.mark.parametrize(("estimate", "exact"), [(uniformly, float(LOSSES.mean())), (ratio, None)])
+def test_standard_error_of_plain_means_and_ratios(estimate, exact):
+    check_standard_error(estimate, exact=exact, num_repeats=1000, tolerance=0.1)
 
 
 def test_keys():

@@ -939,19 +939,24 @@ def mean_of_normals(fault=""):
         draws = 1.0 + jax.random.normal(key, (16,))
         error = jnp.std(draws, ddof=1) / (1.0 if fault == "root" else 4.0)
         error = error * (-1.0 if fault == "sign" else 1.0)
+        error = error + (0.0 * jax.random.uniform(key) if fault == "one key twice" else 0.0)
         return draws.sum() / (14.0 if fault == "biased" else 16.0), error
 
     return function
 
 
 def test_faults_of_a_standard_error():
-    assert len(check_standard_error(mean_of_normals(), exact=1.0)) == 3
+    assert len(check_standard_error(mean_of_normals(), exact=1.0)) == 4
     for fault, property in (
         ("root", "spread is the standard error"),
         ("sign", "errors are positive"),
         ("biased", "right on average"),
     ):
         assert reported(check_standard_error, mean_of_normals(fault), exact=1.0) == property
+
+
+def test_an_estimate_whose_draws_share_a_key_is_found():
+    assert reported(check_standard_error, mean_of_normals("one key twice"), exact=1.0) == "keys are used once"
 
 
 RANDOM_FUNCTIONS = {
@@ -1383,7 +1388,7 @@ def test_one_wrong_standard_error_of_two_is_found():
 
         return two
 
-    assert len(check_standard_error(function(False), exact=1.0)) == 3
+    assert len(check_standard_error(function(False), exact=1.0)) == 4
     assert reported(check_standard_error, function(True), exact=1.0) == "spread is the standard error"
 
 

@@ -1,6 +1,7 @@
 """A row for every quantiser and for training in stages, by ``laureate.testing``; faults planted in one are reported."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -46,6 +47,7 @@ class Signs(Quantizer):
     """A quantiser of one's own: signs times the mean size, in one bit; with a fault where one is asked for."""
 
     fault: str = eqx.field(default="", static=True)
+    share: float | jax.Array = 1.0  # of the mean size
 
     @property
     def keeps_codes(self):
@@ -61,7 +63,7 @@ class Signs(Quantizer):
         return shape[0] * shape[1]
 
     def fit(self, key, weights, start=None):
-        return jnp.mean(jnp.abs(weights))
+        return (1.0 if self.fault == "number ignored" else self.share) * jnp.mean(jnp.abs(weights))
 
     def encode(self, weights, parameters):
         codes = (weights > 0).ravel().astype(jnp.int32)
@@ -98,3 +100,10 @@ def test_a_fault_is_reported_by_its_property(fault):
     with pytest.raises(ContractError) as caught:
         check_quantizer(Signs(fault))
     assert caught.value.property == fault
+
+
+def test_a_number_of_a_quantizer_that_changes_nothing_is_told():
+    with pytest.raises(ContractError, match=r"another number at \.share") as caught:
+        check_quantizer(Signs("number ignored"))
+    assert caught.value.property == "every number is used"
+    check_quantizer(Signs("number ignored"), unused=(".share",))

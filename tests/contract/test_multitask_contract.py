@@ -1,6 +1,8 @@
 """A row for every aggregator of ``laureate.multitask``; ``laureate.testing`` has the check."""
 
+import inspect
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,23 +35,28 @@ ROWS = {
 }
 
 
-# With another number each.
-OTHERS = {
-    "uniform": [m.uniform((1.0, 2.0, 2.0), shared=TRUNK)],
-    "imtl_l": [m.imtl_l(3, optax.adam(0.2), start="zeros")],
-    "imtl": [m.imtl(3, optax.sgd(0.2), shared=TRUNK)],
-    "gradnorm": [m.gradnorm(3, optax.adam(0.1), gamma=0.0, shared=TRUNK)],
-    "uncertainty": [m.uncertainty(3, optax.sgd(0.1), factor=(0.5, 0.5, 1.0), start="zeros")],
-    "gradvac": [
-        m.gradvac(jax.random.key(0), 3, beta=0.5, target=0.2, per="leaf"),
-        m.gradvac(jax.random.key(0), 3, beta=0.3, target=0.4, per="leaf"),
-    ],
+# Made of the numbers that the row has, "rate" of its optimiser.
+RATE = {"rate": 0.1}
+NUMBERS: dict[str, Any] = {
+    "uniform": (partial(m.uniform, shared=TRUNK), {"weights": (1.0, 2.0, 3.0)}),
+    "imtl_l": (lambda rate: m.imtl_l(3, optax.adam(rate), start="zeros"), RATE),
+    "imtl": (lambda rate: m.imtl(3, optax.sgd(rate), shared=TRUNK), RATE),
+    "gradnorm": (
+        lambda rate, gamma: m.gradnorm(3, optax.adam(rate), gamma=gamma),
+        RATE | {"gamma": 0.1},
+    ),  # γ acts by signs
+    "uncertainty": (
+        lambda rate, factor: m.uncertainty(3, optax.sgd(rate), factor=factor, start="zeros"),
+        RATE | {"factor": (0.5, 1.0, 1.0)},
+    ),
+    "gradvac": (partial(m.gradvac, jax.random.key(0), 3, per="leaf"), {"beta": 0.3, "target": 0.2}),
 }
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_contract(name):
-    checked = check_aggregator(ROWS[name], PARAMS, GRADS, LOSSES, name=name, others=OTHERS.get(name, ()))
+    make, numbers = NUMBERS.get(name, (None, None))
+    checked = check_aggregator(ROWS[name], PARAMS, GRADS, LOSSES, name=name, make=make, numbers=numbers)
     assert "vmap and scan are loops" in checked
 
 
@@ -75,6 +82,25 @@ def test_every_transformation_has_a_row():
         if getattr(m, name).__annotations__.get("return") is optax.GradientTransformationExtraArgs
     }
     assert made - {"aggregator", "select"} == set(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_number_of_a_transformation_stands_in_its_row(name):
+    """A number is what may be a float, and the rate of an optimiser that is given."""
+    arguments = inspect.signature(getattr(m, name)).parameters
+    numbers = {argument for argument, one in arguments.items() if "float" in str(one.annotation)}
+    assert numbers | ({"rate"} if "optimiser" in arguments else set()) == set(NUMBERS.get(name, ((), ()))[1])
+
+
+def test_a_transformation_with_another_number_gives_other_updates():
+    """As users hand them in who cannot trace their numbers."""
+    known = check_aggregator(m.uniform((1.0, 2.0, 3.0)), PARAMS, GRADS, LOSSES)
+    same: dict[str, Any] = {"name": "mine", "skip": known}
+    rows = [m.uniform((1.0, 2.0, weight)) for weight in (3.0, 2.0, 3.0)]
+    given = rows[0], PARAMS, GRADS, LOSSES
+    assert check_aggregator(*given, others=rows[1:2], **same) == ["every number is used"]
+    with pytest.raises(AssertionError, match=r"the same for others\[0\]"):
+        check_aggregator(*given, others=rows[2:], **same)
 
 
 def test_a_fault_is_found():

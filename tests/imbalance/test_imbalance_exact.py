@@ -267,12 +267,29 @@ def test_counts_errors_and_priors():
     np.testing.assert_array_equal(normalise_weights(weights.tolist()), normalise_weights(weights))
 
 
-def test_resampling_is_uniform_over_classes_and_within_them():
-    labels = np.array([0] * 6 + [1] * 3 + [2])
-    rows = np.asarray(balanced_indices(jax.random.key(0), labels, 3, 30_000))
+@pytest.mark.parametrize("most", [2**18, 1])  # one draw for a row, or one for its class and one for its rank
+def test_resampling_is_uniform_over_classes_and_within_them(most, monkeypatch):
+    monkeypatch.setattr("laureate.imbalance.priors.MOST", most)
+    labels = np.random.default_rng(0).permutation(np.array([0] * 6 + [1] * 3 + [2]))
+    draw = jax.jit(lambda key, labels: balanced_indices(key, labels, 3, 30_000))
+    rows = np.asarray(draw(jax.random.key(0), labels))
+    known = jax.jit(lambda key: balanced_indices(key, labels, 3, 30_000))  # then they are sorted on the host
+    np.testing.assert_array_equal(known(jax.random.key(0)), rows)
     expected = 30_000 / 3 / np.array([6, 3, 1])[labels]
     statistic = ((np.bincount(rows, minlength=10) - expected) ** 2 / expected).sum()
     assert statistic < 27.9  # χ² of 9 degrees of freedom, 0.1 %
+
+
+def test_every_row_of_many_can_be_drawn():
+    """Of half a million rows of one class among 32: a uniform number of 23 bits would reach every other one."""
+    labels = np.zeros(2**19, np.int32)
+    labels[:31] = np.arange(1, 32)
+    draw = jax.jit(lambda key, labels: balanced_indices(key, labels, 32, 2**19))
+    rows = np.asarray(draw(jax.random.key(0), labels))
+    drawn = rows[labels[rows] == 0]
+    again = len(drawn) - len(np.unique(drawn))
+    expected = len(drawn) ** 2 / 2 / 2**19  # pairs of draws that meet in one row
+    assert abs(again - expected) < 5 * np.sqrt(expected)
 
 
 def test_tau_is_tuned_by_the_balanced_error_with_its_standard_error():

@@ -162,6 +162,20 @@ def test_a_class_without_a_vote_has_half_of_the_smallest_adjusted_probability(ta
         np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=1e-12)
 
 
+def test_a_class_without_a_vote_comes_last_whatever_the_others_have():
+    """Also where a new row gives another class less than any row of training gave one; no row looks at the others."""
+    x, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 2])
+    model = LogitAdjusted(Votes()).fit(x, y)
+    model.estimator_.table = np.vstack([Votes.table, [1 - 1e-6, 1e-6, 0.0], [0.0, 1e-9, 1 - 1e-9]])
+    with pytest.warns(UserWarning, match="6 of 15 probabilities are 0"):
+        found = model.predict_proba(np.arange(5.0)[:, None])
+    with pytest.warns(UserWarning, match="1 of 3 probabilities are 0"):
+        alone = model.predict_proba(np.array([[1.0]]))
+    assert (found[3, 2] < found[3, 1], found[4, 0] < found[4, 1]) == (True, True)
+    np.testing.assert_allclose(found[3, 2] / found[3, 1], 0.5)
+    np.testing.assert_array_equal(found[1], alone[0])
+
+
 def test_a_tiny_probability_is_no_overflow(rows):
     x, y = rows
     found = LogitAdjusted(Sure()).fit(x[y < 2], y[y < 2]).predict_log_proba(x[:1])

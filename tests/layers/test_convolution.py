@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from laureate.layers import Convolution, GroupNorm, ResidualBlock, ResNet, convolution, convolve, max_pool
+from laureate.testing._checks import Check, Program, every_number_is_used
 
 KEY = jax.random.key(0)
 
@@ -138,6 +139,40 @@ def test_a_network_of_equinoxs_layers_gives_the_same():
         return x.mean((1, 2))
 
     np.testing.assert_allclose(network(images), jax.vmap(one)(images), atol=1e-4)
+
+
+def with_norms_of_their_own(network):
+    """The same with another scale and shift for every channel of every normalisation: at first all are 1 and 0."""
+    is_norm = lambda node: isinstance(node, GroupNorm)  # noqa: E731
+    norms = lambda tree: [node for node in jax.tree.leaves(tree, is_leaf=is_norm) if is_norm(node)]  # noqa: E731
+    places = lambda tree: [part for norm in norms(tree) for part in (norm.scale, norm.shift)]  # noqa: E731
+    return eqx.tree_at(places, network, [1 + 0.3 * drawn(*p.shape, seed=i) for i, p in enumerate(places(network))])
+
+
+def test_a_residual_block_by_hand():
+    """relu(x + n(K * relu(n(K * x)))) in double precision, each normalisation with a scale and a shift of its own."""
+    block = with_norms_of_their_own(ResidualBlock(iter([drawn(3, 3, 8, 8, seed=s) for s in (1, 2)]), 8))
+    images = drawn(2, 4, 5, 8)
+
+    def normalised(norm, values):
+        groups = values.reshape(2, 20, 4, 2)
+        centred = groups - groups.mean((1, 3), keepdims=True)
+        unit = centred / np.sqrt((centred**2).mean((1, 3), keepdims=True) + 1e-5)
+        return unit.reshape(values.shape) * np.asarray(norm.scale) + np.asarray(norm.shift)
+
+    values = np.asarray(images, float)
+    for number, (layer, norm) in enumerate(zip(block.layers, block.norms, strict=True)):
+        values = normalised(norm, by_hand(values, layer.kernel))
+        values = np.maximum(values + (np.asarray(images, float) if number else 0), 0)
+    np.testing.assert_allclose(eqx.filter_jit(block)(images), values, atol=1e-4)
+
+
+def test_every_array_of_a_network_is_used():
+    """Each of the convolutions' and normalisations', changed on its own, changes what comes out."""
+    network, images = with_norms_of_their_own(ResNet(KEY, inputs=2, channels=(4, 8))), drawn(2, 4, 4, 2)
+    check = Check("ResNet")
+    every_number_is_used(check, network, Program(lambda network: network(images)))
+    assert check.finish() == ["every number is used"]
 
 
 @pytest.mark.slow

@@ -144,6 +144,19 @@ def test_half_precision_is_summed_in_float32(half):
     assert (float(found[0]), found.dtype) == (4096.0, half)  # adding one by one stops at 2,048, or at 256
 
 
+@pytest.mark.parametrize("half", [jnp.float16, jnp.bfloat16])
+def test_means_of_half_precision_need_no_sum_that_it_holds(half):
+    """A thousand values of a hundred: their sum is beyond float16, and their number is none of bfloat16."""
+    many = make_graph(np.full(1003, 100.0), np.full(1003, 100.0), np.zeros(1003, int), np.zeros(1003, int))
+
+    @jax.jit
+    def means(values):
+        return many.mean_to_receivers(values)[0], many.mean_of_graphs(values)[0]
+
+    for found in means(jnp.full(1003, 100, half)):
+        assert (float(found), found.dtype) == (100.0, half)
+
+
 def test_a_bucket_has_room_and_few_programs_do_each_of_which_is_told(caplog, monkeypatch):
     monkeypatch.setattr("laureate.layers.graphs._SEEN", set())
     caplog.set_level(logging.INFO, "laureate")

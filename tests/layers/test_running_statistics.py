@@ -90,6 +90,45 @@ def test_the_count_stops_at_its_largest_number():
     assert int(full.average(RunningStatistics.of(jnp.ones((8, 1))), 0.5).count) == most
 
 
+def test_beyond_the_largest_count_statistics_are_a_slow_average():
+    """Of as many rows as were counted and those that come, weighed by their numbers: the variance does not grow."""
+    most = np.iinfo(np.int32).max
+    counts = np.array([most, most - 2**30, most, most - 1], np.int32)
+    more = np.array([2**30, 2**30 + 2**29, most, 1], np.int32)  # the last is counted to the end and no further
+
+    def statistics(count, mean, variance):
+        return RunningStatistics(count, mean[None], variance[None] * count.astype(jnp.float32))
+
+    @jax.jit
+    @jax.vmap
+    def merged(count, other):
+        own = statistics(count, jnp.float32(1), jnp.float32(4))
+        after = own.merge(statistics(other, jnp.float32(3), jnp.float32(2)))
+        return after.count, after.mean[0], after.variance()[0]
+
+    share = more / (counts.astype(float) + more)
+    count, mean, variance = merged(counts, more)
+    assert_array_equal(count, most)
+    assert_allclose(mean, 1 + 2 * share, rtol=1e-6)
+    assert_allclose(variance, 4 * (1 - share) + 2 * share + 4 * share * (1 - share), rtol=1e-6)
+
+
+def test_a_batch_without_rows_is_no_news():
+    """Neither for the statistics of all rows nor for an exponential average, before and after the first rows."""
+    rows = RNG.normal(size=(9, 2)).astype(np.float32)
+
+    @jax.jit
+    def both(rows):
+        nothing = RunningStatistics.of(rows, jnp.zeros(9, bool))
+        known = RunningStatistics.empty((2,)).average(nothing, 0.9).average(RunningStatistics.of(rows), 0.9)
+        return known, known.merge(nothing), known.average(nothing, 0.9)
+
+    for found in both(rows):
+        assert int(found.count) == 9
+        assert_allclose(found.mean, rows.mean(0), rtol=1e-6, atol=1e-7)
+        assert_allclose(found.variance(), rows.var(0), rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(100, 4), (5, 20, 4)])
 def test_normalise_and_restore(shape):
     """Entries that vary much, hardly and not at all, with a small and a large ε; rows along one axis and along two."""
@@ -210,6 +249,24 @@ def test_half_precision_is_normalised_in_single_and_comes_back_as_half():
         for result, right in zip(results, wanted, strict=True):
             assert result.dtype == (jnp.float32 if kind == jnp.int32 else kind)
             assert_allclose(np.asarray(result, float), right, rtol=1.01 * relative, atol=1e-5)
+
+
+def test_the_gradient_of_batch_normalisation_flows_through_its_statistics():
+    """γ (g − mean g − x̂ mean g x̂) / σ over rows while training; by statistics that are handed in, γ g / σ."""
+    x, slope = (RNG.normal(size=(6, 2)).astype(np.float32) for _ in range(2))
+    norm = eqx.tree_at(lambda norm: norm.scale, BatchNorm(2), jnp.array([2.0, -0.5]))
+
+    @jax.jit
+    def slopes(x, slope):
+        given = RunningStatistics.of(x)
+        both = (lambda x: norm(x)[0]), (lambda x: norm(x, given)[0])
+        return [jax.vjp(one, x)[1](slope)[0] for one in both]
+
+    deviation = np.sqrt(x.var(0) + 1e-5)
+    unit = (x - x.mean(0)) / deviation
+    through = slope - slope.mean(0) - unit * (slope * unit).mean(0)
+    for found, expected in zip(slopes(x, slope), (through, slope), strict=True):
+        assert_allclose(found, np.array([2.0, -0.5]) * expected / deviation, rtol=1e-4, atol=1e-5)
 
 
 def test_the_gradient_of_batch_normalisation_by_finite_differences():

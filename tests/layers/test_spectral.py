@@ -65,6 +65,29 @@ def test_the_gradient_is_that_of_the_exact_norm():
         assert_allclose(slope, expected, rtol=1e-6)
 
 
+def test_the_gradient_holds_both_vectors_fixed_however_rough_they_are():
+    """Before the iterations have converged: the slope of σ = uᵀWv is u vᵀ and nothing else, and the state has none."""
+    counts, right = (0, 1, 3), np.array([1.0, 0, 0, 0], np.float32)
+
+    @jax.jit
+    def slopes(weight, right):
+        sines = lambda w, v, n: jnp.sum(jnp.sin(SpectralNorm(n)(w, SpectralState(v))[0]))  # noqa: E731
+        told = lambda w, v, n: SpectralNorm(n)(w, SpectralState(v))[2].sigma  # noqa: E731
+        return [[jax.grad(one, (0, 1))(weight, right, n) for one in (sines, told)] for n in counts]
+
+    weight, unit = WEIGHT.astype(float), lambda vector: vector / np.linalg.norm(vector)
+    for count, found in zip(counts, slopes(WEIGHT, right), strict=True):
+        v = right.astype(float)
+        for _ in range(count):
+            v = unit(weight.T @ unit(weight @ v))
+        u = unit(weight @ v)
+        sigma, cosines = u @ weight @ v, np.cos(weight / (u @ weight @ v))
+        whole = cosines / sigma - np.sum(cosines * weight) / sigma**2 * np.outer(u, v)
+        for (of_weight, of_state), expected in zip(found, (whole, np.outer(u, v)), strict=True):
+            assert_allclose(of_weight, expected, rtol=1e-4, atol=1e-5)
+            assert_array_equal(of_state, 0)
+
+
 def test_a_weight_of_zeros_stays_one():
     norm, weight = SpectralNorm(), jnp.zeros((3, 2))
     scaled, state, info = norm(weight, norm.init(KEY, weight))

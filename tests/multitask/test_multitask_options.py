@@ -193,7 +193,7 @@ def test_tuning_keeps_the_best_rate_by_the_validation_part_and_tells_of_the_othe
     def every():
         chosen = {c: tune(key, Points(), make, start, rates, 3, choose=c, watch=watch) for c in ("worst", "mean")}
         blind = tune(key, Points(blind=True), make, start, lost, 60)
-        none = tune(key, Points(blind=True), make, start, lost[:1], 60, watch=watch)
+        none = [tune(key, Points(blind=True), make, start, lost[:1], 60, **more) for more in ({}, {"failed": -1.0})]
         return chosen, blind, none, train(key, Points(), make(0.1), start, 3)
 
     chosen, blind, none, (params, history) = quick(every)
@@ -205,7 +205,7 @@ def test_tuning_keeps_the_best_rate_by_the_validation_part_and_tells_of_the_othe
         np.testing.assert_allclose(chosen[name].scores, 10 + scores[best], rtol=1e-5)
         np.testing.assert_allclose(chosen[name].watched, path_of(rates[best], 3)[1].sum(1), rtol=1e-5)
     assert blind.rate == np.float32(0.03)
-    assert none.scores.tolist() == [-1, -1]
+    assert [one.scores.tolist() for one in none] == [[-np.inf, -np.inf], [-1, -1]]  # below all, or what the user says
     np.testing.assert_allclose(params, path_of(0.1, 3)[0], rtol=1e-6)
     np.testing.assert_allclose(history.losses, path_of(0.1, 3)[1], rtol=1e-5)
 

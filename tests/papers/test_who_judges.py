@@ -162,8 +162,9 @@ def test_paths_that_errors_are_measured_along_are_not_those_learned_from(monkeyp
 def test_the_rate_for_several_tasks_is_chosen_as_the_scale_says(choose, monkeypatch):
     asked = []
 
-    def tune(key, tasks, optimiser, start, rates, steps, *, choose, gram, watch):
+    def tune(key, tasks, optimiser, start, rates, steps, *, choose, failed, gram, watch):
         asked.append(choose)
+        assert failed == -1.0
         return Settings(
             scores=jnp.array([0.5, 0.25]), rate=0.1, watched=(jnp.array([True, False]), jnp.array([2.0, 3.0]))
         )
@@ -289,12 +290,12 @@ def test_the_small_tasks_are_the_last_two_and_orders_are_compared(monkeypatch):
     watched = jnp.stack([jnp.asarray(cosines - 0.2), jnp.asarray(cosines + 0.2)]), jnp.array([0.0, 0.5])
     found = Settings(scores=jnp.array([0.9, 0.3, 0.6, 0.4]), rate=0.1, watched=watched)
     asked = []
-    monkeypatch.setattr(gradvac, "tune", lambda *_, choose, watch: asked.append(choose) or found)
+    monkeypatch.setattr(gradvac, "tune", lambda *_, choose, failed, watch: asked.append((choose, failed)) or found)
     tasks = SimpleNamespace(params0=lambda key: 0.0, batch=lambda key: 0.0, losses=lambda params, batch: jnp.ones(4))
     arm = Settings(method=0.0, among="uniform", optimiser="sgd")
     trial = lambda key: gradvac.dialects(key, arm, tasks, Settings(rates=(0.1,), steps=1))  # noqa: E731
     told = {name: float(value) for name, value in computed(trial, KEY).items()}
-    assert asked == ["mean"]
+    assert asked == [("mean", -1.0)]
     pairs = np.triu_indices(4, 1)
     ranks, apart = cosines[pairs].argsort().argsort(), np.array([2, 4.5, 6, 2, 4.5, 2])
     wanted = {"mean": 0.55, "small": 0.5, "worst": 0.3, "rate": 0.1, "conflicts": 0.25}

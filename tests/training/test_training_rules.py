@@ -293,3 +293,25 @@ def test_frozen_and_pooling_need_no_weights():
     assert outputs.shape == (2, 2, 2, 2)
     assert list(found.values()) == [None]
     assert after is block
+
+
+def test_a_block_forgets_earlier_batches_by_its_momentum():
+    """Batches that differ: the first counts whole, and each further one 1 − momentum, in mean and variance."""
+    momenta, batches = (0.0, 0.4, 0.9), np.random.default_rng(2).normal(size=(4, 6, 3)) * np.arange(1, 5)[:, None, None]
+
+    @jax.jit
+    def trained(batches):
+        blocks = [Normalised(Dense(jnp.eye(3)), BatchNorm(3), momentum=momentum) for momentum in momenta]
+        for batch in batches:
+            blocks = [block.train(batch)[1] for block in blocks]
+        return [(b.statistics.mean, b.statistics.variance(), b.statistics.count) for b in blocks]
+
+    outputs = np.asarray(batches, np.float32).astype(np.float64) * np.sqrt(2 / 3)
+    for momentum, (mean, variance, count) in zip(momenta, trained(jnp.asarray(batches, jnp.float32)), strict=True):
+        wanted = outputs[0].mean(0), outputs[0].var(0)
+        for batch in outputs[1:]:
+            now = batch.mean(0), batch.var(0)
+            wanted = [momentum * old + (1 - momentum) * new for old, new in zip(wanted, now, strict=True)]
+        np.testing.assert_allclose(mean, wanted[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(variance, wanted[1], rtol=1e-4)
+        assert int(count) == 24

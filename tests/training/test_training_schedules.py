@@ -55,6 +55,14 @@ def test_the_plateau_moves_when_the_loss_hardly_falls():
     assert walked(Plateau(0.5, window=1), [1.0] * 2, [1.0, 0.5]) == [0, 0, 0]
 
 
+def test_a_loss_below_zero_falls_as_one_above_it():
+    """A log-likelihood, say: by how much it must fall is a share of its size."""
+    losses = [-1.0, -2.0, -2.05, -2.5, -2.5]
+    assert walked(Plateau(0.05, window=1), [1.0] * 5, losses) == [0, 0, 0, 1, 1, 2]
+    assert walked(Plateau(0.5, window=1), [1.0] * 2, [-1.0, -1.5]) == [0, 0, 0]  # by the tolerance exactly
+    assert walked(Plateau(0.5, window=1), [1.0] * 2, [1.0, -0.1]) == [0, 0, 0]
+
+
 @pytest.mark.parametrize("kind", [NormRule, Plateau])
 def test_a_run_that_goes_on_under_another_schedule_does_not_fall_back(kind):
     """The boundary stands beyond ``most``, or what was recorded is no number: it stays where it is."""

@@ -29,7 +29,8 @@ class AcquisitionInfo(NamedTuple):
     """What a pick was worth: keep ``log_q``, the weights need it.
 
     log_q, q: the pick's probability among the points left. cost: labels bought, 1. status: DIVERGED where nothing was
-        left, or where no proposal could be made of the scores; q is then not a number.
+        left, or where no proposal could be made of the scores: q is then not a number, the index means nothing, the
+        pool stays as it was, and the cost is 0.
     """
 
     log_q: Float[Array, ""]
@@ -104,8 +105,8 @@ class Acquisition(eqx.Module):
         pick = jax.random.categorical(key, jnp.where(jnp.isnan(log_q), -jnp.inf, log_q))
         found = jnp.where(fine, log_q[pick], jnp.nan)
         status = jnp.where(fine, Status.OK, Status.DIVERGED)
-        info = AcquisitionInfo(found, jnp.exp(found), jnp.asarray(1), status)
-        return pick, AcquisitionState(state.left.at[pick].set(False)), info
+        info = AcquisitionInfo(found, jnp.exp(found), jnp.where(fine, 1, 0), status)
+        return pick, AcquisitionState(state.left.at[pick].set(state.left[pick] & ~fine)), info
 
 
 def plackett_luce(

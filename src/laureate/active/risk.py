@@ -1,6 +1,5 @@
 """What a model's loss on the whole pool is, from the labels that were chosen, with a standard error."""
 
-import warnings
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -10,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from laureate._core import require
+from laureate._core import require, warn
 from laureate.active.weights import importance_weights, lure_weights, plain_weights, pure_weights
 
 __all__ = [
@@ -233,10 +232,10 @@ def _warn(name: str, weights: np.ndarray, effective: float, largest: float) -> N
     # E v_m = 1 for LURE; of PURE and of importance sampling that holds only for M << N.
     if name.startswith("lure") and abs(weights.mean() - 1) > 4 * error + 1e-6:
         said = f"{name}: the weights average {weights.mean():.3g} ± {error:.2g} and should average 1."
-        warnings.warn(f"{said} Is q normalised over the points left, and in the order of picking?", WeightWarning, 3)
+        warn(f"{said} Is q normalised over the points left, and in the order of picking?", WeightWarning)
     elif largest > 0.2 or effective < count / 5:
         said = f"{name}: {count} labels are worth {effective:.1f}; one has {largest:.0%} of the weight."
-        warnings.warn(f"{said} Mix more uniform mass into the proposal (Acquisition.floor).", WeightWarning, 3)
+        warn(f"{said} Mix more uniform mass into the proposal (Acquisition.floor).", WeightWarning)
 
 
 def _shaped(name: str, losses: Array, weights: Array) -> Array:

@@ -39,6 +39,10 @@ class Genotype(NamedTuple):
         return cls(tuple(told["ops"]), tuple(map(bool, told["kept"])))
 
 
+def _as_tuple(given: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if given is None else tuple(given)
+
+
 class Space(eqx.Module):
     """The discrete networks that a supernet holds: one operation an edge, and at most ``keep`` edges into a node.
 
@@ -53,8 +57,8 @@ class Space(eqx.Module):
     """
 
     ops: tuple[tuple[str, ...], ...] = eqx.field(static=True, converter=lambda ops: tuple(map(tuple, ops)))
-    nodes: tuple[int, ...] | None = eqx.field(default=None, static=True, kw_only=True)
-    cells: tuple[str, ...] | None = eqx.field(default=None, static=True, kw_only=True)
+    nodes: tuple[int, ...] | None = eqx.field(default=None, static=True, kw_only=True, converter=_as_tuple)
+    cells: tuple[str, ...] | None = eqx.field(default=None, static=True, kw_only=True, converter=_as_tuple)
     keep: int = eqx.field(default=2, static=True, kw_only=True)
 
     def __check_init__(self):

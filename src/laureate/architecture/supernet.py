@@ -143,7 +143,8 @@ class SupernetScore:
 
     def many(self, weights: Float[Array, "k edges ops"] | np.ndarray) -> Any:
         """The score of each of several arrays of weights."""
-        loss, accuracy = (np.asarray(jnp.mean(values, axis=1)) for values in self.examples(weights))
+        wide = lambda values: values.astype(jnp.promote_types(values.dtype, jnp.float32))  # noqa: E731
+        loss, accuracy = (np.asarray(jnp.mean(wide(values), axis=1)) for values in self.examples(weights))
         return (accuracy, loss) if self.criterion == "both" else accuracy if self.criterion == "accuracy" else loss
 
     def __call__(self, weights: Float[Array, "edges ops"]) -> Any:
@@ -180,7 +181,7 @@ def check_supernet(
     whole = output(uniform)
     require("Supernet", "apply", "finite for equal weights", whole, lambda y: bool(np.isfinite(y).all()))
     scaled = [output(uniform.at[edge].multiply(2.0)) for edge in range(space.num_edges)]
-    tolerance = 4 * np.finfo(whole.dtype).eps * np.abs(whole).max()
+    tolerance = 4 * float(jnp.finfo(whole.dtype).eps) * np.abs(whole).max()
     if all(np.abs(other - whole).max() <= tolerance for other in scaled):
         raise ValueError(
             "Supernet.apply must use the weights as they are; got the same output with every row multiplied by 2. "

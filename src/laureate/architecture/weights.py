@@ -1,14 +1,12 @@
 """The weights of a supernet's operations: from alpha and what is decided, and with something taken out."""
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from laureate._core import require
+from laureate._core import require, warn
 from laureate.architecture.space import Space
 
 __all__ = ["check_alpha", "effective_weights", "optimal_mixture", "without_edges", "without_operations"]
@@ -85,9 +83,8 @@ def check_alpha(owner: str, space: Space, alpha: Array) -> Array:
         known = np.where(space.valid, np.asarray(alpha), 0.0)
         require(owner, "alpha", "finite", alpha, lambda _: bool(np.isfinite(known).all()))
         if space.shape[1] > 1 and known.min() >= 0 and np.allclose(known.sum(1), 1, atol=1e-5):
-            warnings.warn(
+            warn(
                 f"{owner}.alpha: all rows sum to 1, as probabilities do, but logits are expected; softmax is taken of "
-                "them. Give log(probabilities) if that is what they are.",
-                stacklevel=3,
+                "them. Give log(probabilities) if that is what they are."
             )
     return alpha

@@ -1,14 +1,13 @@
 """Product quantisation: short blocks of weights are written as the number of a centroid in a small codebook."""
 
 import math
-import warnings
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from laureate._core import require
+from laureate._core import require, warn
 from laureate.compression.kmeans import kmeans, nearest
 from laureate.compression.quantizer import Outputs, Quantizer, as_rows, from_rows
 from laureate.compression.scalar import ScalarQuantizer
@@ -78,10 +77,9 @@ class ProductQuantizer(Quantizer):
                 f"{self.outputs}; got {self.block}. Blocks near it that do: {', '.join(map(str, sorted(near)))}."
             )
         if (blocks := self.count(shape)) < self.num_centroids:
-            warnings.warn(
+            warn(
                 f"ProductQuantizer.num_centroids = {self.num_centroids} is more than the {blocks} blocks of {path} "
-                f"{list(shape)}: {blocks} are used, which saves nothing. Take fewer, or leave this weight out.",
-                stacklevel=2,
+                f"{list(shape)}: {blocks} are used, which saves nothing. Take fewer, or leave this weight out."
             )
 
     def bits(self, shape: tuple[int, ...]) -> int:

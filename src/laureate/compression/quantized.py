@@ -3,8 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
 
 from laureate.compression.arrays import encoded, is_quantized, is_stored, shipped_bytes
 from laureate.compression.quantizer import Quantizer
@@ -78,15 +77,15 @@ def quantize(model: Any, spec: Quantizer | Rules, key: Any = None) -> tuple[Any,
     chosen = choose(model, spec, "quantize")
     made = chosen.rebuilt([_package(leaf) for leaf in _encoded(key, chosen)])
     rows = [
-        _row(leaf.path, leaf.value, new, leaf.reason)
-        for leaf, new in zip(chosen.leaves, jax.tree.leaves(made, is_leaf=is_quantized), strict=True)
-        if is_stored(leaf.value)
+        _row(leaf.path, given, new, leaf.reason)
+        for leaf, given, new in zip(chosen.leaves, _leaves(model), _leaves(made), strict=True)
+        if is_stored(given)
     ]
     return made, Report(tuple(rows), sum(row.bytes_before for row in rows), sum(row.bytes_after for row in rows))
 
 
 def dequantize(model: Any) -> Any:
-    """The model with ordinary weights, in the types they had; under jit and grad as well.
+    """The model with ordinary weights, in the types they had (float64 where JAX has it); under jit and grad as well.
 
     Its gradient reaches the parameters of what is quantised (the sum over all that a centroid stands for), not codes.
     """
@@ -151,7 +150,12 @@ def _row(path: str, before: Any, after: Any, reason: str) -> Row:
     return Row(path, before.shape, before.nbytes, after.nbytes, error, reason)
 
 
-def _relative_error(found: Array, wanted: Array) -> float:
-    wanted = wanted.astype(jnp.promote_types(wanted.dtype, jnp.float32))
-    norm = float(jnp.linalg.norm(wanted.ravel()))
-    return float(jnp.linalg.norm((found.astype(wanted.dtype) - wanted).ravel())) / norm if norm else 0.0
+def _leaves(model: Any) -> list[Any]:
+    return jax.tree.leaves(model, is_leaf=is_quantized)
+
+
+def _relative_error(found: Any, wanted: Any) -> float:
+    """In double precision, which holds the square of every weight of single precision."""
+    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
+    norm = np.linalg.norm(wanted)
+    return float(np.linalg.norm(found - wanted) / norm) if norm else 0.0

@@ -103,9 +103,12 @@ class ScalarQuantizer(Quantizer):
         if self.observer == "minmax":
             return self._grid(low, high)
 
+        size = jnp.maximum(-low, high)
+        unit = _positive(size / (2 * jnp.frexp(size)[0]))  # a power of two: squares neither overflow nor vanish
+
         def error(share: Array) -> Array:
             grid = self._grid(share * low, share * high)
-            return jnp.sum((self._rounded(weights, grid) - weights) ** 2, axes, keepdims=True)
+            return jnp.sum(((self._rounded(weights, grid) - weights) / unit) ** 2, axes, keepdims=True)
 
         shares = jnp.asarray(SHARES, weights.dtype)
         best = shares[jnp.argmin(jax.lax.map(error, shares), axis=0)]

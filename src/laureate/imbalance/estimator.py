@@ -32,7 +32,7 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     target: class frequencies where it is used, for ``predict_proba`` and ``predict``; equal without it.
 
     Probabilities of exactly 0, as forests give them, come last: once adjusted they count half of the smallest positive
-    one of the training rows; how many is warned of.
+    one of the training rows, or of the row itself where that is smaller; how many is warned of.
 
     Fitted: ``estimator_``, ``classes_``, ``log_prior_``, ``tau_``, ``floor_``.
 
@@ -87,7 +87,8 @@ class LogitAdjusted(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warnings.warn(told, stacklevel=2)
         positive = np.where(probabilities > 0, probabilities, 1.0)
         scores = np.log(positive) - self.tau_ * self.log_prior_
-        scores = np.where(probabilities > 0, scores, np.log(self.floor_))
+        least = np.min(scores, axis=1, where=probabilities > 0, initial=np.inf, keepdims=True)
+        scores = np.where(probabilities > 0, scores, np.minimum(np.log(self.floor_), least - np.log(2)))
         if self.target is not None:
             scores = scores + _logs("target", self.target, len(self.classes_))
         scores = scores - scores.max(axis=1, keepdims=True)

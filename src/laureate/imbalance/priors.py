@@ -1,6 +1,5 @@
 """Class frequencies, what is wrong with the predictions for each class, and how logits are corrected for them."""
 
-import warnings
 from typing import Any
 
 import jax
@@ -9,7 +8,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Key
 
-from laureate._core import require
+from laureate._core import require, warn
 
 __all__ = [
     "adjust",
@@ -21,6 +20,9 @@ __all__ = [
     "normalise_weights",
     "tune_tau",
 ]
+
+# Rows times classes for which one uniform number of 23 bits, and sums in single precision, still tell all rows apart.
+MOST = 2**18
 
 
 def class_counts(labels: Int[Array, "n"], num_classes: int) -> Int[Array, "C"]:
@@ -123,6 +125,8 @@ def balanced_indices(
     """Rows drawn with replacement so that every class is equally likely: resampling, the oldest rival.
 
     Do not take class frequencies of what it draws for ``log_prior``: they are uniform. Every class needs an example.
+    Where rows times classes are above a quarter of a million the rows are sorted at each call, on the host if they are
+    known there: draw many at once.
 
     labels: classes, a row each. num_classes: C. num_draws: how many rows are drawn.
 
@@ -130,9 +134,17 @@ def balanced_indices(
     >>> 0.4 < float((rows == 9).mean()) < 0.6
     True
     """
-    log_weight = -log_prior(class_counts(labels, num_classes))[jnp.asarray(labels)]
+    counts = class_counts(labels, num_classes)
+    log_weight = -log_prior(counts)
+    if len(labels) * num_classes > MOST:
+        # XLA would take minutes to sort what it knows while it compiles.
+        order = jnp.argsort(labels) if isinstance(labels, Tracer) else jnp.asarray(np.argsort(labels, kind="stable"))
+        class_key, row_key = jax.random.split(key)
+        drawn = jax.random.randint(class_key, (num_draws,), 0, num_classes)
+        first = jnp.cumsum(counts) - counts  # of each class, once the rows are in the order of their classes
+        return order[first[drawn] + jax.random.randint(row_key, (num_draws,), 0, counts[drawn])]
     # An inverse CDF: Gumbel noise over n rows for each of the draws would be n times the work.
-    edges = jnp.cumsum(jnp.exp(log_weight))
+    edges = jnp.cumsum(jnp.exp(log_weight[jnp.asarray(labels)]))
     place = jax.random.uniform(key, (num_draws,), edges.dtype, maxval=edges[-1])
     return jnp.minimum(jnp.searchsorted(edges, place, side="right"), len(edges) - 1)
 
@@ -212,7 +224,7 @@ def check_tau(owner: str, tau: Any) -> None:
     """Raise for a negative τ, warn of one beyond 3."""
     require(owner, "tau", ">= 0", tau, lambda t: np.all(np.asarray(t) >= 0))
     if not isinstance(tau, Tracer) and np.any(np.asarray(tau) > 3):
-        warnings.warn(f"{owner}: tau = {tau} is far beyond 1; frequent classes will hardly be predicted.", stacklevel=3)
+        warn(f"{owner}: tau = {tau} is far beyond 1; frequent classes will hardly be predicted.")
 
 
 def check_labels(owner: str, labels: Any, num_classes: int) -> None:

@@ -52,20 +52,28 @@ class Graph(eqx.Module):
 
     def to_receivers(self, messages: Float[Array, "e *m"]) -> Float[Array, "n *m"]:
         """Σ of the messages along the edges that lead to each node; those of padding count nothing."""
-        return segment_sum(_masked(messages, self.edge_mask), self.receivers, self.num_nodes)
+        return self._to_receivers(messages).astype(messages.dtype)
 
     def mean_to_receivers(self, messages: Float[Array, "e *m"]) -> Float[Array, "n *m"]:
         """The mean instead of the sum; zero for a node that no edge leads to."""
-        number = self.to_receivers(self.edge_mask.astype(jnp.float32))
-        return _over(self.to_receivers(messages), number)
+        number = self._to_receivers(self.edge_mask.astype(jnp.float32))
+        return _over(self._to_receivers(messages), number).astype(jnp.result_type(messages, 1.0))
 
     def of_graphs(self, values: Float[Array, "n *v"]) -> Float[Array, "g *v"]:
         """Σ of the values over the nodes of each graph."""
-        return segment_sum(_masked(values, self.node_mask), self.graph_of, self.num_graphs + 1)[:-1]
+        return self._of_graphs(values).astype(values.dtype)
 
     def mean_of_graphs(self, values: Float[Array, "n *v"]) -> Float[Array, "g *v"]:
         """The mean over the nodes of each graph."""
-        return _over(self.of_graphs(values), self.of_graphs(self.node_mask.astype(jnp.float32)))
+        number = self._of_graphs(self.node_mask.astype(jnp.float32))
+        return _over(self._of_graphs(values), number).astype(jnp.result_type(values, 1.0))
+
+    def _to_receivers(self, messages: Array) -> Array:
+        """In float32 at least: half precision may hold a mean and not the sum."""
+        return _sums(_masked(messages, self.edge_mask), self.receivers, self.num_nodes)
+
+    def _of_graphs(self, values: Array) -> Array:
+        return _sums(_masked(values, self.node_mask), self.graph_of, self.num_graphs + 1)[:-1]
 
 
 def segment_sum(values: Float[Array, "e *m"], segments: Int[Array, " e"], num_segments: int) -> Float[Array, "n *m"]:
@@ -76,8 +84,7 @@ def segment_sum(values: Float[Array, "e *m"], segments: Int[Array, " e"], num_se
 
     values: a row an element. segments: which segment each is of. num_segments: how many segments there are.
     """
-    wide = values.astype(jnp.promote_types(values.dtype, jnp.float32))
-    return jax.ops.segment_sum(wide, segments, num_segments).astype(values.dtype)
+    return _sums(values, segments, num_segments).astype(values.dtype)
 
 
 def make_graph(nodes: Any, edges: Any, senders: Any, receivers: Any, num_nodes: int | None = None) -> Graph:
@@ -202,6 +209,10 @@ def _bucket(least: int, growth: float) -> int:
     power = max(0, math.ceil(math.log(max(least, 1) / 8) / math.log(growth)))
     sizes = (math.ceil(8 * growth**k) for k in (max(0, power - 1), power, power + 1))  # the logarithm may be off by one
     return next(size for size in sizes if size >= least)
+
+
+def _sums(values: Array, segments: Array, num_segments: int) -> Array:
+    return jax.ops.segment_sum(values.astype(jnp.promote_types(values.dtype, jnp.float32)), segments, num_segments)
 
 
 def _masked(values: Array, mask: Bool[Array, " n"]) -> Array:

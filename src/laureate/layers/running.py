@@ -65,19 +65,23 @@ class RunningStatistics(eqx.Module):
     def merge(self, other: "RunningStatistics") -> "RunningStatistics":
         """Of the rows of both."""
         most = jnp.iinfo(self.count.dtype).max
-        count = jnp.where(self.count > most - other.count, most, self.count + other.count)
-        share = other.count.astype(self.mean.dtype) / jnp.maximum(count, 1).astype(self.mean.dtype)
+        own, more = (number.astype(self.mean.dtype) for number in (self.count, other.count))
+        full = self.count > most - other.count
+        count = jnp.where(full, most, self.count + other.count)
+        total = jnp.where(full, own + more, jnp.maximum(count, 1).astype(self.mean.dtype))
+        share = more / total
         difference = other.mean.astype(self.mean.dtype) - self.mean
-        squares = self.squares + other.squares + difference**2 * share * self.count.astype(self.mean.dtype)
-        return RunningStatistics(count, self.mean + difference * share, squares)
+        squares = self.squares + other.squares + difference**2 * share * own
+        kept = jnp.where(full, most / total, 1.0)  # squares are those of as many rows as are counted
+        return RunningStatistics(count, self.mean + difference * share, squares * kept)
 
     def average(self, new: "RunningStatistics", momentum: float | Array) -> "RunningStatistics":
         """An exponential average: momentum × this + (1 − momentum) × new, in mean and variance; the first counts whole.
 
-        For statistics that change while a network is trained.
+        For statistics that change while a network is trained. What has no rows is no news.
         """
         require("RunningStatistics", "momentum", "in [0, 1)", momentum, lambda m: 0 <= m < 1)
-        keep = jnp.where(self.count == 0, 0.0, momentum).astype(self.mean.dtype)
+        keep = jnp.where(self.count == 0, 0.0, jnp.where(new.count == 0, 1.0, momentum)).astype(self.mean.dtype)
         most = jnp.iinfo(self.count.dtype).max
         count = jnp.where(self.count > most - new.count, most, self.count + new.count)
         mean, variance = (keep * a + (1 - keep) * b for a, b in zip(self._both(), new._both(), strict=True))

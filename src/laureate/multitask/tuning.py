@@ -13,14 +13,12 @@ from laureate.multitask.training import Tasks, train
 
 __all__ = ["TunedResult", "select", "tune"]
 
-FAILED = -1.0
-
 
 class TunedResult(NamedTuple):
     """What the best rate gave.
 
-    scores: of every task on the test part, -1 where they or the parameters are not finite. rate: the chosen one.
-    watched: of its run.
+    scores: of every task on the test part, ``failed`` where they or the parameters are not finite. rate: the chosen
+    one. watched: of its run.
     """
 
     scores: Float[Array, "T"]
@@ -37,6 +35,7 @@ def tune(
     num_steps: int,
     *,
     choose: Literal["worst", "mean"] = "mean",
+    failed: float | Array = -jnp.inf,
     **more: Any,
 ) -> TunedResult:
     """Train once with every rate, side by side, and keep the one with the best scores on the validation part.
@@ -47,7 +46,8 @@ def tune(
 
     tasks: a problem, `Tasks`. optimiser: from a rate to a transformation that begins with an aggregator.
     params: where all start. rates: to be tried. num_steps: of each.
-    choose: whether the worst task counts or their mean. more: ``gram`` and ``watch`` of `train`.
+    choose: whether the worst task counts or their mean. failed: the score that stands for one that is not finite, below
+    all that can be: −1 does for accuracies, which can then be averaged. more: ``gram`` and ``watch`` of `train`.
 
     >>> from laureate.multitask import uniform
     >>> class Point:
@@ -70,7 +70,7 @@ def tune(
         # argmax of NaN is the first class: scores alone do not show a network that diverged
         sound = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(found)]))
         validation, test = (jnp.where(sound & jnp.isfinite(part), part, -jnp.inf) for part in parts)
-        return validation, jnp.where(test > -jnp.inf, test, FAILED), history.watched
+        return validation, jnp.where(test > -jnp.inf, test, failed), history.watched
 
     tried = jnp.asarray(rates)
     validation, test, watched = jax.vmap(run)(tried)

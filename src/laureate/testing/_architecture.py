@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,20 +10,34 @@ import numpy as np
 
 from laureate._core import Status
 from laureate.architecture import TieWarning, select
-from laureate.testing._checks import Check, Program, keys_used_once, no_retrace, row, with_nan
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    is_float,
+    keys_used_once,
+    no_retrace,
+    numbers_as_arrays,
+    row,
+    with_nan,
+)
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_architecture_selection"]
 
 
-def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) -> list[str]:
+def check_architecture_selection(
+    selection: Any, *, unused: Collection[str] = (), skip: Collection[str] = ()
+) -> list[str]:
     """Check ``init``, ``decide`` and ``select`` of a rule, ours or your own (an ``AbstractSelection``).
 
     selection: over a space with at least two edges and no nodes.
+    unused: ends of paths (".floor") of numbers that rightly change no decision here.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: every edge is decided once, by an operation that may be chosen, and its row becomes one-hot; cost and
-    status set, and scores that are not finite reported; no retrace for other numbers; vmap equals a loop; the same key
+    status set, and scores that are not finite reported; no retrace for other numbers; every number of the rule changes
+    what it decides or tells; vmap equals a loop; the same key
     gives the same bits; no key is used twice; a state can be saved, and going on from it is the whole.
     """
     check = Check(type(selection).__name__, skip)
@@ -31,7 +46,9 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
     alpha = generator.normal(size=space.shape).astype(np.float32)
     scores = generator.uniform(size=space.shape[1]).astype(np.float32)
     key = jax.random.key(0)
-    program = Program(lambda key, alpha, scores: selection.decide(key, selection.init(key, alpha), scores))
+    every = Program(lambda rule, key, alpha, scores: rule.decide(key, rule.init(key, alpha), scores))
+    with_numbers = numbers_as_arrays(selection)
+    program = partial(every, with_numbers)
     first = state, info = program(key, alpha, scores)
     if check.wants("one edge a decision"):
         edge = int(info.place)
@@ -49,7 +66,9 @@ def check_architecture_selection(selection: Any, *, skip: Collection[str] = ()) 
         for index in (..., np.flatnonzero(selection.allowed[int(info.place)])[-1]):  # all, and a single one
             _, ill = program(key, alpha, with_nan(scores, index))
             check.require(int(ill.status) == Status.DIVERGED, "status DIVERGED where scores are nan", ill.status, "")
-    no_retrace(check, program, [lambda: program(jax.random.key(1), alpha + 1, scores * 2)], 1)
+    no_retrace(check, every, [lambda: program(jax.random.key(1), alpha + 1, scores * 2)], 1)
+    if any(map(is_float, jax.tree.leaves(with_numbers))):
+        every_number_is_used(check, with_numbers, lambda which: every(which, key, alpha, scores), unused)
     if check.wants("same key, same bits"):
         check.bits(program(key, alpha, scores), first, "the same decision from the same key", "")
     if check.wants("vmap equals a loop"):

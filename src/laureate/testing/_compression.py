@@ -7,32 +7,46 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from laureate.testing._checks import Check, Program, every_number_is_used, keys_used_once, on_host
+from laureate.testing._checks import (
+    Check,
+    Program,
+    every_number_is_used,
+    is_float,
+    keys_used_once,
+    numbers_as_arrays,
+    on_host,
+)
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_quantizer"]
 
 
 def check_quantizer(
-    quantizer: Any, shape: tuple[int, ...] = (6, 16), *, rtol: float = 1e-6, skip: Collection[str] = ()
+    quantizer: Any,
+    shape: tuple[int, ...] = (6, 16),
+    *,
+    rtol: float = 1e-6,
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``fit``, ``encode``, ``decode`` and what else a `laureate.compression.Quantizer` of your own must offer.
 
     quantizer: of your own. shape: of a weight that suits it. rtol: of the largest weight, for what is quantised twice.
+    unused: ends of paths (".limit") of numbers of the quantizer that rightly change nothing here.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: codes are whole numbers of ``bits`` bits, ``count`` of them; decoding keeps the shape and is finite;
     what is quantised stays so when it is quantised again; stored parameters decode as they did, saved and loaded ones
-    too, and every number of them counts; a block's mask covers the weights whose values its code decides, and no
-    others; weights in range let a gradient pass, and what is fitted to is in range; no key is consumed twice; no
-    retrace with other weights.
+    too; every number of them and of the quantizer counts; a block's mask covers the weights whose values its code
+    decides, and no others; weights in range let a gradient pass, and what is fitted to is in range; no key is consumed
+    twice; no retrace with other weights.
     """
     check = Check(type(quantizer).__name__, skip)
     quantizer.check("weight", shape)
     weights = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     count, bits = quantizer.count(shape), quantizer.bits(shape)
 
-    def whole(key, weights):
+    def whole(quantizer, key, weights):
         parameters = quantizer.fit(key, weights)
         codes = quantizer.encode(weights, parameters)
         seen = quantizer.decode(codes, parameters, shape)
@@ -43,9 +57,9 @@ def check_quantizer(
         reach = quantizer.inside(weights, parameters), quantizer.excess(weights, parameters)
         return codes, seen, again, quantizer.decode(codes, restored, shape), restored, (other, mask), reach
 
-    program = Program(whole)
+    program, with_numbers = Program(whole), numbers_as_arrays(quantizer)
     with KeyRecorder() as recorder:
-        found = program(jax.random.key(0), weights)
+        found = program(with_numbers, jax.random.key(0), weights)
         restored = found[4]
         codes, seen, again, after, _, (other, mask), (inside, excess) = on_host(found)
         keys_used_once(check, recorder)
@@ -79,6 +93,8 @@ def check_quantizer(
         check.require(excess.shape == () and float(excess) < 2, "an excess below 2 after a fit", excess, "")
     if check.wants("no retrace"):
         before = program.traces
-        program(jax.random.key(1), 2 * weights)
+        program(with_numbers, jax.random.key(1), 2 * weights)
         check.require(program.traces == before, "no new trace for other weights", program.traces - before, "")
+    if any(map(is_float, jax.tree.leaves(with_numbers))):
+        every_number_is_used(check, with_numbers, lambda which: program(which, jax.random.key(0), weights), unused)
     return check.finish()

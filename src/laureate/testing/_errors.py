@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from laureate.testing._checks import Check, Program
+from laureate.testing._checks import Check, Program, keys_used_once
+from laureate.testing._random import keys_of
 
 __all__ = ["check_standard_error"]
 
@@ -18,6 +19,7 @@ def check_standard_error(
     name: str = "",
     num_repeats: int = 300,
     tolerance: float = 0.25,
+    shared_keys: int = 1,
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check that an estimate spreads over keys as its own standard error says.
@@ -27,12 +29,16 @@ def check_standard_error(
     name: in messages.
     num_repeats: how many keys. The spread of a normal number is then known within 1/√(2 repeats).
     tolerance: how far the spread over keys may be from the root mean square of the standard errors, as a share.
+    shared_keys: how often one and the same draw may come from one key on purpose: 2 for antithetic pairs.
     skip: properties to leave out: those in the list that is returned.
 
-    Properties: the errors are positive; the spread over keys is what they say; on average the estimate is ``exact``,
-    within 4.5 errors of that average.
+    Properties: no key is used twice, as correlated draws have another spread; the errors are positive; the spread over
+    keys is what they say; on average the estimate is ``exact``, within 4.5 errors of that average.
     """
     check = Check(name or getattr(function, "__name__", type(function).__name__), skip)
+    if check.wants("keys are used once"):
+        recorder, _ = keys_of(function, jax.random.key(17))
+        keys_used_once(check, recorder, shared_keys)
     keys = jax.random.split(jax.random.key(17), num_repeats)
     estimates, errors = (np.asarray(leaf, np.float64) for leaf in Program(jax.vmap(function))(keys))
     if check.wants("errors are positive"):

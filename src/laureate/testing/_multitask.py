@@ -1,13 +1,23 @@
 """What every aggregator of the gradients of several tasks promises."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from laureate.testing._checks import Check, Program, describe, inexact_types, row, same_bits, stacked
+from laureate.testing._checks import (
+    Check,
+    Program,
+    describe,
+    every_number_is_used,
+    inexact_types,
+    numbers_as_arrays,
+    row,
+    same_bits,
+    stacked,
+)
 
 __all__ = ["check_aggregator"]
 
@@ -23,14 +33,18 @@ def check_aggregator(
     name: str = "aggregator",
     rtol: float = 1e-5,
     others: Sequence[Any] = (),
+    make: Callable[..., Any] | None = None,
+    numbers: Mapping[str, Any] | None = None,
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``init(params)`` and ``update(grads, state, params, losses=losses)`` of an aggregator, ours or your own.
 
     transformation: an Optax transformation. params: a tree of float32. grads: the same with a leading axis of tasks.
     losses: above 0, one a task. name: in messages. rtol: of the largest entry, where the same is computed in another
-    order. others: the same with another number each; each must give other updates. skip: properties to leave out: those
-    in the list that is returned.
+    order. others: the same with another number each; each must give other updates.
+    make, numbers: ``make(**numbers)`` is such a transformation, made of numbers that are traced, all in one program;
+        each of them, changed on its own, must give other updates.
+    skip: properties to leave out: those in the list that is returned.
 
     Properties: updates are like the parameters, without the axis; a state keeps its shapes, can be saved, and goes on;
     no retrace; every number is used; vmap and scan equal a loop; gradients of 0 give an update of 0; what is not finite
@@ -65,6 +79,18 @@ def check_aggregator(
                 updates.append(update)
             same = same_bits(updates, walked)
             check.require(not same, "other updates for another number", f"the same for others[{number}]", "Is it read?")
+    if make is not None and numbers:
+
+        def walk(numbers):
+            made = make(**numbers)
+
+            def one(state, given):
+                updates, state = made.update(given[0], state, params, losses=given[1])
+                return state, updates
+
+            return jax.lax.scan(one, made.init(params), (stacked(batches), stacked(values)))[1]
+
+        every_number_is_used(check, numbers_as_arrays(dict(numbers)), Program(walk))
     if check.wants("vmap and scan are loops"):
         remedy = "No Python branch on a value, no state outside."
 

@@ -1,12 +1,12 @@
 """Whether local updates are ruining a weight: how much it grew, and how many directions it still uses."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
+from laureate._core import warn
 from laureate.training.schedules import WeightReport
 from laureate.training.sites import LinearLayer, output_axes, weights_of
 
@@ -85,12 +85,11 @@ def warn_of_collapse(reports: tuple[WeightReport, ...], rate: float) -> tuple[We
     """Warn of weights that doubled within the epoch or lost half of their directions; returns those."""
     found = tuple(report for report in reports if not report.growth < GROWTH or not report.kept > KEPT)
     for report in found:
-        warnings.warn(
+        warn(
             f"Block {report.block}, weight {report.path}: its norm grew by a factor {report.growth:.3g} within this "
             f"epoch to {report.norm:.3g}, and it uses {report.participation:.3g} directions, {report.kept:.0%} of what "
             f"it did when it became local. Make local_rate (now {rate:.3g}) ten times smaller, or use Oja's rule with "
             "normalise=None, or Frozen.",
             HebbianCollapseWarning,
-            stacklevel=3,
         )
     return found

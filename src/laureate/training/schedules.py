@@ -5,6 +5,7 @@ The paper's abstracts name a static and a dynamic version; their formulas are ou
 """
 
 import abc
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -182,7 +183,7 @@ class Plateau(AbstractSchedule):
 
     At the end of an epoch::
 
-        T ← T + shift if loss of this epoch > (1 − tolerance) · mean of those of the last ``window`` epochs before it
+        T ← T + shift if loss of this epoch > m − tolerance · |m|,   m the mean of the last ``window`` epochs before it
 
     tolerance: the relative fall below which it moves, >= 0. window, shift, start, max_boundary: as for ``NormRule``.
 
@@ -210,7 +211,8 @@ class Plateau(AbstractSchedule):
             return 0
         now = history[-1]
         before = [report.loss for report in history[:-1][-self.window :] if report.boundary == now.boundary]
-        flat = bool(before) and now.loss > (1 - self.tolerance) * float(np.mean(before))
+        mean = float(np.mean(before)) if before else math.nan
+        flat = now.loss > (1 - math.copysign(self.tolerance, mean)) * mean
         return _moved(self, now.boundary, flat and len(history) >= self.start, num_blocks)
 
 

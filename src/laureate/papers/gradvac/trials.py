@@ -124,7 +124,7 @@ def dialects(key: Array, arm: Settings, problem: Any, scale: Settings) -> dict[s
         found = task_geometry(grads, shared=shared)
         return found.cosines, found.conflicts
 
-    found = tune(batch_key, tasks, optimiser, start, scale.rates, scale.steps, choose="mean", watch=watch)
+    found = tune(batch_key, tasks, optimiser, start, scale.rates, scale.steps, choose="mean", failed=-1.0, watch=watch)
     cosines, conflicts = (jnp.mean(values, axis=0) for values in found.watched)
     first, second = np.triu_indices(count, 1)
     close, apart = cosines[first, second], jnp.asarray(rankdata(second - first), jnp.float32)

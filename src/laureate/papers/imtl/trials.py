@@ -163,6 +163,7 @@ def _tuned(key: Array, arm: Settings, problem: Any, scale: Settings, unit: Array
         scale.rates,
         scale.steps,
         choose=scale.choose,
+        failed=-1.0,
         gram=gram,
         watch=watch,
     )
