@@ -1,5 +1,6 @@
 """The terms of KnockoffGAN by hand, and one small training."""
 
+import contextlib
 import functools
 import itertools
 from typing import Any
@@ -285,6 +286,22 @@ def test_a_game_of_numbers_is_played_as_written(monkeypatch):
         for name, values in zip(history._fields, rows, strict=False):
             np.testing.assert_allclose(getattr(history, name), values[:, -10:].mean(1), atol=1e-3, err_msg=name)
         np.testing.assert_allclose(history.accuracy, accuracies, atol=1e-3)
+
+
+def test_rows_are_kept_back_where_the_validity_test_can_use_them(monkeypatch):
+    """As many as asked for, by no row twice; where they are too few for the test all rows train, and that is told."""
+    x, parts = np.random.default_rng(1).normal(size=(32, 2)).astype(np.float32), []
+
+    def train(self, key, test_key, players, base, rows, held, progress):
+        parts.append((len(rows), len(held)))
+        return players.generator, None
+
+    monkeypatch.setattr(KnockoffGAN, "_train", train)
+    for validation, told in ((0.0, ""), (0.25, ""), (0.6, ""), (0.2, "keeps 6 of 32"), (0.01, "keeps 0 of 32")):
+        gan = KnockoffGAN(validation=validation)
+        with pytest.warns(UserWarning, match=told) if told else contextlib.nullcontext():
+            eqx.filter_eval_shape(lambda key, gan=gan: gan.fit(key, x).generator, KEY)
+    assert parts == [(32, 0), (24, 8), (13, 19), (32, 0), (32, 0)]
 
 
 def test_noise_is_of_the_kind_asked_for_and_no_key_is_used_twice():
