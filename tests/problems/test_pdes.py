@@ -93,14 +93,15 @@ def test_at_the_end_a_price_is_what_is_paid_also_where_it_stands_at_the_strike()
 
 @pytest.mark.parametrize("double", [True, False])
 def test_at_the_kink_no_last_bit_decides_in_either_precision(double):
-    """Of shares that all stand at the strike G is the strike but for rounding: half the gradient, ½ G/(d x) = ½/d."""
+    """Of shares around the strike whose geometric mean it is but for rounding: half the gradient, ½ G/(d x)."""
+    around = np.exp([0.3, -0.5, 0.2])
     with jax.enable_x64(double):
-        at = lambda strike, share: pdes.BlackScholesBasket(3, strike=strike).terminal_gradient(jnp.full(3, share))  # noqa: E731
+        at = lambda strike, mean: pdes.BlackScholesBasket(3, strike=strike).terminal_gradient(mean * around)  # noqa: E731
         gradient = jax.jit(jax.vmap(at))
         strikes = jnp.linspace(0.8, 1.3, 40)
-        np.testing.assert_allclose(gradient(strikes, strikes), 0.5 / 3, rtol=1e-5)
-        np.testing.assert_allclose(gradient(strikes, strikes * 1.0001), 1 / 3, rtol=1e-5)
-        np.testing.assert_allclose(gradient(strikes, strikes * 0.9999), 0)
+        for factor, share in ((1.0, 0.5), (1.0001, 1.0), (0.9999, 0.0)):
+            wanted = np.broadcast_to(share / (3 * around), (40, 3))
+            np.testing.assert_allclose(gradient(strikes, strikes * factor), wanted, rtol=1e-5)
 
 
 def test_the_price_of_the_basket_is_black_and_scholes_at_every_time():

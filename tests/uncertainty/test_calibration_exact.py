@@ -386,6 +386,21 @@ def test_histograms_by_loops():
     np.testing.assert_allclose(run(scores[order], hits[order], weights[order]), expected[order])
 
 
+@pytest.mark.parametrize("r", [1, 4, 6])
+def test_scores_of_several_classes_are_scores_whatever_rounding_makes_of_their_sum(r):
+    """In single precision the sum of all probabilities is 1 but for its last bits: it stays a score."""
+    logits = np.random.default_rng(r).normal(size=(400, 6)) * 3
+    rows = (np.exp(logits) / np.exp(logits).sum(1, keepdims=True)).astype(np.float32)
+    labels = np.arange(400) % 6
+    p, y = (np.asarray(part) for part in within_scores(rows, labels, r))
+    order = np.argsort(-rows, axis=1, kind="stable")
+    np.testing.assert_allclose(p, np.take_along_axis(rows, order[:, :r], 1).sum(1), rtol=1e-6)
+    np.testing.assert_array_equal(y, (order[:, :r] == labels[:, None]).any(1))
+    assert p.max() <= 1
+    assert p.dtype == np.float32
+    assert np.isfinite(ks_error(p, y))  # every measure and calibrator takes it
+
+
 def test_scores_of_several_classes_by_hand():
     rows, labels = np.array([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6], [0.4, 0.35, 0.25]]), np.array([1, 1, 0])
     np.testing.assert_allclose(top_scores(rows, labels)[0], [0.5, 0.6, 0.4])

@@ -26,8 +26,12 @@ from laureate.uncertainty import (
     PACConfidence,
     ScoreSets,
     TopK,
+    by_class,
+    by_rank,
+    by_size,
     conformal_quantile,
     ece,
+    worst_violation,
 )
 from laureate.uncertainty.binomial import INTERVALS
 from laureate.uncertainty.raps import ADAPTIVE_GRID, SIZE_GRID
@@ -329,6 +333,28 @@ def test_thresholds_of_every_kind_of_number_weight_and_library_by_hand():
     whole = jax.jit(conformal_quantile)
     for alpha, wanted in ((0.02, np.inf), (0.25, 6.0)):
         assert float(whole(jnp.asarray(scores), alpha)) == wanted
+
+
+def test_strata_are_those_that_are_asked_for():
+    """Coverage and counts by hand, of strata of one's own too, and the worst of those with rows enough."""
+    size, covered = GENERATOR.integers(0, 9, 300), GENERATOR.uniform(size=300) < 0.8
+    for firsts in ((0, 2, 4, 7, 11, 101), (0, 1, 5), (1, 2, 4, 7, 11, 101), (0, 8)):
+        ends = [*firsts[1:], np.inf]
+        inside = [(size >= first) & (size < end) for first, end in zip(firsts, ends, strict=True)]
+        counts = [int(one.sum()) for one in inside]
+        shares = [covered[one].mean() if one.any() else 0.0 for one in inside]
+        for found in (by_size(size, covered, firsts), by_rank(size, covered, firsts)):
+            assert found.count.tolist() == counts
+            np.testing.assert_allclose(found.coverage, shares)
+        for alpha, least in ((0.1, 20), (0.4, 20), (0.1, 60), (0.1, 301)):
+            wanted = [abs(share - 1 + alpha) for share, count in zip(shares, counts, strict=True) if count >= least]
+            assert worst_violation(size, covered, alpha, firsts, least) == pytest.approx(max(wanted, default=0.0))
+    np.testing.assert_array_equal(by_class(size, covered, 9).count, np.bincount(size, minlength=9))
+    standard = by_size(size, covered, (0, 2, 4, 7, 11, 101))
+    np.testing.assert_array_equal(by_size(size, covered).count, standard.count)
+    assert worst_violation(size, covered, 0.1) == worst_violation(size, covered, 0.1, (0, 2, 4, 7, 11, 101), 20)
+    ranks = by_rank(size + 1, covered, (1, 2, 4, 7, 11, 101))
+    np.testing.assert_array_equal(by_rank(size + 1, covered).count, ranks.count)
 
 
 @pytest.mark.parametrize("scheme", ["width", "mass"])

@@ -104,13 +104,13 @@ class Check:
         old, new = describe(before), describe(after)
         self.require(old == new, f"the state of init, {old}", new, remedy)
 
-    def saved(self, state: Any) -> Any:
-        """The state after ``eqx.tree_serialise_leaves`` and back."""
+    def saved(self, state: Any, into: Any = None) -> Any:
+        """The state after ``eqx.tree_serialise_leaves`` and back, ``into`` another of its form where there is one."""
         file = io.BytesIO()
         try:
             eqx.tree_serialise_leaves(file, state)
             file.seek(0)
-            return eqx.tree_deserialise_leaves(file, state)
+            return eqx.tree_deserialise_leaves(file, state if into is None else into)
         except Exception as error:  # whatever a leaf raises
             cause = error.__cause__ or error
             remedy = "Keep arrays in a state: jax.random.key_data of a typed key, no functions, no Python objects."
