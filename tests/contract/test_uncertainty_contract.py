@@ -1,5 +1,7 @@
 """A row for every calibration map, every kind of prediction sets and intervals; ``laureate.testing`` has the checks."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from row_types import of_rows
@@ -89,14 +91,14 @@ def newton_steps(features, targets, theta):
 
 
 def pooling_rounds():
-    """How often all neighbouring blocks whose means fall are pooled, until none does."""
+    """How often all neighbouring blocks whose means do not rise are pooled, until all do."""
     scores, groups = np.unique(P, return_inverse=True)
-    blocks, rounds = [list(np.flatnonzero(groups == one)) for one in range(len(scores))], 0
+    blocks, rounds = [np.flatnonzero(groups == one).tolist() for one in range(len(scores))], 0
     while True:
-        means, rounds = [Y[block].mean() for block in blocks], rounds + 1
+        means, rounds = [Fraction(int(Y[block].sum()), len(block)) for block in blocks], rounds + 1
         pooled = [blocks[0]]
         for place in range(1, len(blocks)):
-            if means[place - 1] > means[place]:
+            if means[place - 1] >= means[place]:
                 pooled[-1] = pooled[-1] + blocks[place]
             else:
                 pooled.append(blocks[place])
