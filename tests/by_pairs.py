@@ -21,8 +21,8 @@ def by_pairs(
     (6, True)
     """
     generator, rows, seen = np.random.default_rng(0), [], set()
-    missing = {pair for pair in combinations([(n, i) for n, v in options.items() for i in range(len(v))], 2)}
-    missing -= {pair for pair in missing if pair[0][0] == pair[1][0]}
+    every = [(name, place) for name, values in options.items() for place in range(len(values))]
+    missing = {(one, other) for one, other in combinations(every, 2) if one[0] != other[0]}
     for _ in range(1000):
         best, gain = None, set()
         for _ in range(TRIED):

@@ -108,7 +108,7 @@ def pooling_rounds():
 
 
 def costs():
-    """Passes over the rows: one where nothing is iterated, of a fit by Newton's method its steps, of beta's four fits."""
+    """Passes over the rows: one where nothing is iterated; by Newton's method its steps, of beta those of four fits."""
     low, high = (np.log(np.clip(part, 1e-7, 1)) for part in (P, 1 - P))
     ones, hits = np.ones_like(low), 2 * Y.sum()
     targets = np.where(Y == 1, (hits + 1) / (hits + 2), 1 / (2 * len(Y) - hits + 2))  # every row stands twice

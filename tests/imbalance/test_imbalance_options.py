@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from by_pairs import by_pairs
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
+from by_pairs import by_pairs
 from laureate.imbalance import LogitAdjusted, estimator
 
 RNG = np.random.default_rng(1)

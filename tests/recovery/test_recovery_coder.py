@@ -1,12 +1,12 @@
-"""The coder of scikit-learn's manner with its options by pairs, each row beside a second writing: nothing is trained."""
+"""The coder in scikit-learn's manner with options by pairs, each row beside a second writing: nothing is trained."""
 
 from typing import Any
 
 import jax
 import numpy as np
-from by_pairs import by_pairs
 from sklearn.utils import check_random_state
 
+from by_pairs import by_pairs
 from laureate.recovery import SparseCoder, SupportSchedule, estimator
 
 X = np.random.default_rng(0).normal(size=(6, 4)) * 3
@@ -47,7 +47,7 @@ def test_a_coder_with_options_by_pairs_is_that_of_a_second_writing(monkeypatch):
     monkeypatch.setattr(estimator, "_codes", lambda solver, signals: np.asarray(signals) @ solver)
     for row in by_pairs(OPTIONS):
         given.clear()
-        state = lambda row=row: np.random.RandomState(5) if row["random_state"] == "state" else row["random_state"]  # noqa: NPY002, E731
+        state = lambda row=row: np.random.RandomState(5) if row["random_state"] == "state" else row["random_state"]  # noqa: E731
         rows = None if row["dictionary"] is None else 2 * ATOMS[row["dictionary"]]
         made = SparseCoder(**(row | {"dictionary": rows, "random_state": state()}))
         made.fit(X)
@@ -67,7 +67,9 @@ def test_a_coder_with_options_by_pairs_is_that_of_a_second_writing(monkeypatch):
             np.testing.assert_allclose(given["weight"], np.linalg.pinv(unit).T, rtol=1e-3, atol=1e-5)
         for name in ("num_layers", "num_steps", "batch"):
             assert given[name] == row[name]
-        np.testing.assert_allclose([given["snr"], given["learning_rate"]], [row["snr"], row["learning_rate"]], rtol=1e-6)
+        np.testing.assert_allclose(
+            [given["snr"], given["learning_rate"]], [row["snr"], row["learning_rate"]], rtol=1e-6
+        )
         assert given["support"] == SupportSchedule(12 * row["density"], min(100.0, 130 * row["density"]))
         assert (given["prior"].size, given["prior"].density, given["prior"].scale) == (atoms, row["density"], 1.0)
         size = np.sqrt(np.mean(np.sum(X**2, axis=1)) / max(1.0, row["density"] * atoms))

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_pairs import by_pairs
 from sklearn.utils import check_random_state
 
+from by_pairs import by_pairs
 from laureate.selection import InvalidKnockoffsError, KnockoffSelector, ValidityReport, filters, selector
 
 N, P = 100, 12
@@ -115,7 +115,7 @@ def test_a_selection_with_options_by_pairs_is_that_of_a_second_writing(monkeypat
     for row in by_pairs(OPTIONS, lambda row: row["offset"] == 1 or row["num_draws"] == 1):
         x = X.astype(row["dtype"])
         settings: dict[str, Any] = {name: value for name, value in row.items() if name != "dtype"}
-        state = lambda row=row: np.random.RandomState(5) if row["random_state"] == "state" else row["random_state"]  # noqa: NPY002, E731
+        state = lambda row=row: np.random.RandomState(5) if row["random_state"] == "state" else row["random_state"]  # noqa: E731
         made = KnockoffSelector(Noise(), **(settings | {"random_state": state()}))
         kept = int(row["validation_fraction"] * N)
         held = kept if kept >= 40 else 0

@@ -348,7 +348,7 @@ def test_the_slow_model_is_asked_for_the_rest_alone():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_certificate_is_valid_json_and_says_what_was_fitted(method):
     """Where the fast model is never trusted as well: JSON has no infinity."""
-    score, right, right_slow = models_of(400)
+    score, _, right_slow = models_of(400)
     for fast, never in ((np.ones(400, bool), False), (np.zeros(400, bool), True)):
         slow = right_slow | (not never)
         cascade = SafeCascade(None, 0.15, 0.2, method=method).fit(score if not never else 1 + 0 * score, fast, slow)

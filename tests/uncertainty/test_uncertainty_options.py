@@ -6,17 +6,17 @@ Most faults of estimators need two settings away from their defaults: one that i
 
 import math
 import warnings
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_pairs import by_pairs
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
+from by_pairs import by_pairs
 from laureate.uncertainty import (
     APS,
     LAC,
@@ -287,7 +287,7 @@ def test_intervals_with_options_by_pairs_are_those_of_a_second_writing():
         for name in sites:
             place = [max(b for b in range(len(edges) - 1) if edges[b] <= s) for s in asked]
             ends, point, table = [], [], []
-            for b, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            for b, (start, stop) in enumerate(pairwise(edges)):
                 inside = (score >= start) & ((score < stop) | (b == len(edges) - 2)) & ((site == name) | (name is None))
                 n, k = int(inside.sum()), int(event[inside].sum())
                 ends.append(interval_by_hand(row["method"], k, n, delta))

@@ -128,8 +128,8 @@ class KnockoffGAN(eqx.Module):
         kept = int(self.validation * n)
         if self.validation > 0 and kept < FEWEST:
             warnings.warn(
-                f"KnockoffGAN: validation keeps {kept} of {n} rows and its test takes {FEWEST}: nothing is kept back, and "
-                "the last state is taken untested. Give more rows or a larger validation.",
+                f"KnockoffGAN: validation keeps {kept} of {n} rows and its test takes {FEWEST}: nothing is kept back, "
+                "and the last state is taken untested. Give more rows or a larger validation.",
                 stacklevel=2,
             )
             kept = 0

@@ -52,12 +52,12 @@ def check_prediction_sets(
     skip: properties to leave out: those in the list that is returned.
 
     Properties: sets are bool, a row and a class each; they hold the label as often as promised, within four standard
-    errors of the count; every number among the settings changes the sets; a larger alpha gives subsets; a row's set does not depend on the other rows nor on its place;
-    the same keys give the same bits, another key other sets, and no key is used twice; what ends in ``_`` can be saved
-    as arrays and is all that is fitted; rows that are not finite, labels
-    that are no class, fewer labels than rows, another number of classes, an alpha that is no share and sets before
-    ``fit`` are refused with a ValueError; the constructor and ``fit`` leave the settings alone, ``fit`` returns the
-    estimator, and a clone is not fitted.
+    errors of the count; a larger alpha gives subsets; every number among the settings changes the sets; a row's set
+    does not depend on the other rows nor on its place; the same keys give the same bits, another key other sets, and no
+    key is used twice; what ends in ``_`` can be saved as arrays and is all that is fitted; rows that are not finite,
+    labels that are no class, fewer labels than rows, another number of classes, an alpha that is no share and sets
+    before ``fit`` are refused with a ValueError; the constructor and ``fit`` leave the settings alone, ``fit`` returns
+    the estimator, and a clone is not fitted.
     """
     check = Check(type(estimator).__name__, skip)
     keys = iter(jax.random.split(jax.random.key(0), 2 * num_repeats + 4))
