@@ -95,9 +95,12 @@ def check_prediction_sets(
         remedy = "Is tau a quantile, with the same draws whatever alpha is? Settings that are tuned for alpha may move."
         check.require(not np.any(smaller & ~sets), "subsets", f"{np.any(smaller & ~sets, axis=1).sum()} others", remedy)
         check.require(np.any(sets & ~smaller), "some smaller sets", "the same", "Is alpha used?")
-    every_setting_is_used(
-        check, estimator, lambda one: np.asarray(one.fit(fit_key, x, y).predict_set(set_key, new)), unused
-    )
+
+    def made(one):
+        one.fit(fit_key, x, y)
+        return np.asarray(one.predict_set(set_key, new))
+
+    every_setting_is_used(check, estimator, made, unused)
     still = fit(fit_key, x, y, **calm)
     alone = np.asarray(still.predict_set(set_key, new))
     if check.wants("rows do not see each other"):
