@@ -30,6 +30,9 @@ def noise(key, size):
 class Noise:
     """A sampler of NumPy: what it draws depends on the rows it was fitted to, the key and the table."""
 
+    key: Any
+    rows: Any
+
     def fit(self, key, x):
         fitted = Noise()
         fitted.key, fitted.rows = bits(key), np.asarray(x)
@@ -42,6 +45,9 @@ class Noise:
 
 class Mapped:
     """In the place of the copula's sampler: that of other columns is moved."""
+
+    key: Any
+    rows: Any
 
     def __init__(self, sampler, columns):
         self.sampler, self.columns = sampler, columns
@@ -104,7 +110,8 @@ def test_a_selection_with_options_by_pairs_is_that_of_a_second_writing(monkeypat
 
     def judge(x, knockoff, key):
         judged.append((x, knockoff, bits(key)))
-        return ValidityReport(*map(jnp.float32, (0.6, 0.1, 0, 0, 0)), np.zeros(P), len(x))
+        shares: Any = [*map(jnp.float32, (0.6, 0.1, 0, 0, 0)), np.zeros(P)]
+        return ValidityReport(*shares, num_rows=len(x))
 
     monkeypatch.setattr(selector, "_validity", judge)
     monkeypatch.setattr(selector, "CopulaKnockoffs", Mapped)

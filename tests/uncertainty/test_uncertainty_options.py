@@ -96,6 +96,8 @@ def worst(size, covered, alpha):
 def tuned(made, p, y, u):
     """The method's own numbers, by trying all on the tuning rows: of equals the first."""
     rows = np.arange(len(y))
+    scores: Any = raps_scores
+    value: Any
     if isinstance(made, SAPS):
         tried = [(lam,) for lam in (made.lams if made.lam == "auto" else (made.lam,))]
         scores, value = saps_scores, lambda size, covered: size.mean()
@@ -108,7 +110,7 @@ def tuned(made, p, y, u):
         lams = (made.lam,) if made.lam != "auto" else grid if made.lams is None else made.lams
         needed = int(min(K, quantile(ranked(p)[0][rows, y], made.alpha)))
         ks: Any = {"auto": (needed,), "joint": (1, 2, 5, needed)}.get(made.k_reg, (made.k_reg,))
-        tried, scores = list(product(ks, lams)), raps_scores
+        tried = list(product(ks, lams))
         criteria = {"size": lambda size, covered: size.mean(), "adaptive": lambda *one: worst(*one, made.alpha)}
         value = criteria.get(made.criterion, made.criterion)
     if len(tried) == 1:
@@ -296,7 +298,8 @@ def test_intervals_with_options_by_pairs_are_those_of_a_second_writing():
             where = np.full(len(asked), name) if row["groups"] else None
             np.testing.assert_allclose(model.interval(asked, where), np.transpose(ends)[:, place], atol=1e-9)
             np.testing.assert_allclose(model.point(asked, where), np.array(point)[place], atol=1e-12)
-            np.testing.assert_allclose(np.transpose(model.table(name)), np.array(table, float), atol=1e-9)
+            found = np.array([np.asarray(column, float) for column in model.table(name)])
+            np.testing.assert_allclose(found.T, np.array(table, float), atol=1e-9)
             if not row["groups"]:
                 low = high = 0.0
                 places = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, len(edges) - 2)
