@@ -78,6 +78,7 @@ class Fitted(eqx.Module):
     shares: Any
     info: Told
     fault: str = eqx.field(static=True)
+    more: Any = None
 
     def transform(self, asked):
         found = jnp.where(asked < 0.5, self.shares[0], self.shares[1])
@@ -100,11 +101,13 @@ class Bins(eqx.Module):
         w = w**2 if self.fault == "weights squared" else w
         w = w * jnp.linspace(1.0, 3.0, len(p), dtype=p.dtype) if self.fault == "places" else w
         y = summed_over_a_batch(y) if self.fault == "vmap" else y
+        prior = jnp.ones_like(self.prior) if self.fault == "number ignored" else self.prior
         halves = [jnp.where(half, w, 0.0) for half in (p < 0.5, p >= 0.5)]
-        shares = jnp.stack([(jnp.sum(half * y) + 0.5 * self.prior) / (jnp.sum(half) + self.prior) for half in halves])
+        shares = jnp.stack([(jnp.sum(half * y) + 0.5 * prior) / (jnp.sum(half) + prior) for half in halves])
         status = Status.DIVERGED if self.fault == "status" else Status.OK
         info = Told(jnp.asarray(2 if self.fault == "cost" else 1), jnp.asarray(int(status)))
-        return Fitted(shares.astype(p.dtype), info, self.fault)
+        more = {"a typed key": jax.random.key(0), "spare": jnp.ones(())}.get(self.fault)
+        return Fitted(shares.astype(p.dtype), info, self.fault, more)
 
 
 SCORES = np.array([0.1, 0.3, 0.3, 0.45, 0.6, 0.7, 0.7, 0.8, 0.9, 0.95] * 2)
@@ -125,6 +128,9 @@ CALIBRATOR = {
     "weights squared": "weights count rows",
     "sees others": "scores do not see each other",
     "vmap": "vmap over data sets is a loop",
+    "a typed key": "saved and loaded",
+    "number ignored": "every number is used",
+    "spare": "every number is used",
     "single": "double precision",
 }
 

@@ -613,8 +613,8 @@ def test_a_learner_with_a_number_compiled_in_and_one_that_remembers_elsewhere_ar
 class Sets(BaseEstimator):
     """The labels whose 1 − p − 0.1 u is at most the conformal quantile on calibration rows."""
 
-    def __init__(self, alpha=0.1, randomized=True, fault=""):
-        self.alpha, self.randomized, self.fault = alpha, randomized, fault
+    def __init__(self, alpha=0.1, randomized=True, width=0.1, fault=""):
+        self.alpha, self.randomized, self.width, self.fault = alpha, randomized, width, fault
         if fault == "constructor":
             self.alpha = 1.0 * alpha
         if fault == "fitted at once":
@@ -631,8 +631,8 @@ class Sets(BaseEstimator):
         self.refuse("the label 5", y.max() == logits.shape[1])
         self.refuse("fewer labels than rows", len(y) < len(logits))
         scores = self.scores(logits, "calibration rows")[np.arange(len(y)), y]
-        u_key = jax.random.split(key)[0]
-        scores = scores - 0.1 * np.asarray(jax.random.uniform(u_key, y.shape))
+        u_key, width = jax.random.split(key)[0], 0.1 if self.fault == "number ignored" else self.width
+        scores = scores - width * np.asarray(jax.random.uniform(u_key, y.shape))
         if self.fault == "one key twice":
             scores = scores + 1e-9 * np.asarray(jax.random.normal(u_key, y.shape))
         if self.fault == "split and folded":
@@ -672,7 +672,8 @@ class Sets(BaseEstimator):
         if self.fault == "sees places":
             scores = scores + np.linspace(0, 0.5, len(scores))[:, None]
         u = np.asarray(jax.random.uniform(jax.random.key(0) if self.fault == "key ignored" else key, (len(scores),)))
-        sets = scores - 0.1 * (u[:, None] if self.randomized else 0.5) <= self.tau_ + getattr(self, "more", 0)
+        width = 0.1 if self.fault == "number ignored" else self.width
+        sets = scores - width * (u[:, None] if self.randomized else 0.5) <= self.tau_ + getattr(self, "more", 0)
         return sets.astype(int) if self.fault == "integers" else sets
 
 
@@ -687,7 +688,7 @@ def check_sets(fault="", skip=()):
 
 
 def test_sound_sets_pass_all():
-    assert len(properties(check_sets)) == 11
+    assert len(properties(check_sets)) == 12
 
 
 @ALONE
@@ -701,6 +702,7 @@ def test_sound_sets_pass_all():
         ("key ignored", "another key, other bits"),
         ("hidden", "saved and loaded"),
         ("an object", "saved and loaded"),
+        ("number ignored", "every number is used"),
         ("alpha ignored", "a larger alpha gives subsets"),
         ("alpha reversed", "a larger alpha gives subsets"),
         ("sees others", "rows do not see each other"),
@@ -722,8 +724,8 @@ def test_faults_of_sets(fault, property, alone):
 class Intervals(BaseEstimator):
     """Hoeffding's intervals of the share that is right at each of four scores, a row a group."""
 
-    def __init__(self, delta=0.1, fault=""):
-        self.delta, self.fault = delta, fault
+    def __init__(self, delta=0.1, slack=0.0, fault=""):
+        self.delta, self.slack, self.fault = delta, slack, fault
         if fault == "constructor":
             self.delta = 1.0 * delta
 
@@ -777,7 +779,7 @@ class Intervals(BaseEstimator):
         if self.fault == "intervals before fit" and not hasattr(self, "middle_"):
             return 0 * score, 0 * score + 1
         middle, shift = self.middle_[group, place], self.shift_[group, place]
-        shift = shift + getattr(self, "more", 0)
+        shift = shift + getattr(self, "more", 0) + (0 if self.fault == "number ignored" else self.slack)
         if self.fault == "sees others":
             shift = shift + 0.1 * score.mean()
         if self.fault == "sees places":
@@ -797,7 +799,7 @@ def check_intervals(fault="", skip=()):
 
 
 def test_sound_intervals_pass_all():
-    assert len(properties(check_intervals)) == 10
+    assert len(properties(check_intervals)) == 11
 
 
 @ALONE
@@ -807,6 +809,7 @@ def test_sound_intervals_pass_all():
         ("beyond one", "intervals"),
         ("ends swapped", "intervals"),
         ("hidden", "saved and loaded"),
+        ("number ignored", "every number is used"),
         ("delta ignored", "a larger delta gives narrower intervals"),
         ("delta reversed", "a larger delta gives narrower intervals"),
         ("counts ignored", "more rows give narrower intervals"),

@@ -134,6 +134,26 @@ def test_an_outflow_repeats_the_column_before_it():
     np.testing.assert_allclose(density[1:-1, 0], density[1:-1, 1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [4, 9])
+def test_what_enters_is_poiseuilles_parabola_between_the_walls(monkeypatch, rows):
+    """6 U h (1 − h) at the places' heights between walls that stand half a place outside; none in what is solid."""
+
+    def shown(f, solid, tau, inflow):
+        moving = jnp.broadcast_to(inflow[:, None], solid.shape)
+        return meshes_flow.equilibrium(jnp.ones_like(moving), jnp.stack([moving, jnp.full_like(moving, 0.01)]))
+
+    monkeypatch.setattr(meshes_flow, "lattice_step", shown)
+    centre, waits = np.array([3.0, rows / 2 - 0.5]), np.array([1, 2])
+    flow = jax.jit(lambda speed: meshes_flow._flow(centre, 1.2, speed, 0.8, waits, (rows, 8)))
+    fields = np.asarray(flow(0.06))
+    height = (np.arange(rows) + 0.5) / rows
+    wanted = np.zeros((2, rows + 2, 8))
+    wanted[0, 1:-1], wanted[1, 1:-1] = 0.06 * 6 * (height * (1 - height))[:, None], 0.01
+    y, x = np.meshgrid(np.arange(rows), np.arange(8), indexing="ij")
+    wanted[:, 1:-1][:, (x - centre[0]) ** 2 + (y - centre[1]) ** 2 < 1.2**2] = 0
+    np.testing.assert_allclose(fields, np.stack([wanted, wanted]), atol=1e-6)
+
+
 def test_the_reynolds_number_is_of_the_largest_inflow_and_diameter(monkeypatch):
     """Re = U D / ν with ν = (τ − ½)/3, whatever is asked; nothing is run."""
     seen = []

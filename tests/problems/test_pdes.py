@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from laureate.problems import pdes
 from laureate.problems._spectral import double_well_value, radial_allen_cahn
@@ -88,6 +89,36 @@ def test_at_the_end_a_price_is_what_is_paid_also_where_it_stands_at_the_strike()
         )(x)
         np.testing.assert_allclose(found, np.maximum(shares - call.strike, 0), atol=1e-12)
         np.testing.assert_allclose(paid, found, atol=1e-12)
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_at_the_kink_no_last_bit_decides_in_either_precision(double):
+    """Of shares around the strike whose geometric mean it is but for rounding: half the gradient, ½ G/(d x)."""
+    around = np.exp([0.3, -0.5, 0.2])
+    with jax.enable_x64(double):
+        at = lambda strike, mean: pdes.BlackScholesBasket(3, strike=strike).terminal_gradient(mean * around)  # noqa: E731
+        gradient = jax.jit(jax.vmap(at))
+        strikes = jnp.linspace(0.8, 1.3, 40)
+        for factor, share in ((1.0, 0.5), (1.0001, 1.0), (0.9999, 0.0)):
+            wanted = np.broadcast_to(share / (3 * around), (40, 3))
+            np.testing.assert_allclose(gradient(strikes, strikes * factor), wanted, rtol=1e-5)
+
+
+def test_the_price_of_the_basket_is_black_and_scholes_at_every_time():
+    """By SciPy: ln G(X_T) ~ N(ln G(x) + (r − s²/2)τ, s²τ/d), discounted over what is left of the time."""
+    numbers = np.array([[0.0, 1.0, 0.05, 0.2, 1.0], [0.3, 1.0, 0.1, 0.4, 0.9], [1.4, 2.0, 0.0, 0.3, 1.2]])
+    shares = np.array([1.1, 0.8, 1.2, 1.0])
+
+    def price(t, horizon, rate, s, strike):
+        return pdes.BlackScholesBasket(4, horizon, rate, s, strike).exact(t, jnp.asarray(shares))
+
+    whole = jax.jit(lambda rows: [price(row[0], 2.0, *row[2:]) for row in rows])(jnp.asarray(numbers))
+    for (t, _, rate, s, strike), found in zip(numbers, whole, strict=True):
+        tau, log = 2.0 - t, np.log(shares).mean()
+        mean, spread = log + (rate - s**2 / 2) * tau, s * np.sqrt(tau / 4)
+        law = stats.lognorm(s=spread, scale=np.exp(mean))
+        wanted = np.exp(-rate * tau) * integrate.quad(law.sf, strike, np.inf, epsabs=1e-12)[0]  # E max(G − k, 0)
+        assert float(found) == pytest.approx(wanted, rel=1e-6)
 
 
 def test_gradients_given_by_hand_are_right():

@@ -11,10 +11,10 @@ import pytest
 
 from laureate.problems import two_bodies
 from laureate.problems.drawings import scene
-from laureate.problems.environments import Chain, NoisyTV
+from laureate.problems.environments import Chain, ChainState, NoisyTV, NoisyTVState
 from laureate.problems.mazes import Maze
-from laureate.problems.seen_worlds import Pendulum, PixelRoom
-from laureate.problems.small_worlds import Hearth, Ledge, PointMass, Room
+from laureate.problems.seen_worlds import Pendulum, PendulumState, PixelRoom
+from laureate.problems.small_worlds import Hearth, Ledge, PointMass, PointMassState, Room, WalkState
 from laureate.problems.unrolls import training_runs
 
 SIDES = [(0, 1), (0, -1), (1, 0), (-1, 0), (0, 0)]
@@ -190,6 +190,46 @@ def test_marks_stand_where_they_are_said_to_be():
         assert marked == [[2.5, 1.5]]
     swinging = scene(Pendulum(), Pendulum().reset(KEY)[0]._replace(angle=np.array([0.5 * np.pi, 0.0])))
     np.testing.assert_allclose(np.diff(swinging.strokes[-1].points, axis=1)[:, 0], [[1, 0], [0, -1]], atol=1e-6)
+
+
+def drawn():
+    """Every world that can be drawn in many sizes, with states of which some are at the ends of what there is."""
+    clock, ends = np.arange(5), np.array([0, 1, 1, 0, 0])
+    for size in (2, 3, 5):
+        yield Chain(size), ChainState(ends * (size - 1), clock)
+        places = np.stack([ends * (size - 1), ends[::-1] * (size - 1)], axis=1)
+        for room in (Room(size), PixelRoom(Room(size), 1), Hearth(size)):
+            yield room, WalkState(places, clock)
+        for pixels in range(1, 18):
+            screen = np.where(np.arange(5)[:, None] == np.arange(pixels) % 5, 1.0, -1.0)
+            yield NoisyTV(size, pixels=pixels), NoisyTVState(places, screen, clock)
+    yield PointMass(), PointMassState(np.linspace(-1.5, 1.5, 5), np.zeros(5), clock)
+    yield Pendulum(), PendulumState(np.linspace(-7, 7, 5), np.zeros(5), clock)
+    angles = np.array([[0, 0], [np.pi / 2, 0], [-np.pi / 2, 0], [np.pi, 0], [1, -2]])
+    yield two_bodies.TwoBodies(), np.concatenate([angles, 0 * angles], axis=1)
+
+
+def test_worlds_of_every_size_are_drawn_within_their_sheet_and_a_screen_is_a_square_of_its_pixels():
+    for world, states in drawn():
+        drawing = scene(world, states)
+        for stroke in drawing.strokes:
+            points, room = np.asarray(stroke.points, float), stroke.width / 2 if stroke.square else 0.0
+            assert points.min() - room >= -1e-9, world
+            assert (points.max((0, 1)) + room <= np.array([drawing.width, drawing.height]) + 1e-9).all(), world
+        assert any(len(stroke.points) == 5 for stroke in drawing.strokes), world
+        if isinstance(world, NoisyTV):
+            screen = [stroke for stroke in drawing.strokes if stroke.look == "wall"]
+            places = np.array([stroke.points[0, 0] for stroke in screen])
+            across = math.ceil(math.sqrt(world.pixels))
+            apart = screen[0].width / 0.9
+            wanted = [divmod(pixel, across)[::-1] for pixel in range(world.pixels)]  # column, row
+            np.testing.assert_allclose((places - places[0]) / apart, wanted, atol=1e-9)
+            assert apart * across == pytest.approx(min(2.0, world.side - 0.2))
+            lit = [stroke for stroke in drawing.strokes if stroke.look == "lit"]
+            assert len(lit) == world.pixels
+            for place, pixel, stroke in zip(places, states.screen.T, lit, strict=True):
+                np.testing.assert_array_equal(stroke.shown, pixel > 0)
+                np.testing.assert_array_equal(stroke.points[0, 0], place)
 
 
 @pytest.mark.parametrize(("side", "gap"), [(5, "left"), (7, "right")])

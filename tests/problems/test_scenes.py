@@ -27,6 +27,28 @@ def test_a_mask_is_what_its_phrase_means_when_it_is_read_again(grid):
     assert np.bincount(drawn.kinds).tolist() == [100] * 6
 
 
+@pytest.mark.parametrize("held_out", [0, 3])
+def test_of_thirty_six_objects_too_some_pair_is_absent_that_may_be_named(held_out):
+    """Such scenes show all pairs more often than not, unless they are made to leave one out; no other scene changes."""
+    scenes = Scenes(size=36, grid=6, kinds="absent attribute", held_out=held_out, noise=0.0)
+    drawn = scenes.draw(KEY, 24)
+    pairs = drawn.objects.colour * len(SHAPES) + drawn.objects.shape
+    named = [f"the {colour} {shape}" for colour in COLOURS for shape in SHAPES]
+    for row, phrase in enumerate(drawn.phrases):
+        present = set(pairs[row].tolist())
+        assert not present & set(scenes.novel)
+        assert (named.index(phrase) in present) == (row % 2 == 1)
+        assert named.index(phrase) not in scenes.novel
+        assert drawn.masks[row].any() == (row % 2 == 1)
+    assert max(len(set(row)) for row in pairs[1::2].tolist()) == 12 - held_out
+    plain = Scenes(size=36, grid=6, kinds="attribute", held_out=held_out, noise=0.0).draw(KEY, 24)
+    before = plain.objects.colour * len(SHAPES) + plain.objects.shape
+    changed = (before != pairs).any(axis=1)
+    full = np.array([len(set(row)) == 12 - held_out for row in before.tolist()])
+    np.testing.assert_array_equal(changed, full & (np.arange(24) % 2 == 0))
+    assert changed.any()
+
+
 def scene(*described):
     """Objects by hand on 16 × 16: (colour, shape, large, y, x)."""
     colours, shapes, large, y, x = zip(*described, strict=True)

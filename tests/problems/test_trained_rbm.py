@@ -1,10 +1,13 @@
 """Random graphs and the trained machine: what the comparison of samplers rests on."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from laureate.papers.gibbs_with_gradients.trials_samplers import _samples
+from laureate.problems.datasets import digits
 from laureate.problems.energies import random_graph_couplings, random_rbm
 from laureate.problems.energies.trained_rbm import trained_rbm
 
@@ -32,6 +35,15 @@ def test_a_random_machine_has_the_weights_of_the_authors_code():
     machine = random_rbm(jax.random.key(0), visible=200, hidden=50)
     assert abs(float(jnp.var(machine.weights)) - 0.05) < 0.003
     assert abs(float(jnp.std(machine.visible_bias)) - 1.0) < 0.2
+
+
+def test_it_is_trained_on_as_many_whole_images_as_there_are(monkeypatch):
+    """The digits are 1,797, of which one is for testing: more cannot be had, and no image is cut in two."""
+    module = sys.modules[trained_rbm.__module__]
+    monkeypatch.setattr(module, "_trained", lambda images, *rest: np.asarray(images))
+    for train in (100, 1796, 2000, 2 * 1796):
+        found = trained_rbm("digits", train=train)
+        np.testing.assert_array_equal(found, digits()[0].reshape(1797, 64)[: min(train, 1796)] >= 0.5)
 
 
 def test_training_brings_the_machine_nearer_to_its_images():

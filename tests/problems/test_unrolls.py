@@ -145,6 +145,25 @@ def test_ridge_converges_to_the_solved_model_and_its_best_is_the_best():
     assert solved(best) < min(solved(best - 0.1), solved(best + 0.1))
 
 
+def test_ridge_keeps_the_moments_of_its_own_division_and_the_best_coefficient_of_it():
+    """Of whatever share is trained on: by rows, and by trying every coefficient."""
+    inputs, targets = datasets.diabetes()
+    grid, found = np.linspace(-8, 8, 641), set()
+    for split, share in ((2, 0.8), (2, 0.6), (5, 0.5)):
+        problem = unrolls.RidgeCoefficient(split, share)
+        order = np.random.default_rng(split).permutation(442)
+        train, validation = np.split(order, [round(share * 442)])
+        x, y, x_v, y_v = inputs[train], targets[train], inputs[validation], targets[validation]
+        moments = (x.T @ x, x.T @ y, x_v.T @ x_v / len(y_v), x_v.T @ y_v / len(y_v), y_v @ y_v / len(y_v))
+        for name, wanted in zip(problem.__dataclass_fields__, moments, strict=False):
+            np.testing.assert_allclose(getattr(problem, name), wanted, rtol=1e-5, atol=1e-5, err_msg=name)
+        w = np.linalg.solve(x.T @ x + np.exp(grid)[:, None, None] * np.eye(10), (x.T @ y)[None, :, None])[..., 0]
+        best = grid[np.argmin(np.mean((w @ x_v.T - y_v) ** 2, axis=1))]
+        assert float(problem.best) == pytest.approx(best, abs=0.026)
+        found.add(round(best, 1))
+    assert len(found) == 3
+
+
 def test_ridge_family_keeps_the_divisions_that_have_one_valley_inside():
     family = unrolls.RidgeFamily(size=5)
     assert np.all(np.abs(np.asarray(family.members.best)) < 5)

@@ -1,5 +1,7 @@
 """The filters against brute force, and the false discovery rate of null statistics by simulation."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,11 +91,19 @@ def test_what_is_called_unattainable_is_what_the_filter_cannot_select_at_best():
     assert knockoff_filter(jnp.arange(1.0, 26.0), 1 / 25).selected.all()
     for n in range(2, 50):
         for q in (1 / n, np.nextafter(1 / n, 0), 0.9 / n, 1.1 / n):
-            for p in (n - 1, n):
-                told = unattainable(p, q)
-                assert (told == "") == (1 / p <= q), (p, q)
-                # Whoever does as told can select something.
-                assert not told or unattainable(p, float(told.rpartition("Raise q to ")[2].split()[0])) == ""
+            for p, draws in itertools.product((n - 1, n), (1, 2, 5)):
+                part = 1 if draws == 1 else 2  # of several draws each is filtered at q/2
+                told = unattainable(p, q, 1, draws)
+                assert (told == "") == (1 / p <= q / part), (p, q, draws)
+                if not told:
+                    continue
+                assert told.startswith(f"q = {q:g} takes at least")
+                assert ("No q below 1" in told) == (p <= part)
+                if p > part:  # whoever does as told can select something, and a thousandth less is too little
+                    enough = float(told.rpartition("Raise q to ")[2].split()[0])
+                    assert enough < 1
+                    assert unattainable(p, enough, 1, draws) == ""
+                    assert unattainable(p, enough - 0.001, 1, draws) != "" or q > enough - 0.001
 
 
 def test_e_values_of_one_draw_give_the_filters_list():

@@ -1,5 +1,6 @@
 """The terms of KnockoffGAN by hand, and one small training."""
 
+import contextlib
 import functools
 import itertools
 from typing import Any
@@ -285,6 +286,46 @@ def test_a_game_of_numbers_is_played_as_written(monkeypatch):
         for name, values in zip(history._fields, rows, strict=False):
             np.testing.assert_allclose(getattr(history, name), values[:, -10:].mean(1), atol=1e-3, err_msg=name)
         np.testing.assert_allclose(history.accuracy, accuracies, atol=1e-3)
+
+
+def test_rows_are_kept_back_where_the_validity_test_can_use_them(monkeypatch):
+    """As many as asked for, by no row twice; where they are too few for the test all rows train, and that is told."""
+    x, parts = np.random.default_rng(1).normal(size=(32, 2)).astype(np.float32), []
+
+    def train(self, key, test_key, players, base, rows, held, progress):
+        parts.append((len(rows), len(held)))
+        return players.generator, None
+
+    monkeypatch.setattr(KnockoffGAN, "_train", train)
+    for validation, told in ((0.0, ""), (0.25, ""), (0.6, ""), (0.2, "keeps 6 of 32"), (0.01, "keeps 0 of 32")):
+        gan = KnockoffGAN(validation=validation)
+        with pytest.warns(UserWarning, match=told) if told else contextlib.nullcontext():
+            eqx.filter_eval_shape(lambda key, gan=gan: gan.fit(key, x).generator, KEY)
+    assert parts == [(32, 0), (24, 8), (13, 19), (32, 0), (32, 0)]
+    # What draws is what was trained: with the same activation, start and noise.
+    for activation, start, uniform in (("tanh", 0.0, 1.0), ("relu", 0.3, 0.0), ("relu", 1.0, 0.4)):
+        gan = KnockoffGAN(activation=activation, start=start, uniform=uniform)
+        drawer = eqx.filter_eval_shape(lambda key, gan=gan: gan.fit(key, x), KEY)
+        assert (drawer.activation, drawer.start, drawer.uniform) == (activation, start, uniform)
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_the_gap_of_moments_by_hand_in_odd_batches_too(n):
+    """Gaps of means, of covariances and of cross-covariances of (x, x²), off the diagonals: of two halves, multiplied.
+
+    Of an odd batch the last row is in neither half.
+    """
+    x, knockoff = np.random.default_rng(n).normal(size=(2, n, 2)).astype(np.float32) * [1.0, 2.5]
+    v, w = (np.hstack([a, np.clip(a**2 - 1, -1, 8) / np.sqrt(2)]) for a in (x, knockoff))
+    halves = []
+    for rows in (slice(0, 3), slice(3, 6)):
+        one, other = v[rows], w[rows]
+        cross = (one.T @ one - one.T @ other) / 3
+        cross[np.arange(4), np.arange(4)] = 0  # a variable with its own knockoff, and with its square
+        cross[[0, 1, 2, 3], [2, 3, 0, 1]] = 0
+        halves.append([(one - other).mean(0), (one.T @ one - other.T @ other) / 3, cross])
+    wanted = sum(np.sum(a * b) for a, b in zip(*halves, strict=True)) / 2
+    assert float(jax.jit(moment_gap)(x, knockoff)) == pytest.approx(wanted, rel=1e-4)
 
 
 def test_noise_is_of_the_kind_asked_for_and_no_key_is_used_twice():

@@ -138,7 +138,7 @@ def test_several_draws_are_averaged_as_e_values(monkeypatch):
     assert selector.threshold_ == pytest.approx(e[selector.support_].min())
     assert len(set(e[selector.support_])) > 1
     # At q/2 twenty variables are too few, though not at q.
-    with pytest.warns(UserWarning, match="no selection is possible: q = 0.04 takes at least 25"):
+    with pytest.warns(UserWarning, match="q = 0.08 takes at least 25 .* 2 draws, .* 20. Raise q to 0.1 or more, or"):
         KnockoffSelector(Drawn(), products, q=0.08, num_draws=2, validation_fraction=0, random_state=0).fit(X, Y)
 
 

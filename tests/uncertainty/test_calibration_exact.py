@@ -317,7 +317,9 @@ def test_temperature_is_scikit_learns_of_scores_and_of_rows():
     assert float(both.beta) == pytest.approx(float(slope.a), rel=1e-6)
     three = np.stack([P, 0.7 * (1 - P), 0.3 * (1 - P)], axis=1)
     labels = RNG.integers(0, 3, N)
-    found = fitted(Temperature(), three, labels)
+    found = Temperature().fit(three, labels, W)
+    for kind in (float, np.uint8):  # whole numbers of any type
+        assert float(Temperature().fit(three, labels.astype(kind), W).beta) == float(found.beta)
     right = np.log(three)[np.arange(N), labels]
     loss = lambda b: np.average(np.log(np.sum(three ** b[0], axis=1)) - b[0] * right, weights=W)  # noqa: E731
     assert float(found.beta) == pytest.approx(max(0, minimize(loss, [1.0], tol=1e-10).x[0]), abs=1e-5)
@@ -382,6 +384,21 @@ def test_histograms_by_loops():
     thirds = [(3, slice(0, 3)), (5, slice(3, 8)), (4, slice(8, 12))]  # of the weight 24, by ascending score
     expected = np.concatenate([np.full(k, np.average(hits[part], weights=weights[part])) for k, part in thirds])
     np.testing.assert_allclose(run(scores[order], hits[order], weights[order]), expected[order])
+
+
+@pytest.mark.parametrize("r", [1, 4, 6])
+def test_scores_of_several_classes_are_scores_whatever_rounding_makes_of_their_sum(r):
+    """In single precision the sum of all probabilities is 1 but for its last bits: it stays a score."""
+    logits = np.random.default_rng(r).normal(size=(400, 6)) * 3
+    rows = (np.exp(logits) / np.exp(logits).sum(1, keepdims=True)).astype(np.float32)
+    labels = np.arange(400) % 6
+    p, y = (np.asarray(part) for part in within_scores(rows, labels, r))
+    order = np.argsort(-rows, axis=1, kind="stable")
+    np.testing.assert_allclose(p, np.take_along_axis(rows, order[:, :r], 1).sum(1), rtol=1e-6)
+    np.testing.assert_array_equal(y, (order[:, :r] == labels[:, None]).any(1))
+    assert p.max() <= 1
+    assert p.dtype == np.float32
+    assert np.isfinite(ks_error(p, y))  # every measure and calibrator takes it
 
 
 def test_scores_of_several_classes_by_hand():

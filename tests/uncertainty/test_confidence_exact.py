@@ -1,5 +1,6 @@
 """Confidence intervals, cascades and shields against SciPy, enumeration, closed forms and known counts."""
 
+import json
 import math
 from typing import Any
 
@@ -23,6 +24,7 @@ from laureate.uncertainty import (
     wilson,
 )
 from laureate.uncertainty.binomial import INTERVALS
+from laureate.uncertainty.cascade import METHODS
 
 # --- intervals --------------------------------------------------------------------------------------------------------
 
@@ -341,6 +343,26 @@ def test_the_slow_model_is_asked_for_the_rest_alone():
     assert certificate["holds"] == "with probability 0.9 over calibration sets"
     guess = SafeCascade(None, 0.05, method="empirical").fit(score, right, right_slow)
     assert guess.certificate()["holds"] == "not certified: an estimate"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_certificate_is_valid_json_and_says_what_was_fitted(method):
+    """Where the fast model is never trusted as well: JSON has no infinity."""
+    score, _, right_slow = models_of(400)
+    for fast, never in ((np.ones(400, bool), False), (np.zeros(400, bool), True)):
+        slow = right_slow | (not never)
+        cascade = SafeCascade(None, 0.15, 0.2, method=method).fit(score if not never else 1 + 0 * score, fast, slow)
+        told = json.loads(json.dumps(cascade.certificate(), allow_nan=False))
+        assert math.isinf(cascade.threshold_) == never
+        assert told["threshold"] == (None if never else cascade.threshold_)
+        assert [told[name] for name in ("bound", "exit_share", "rows", "method")] == [
+            cascade.bound_,
+            cascade.exit_share_,
+            400,
+            method,
+        ]
+        assert "error of the slow model <= 0.15" in told["statement"]
+        assert ("0.8 over" in told["holds"]) == (method != "empirical")
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -125,6 +125,7 @@ class Scenes:
             drawn = np.array(pairs)[generator.integers(len(pairs), size=num)]
             objects.colour[np.arange(num), named], objects.shape[np.arange(num), named] = np.divmod(drawn, len(SHAPES))
         numbers = np.arange(num) % len(kinds)
+        self._leave_room(generator, objects, np.flatnonzero(np.array(kinds)[numbers] == "absent"))
         places = [KINDS.index(kind) for kind in kinds]
         said = [
             self._say(generator, kinds[number], Objects(*(leaf[row] for leaf in objects)), first)
@@ -150,6 +151,15 @@ class Scenes:
         middle = (np.stack(np.divmod(np.arange(count), self.grid), axis=-1) + 0.5) * cell
         centre = middle + room * generator.uniform(-1, 1, size=(num, count, 2))
         return Objects(colour, shape, large, radius, centre, generator.uniform(0.7, 1.0, size=(num, count)))
+
+    def _leave_room(self, generator: np.random.Generator, objects: Objects, rows: np.ndarray) -> None:
+        """Draw the objects of scenes that show every pair there is anew, without one pair: something must be absent."""
+        allowed = [p for p in range(len(COLOURS) * len(SHAPES)) if p not in self.novel]
+        for row in rows:
+            if set(allowed) <= set((objects.colour[row] * len(SHAPES) + objects.shape[row]).tolist()):
+                others = np.delete(allowed, generator.integers(len(allowed)))
+                pairs = generator.choice(others, size=objects.colour.shape[1])
+                objects.colour[row], objects.shape[row] = np.divmod(pairs, len(SHAPES))
 
     def _say(self, generator: np.random.Generator, kind: str, scene: Objects, first: int) -> tuple[str, np.ndarray]:
         """A phrase of this kind that speaks of the object ``first`` if it can, and which objects it speaks of."""

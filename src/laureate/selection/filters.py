@@ -85,17 +85,24 @@ def select_by_e_values(e: Any, q: Any) -> Array:
     return e >= cut
 
 
-def unattainable(num_variables: int, q: float, offset: int = 1) -> str:
+def unattainable(num_variables: int, q: float, offset: int = 1, num_draws: int = 1) -> str:
     """Why nothing can be selected at q with so few variables; empty where something can.
+
+    num_draws: of knockoffs; of several each is filtered at q/2, and their e-values are averaged.
 
     >>> unattainable(8, 0.1)
     'q = 0.1 takes at least 10 selected variables with offset 1, and there are 8. Raise q to 0.125 or more.'
     """
+    part = 1 if num_draws == 1 else 2  # the filter works at q / part
     # The filter's own comparison, of which offset / q is off by rounding: 1/3 is enough for three.
-    needed = next(count for count in itertools.count(max(1, int(offset / q))) if offset / count <= q)
+    needed = next(count for count in itertools.count(max(1, int(offset * part / q))) if offset / count <= q / part)
     if num_variables >= needed:
         return ""
+    enough = math.ceil(1000 * offset * part / num_variables) / 1000
+    remedy = f"Raise q to {enough:g} or more" if enough < 1 else "No q below 1 is enough"
+    fewer = ", or take one draw" if part > 1 else "" if enough < 1 else ", but offset 0 is"
+    draws = "" if part == 1 else f" and {num_draws} draws"
     return (
-        f"q = {q:g} takes at least {needed} selected variables with offset {offset}, and there are {num_variables}. "
-        f"Raise q to {math.ceil(1000 * offset / num_variables) / 1000:g} or more."
+        f"q = {q:g} takes at least {needed} selected variables with offset {offset}{draws}, and there are "
+        f"{num_variables}. {remedy}{fewer}."
     )

@@ -20,6 +20,7 @@ from laureate.selection.validity import discrimination
 __all__ = ["FittedKnockoffGAN", "History", "KnockoffGAN", "RefinedKnockoffs", "mine_networks", "mine_values"]
 
 ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+FEWEST = 8  # rows of which the validity test says anything
 
 
 class History(NamedTuple):
@@ -61,7 +62,7 @@ class KnockoffGAN(eqx.Module):
     depth: their hidden layers, >= 1.
     activation: of G and D, "tanh" or "relu".
     validation: the share of rows kept back for the validity test, by which the best of ``num_checkpoints`` states, the
-        start among them, is kept; 0: the last is.
+        start among them, is kept; 0, or a share of fewer than 8 rows: the last is.
     num_checkpoints: how often the losses are recorded, and that test is made, >= 1.
 
     >>> x = jax.random.normal(jax.random.key(0), (40, 2))
@@ -125,6 +126,13 @@ class KnockoffGAN(eqx.Module):
         x = check_table("KnockoffGAN", x)
         n, p = x.shape
         kept = int(self.validation * n)
+        if self.validation > 0 and kept < FEWEST:
+            warnings.warn(
+                f"KnockoffGAN: validation keeps {kept} of {n} rows and its test takes {FEWEST}: nothing is kept back, "
+                "and the last state is taken untested. Give more rows or a larger validation.",
+                stacklevel=2,
+            )
+            kept = 0
         require("KnockoffGAN", "X", "of at least 8 rows to train on", n - kept, lambda rows: rows >= 8)
         if n < 5 * p:
             warnings.warn(f"KnockoffGAN: {n} rows are fewer than 5 for each of {p} columns.", stacklevel=2)
@@ -196,20 +204,20 @@ class KnockoffGAN(eqx.Module):
             state, best, score = carry
             steps = i * (self.num_steps // self.num_checkpoints) + jnp.arange(self.num_steps // self.num_checkpoints)
             state, rows_seen = jax.lax.scan(step, state, steps)
-            found = accuracy(state[0].generator) if len(held) >= 8 else jnp.zeros(())
-            better = (found < score) if len(held) >= 8 else True
+            found = accuracy(state[0].generator) if len(held) else jnp.zeros(())
+            better = (found < score) if len(held) else True
             best = jax.tree.map(lambda a, b: jnp.where(better, a, b), state[0].generator, best)
             means = tuple(jnp.mean(value[-10:]) for value in rows_seen)
             return (state, best, jnp.where(better, found, score)), (*means, found)
 
-        first = accuracy(players.generator) if len(held) >= 8 else jnp.zeros(())
+        first = accuracy(players.generator) if len(held) else jnp.zeros(())
         states = (optimiser.init(players.generator), optimiser.init(players.rivals))
         carry = ((players, states), players.generator, first)
         each = self.num_steps // self.num_checkpoints
         (_, best, _), seen = loops.scan(
             part, carry, jnp.arange(self.num_checkpoints), progress=progress, steps_per_row=each
         )
-        accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) >= 8 else jnp.zeros((0,))
+        accuracies = jnp.concatenate([first[None], seen[4]]) if len(held) else jnp.zeros((0,))
         swap, critic, mine, gap, _ = seen
         return best, History(swap, critic, mine, gap, accuracies)
 

@@ -203,7 +203,7 @@ class KnockoffSelector(SelectorMixin, BaseEstimator):
 
     def _explain(self, p: int, held: int) -> str:
         """What the list is worth, in words; warned of where it is empty by necessity."""
-        few = unattainable(p, self.q if self.num_draws == 1 else self.q / 2, self.offset)
+        few = unattainable(p, self.q, self.offset, self.num_draws)
         if few:
             warnings.warn(f"KnockoffSelector: no selection is possible: {few}", stacklevel=3)
             return f"Nothing selected: {few}"

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from laureate.testing._checks import Check
-from laureate.testing._estimators import LOADED, clone, refuses, settings_stay, spoiled, with_fitted
+from laureate.testing._estimators import (
+    LOADED,
+    clone,
+    every_setting_is_used,
+    refuses,
+    settings_stay,
+    spoiled,
+    with_fitted,
+)
 
 __all__ = ["check_confidence_intervals"]
 
@@ -19,7 +27,12 @@ ROWS, GROUPS = 160, 6
 
 
 def check_confidence_intervals(
-    estimator: Any, *, groups: bool = False, num_repeats: int = 200, skip: Collection[str] = ()
+    estimator: Any,
+    *,
+    groups: bool = False,
+    num_repeats: int = 200,
+    unused: Collection[str] = (),
+    skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``fit(score, correct)`` and ``interval(score) -> (lo, hi)`` of an estimator with a PAC guarantee.
 
@@ -30,11 +43,12 @@ def check_confidence_intervals(
     estimator: not fitted.
     groups: whether ``fit`` and ``interval`` also take a value for each row, and promise for all groups at once.
     num_repeats: how many calibration sets are drawn to count how often any interval is wrong.
+    unused: names of numbers among the settings that rightly change no interval.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: intervals are [lo, hi] in [0, 1], one a row; all of them hold what they promise at once in a share
     1 − delta of calibration sets, within four standard errors, without groups and with them; what ends in ``_`` can be
-    saved as arrays and is all that is fitted; a larger delta gives
+    saved as arrays and is all that is fitted; every number among the settings changes them; a larger delta gives
     narrower intervals, and so do more rows; a row's interval does not depend on the other rows nor on their order, nor
     on the order of the calibration's; scores beyond [0, 1] or not finite, events that are neither 0 nor 1, fewer events
     than scores, a delta that is no share and intervals before ``fit`` are refused with a ValueError; the constructor
@@ -73,6 +87,7 @@ def check_confidence_intervals(
         check.require(
             narrower, "intervals within those of a smaller delta", "others", "Is delta used, and not 1 − delta?"
         )
+    every_setting_is_used(check, estimator, lambda one: _ends(one, score, right), unused)
     if check.wants("more rows give narrower intervals"):
         thrice = fit(np.tile(score, 3), np.tile(right, 3))
         got = f"widths {width(thrice)} after {width(fitted)}"
@@ -96,6 +111,13 @@ def check_confidence_intervals(
     if groups and check.wants("coverage of groups"):
         _coverage(check, fit, delta, num_repeats, grouped=True)
     return check.finish()
+
+
+def _ends(fresh: Any, score: np.ndarray, right: np.ndarray) -> list[np.ndarray]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are few rows
+        fresh.fit(score, right)
+    return [np.asarray(end) for end in fresh.interval(SCORES)]
 
 
 def _rows(generator: np.random.Generator, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

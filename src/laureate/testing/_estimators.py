@@ -2,15 +2,15 @@
 
 import io
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 import jax
 import numpy as np
 
-from laureate.testing._checks import Check
+from laureate.testing._checks import Check, same_bits
 
-__all__ = ["LOADED", "clone", "refuses", "settings_stay", "spoiled", "with_fitted"]
+__all__ = ["LOADED", "clone", "every_setting_is_used", "refuses", "settings_stay", "spoiled", "with_fitted"]
 
 LOADED = "What fit finds belongs into names that end in _, as numbers and arrays."
 
@@ -39,6 +39,26 @@ def settings_stay(check: Check, estimator: Any, fitted: Any, returned: Any) -> N
     check.require(before == after, f"the settings {before}", after, "Keep what is fitted under names with _.")
     fresh = [name for name in vars(clone(check, fitted)) if name.endswith("_")]
     check.require(not fresh, "a clone that is not fitted", fresh, "Fit in fit alone.")
+
+
+def every_setting_is_used(
+    check: Check, estimator: Any, compute: Callable[[Any], Any], unused: Collection[str] = ()
+) -> None:
+    """Each number among the settings, changed on its own, changes what is computed from the estimator, not fitted.
+
+    unused: names of settings that rightly change nothing here.
+    """
+    if not check.wants("every number is used"):
+        return
+    before = compute(clone(check, estimator))
+    for name, value in estimator.get_params().items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or name in unused:
+            continue
+        share = not isinstance(value, int | np.integer) and 0 <= value < 1
+        another = value + 0.3 * (1 - value) if share else value + 1  # of a share another share
+        changed = compute(clone(check, estimator).set_params(**{name: another}))
+        remedy = "Is it read, and handed on? Name it in `unused` where it rightly changes nothing here."
+        check.require(not same_bits(changed, before), f"another result for {name}={another:g}", "the same", remedy)
 
 
 def with_fitted(check: Check, fresh: Any, fitted: Any) -> Any:

@@ -9,7 +9,15 @@ import jax
 import numpy as np
 
 from laureate.testing._checks import Check, keys_used_once
-from laureate.testing._estimators import LOADED, clone, refuses, settings_stay, spoiled, with_fitted
+from laureate.testing._estimators import (
+    LOADED,
+    clone,
+    every_setting_is_used,
+    refuses,
+    settings_stay,
+    spoiled,
+    with_fitted,
+)
 from laureate.testing._keys import KeyRecorder
 
 __all__ = ["check_prediction_sets"]
@@ -25,6 +33,7 @@ def check_prediction_sets(
     settled: Mapping[str, Any] | None = None,
     exact: bool = True,
     num_repeats: int = 30,
+    unused: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> list[str]:
     """Check ``fit(key, rows, y)`` and ``predict_set(key, rows) -> bool [n, K]`` of an estimator of prediction sets.
@@ -39,15 +48,16 @@ def check_prediction_sets(
     settled: settings with which it does not, so that rows can be compared; ``randomized=False`` where there is one.
     exact: whether sets cover no more than they promise either; not so where they are rounded up.
     num_repeats: how many calibration sets are drawn to count how often the label is in its set.
+    unused: names of numbers among the settings that rightly change no set.
     skip: properties to leave out: those in the list that is returned.
 
     Properties: sets are bool, a row and a class each; they hold the label as often as promised, within four standard
-    errors of the count; a larger alpha gives subsets; a row's set does not depend on the other rows nor on its place;
-    the same keys give the same bits, another key other sets, and no key is used twice; what ends in ``_`` can be saved
-    as arrays and is all that is fitted; rows that are not finite, labels
-    that are no class, fewer labels than rows, another number of classes, an alpha that is no share and sets before
-    ``fit`` are refused with a ValueError; the constructor and ``fit`` leave the settings alone, ``fit`` returns the
-    estimator, and a clone is not fitted.
+    errors of the count; a larger alpha gives subsets; every number among the settings changes the sets; a row's set
+    does not depend on the other rows nor on its place; the same keys give the same bits, another key other sets, and no
+    key is used twice; what ends in ``_`` can be saved as arrays and is all that is fitted; rows that are not finite,
+    labels that are no class, fewer labels than rows, another number of classes, an alpha that is no share and sets
+    before ``fit`` are refused with a ValueError; the constructor and ``fit`` leave the settings alone, ``fit`` returns
+    the estimator, and a clone is not fitted.
     """
     check = Check(type(estimator).__name__, skip)
     keys = iter(jax.random.split(jax.random.key(0), 2 * num_repeats + 4))
@@ -85,6 +95,12 @@ def check_prediction_sets(
         remedy = "Is tau a quantile, with the same draws whatever alpha is? Settings that are tuned for alpha may move."
         check.require(not np.any(smaller & ~sets), "subsets", f"{np.any(smaller & ~sets, axis=1).sum()} others", remedy)
         check.require(np.any(sets & ~smaller), "some smaller sets", "the same", "Is alpha used?")
+
+    def made(one):
+        one.fit(fit_key, x, y)
+        return np.asarray(one.predict_set(set_key, new))
+
+    every_setting_is_used(check, estimator, made, unused)
     still = fit(fit_key, x, y, **calm)
     alone = np.asarray(still.predict_set(set_key, new))
     if check.wants("rows do not see each other"):

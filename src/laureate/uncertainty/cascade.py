@@ -157,14 +157,14 @@ class SafeCascade(BaseEstimator):
         return classes
 
     def certificate(self) -> dict[str, Any]:
-        """What was certified, from how many examples, in plain values for a safety file."""
+        """What was certified, from how many examples, in plain values for a safety file; threshold None: never exit."""
         check_is_fitted(self)
         promise = f"with probability {1 - self.delta:g} over calibration sets"
         return {
             "statement": f"error of the cascade - error of the slow model <= {self.error_gap:g}",
             "holds": "not certified: an estimate" if self.method == "empirical" else promise,
             "requires": "calibration rows independent, from the distribution of use, seen by neither model",
-            "threshold": self.threshold_,
+            "threshold": self.threshold_ if math.isfinite(self.threshold_) else None,  # JSON has no ∞
             "bound": self.bound_,
             "exit_share": self.exit_share_,
             "rows": self.n_cal_,

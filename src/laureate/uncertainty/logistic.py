@@ -146,7 +146,7 @@ class Temperature(AbstractCalibrator):
         check_rows("Temperature", p, y)
         mass = checked_weights("Temperature", np.shape(p)[0], weights)
         rows, mass = floating(jnp.asarray(p), jnp.asarray(mass))
-        return _fit_rows(rows, jnp.asarray(y), mass)
+        return _fit_rows(rows, jnp.asarray(y).astype(int), mass)  # whole numbers of any type
 
 
 @eqx.filter_jit

@@ -127,6 +127,7 @@ def conformal_quantile(scores: Any, alpha: Any, weights: Any = None, test_weight
     xp = namespace(scores, alpha, weights, test_weight)
     require("conformal_quantile", "alpha", "in (0, 1)", alpha, lambda a: 0 < a < 1)
     scores = xp.asarray(scores)
+    scores = scores if xp.issubdtype(scores.dtype, np.floating) else scores.astype(float)  # whole numbers have no ∞
     n = scores.shape[0]
     # 1 − α is rounded: without this 10 × (1 − 0.7) would be above 3.
     slack = 1e-6 if xp is jnp else 1e-12

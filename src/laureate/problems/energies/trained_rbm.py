@@ -31,14 +31,15 @@ def trained_rbm(
 ) -> TrainedRBM:
     """Contrastive divergence with ten sweeps, Adam at 0.001, a hundred images an update, as in the paper's code.
 
-    data: a data set of ``binary_images``. reference: how many samples, each after so many ``sweeps`` from an image.
+    data: a data set of ``binary_images``. train: how many of its images at most.
+    reference: how many samples, each after so many ``sweeps`` from an image.
 
     >>> problem = trained_rbm("digits", hidden=4, updates=2, reference=3, sweeps=2, train=100)
     >>> problem.reference.shape, problem.mean.shape
     ((3, 64), (64,))
     """
-    images = binary_images(data, train=train, test=1).train.reshape(train, -1)
-    return _trained(images, hidden, updates, reference, sweeps)
+    images = binary_images(data, train=train, test=1).train
+    return _trained(images.reshape(len(images), -1), hidden, updates, reference, sweeps)
 
 
 @eqx.filter_jit
