@@ -369,7 +369,7 @@ def test_no_key_is_used_twice(name):
 
 
 def test_of_templates_alone_a_key_is_used_again():
-    """Deep BSDE makes a network from a fixed key at every update, and keeps its form alone; no other key is used twice."""
+    """Deep BSDE makes a network from a fixed key at every update, to keep its form alone; no other key twice."""
 
     def form(key):
         return eqx.filter(network(key, 2, 2, 2, 1, jnp.float32), eqx.is_array)

@@ -4,7 +4,7 @@ The definitions are followed by reading (``definitions``), so nothing is loaded:
 
 What a person sets for jax and XLA counts where it can move numbers, and an accelerator that is there; on a machine with
 neither nothing is added. No part of the hash, for they move numbers by rounding at most: the model of the processor,
-how many threads a library takes (``OF_WORKERS``), how many workers there are and where. Nor is what ``jax.config`` alone
+how many threads a library takes (``OF_WORKERS``), how many workers there are and where. Nor is what only ``jax.config``
 says in the calling process, which no worker sees. How a worker loads and calls a trial is told by ``PROTOCOL``.
 """
 
