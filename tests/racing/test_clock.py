@@ -33,7 +33,7 @@ def test_one_step_is_always_made_and_told():
 def test_the_first_step_is_made_also_where_a_warm_up_has_cost_more_than_there_is(warmup):
     """So that nobody is judged untrained; then whoever is beyond a target waits for the next."""
     none = jnp.asarray(0, jnp.int32)
-    step = jax.jit(lambda state, target: spend(lambda s, i: (s + 1, 4), *state, target))
+    step = jax.jit(lambda state, target: spend(lambda s, i: (s + 1, 4), state[0], state[1], state[2], target))
     state, seen = (jnp.asarray(0), none, jnp.asarray(warmup, jnp.int32)), []
     for target in (8, 16, 32, 64):
         state = step(state, target)
