@@ -1,7 +1,6 @@
 """What demanding users met: schedules, graphs of other kinds, data that is not dealt out, nodes that fail."""
 
 import sys
-import time
 
 import equinox as eqx
 import jax
@@ -194,17 +193,16 @@ import os, time
 from laureate.decentralized import connect
 connect()
 if os.environ["LAUREATE_NODE"] == "1":
-    open(os.environ["WHEN"], "w").write(str(time.time()))
     raise RuntimeError("out of luck")
-time.sleep(300)
+time.sleep(1200)
+open(os.environ["ENDED"], "w").close()
 """
 
 
 @pytest.mark.slow
 def test_a_node_that_fails_once_connected_is_told_at_once(tmp_path):
-    moment = tmp_path / "when"
+    """The other node has twenty minutes to go, and never comes to their end."""
+    ended = tmp_path / "ended"
     with pytest.raises(LaunchError, match=r"Node 1 ended with code 1:(.|\n)*RuntimeError: out of luck"):
-        launch([sys.executable, "-c", FAILING], 2, environment={"JAX_PLATFORMS": "cpu", "WHEN": str(moment)})
-    assert time.time() - float(moment.read_text()) < 200, (
-        "the other node sleeps for five minutes, and was not waited for"
-    )
+        launch([sys.executable, "-c", FAILING], 2, environment={"JAX_PLATFORMS": "cpu", "ENDED": str(ended)})
+    assert not ended.exists()

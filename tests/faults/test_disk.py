@@ -151,7 +151,7 @@ def test_a_disk_that_is_really_full(small_disk, tmp_path, room_kb):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"\0" * max(0, free - room_kb * 1000))
     process = harness.start(home)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=harness.PATIENCE)
     assert process.returncode == 2, errors
     assert errors.count("\n") == 1, errors
     assert "full" in errors or "No space left" in errors or "refuses" in errors, errors

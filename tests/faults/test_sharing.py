@@ -21,7 +21,7 @@ from laureate.lab.storing.store import Store
 def test_three_runs_at_once(home, executor):
     """On a store that is not there yet, so that they also meet while they make it."""
     processes = [harness.start(home, workers=2, executor=executor) for _ in range(3)]
-    said = [process.communicate(timeout=300) for process in processes]
+    said = [process.communicate(timeout=harness.PATIENCE) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], said
     assert not any("locked" in errors for _, errors in said)
     told = [json.loads(output) for output, _ in said]
@@ -79,7 +79,7 @@ class Notes:
 
 def wait_for(condition):
     """For a while: a test that is wrong must end, too."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + harness.PATIENCE
     while not condition():
         assert time.monotonic() < end, "what was waited for did not come"
         time.sleep(0.01)

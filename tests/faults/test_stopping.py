@@ -23,7 +23,7 @@ def killed_at(home, moment, draw, **options) -> bool:
     if workers and draw.random() < 0.5:
         with contextlib.suppress(ProcessLookupError):
             os.kill(draw.choice(workers), signal.SIGKILL)
-        process.communicate(timeout=300)
+        process.communicate(timeout=harness.PATIENCE)
         assert process.returncode == 0, "a worker that dies does not take the run with it"
     elif process.poll() is None:
         harness.kill(process)
@@ -105,7 +105,7 @@ def test_ctrl_c_exits_130_and_leaves_a_consistent_store(home, executor):
     process = harness.start(home, workers=2, executor=executor, held=True)
     wait_for_cells(home, process, 4)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=harness.PATIENCE)
     assert process.returncode == 130
     assert errors.strip() == "laureate: stopped; what was finished is kept. Repeat the command to go on."
     count = len(harness.kept(home))

@@ -38,7 +38,7 @@ class Drawn:
 
         shifts = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
         for cell in cells:
-            time.sleep(600.0 if cell.start >= int(os.environ.get("TOY_HELD", 2**31)) else self._pause)
+            time.sleep(7200.0 if cell.start >= int(os.environ.get("TOY_HELD", 2**31)) else self._pause)
             rng = np.random.default_rng(cell.start)
             loss = 0.1 * rng.normal(size=cell.count) + shifts[cell.arm]
             yield cell, Outcome(metrics={"loss": loss, "curve": np.full((cell.count, 300), loss[0])}, seconds=0.5)

@@ -1,3 +1,6 @@
+import copy
+import dataclasses
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -14,6 +17,16 @@ def test_settings_are_attributes_and_frozen():
     with pytest.raises(AttributeError, match="frozen"):
         settings.sigma = 1.0
     assert hash(settings) == hash(Settings(pairs=3, sigma=0.1))
+
+
+def test_settings_are_copied_kept_and_taken_apart_like_any_other_value():
+    arm = Arm("ours", sigma=0.1, words=("a", "b"))
+    for again in (copy.copy(arm), copy.deepcopy(arm), pickle.loads(pickle.dumps(arm))):
+        assert again == arm
+        assert again.settings.sigma == 0.1
+    assert dataclasses.asdict(arm)["settings"] == arm.settings
+    with pytest.raises(AttributeError, match=r"no setting 'sigma'; there are: $"):
+        _ = Settings.__new__(Settings).sigma
 
 
 @pytest.mark.parametrize(

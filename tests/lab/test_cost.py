@@ -50,6 +50,12 @@ def test_nothing_measured_is_what_was_declared(store, paper):
     assert found.core_hours == pytest.approx(2 * 1200 / 3600), "declared on two cores"
 
 
+def test_a_part_of_an_experiment_costs_its_part_of_what_was_declared(store, paper):
+    (some,) = estimate(store, toys.selections(paper, "toy/better"), "full")
+    assert some.basis == "declared"
+    assert some.seconds == some.left == pytest.approx(only(store, paper, "full").seconds[:8])  # of two arms of three
+
+
 def test_measured_at_the_scale_itself(store, paper):
     measure(store, paper, "desk", 7.0)
     found = only(store, paper, "desk")

@@ -29,7 +29,14 @@ from laureate.lab.judging.results import (
     tally,
 )
 from laureate.lab.judging.verdict import ALPHA, decide
-from laureate.lab.records import OBSERVATION_COLUMNS, compare_runs, differing, observation_rows, run_observations
+from laureate.lab.records import (
+    OBSERVATION_COLUMNS,
+    compare_runs,
+    differing,
+    observation_rows,
+    run_observations,
+    run_standings,
+)
 from laureate.lab.running import run as run_module
 from laureate.lab.running import trying, worker
 from laureate.lab.running.diagnosis import diagnose
@@ -270,6 +277,55 @@ def test_every_number_of_a_run_is_exported_with_its_place(store):
     assert len(rows) == len(expected)
     assert all(tuple(row) == OBSERVATION_COLUMNS for row in rows)
     assert list(observation_rows(store, run + 1)) == []
+
+
+def test_seeds_are_told_by_their_numbers_where_a_block_failed_and_where_experiments_have_fewer(store):
+    """Two experiments of one run with other numbers of seeds, of one of which a block of one arm failed."""
+    made = toys.paper(
+        toys.experiment(), toys.experiment("second", claims=(dataclasses.replace(toys.BETTER, name="again"),))
+    )
+    run = store.start_run("laureate run toy", "smoke", 10, "default", {})
+    expected = set()
+    wanted = {"toy": 7, "second": 10}
+    for cell in plan(toys.selections(made), "smoke"):
+        seeds = np.arange(cell.start, cell.start + cell.count)
+        lost = (cell.experiment, cell.arm, cell.start) == ("toy", "theirs", 0)
+        store.add_cell(run, cell, Outcome(error="lost") if lost else Outcome({"loss": 0.5 + seeds}))
+        if not lost:
+            expected |= {(cell.experiment, cell.arm, s, 0.5 + s) for s in seeds.tolist() if s < wanted[cell.experiment]}
+    facts = {"statement": "s", "kind": "better", "verdict": "inconclusive"}
+    results = [
+        ClaimResult(id=ClaimId("toy", name), experiment=experiment, seeds=wanted[experiment], **facts)
+        for name, experiment in (("better", "toy"), ("again", "second"))
+    ]
+    store.add_results(run, results)
+    rows = list(observation_rows(store, run))
+    assert {(row["experiment"], row["arm"], row["seed"], row["value"]) for row in rows} == expected
+    assert len(rows) == len(expected) == 7 + 2 + 7 + 3 * 10
+    found = run_observations(store, run)
+    assert found["toy", "toy"]["theirs"]["loss"].tolist() == [5.5, 6.5]
+    assert found["toy", "second"]["theirs"]["loss"].tolist() == [0.5 + seed for seed in range(10)]
+    ranked = {one.experiment: {place.arm for place in one.places} for one in run_standings(store, [made], run)}
+    assert ranked == {"toy": {"ours", "third"}, "second": {"ours", "theirs", "third"}}
+
+
+@pytest.mark.parametrize("seeds", [1, 4, 9])
+@pytest.mark.parametrize("centre", ["mean", "median"])
+def test_a_change_is_of_what_the_effect_is_of_and_json_whatever_the_seeds(store, seeds, centre):
+    """Too few give an interval without ends."""
+    effects, runs = DRAW.lognormal(size=(2, seeds)), []
+    for side in effects:
+        runs.append(keep(store, side))
+        (kept,) = store.results(runs[-1])
+        store.add_results(runs[-1], [dataclasses.replace(kept, centre=centre)])
+    (found,) = compare_runs(store, [], *runs)
+    change = effects[1] - effects[0]
+    interval = statistics.median_interval if centre == "median" else statistics.interval
+    assert found.change == pytest.approx(np.median(change) if centre == "median" else change.mean())
+    assert (found.low, found.high) == pytest.approx(interval(change))
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    ends = [end if math.isfinite(end) else None for end in interval(change)]
+    assert [told["change"], told["low"], told["high"]] == pytest.approx([found.change, *ends])
 
 
 def test_what_keeps_two_runs_apart_is_told_by_name(store):

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from skeletons import folder_of, free_id
 
@@ -20,7 +22,7 @@ import laureate
 import toys
 from laureate import _data
 from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
-from laureate.lab.running import definitions, source
+from laureate.lab.running import definitions, executors, source
 from laureate.lab.running import fingerprint as module
 from laureate.lab.running.definitions import program
 from laureate.lab.running.fingerprint import SETTINGS, fingerprint, used_versions
@@ -190,7 +192,7 @@ REACH = {
         "problem": [{"problem": ""}],
         "over_seeds": [{"over_seeds": "loop"}],
         "x64": [{"x64": True}],
-        "data": [{"data": ("digits",)}, {"data": ("digits", "diabetes")}],
+        "data": [{"data": ("digits",)}, {"data": ("digits", "diabetes")}, {"data": {"smoke": ("digits",), "desk": ()}}],
     },
 }
 DO_NOT_REACH = {
@@ -204,6 +206,7 @@ DO_NOT_REACH = {
             {"claims": (*toys.experiment().claims, Claim("new", "s", "loss", "ours", "theirs", role="check"))},
         ],
         "accepts": [{"accepts": ("offset", "more")}],
+        "data": [{"data": {"smoke": (), "desk": ("digits",)}}],  # of another scale
         "deviations": [{"deviations": ("Another.",)}],
         "curves": [{"curves": ()}],
         "over": [{"over": "data sets"}],
@@ -259,15 +262,138 @@ def test_another_file_under_the_name_of_a_data_set_does(tmp_path, monkeypatch):
     _data.digest.cache_clear()
 
 
-def test_whoever_changes_the_worker_is_asked_for_the_protocol():
-    """How a trial is called, keyed and batched is in no cell's definitions: a new digest here, and PROTOCOL raised
-    where numbers could change by it."""
-    text = (Path(laureate.__file__).parent / "lab" / "running" / "worker.py").read_text(encoding="utf-8")
-    tree = ast.parse(text)
+def test_data_sets_count_alike_whether_they_differ_between_scales_or_not():
+    both = {"digits", "diabetes"}
+    for names in itertools.chain.from_iterable(itertools.combinations(sorted(both), n) for n in range(3)):
+        by_scale = {"smoke": names, "desk": tuple(both - set(names))}
+        assert cells_of(data=by_scale) == cells_of(data=names)
+
+
+@pytest.mark.parametrize("length", [0, 1, 3 << 20])
+def test_every_byte_of_a_data_set_is_in_its_digest(length, tmp_path, monkeypatch):
+    """By its definition; also where a file is cut off."""
+    path, bytes_ = tmp_path / "rows.bin", np.random.default_rng(0).bytes(length)
+    monkeypatch.setattr(_data, "find", {"digits": path, "diabetes": tmp_path}.get)
+    found = []
+    for whole in (bytes_, bytes_[:-1], bytes_ + b"x"):
+        path.write_bytes(whole)
+        _data.digest.cache_clear()
+        alone = hashlib.sha256(b"." + hashlib.sha256(whole).digest()).hexdigest()
+        among = hashlib.sha256(b"rows.bin" + hashlib.sha256(whole).digest()).hexdigest()
+        assert (_data.digest("digits"), _data.digest("diabetes")) == (alone, among)
+        found.append(alone)
+    assert len(set(found)) == (3 if length else 2)
+    _data.digest.cache_clear()
+
+
+def code_of(path: str, *names: str) -> str:
+    """A digest of a file's code, or of these definitions in it, without docstrings."""
+    tree = ast.parse((PACKAGE / "lab" / "running" / path).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
-    assert (module.PROTOCOL, hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]) == (4, "39960f4e57a0")
+    if names:
+        tree.body = [node for node in tree.body if {getattr(node, "name", ""), *assigned(node)} & set(names)]
+        assert len(tree.body) == len(names)
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:12]
+
+
+def assigned(node: ast.stmt) -> set[str]:
+    return {target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)}
+
+
+def test_whoever_changes_the_worker_is_asked_for_the_protocol():
+    """How a trial is loaded, called, keyed and batched, and what is set for its process, is in no cell's definitions: a
+    new digest here, and PROTOCOL raised where numbers could change by it."""
+    assert module.PROTOCOL == 4
+    assert {
+        "worker": code_of("worker.py"),
+        "loaded": code_of("references.py", "is_file", "load", "_FromSource"),
+        "set": code_of("executors.py", "SINGLE_THREAD", "OF_WORKERS", "start_worker"),
+        "on a cluster": code_of("ray_executor.py", "_compute", "_prepare_once", "_unpack", "_moved"),
+    } == {"worker": "bf0131763cf7", "loaded": "32bb69e0ccda", "set": "b77538258561", "on a cluster": "0c9f06b76a62"}
+
+
+# -- the machine -----------------------------------------------------------------------------------------------------
+
+# Variables that can move numbers, and what they are set to.
+MOVING = {
+    "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16",
+    "JAX_DEFAULT_PRNG_IMPL": "rbg",
+    "JAX_RANDOM_SEED_OFFSET": "7",
+    "JAX_NUMPY_DTYPE_PROMOTION": "strict",
+    "JAX_OF_A_LATER_RELEASE": "1",
+    "JAX_PLATFORMS": "cuda,cpu",
+    "JAX_PLATFORM_NAME": "gpu",
+    "XLA_FLAGS": "--xla_cpu_enable_fast_math=true",
+}
+# Where programs are kept, what is told, what the worker says itself, and the number of threads, which is rounding.
+STILL = {
+    "JAX_COMPILATION_CACHE_DIR": "/elsewhere",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_LOG_COMPILES": "1",
+    "JAX_TRACEBACK_FILTERING": "off",
+    "JAX_DUMP_IR_TO": "/elsewhere",
+    "JAX_ENABLE_X64": "1",
+    "JAX_THREEFRY_PARTITIONABLE": "0",
+    "JAX_PLATFORMS": "cpu",
+    "JAX_DEFAULT_MATMUL_PRECISION": "",
+    "PJRT_NPROC": "8",
+    "OMP_NUM_THREADS": "8",
+    "TF_CPP_MIN_LOG_LEVEL": "0",
+}
+
+
+@pytest.fixture
+def unset(monkeypatch):
+    """A CPU where nobody has set anything."""
+    for name in list(os.environ):
+        if name[:4] == "JAX_" or name in executors.OF_WORKERS:
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(module, "_accelerators", tuple)
+    return monkeypatch
+
+
+def test_an_ordinary_machine_adds_nothing(unset):
+    """So that what was computed before is still known."""
+    assert module.surroundings() == {}
+    first = fingerprint({}, ())
+    for name, value in (executors.OF_WORKERS | STILL).items():
+        unset.setenv(name, value)
+        assert fingerprint({}, ()) == first, name
+    assert module.surroundings() == {}
+
+
+def test_what_is_set_for_jax_and_xla_moves_cells_where_it_can_move_numbers(unset):
+    """Each on its own; the flags in any order."""
+    seen = [fingerprint({}, ())]
+    for name, value in MOVING.items():
+        with unset.context() as only:
+            only.setenv(name, value)
+            seen.append(fingerprint({}, ()))
+    assert len(set(seen)) == len(seen)
+    for flags in ("--a=1 --b=2", f"--b=2  {executors.OF_WORKERS['XLA_FLAGS']} --a=1"):
+        unset.setenv("XLA_FLAGS", flags)
+        assert module.surroundings() == {"XLA_FLAGS": "--a=1 --b=2"}
+
+
+def test_an_accelerator_counts_unless_the_cpu_is_asked_for(unset, tmp_path):
+    """A plugin that is installed, or the platform that is named."""
+    (tmp_path / "xla_cuda12").mkdir()
+    (tmp_path / "xla_cuda12" / "__init__.py").write_text("")
+    places = {"jax_plugins": SimpleNamespace(submodule_search_locations=[str(tmp_path)])}
+    unset.undo()
+    for name in module.PLATFORM:
+        unset.delenv(name, raising=False)
+    module._accelerators.cache_clear()
+    unset.setattr(module.importlib.util, "find_spec", places.get)
+    assert module.surroundings()["platform"] == "xla_cuda12"
+    places["libtpu"] = SimpleNamespace()
+    module._accelerators.cache_clear()
+    assert module._accelerators() == ("xla_cuda12", "tpu")
+    unset.setenv("JAX_PLATFORMS", "CPU")
+    assert "platform" not in module.surroundings()
+    module._accelerators.cache_clear()
 
 
 def test_more_seeds_do_not():

@@ -1,5 +1,6 @@
 """Guards: for each a planted case that the test alone would call supported, and the same case mended."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import toys
 from laureate.lab.claim import Arm, Claim, Experiment, Guard, Scale
+from laureate.lab.judging.guards import held_back
 from laureate.lab.judging.judge import Observed
 from laureate.lab.judging.judge import judge as judge_paper
 from laureate.lab.judging.results import ClaimId, ClaimResult, Measured
@@ -226,6 +228,13 @@ def test_a_run_asks_the_guards_of_its_experiment(store):
     assert held.reason.startswith("held back: loss of ours lies at its limit -1e+08")
 
 
+def test_a_trivial_arm_that_does_not_report_the_metric_is_told_in_words():
+    claim, losses = replace(BETTER, trivial="t"), arms()
+    for reported, told in (({}, "none"), ({"t": {"error": np.ones(10), "angle": np.ones(10)}}, "angle, error")):
+        with pytest.raises(ValueError, match=f"needs the metric 'loss'; arm 't' has: {told}"):
+            held_back(claim, losses | reported, losses["b"]["loss"] - losses["a"]["loss"])
+
+
 class TestWeakRival:
     """To beat a baseline that is worse than doing nothing is little: the claim stands, and the line says so."""
 
@@ -259,3 +268,15 @@ def test_a_rival_that_only_ties_with_doing_nothing_is_weak(better):
         facts = {"experiment": "e", "statement": "s", "kind": "better", "baseline": "b", "trivial": "t"}
         result = ClaimResult(id=ClaimId("toy", "x"), effect=2.0, measured=measured, **facts)
         assert result.weak_rival == weak, trivial
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+@pytest.mark.parametrize("means", list(itertools.permutations((1.0, 2.0, 3.0))), ids=str)
+def test_a_rival_is_weak_by_the_claims_own_direction_whoever_won(better, means):
+    """Also where the method lost, so that its effect is negative."""
+    method, baseline, trivial = means
+    sign = 1.0 if better == "lower" else -1.0
+    measured = Measured((1.0,), method_mean=method, baseline_mean=baseline, trivial_mean=trivial)
+    facts = {"experiment": "e", "statement": "s", "kind": "better", "baseline": "b", "trivial": "t"}
+    result = ClaimResult(id=ClaimId("toy", "x"), effect=sign * (baseline - method), measured=measured, **facts)
+    assert result.weak_rival == (sign * baseline >= sign * trivial)

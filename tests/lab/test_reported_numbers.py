@@ -100,9 +100,24 @@ def ends_of(claim):
     return bounds or [f"the margin {size}" if claim.margin else "0"]
 
 
-def includes_zero(side, of, level):
-    """Of equality the lower end is that of 90 %, the upper one that of 95 %: where it is supported, where refuted."""
-    return of(side, level)[0] <= 0 <= of(side, 0.95)[1]
+def edge_of(claim, sides, of):
+    """The bounds and margins that the interval includes; of equality that of 90 %, or else that of 95 %."""
+    for level in [0.90, 0.95] if claim.kind == "equal" else [0.95]:
+        ends = zip(ends_of(claim), sides, strict=True)
+        if crossed := [name for name, side in ends if of(side, level)[0] <= 0 <= of(side, level)[1]]:
+            return f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
+    return ""
+
+
+def test_the_interval_that_is_told_to_include_a_margin_includes_it():
+    """Of a difference beyond the margin at 90 % and not at 95 %, from seeds that are no more than just so far away."""
+    x = 5.0 + np.random.default_rng(1).normal(size=SEEDS)
+    margin = -float(statistics.interval(-x, 0.90)[1] + statistics.interval(-x, 0.95)[1]) / 2
+    claim = Claim("it", "s", "loss", "a", "b", kind="equal", margin=margin, role="check")
+    found = draft(claim, {"a": {"loss": 0 * x}, "b": {"loss": x}})
+    assert not found.inside
+    assert not found.outside
+    assert found.edge == f"the 95 % interval includes the margin {margin:.3g}"
 
 
 def p_value(side, median):
@@ -127,8 +142,7 @@ def test_a_draft_is_what_its_seeds_say(row):
     assert found.refutes == pytest.approx(min(1.0, len(sides) * min(p_value(-side, median) for side in sides)))
     assert found.inside == all(of(side, level)[0] > 0 for side in sides)
     assert found.outside == any(of(side, 0.95)[1] < 0 for side in sides)
-    crossed = [name for name, side in zip(ends_of(claim), sides, strict=True) if includes_zero(side, of, level)]
-    assert found.edge == f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
+    assert found.edge == edge_of(claim, sides, of)
     better = np.all([side >= 0 for side in sides], axis=0).mean() if median else (np.sign(x) / 2 + 0.5).mean()
     assert found.improvement == pytest.approx(better)
     sizes = [v.mean() / v.std(ddof=1) for v in (sides if median else [x])]

@@ -1,12 +1,14 @@
 """Runs of toy papers: what is computed, what is kept, what is told."""
 
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
 import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -28,7 +30,7 @@ from laureate.lab.records import (
 )
 from laureate.lab.running import stoppable, worker
 from laureate.lab.running.plan import plan
-from laureate.lab.running.run import run_claims
+from laureate.lab.running.run import in_turn, run_claims
 
 
 def run(store, made=None, *words, **options):
@@ -301,3 +303,86 @@ def test_an_experiment_whose_data_set_is_missing_is_not_run_and_says_how_to_inst
     ]
     with pytest.raises(ValueError, match="data must name the sets of every scale"):
         toys.experiment(data={"smoke": ()})
+
+
+def test_a_worker_that_died_while_idle_is_replaced(monkeypatch, tmp_path):
+    """It has given its outcome and is gone before the next cell comes; nobody else's is lost, nor that one."""
+    gone, stopped = threading.Event(), []
+
+    def serve(connection):
+        connection.send(stoppable.READY)
+        connection.send(Outcome(error=connection.recv().name))
+        connection.close()
+        gone.set()
+
+    def start(_):
+        gone.clear()
+        ours, theirs = multiprocessing.Pipe()
+        threading.Thread(target=serve, args=(theirs,), daemon=True).start()
+        return SimpleNamespace(kill=lambda: stopped.append(ours), join=lambda: None), ours
+
+    monkeypatch.setattr(stoppable.Stoppable, "_start", start)
+    wanted, told = plan(toys.selections(toys.paper()), "smoke"), []
+    workers = stoppable.Stoppable(1, tmp_path, 600.0)
+    for cell, outcome in workers.outcomes(wanted):
+        told.append((cell.name, outcome.error))
+        assert gone.wait(600.0)
+    assert sorted(told) == sorted((cell.name, cell.name) for cell in wanted)
+    workers.close()
+    assert len(stopped) == len(wanted)
+
+
+@pytest.mark.parametrize("began", list(itertools.permutations((10.0, 20.0, 30.0))), ids=str)
+def test_who_is_over_its_time_is_stopped_whoever_began_last(monkeypatch, tmp_path, began):
+    """Of three workers that say nothing, looked at when the first has seconds left, and when it has none."""
+    now, waited = [12.0], []
+
+    def wait(connections, timeout):
+        waited.append(timeout)
+        now[0] += timeout
+        return []
+
+    monkeypatch.setattr(stoppable, "wait", wait)
+    monkeypatch.setattr(stoppable.time, "monotonic", lambda: now[0])
+    workers = stoppable.Stoppable(3, tmp_path, 5.0)
+    workers._busy = {number: (None, None, when) for number, when in enumerate(began)}  # type: ignore[assignment]
+    assert workers._ready() == [began.index(10.0)]
+    now[0] = 40.0
+    assert workers._ready() == [0, 1, 2]
+    assert waited == [3.0, 0.0]
+
+
+def test_cells_that_another_run_finished_are_listed_as_ours_too(store):
+    """So that what a run is judged by is exported with it, and stays when the other run is forgotten."""
+    cells = plan(toys.selections(toys.paper()), "smoke")
+    first, second = (store.start_run("laureate run toy", "smoke", 10, "default", {}) for _ in range(2))
+    theirs, _ = store.take(first, cells[:4])
+    for cell in theirs[:2]:
+        store.add_cell(first, cell, Outcome({"loss": np.zeros(5)}))
+    seen = []
+    for mine, found in in_turn(store, second, cells, False, None):
+        seen.append(([cell.key for cell in mine], {cell.key for cell, _ in found}))
+        for cell in mine:
+            store.add_cell(second, cell, Outcome({"loss": np.zeros(5)}))
+        for cell in theirs[2:] if len(seen) == 1 else ():
+            store.add_cell(first, cell, Outcome({"loss": np.zeros(5)}))
+    keys = [cell.key for cell in cells]
+    assert seen == [(keys[4:], set(keys[:2])), ([], set(keys[2:4]))]
+    used = {(cell["fingerprint"], cell["start"]): cell["cached"] for cell in store.run_cells(second)}
+    assert used == dict.fromkeys(keys[:4], 1) | dict.fromkeys(keys[4:], 0)
+    store.delete_run(first)
+    assert len(store.run_cells(second)) == len(cells)
+
+
+def test_a_problem_is_made_anew_for_another_precision(tmp_path):
+    """One that is shared by experiments of both, in one process, whichever comes first."""
+    (tmp_path / "mine.py").write_text(
+        "import jax.numpy as jnp\nclass Hill:\n    def __init__(self):\n        self.offset = jnp.ones(2)\n"
+    )
+    cell = plan(toys.selections(toys.paper()), "smoke", problem=f"{tmp_path / 'mine.py'}:Hill")[0]
+    made = {}
+    for x64 in (True, False, True):
+        with jax.enable_x64(x64):
+            one = worker._made(dataclasses.replace(cell, x64=x64))
+        assert made.setdefault(x64, one) is one
+    assert {x64: str(one.offset.dtype) for x64, one in made.items()} == {True: "float64", False: "float32"}

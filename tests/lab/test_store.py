@@ -1,6 +1,9 @@
+import datetime
 import json
+import re
 import shutil
 import sqlite3
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,3 +215,30 @@ def test_numbers_that_are_not_those_that_were_written_are_not_given(store):
         assert store.unreadable() == 1
     store._db.execute("UPDATE observations SET data = ? WHERE cell = ?", (data, ids[0]))
     np.testing.assert_array_equal(store.observations(ids[0])["loss"], np.arange(5.0))
+
+
+@pytest.mark.parametrize("zone", ["NPT-5:45", "NST3:30", "UTC0"])
+def test_every_moment_is_kept_in_utc_wherever_the_machine_stands(cell, tmp_path, monkeypatch, zone):
+    """So that texts sort by time also when clocks change: all that looks like a moment, in every table."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+        store = Store(tmp_path / "store.sqlite")
+        run = store.start_run("laureate run toy", "smoke", 10, "default", {})
+        store.add_cell(run, cell, Outcome({"loss": np.zeros(5)}))
+        store.add_benchmark({"id": "toy"}, {})  # type: ignore[typeddict-item]
+        store.end_run(run, "finished")
+        store.close()
+        after = datetime.datetime.now(datetime.UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    with sqlite3.connect(tmp_path / "store.sqlite") as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        values = [value for table in tables for row in db.execute(f"SELECT * FROM {table}") for value in row]
+    moments = [value for value in values if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value)]
+    assert len(moments) == 4  # a run's two, a cell's, a benchmark's
+    for moment in map(datetime.datetime.fromisoformat, moments):
+        assert moment.utcoffset() == datetime.timedelta(0)
+        assert before <= moment <= after

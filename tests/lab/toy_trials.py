@@ -39,19 +39,23 @@ def deadly(key, arm, problem, scale):
 def slow(key, arm, problem, scale):
     """A cell that takes its time, and from the seed TOY_HELD on does not end, so that a test can stop a run."""
     seed = int(jax.random.key_data(key)[-1])
-    time.sleep(600.0 if seed >= int(os.environ.get("TOY_HELD", 2**31)) else scale.sleep)
+    time.sleep(7200.0 if seed >= int(os.environ.get("TOY_HELD", 2**31)) else scale.sleep)
     return {"loss": jax.random.normal(key) + arm.shift}
 
 
 def announced(key, arm, problem, scale):
-    """While it computes, a file in ``scale.folder`` says on which node of a Ray cluster."""
+    """When it computes, a file in ``scale.folder`` says on which node of a Ray cluster.
+
+    On the node that the file ``held`` names it never ends; on another, not before somebody computes there.
+    """
     import ray
 
     node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
-    mark = Path(scale.folder) / f"{node}-{os.getpid()}"
-    mark.touch()
-    time.sleep(scale.sleep)
-    mark.unlink()
+    folder = Path(scale.folder)
+    held = (folder / "held").read_text()
+    (folder / f"{node}-{os.getpid()}").touch()
+    while node == held or not list(folder.glob(f"{held}-*")):
+        time.sleep(0.05)
     return {"loss": jax.random.normal(key) + arm.shift}
 
 

@@ -29,6 +29,20 @@ def test_one_step_is_always_made_and_told():
     assert (int(found[1]), int(found[2])) == (1, 100)
 
 
+@pytest.mark.parametrize("warmup", [0, 10, 40])
+def test_the_first_step_is_made_also_where_a_warm_up_has_cost_more_than_there_is(warmup):
+    """So that nobody is judged untrained; then whoever is beyond a target waits for the next."""
+    none = jnp.asarray(0, jnp.int32)
+    step = jax.jit(lambda state, target: spend(lambda s, i: (s + 1, 4), state[0], state[1], state[2], target))
+    state, seen = (jnp.asarray(0), none, jnp.asarray(warmup, jnp.int32)), []
+    for target in (8, 16, 32, 64):
+        state = step(state, target)
+        seen.append((int(state[0]), int(state[2])))
+    assert seen[0] == ((1, warmup + 4) if warmup else (2, 8))
+    assert all(cost == warmup + 4 * steps for steps, cost in seen)
+    assert seen[-1][1] <= 64
+
+
 def test_points_double_and_end_with_the_budget():
     clock = Clock(scale())
     assert list(clock.targets()) == [8, 16, 32, 64]

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import itertools
 import re
 import warnings
 
@@ -125,6 +126,24 @@ def test_a_problem_may_be_a_dictionary(name):
 def test_every_small_problem_is_known_for_what_it_is():
     for name in ALL:
         assert detect(problem(name), ALL.values()).name == name
+
+
+def test_a_problem_that_could_be_of_two_kinds_is_asked_which():
+    """Whoever needs most of what is offered is meant; for every two kinds, a problem that has all for both."""
+    asked = 0
+    for pair in itertools.combinations(ALL.values(), 2):
+        offered = {name: None for one in pair for name in one.needs}
+        fitting = [one for one in ALL.values() if one.needs.keys() <= offered.keys()]
+        most = max(len(one.needs) for one in fitting)
+        meant = [one for one in fitting if len(one.needs) == most]
+        if len(meant) == 1:
+            assert detect(offered, ALL.values()) is meant[0]
+            continue
+        asked += 1
+        kinds = re.escape(" or ".join(f"{one.kind} ({one.name})" for one in meant))
+        with pytest.raises(UserError, match=f"could be {kinds}. Say which: --kind {meant[0].name}."):
+            detect(offered, ALL.values())
+    assert asked
 
 
 def test_an_unknown_kind_says_what_is_missing_and_which_is_nearest():

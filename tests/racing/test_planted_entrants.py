@@ -17,6 +17,7 @@ from laureate.lab.claim import Settings
 from laureate.racing.tracks import (
     categorical_gradients,
     decentralized,
+    pde,
     prediction_sets,
     recovery,
     representation,
@@ -28,16 +29,16 @@ from laureate.racing.tracks import (
 from laureate.testing import KeyRecorder
 
 
-def raced(track, planted, problem, cost, points=2, phase="score", settings=(), shared=None, **scale):
+def raced(track, planted, problem, cost, points=2, phase="score", settings=(), again=(), **scale):
     """The trial of a track with a planted method; no key is used twice, but for those that judge every point alike.
 
-    shared: how often one and the same draw may come from one key, where it is not as often as there are points.
+    again: just these draws are made from one key again, so many times.
     """
     arm = Settings({"code": "planted", "area": "", "swept": "", "planted": planted, **dict(settings)})
     scale = Settings({"cost": cost, "points": points, "seconds": 100.0, "phase": phase, **scale})
-    with KeyRecorder() as recorder:
+    with jax.enable_x64(track is pde), KeyRecorder() as recorder:
         found = track.trial(jax.random.key(3), arm, problem, scale)
-    assert recorder.reused(shared=shared or points) == []
+    assert recorder.reused() == list(again)
     return found
 
 
@@ -141,7 +142,7 @@ def test_every_node_is_judged_by_its_own_model_after_the_rounds_that_were_paid_f
     network = Pulled(jnp.asarray(data))
     if given == "dictionary":
         network = {name: getattr(network, name) for name in ("graph", "theta0", "gradient", "loss")} | {"data": data}
-    found = raced(decentralized, Halves(), network, cost=58, settings={"nodes": 4}, shared=1)
+    found = raced(decentralized, Halves(), network, cost=58, settings={"nodes": 4})
     np.testing.assert_array_equal(found["cost"], [20, 50])
     for place, rounds in enumerate([2, 5]):
         models = (1 - 0.5**rounds) * data
@@ -197,7 +198,7 @@ def test_features_are_judged_by_their_neighbours_in_the_examples_that_score():
             for part in ((2 * labels - 1) * spread, labels, (2.0 * labels - 1)[:16] * spread[:16], tests)
         )
     )
-    found = raced(representation, Idle(), views, cost=50, settings={"batch": 3, "classes": 2}, shared=1)
+    found = raced(representation, Idle(), views, cost=50, settings={"batch": 3, "classes": 2})
     np.testing.assert_array_equal(found["cost"], [20, 40])
     np.testing.assert_allclose(found["error"], 0.75)
     np.testing.assert_allclose(found["rank"], 1.0, rtol=1e-3)
@@ -222,7 +223,7 @@ def test_who_gives_back_what_it_sees_is_as_wrong_as_the_noise_is_loud():
     snr = 60.0  # half precision would not hear it
     signals = np.random.default_rng(0).normal(size=(64, 40))
     recording = {"signals": signals, "dictionary": np.eye(40)}
-    found = raced(recovery, Identity(), recording, cost=4, settings={"snr": snr})
+    found = raced(recovery, Identity(), recording, cost=4, settings={"snr": snr}, again=["normal, 2 times"])
     np.testing.assert_array_equal(found["cost"], [2, 4])
     # Eight signals of forty numbers: χ² with 320 degrees of freedom, in decibels.
     np.testing.assert_allclose(found["error"], -snr, atol=4 * 10 / np.log(10) * np.sqrt(2 / 320))
@@ -325,11 +326,13 @@ def test_the_last_quarter_of_the_rows_scores():
     part[np.random.default_rng(0).permutation(16)] = np.repeat([1.0, 1.0, 2.0, 3.0], 4)
     model = Parts(jnp.ones((16, 2)), jnp.asarray(part))
     settings = {"learning_rate": 0.1}
-    found = raced(categorical_gradients, relaxed, model, 20, settings=settings, batch=4, draws=2)
+    more = {"batch": 4, "draws": 2, "again": ["gumbel, 2 times"]}  # that of the judge, who has one noise
+    found = raced(categorical_gradients, relaxed, model, 20, settings=settings, **more)
     np.testing.assert_array_equal(found["cost"], [8, 20])
     np.testing.assert_allclose([found["loss"], found["greedy"]], 3.0)
     # Who looks at the loss of three samples a row pays for three.
-    found = raced(categorical_gradients, relaxed, model, 68, settings=settings | {"samples": 3}, batch=4, draws=2)
+    more["again"] = []  # what has been traced says no more of its keys
+    found = raced(categorical_gradients, relaxed, model, 68, settings=settings | {"samples": 3}, **more)
     np.testing.assert_array_equal(found["cost"], [24, 60])
 
 
@@ -382,7 +385,8 @@ def test_sets_are_judged_by_rows_that_did_not_calibrate_them(phase):
     scores = rng.normal(size=(1000, 5))
     labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     pairs, problem = Pairs(), {"scores": scores, "labels": labels}
-    more = {"points": 1, "phase": phase, "settings": {"alpha": 0.1}, "shared": 2}  # what compiles is fitted once more
+    more = {"points": 1, "phase": phase, "settings": {"alpha": 0.1}}
+    more["again"] = ["gumbel, 2 times"]  # what compiles is fitted once more
     found = raced(prediction_sets, pairs, problem, cost=240, **more)
     place = {row.tobytes(): i for i, row in enumerate(scores)}
     fitted, judged = ([place[row.tobytes()] for row in rows] for rows in (pairs.fitted, pairs.judged))
@@ -394,6 +398,31 @@ def test_sets_are_judged_by_rows_that_did_not_calibrate_them(phase):
     assert found["size"] == 2
     assert found["coverage"] == pytest.approx((rank <= 2).mean())
     assert found["hard"] == pytest.approx((rank[rank > 1] == 2).mean())
+
+
+# -- PDEs --------------------------------------------------------------------------------------------------------------
+
+
+class Value(eqx.Module):
+    """Only where it starts."""
+
+    x0: jax.Array
+
+
+class Guess:
+    """Says minus one, but for what cannot be seen in the error."""
+
+    def run(self, key, pde):
+        return SimpleNamespace(v0=-1.0 + 0.0 * jax.random.normal(key))
+
+
+@pytest.mark.parametrize("truth", [-2.0, 2.0, -0.5, -1.0])
+def test_the_error_of_a_value_is_relative_and_never_negative(truth):
+    """Whatever the sign of the truth; every budget is a run of its own on the same paths."""
+    more = {"settings": {"truth": truth}, "again": ["normal, 2 times"]}
+    found = raced(pde, Guess(), Value(jnp.zeros(2, jnp.float32)), cost=8, **more)
+    np.testing.assert_array_equal(found["cost"], [4, 8])
+    np.testing.assert_allclose(found["error"], abs((-1.0 - truth) / truth))
 
 
 # -- simulators --------------------------------------------------------------------------------------------------------

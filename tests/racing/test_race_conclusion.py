@@ -1,14 +1,16 @@
 """Every number that a race tells, recomputed from planted runs; and what is advised in which case."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import planted
 import pytest
 
 from laureate.lab.judging import statistics
 from laureate.pages.wording import number
-from laureate.racing.conclusion import conclude
+from laureate.racing.conclusion import _by_the_clock, conclude
 from laureate.racing.discipline import Entrant, Metric
-from laureate.racing.results import RaceResult
+from laureate.racing.results import Pair, RaceResult
 from laureate.racing.running import Course, Run, Scored
 from laureate.racing.standing import Measured
 
@@ -274,3 +276,17 @@ def test_an_edge_is_told_of_whoever_stands_there_unless_it_is_known():
         entrant = Entrant("a", "a(rate)", {"rate": (0.1, 0.5)}, natural={"rate": natural})
         words = " ".join(entrant.edges({"rate": 0.1}) + entrant.edges({"rate": 0.5}))
         assert [which for which in ("the smallest", "the largest") if which in words] == edges
+
+
+@pytest.mark.parametrize(("real", "apart"), [(True, True), (False, True), (False, False)])
+@pytest.mark.parametrize("fastest", ["quick", "first", ""])
+def test_at_equal_seconds_nobody_is_better_whose_lead_does_not_hold_after_holm(real, apart, fastest):
+    """An interval beyond 0 is not enough; nor is anything said where the first by cost is first here, or nobody is."""
+    pair = Pair("quick", "first", 1.0, 0.5 if apart else -0.5, 1.5, 0.02, 0.02 if real else 0.2, real)
+    asked = []
+    by_seconds = SimpleNamespace(
+        order=tuple(filter(None, [fastest])), diverged=(), pair=lambda *names: asked.append(names) or pair
+    )
+    told = _by_the_clock("first", SimpleNamespace(leaders=("first",)), by_seconds)  # type: ignore[arg-type]
+    assert told == (" At equal seconds quick is really better." if real and fastest == "quick" else "")
+    assert asked == [("quick", "first")] * (fastest == "quick")

@@ -46,6 +46,16 @@ def test_nodes_that_somebody_holds_are_where_he_holds_them():
     assert found["error"] == pytest.approx([np.mean(errors)], rel=1e-4)
 
 
+@pytest.mark.parametrize("broken", ["jnp.nan", "jnp.inf"])
+def test_who_blows_up_on_one_recording_has_no_score(broken):
+    """Not the mean of the others; one that is well on it has one."""
+    one, other = STATES[np.random.default_rng(0).permutation(8)[6:]]  # the recordings that score
+    node = int(np.flatnonzero((one[1, :3] > 0) != (other[1, :3] > 0))[0])
+    code = f"lambda key, graph: (lambda frames: jnp.where(frames[-1, {node}, 0] > 0, {{}}, 1.0) * frames[-1], None)"
+    assert np.isnan(raced(code.format(broken), points=1)["error"]).all()
+    assert np.isfinite(raced(code.format("2.0"), points=1)["error"]).all()
+
+
 def test_facts_say_how_the_nodes_move():
     told = facts(MOTION)
     assert told["change"] == pytest.approx(np.diff(STATES, axis=1)[:, :, :3].std(), rel=1e-2)

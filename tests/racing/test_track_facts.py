@@ -85,6 +85,11 @@ FACTS = {
         unroll(horizon=40),
         {"horizon": 40, "truncation": 4, "middle": 8, "num_pairs": 8, "smallest": 4 * 17 * 40, "absent": {}},
     ),
+    "unroll of a length by numpy": (
+        gradients,
+        unroll(horizon=np.int64(40)),
+        {"horizon": 40, "truncation": 4, "middle": 8, "num_pairs": 8, "smallest": 4 * 17 * 40, "absent": {}},
+    ),
     # The largest divisor of the horizon up to what was asked for.
     "odd truncation": (
         gradients,

@@ -45,7 +45,9 @@ class Settings(Mapping[str, Any]):
         try:
             return self.__dict__["_entries"][name]
         except KeyError:
-            raise AttributeError(f"no setting {name!r}; there are: {', '.join(self._entries)}") from None
+            raise AttributeError(
+                f"no setting {name!r}; there are: {', '.join(self.__dict__.get('_entries', ()))}"
+            ) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("settings are frozen; make new ones")

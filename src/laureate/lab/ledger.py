@@ -55,7 +55,8 @@ def decisive(experiment: Experiment, claim: Claim) -> dict[str, Any]:
 
     Its test, metric, margin, bounds and arms; the settings and seeds of every scale; trial, problem, data sets, guards;
     the rules of judging up to 2 (later ones: ``judging.RULE_CHANGES``). Not its wording, its role or its place in the
-    paper, nor blocks, costs and compilation, nor the ``tiny`` scale of the tests, which decide nothing.
+    paper, nor blocks, costs and compilation, nor the settings of the ``tiny`` scale of the tests, which decide nothing.
+    (Where data sets differ between scales those of ``tiny`` are in it all the same, as in every digest so far.)
     """
     test = ("kind", "metric", "method", "baseline", "better", "margin", "relative", "against", "at_least", "at_most")
     return {

@@ -2,9 +2,10 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,30 +123,52 @@ def paper_record(paper: Paper) -> dict[str, Any]:
     return {name: getattr(paper, name) for name in facts} | {"cost": cost, "deviations": deviations}
 
 
-def run_observations(
-    store: Store, run: int, paper: str = ""
-) -> dict[tuple[str, str], dict[str, dict[str, np.ndarray]]]:
-    """(paper, experiment) -> arm -> metric -> array with the run's seeds first; of one paper, if it is named."""
+class _Arm(NamedTuple):
+    """What a run observed of an arm: by metric, the seeds first; which seeds these are; whether a block failed."""
+
+    metrics: dict[str, np.ndarray]
+    seeds: np.ndarray
+    failed: bool
+
+
+def _observed(store: Store, run: int, paper: str = "") -> dict[tuple[str, str], dict[str, _Arm]]:
+    """(paper, experiment) -> arm -> what was observed of it; arms of which no block was finished are not there."""
     blocks: dict[tuple[str, str], dict[str, list[CellRow]]] = {}
     for cell in sorted(store.run_cells(run, paper), key=lambda cell: cell["start"]):
-        if cell["status"] == "done":
-            blocks.setdefault((cell["paper"], cell["experiment"]), {}).setdefault(cell["arm"], []).append(cell)
-    seeds = {(result.paper, result.experiment): result.seeds for result in store.results(run) if result.seeds}
-    found: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
+        blocks.setdefault((cell["paper"], cell["experiment"]), {}).setdefault(cell["arm"], []).append(cell)
+    judged = {(result.paper, result.experiment): result.seeds for result in store.results(run) if result.seeds}
+    found: dict[tuple[str, str], dict[str, _Arm]] = {}
     for key, arms in blocks.items():
         for arm, cells in arms.items():
-            found.setdefault(key, {})[arm] = store.joined([cell["id"] for cell in cells], seeds.get(key))
+            if done := [cell for cell in cells if cell["status"] == "done"]:
+                seeds = np.concatenate([cell["start"] + np.arange(cell["count"]) for cell in done])
+                mine = seeds < judged.get(key, math.inf)
+                metrics = store.joined(cell["id"] for cell in done)
+                metrics = {metric: values[mine] for metric, values in metrics.items()}
+                found.setdefault(key, {})[arm] = _Arm(metrics, seeds[mine], len(done) < len(cells))
     return found
 
 
+def run_observations(
+    store: Store, run: int, paper: str = ""
+) -> dict[tuple[str, str], dict[str, dict[str, np.ndarray]]]:
+    """(paper, experiment) -> arm -> metric -> array with the run's seeds first; of one paper, if it is named.
+
+    Seeds of a block that failed are not there.
+    """
+    found = _observed(store, run, paper)
+    return {key: {arm: observed.metrics for arm, observed in arms.items()} for key, arms in found.items()}
+
+
 def run_standings(store: Store, papers: Iterable[Paper], run: int) -> list[Standing]:
-    """The arms of every experiment of a run, ranked by what its claims are decided by."""
+    """The arms of every experiment of a run, ranked by what its claims are decided by, but for those that failed."""
     known = {paper.id: paper for paper in papers}
     record, judged = store.run(run), {str(result.id) for result in store.results(run)}
     found: list[Standing] = []
     if record is None:
         return found
-    for (paper_id, name), arms in run_observations(store, run).items():
+    for (paper_id, name), observed in _observed(store, run).items():
+        arms = {arm: one.metrics for arm, one in observed.items() if not one.failed}
         experiments = known[paper_id].experiments if paper_id in known else ()
         for experiment in experiments:
             if experiment.name == name:
@@ -159,18 +182,23 @@ def observation_rows(store: Store, run: int) -> Iterator[dict[str, Any]]:
     record = store.run(run)
     if record is None:
         return
-    for (paper, experiment), arms in run_observations(store, run).items():
-        for arm, metrics in arms.items():
-            for metric, values in metrics.items():
+    for (paper, experiment), arms in _observed(store, run).items():
+        for arm, observed in arms.items():
+            seeds = observed.seeds.tolist()
+            for metric, values in observed.metrics.items():
                 for place, value in np.ndenumerate(values):
-                    where = (run, paper, experiment, record["problem"], record["scale"], arm, place[0], metric)
+                    where = (run, paper, experiment, record["problem"], record["scale"], arm, seeds[place[0]], metric)
                     index = " ".join(map(str, place[1:]))
                     yield dict(zip(OBSERVATION_COLUMNS, (*where, index, value.item()), strict=True))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One claim in two runs; change, low, high: of the effect, paired by seed, None where they cannot be paired."""
+    """One claim in two runs.
+
+    change, low, high: of the effect, paired by seed, in the mean or, for bounds, in the median; None where they cannot
+    be paired.
+    """
 
     id: ClaimId
     first: ClaimResult | None
@@ -188,7 +216,12 @@ class Comparison:
         """A dictionary for ``json``."""
         sides = {"first": self.first, "second": self.second}
         results = {name: side.to_json() if side else None for name, side in sides.items()}
-        return {"id": str(self.id), **results, "change": self.change, "low": self.low, "high": self.high}
+        numbers = {name: getattr(self, name) for name in ("change", "low", "high")}
+        # Too few seeds give an interval without ends, for which JSON has no number.
+        finite = {
+            name: value if value is not None and math.isfinite(value) else None for name, value in numbers.items()
+        }
+        return {"id": str(self.id)} | results | finite
 
 
 def differing(first: RunRow, second: RunRow) -> list[str]:
@@ -222,5 +255,7 @@ def _compared(id: ClaimId, first: ClaimResult | None, second: ClaimResult | None
     before, after = np.array(first.measured.effects), np.array(second.measured.effects)
     if before.shape != after.shape or not np.isfinite([before, after]).all():
         return Comparison(id, first, second)
-    low, high = statistics.interval(after - before)
-    return Comparison(id, first, second, float((after - before).mean()), float(low), float(high))
+    of_medians = second.centre == "median"
+    centre, interval = (np.median, statistics.median_interval) if of_medians else (np.mean, statistics.interval)
+    low, high = interval(after - before)
+    return Comparison(id, first, second, float(centre(after - before)), float(low), float(high))

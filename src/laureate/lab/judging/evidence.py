@@ -112,8 +112,10 @@ def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:
     low, high = interval(x, LEVEL)
     shared = number == 1 and np.array_equal(sides[:, 0], x)  # no margin: the side is the effect
     near, far = (low[:, None], high[:, None]) if shared else interval(sides, LEVEL)
+    ends = [(LEVEL, near, far)]  # of the intervals of the sides, the narrower first
     if level != LEVEL:
-        near, _ = interval(sides, level)
+        near, end = interval(sides, level)
+        ends.insert(0, (level, near, end))
     supports = p_value(sides).max(-1)
     refutes = np.minimum(1.0, number * p_value(sides, "less").min(-1))
     if bounded:
@@ -147,7 +149,7 @@ def simulate(claim: Claim, experiments: Sequence[Arms]) -> list[Draft]:
             outside=bool((far[i] < 0).any()),
             effect_size=float(size[i]),
             improvement=float(improvement[i]),
-            edge=_edge(terms[i], level, near[i], far[i]),
+            edge=_edge(terms[i], [(level, low[i], high[i]) for level, low, high in ends]),
             centre=centre,
         )
         for i, fault in enumerate(faults)
@@ -360,12 +362,16 @@ def _fault(claim: Claim, arms: Arms, terms: _Terms) -> str:
     return "; ".join(faults)
 
 
-def _edge(terms: _Terms, level: float, near: Floats, far: Floats) -> str:
+def _edge(terms: _Terms, ends: list[tuple[float, Floats, Floats]]) -> str:
+    """What the intervals of the sides include, each given by its level and its ends."""
     for edge, side in zip(terms.edges, terms.sides, strict=True):
         if not side.any():
             return f"every seed lies exactly at {edge}, neither beyond nor short of it"
-    crossed = [edge for edge, low, high in zip(terms.edges, near, far, strict=True) if low <= 0 <= high]
-    return f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
+    for level, lows, highs in ends:
+        crossed = [edge for edge, low, high in zip(terms.edges, lows, highs, strict=True) if low <= 0 <= high]
+        if crossed:
+            return f"the {100 * level:.0f} % interval includes {' and '.join(crossed)}"
+    return ""
 
 
 def _or_none(values: Any) -> Any:

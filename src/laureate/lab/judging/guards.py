@@ -126,6 +126,9 @@ def _trivial(claim: Claim, arms: Arms) -> str:
     """Whether the method beats the arm that does nothing clever, by the same test and without a margin."""
     if not claim.trivial or claim.trivial == claim.baseline:
         return ""
+    if claim.metric not in arms.get(claim.trivial, {}):
+        there = ", ".join(sorted(arms.get(claim.trivial, {}))) or "none"
+        raise ValueError(f"Claim {claim.name!r} needs the metric {claim.metric!r}; arm {claim.trivial!r} has: {there}.")
     method, trivial = (np.asarray(arms[arm][claim.metric], np.float64) for arm in (claim.method, claim.trivial))
     gain = trivial - method if claim.direction == "lower" else method - trivial
     if not np.isfinite(gain).all():

@@ -4,7 +4,7 @@ import heapq
 import itertools
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from laureate.lab.cell import Cell
@@ -71,7 +71,7 @@ def _estimate(store: Store, selection: Selection, scale: str, measured: Measured
     there = [store.finished_cell(cell) is not None for cell in cells]
     kept = sum(there)
     declared = scale_of(experiment, scale).cost
-    # At this scale if it can be; else from the largest below, whose small cells are least of what it extrapolates.
+    # At this scale if it can be; else from the largest, whose cells resemble those of a large scale most.
     larger_first = [name for name in reversed(SCALES) if name in experiment.scales and name != scale]
     for basis in (scale, *larger_first):
         arms = measured.get((selection.paper.id, experiment.name, basis), {})
@@ -84,7 +84,8 @@ def _estimate(store: Store, selection: Selection, scale: str, measured: Measured
         word = "measured" if basis == scale else "extrapolated"
         left = tuple(itertools.compress(seconds, map(operator.not_, there)))
         return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, memory, word, basis, left)
-    each = declared * DECLARED_CORES / len(cells)
+    # What is declared is the cost of the whole experiment, of which this may be a part.
+    each = declared * DECLARED_CORES / len(plan([replace(selection, claims=experiment.claims)], scale))
     seconds = (each,) * len(cells)
     left = (each,) * (len(cells) - kept)
     return Estimate(f"{selection.paper.id}/{experiment.name}", scale, seconds, kept, None, "declared", scale, left)

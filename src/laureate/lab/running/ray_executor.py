@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -219,13 +218,14 @@ def _prepare_once(cache_folder: str | None) -> None:
 
 @cache
 def _unpack(files: Files) -> dict[str, str]:
-    """Write the files, side by side as they were; old folder -> new."""
+    """Write the files, each as far from the others as it was; old folder -> new."""
     base = Path(tempfile.mkdtemp(prefix="laureate-"))
+    above = os.path.commonpath([os.path.dirname(path) for path, _ in files])
     folders = {}
     for path, data in files:
         old = os.path.dirname(path)
-        new = base / sha256(old.encode()).hexdigest()[:12]
-        new.mkdir(exist_ok=True)
+        new = base / os.path.relpath(old, above)
+        new.mkdir(parents=True, exist_ok=True)
         (new / os.path.basename(path)).write_bytes(data)
         folders[old] = str(new)
     return folders

@@ -11,7 +11,7 @@ from typing import Any
 
 from laureate.lab.errors import UserError
 
-__all__ = ["check_file", "is_file", "load", "parsed"]
+__all__ = ["bindings", "check_file", "is_file", "load", "parsed"]
 
 
 def is_file(reference: str) -> bool:
@@ -34,7 +34,7 @@ def check_file(reference: str, asked: str = "--problem") -> str:
         tree = parsed(path)
     except OSError as error:
         raise UserError(f"{asked}: {file} cannot be read: {error.strerror}.") from None
-    names = _top_level_names(tree)
+    names = bindings(tree)
     if name not in names:
         public = ", ".join(sorted(n for n in names if not n.startswith("_"))) or "nothing"
         raise UserError(f"{asked}: {file} defines no {name!r}.", f"It defines: {public}.")
@@ -54,16 +54,28 @@ def parsed(path: Path) -> ast.Module:
         raise UserError(f"{path.name} is nested too deep to be read.", f"It lies in {path.parent}.") from None
 
 
-def _top_level_names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-        else:
-            names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return names
+def bindings(tree: ast.Module) -> dict[str, int]:
+    """The names at the top of a module, also in its blocks (``if``, ``try``), and the lines that first bind them."""
+    found: dict[str, int] = {}
+    ahead: list[ast.AST] = list(reversed(tree.body))
+    while ahead:
+        node = ahead.pop()
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.setdefault(node.name, node.lineno)
+                continue
+            case ast.Import() | ast.ImportFrom():
+                for alias in node.names:
+                    found.setdefault((alias.asname or alias.name).partition(".")[0], node.lineno)
+                continue
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                continue
+            case ast.Name(ctx=ast.Store()):
+                found.setdefault(node.id, node.lineno)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                found.setdefault(name, node.lineno)
+        ahead.extend(reversed(list(ast.iter_child_nodes(node))))
+    return found
 
 
 class _FromSource(importlib.machinery.SourceFileLoader):

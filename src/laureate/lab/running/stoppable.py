@@ -46,11 +46,9 @@ class Stoppable:
                 cell = next_cell(waiting, running, compiled)
                 if cell is None:
                     break
-                fresh = not self._idle
-                process, connection = self._start() if fresh else self._idle.pop()
+                process, connection, fresh = self._given(cell)
                 if fresh:
                     self._starting.add(connection)
-                connection.send(cell)
                 # A cell's time begins when its worker does.
                 self._busy[connection] = process, cell, time.monotonic() + START_SECONDS * fresh
             for connection in self._ready():
@@ -61,6 +59,20 @@ class Stoppable:
                 outcome = self._outcome(process, connection, began)
                 compiled.add(cell.program)
                 yield cell, outcome
+
+    def _given(self, cell: Cell) -> tuple[Any, Connection, bool]:
+        """An idle worker that has been sent the cell, or else a fresh one; one that died while idle is let go."""
+        while self._idle:
+            process, connection = self._idle.pop()
+            try:
+                connection.send(cell)
+            except OSError:  # it died while nobody looked
+                _stop(process, connection)
+            else:
+                return process, connection, False
+        process, connection = self._start()
+        connection.send(cell)
+        return process, connection, True
 
     def _ready(self) -> list[Connection]:
         """Those that have something to say, or whose time is up."""

@@ -3,14 +3,13 @@
 Nothing is computed and nothing is stored; the line of their file stands in the message.
 """
 
-import ast
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 from laureate.lab.cell import Cell
 from laureate.lab.errors import UserError
-from laureate.lab.running.references import parsed
+from laureate.lab.running.references import bindings, parsed
 from laureate.lab.running.worker import attempt
 
 __all__ = ["in_their_file", "try_problem"]
@@ -42,11 +41,8 @@ def _label(problem: str) -> str:
 def _defined(problem: str) -> str:
     """Where the file defines the problem: `` (line 4)``; empty where that cannot be seen."""
     file, _, name = problem.rpartition(":")
-    for node in parsed(Path(file)).body:
-        named = getattr(node, "name", "") == name
-        if named or any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)):
-            return f" (line {node.lineno})"
-    return ""
+    line = bindings(parsed(Path(file))).get(name)
+    return f" (line {line})" if line else ""
 
 
 def in_their_file(problem: str, error: BaseException) -> str:

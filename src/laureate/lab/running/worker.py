@@ -108,12 +108,12 @@ def _problem(cell: Cell) -> Any:
 
 
 def _made(cell: Cell) -> Any:
-    return _make_problem(cell.problem_reference, json.dumps(dict(cell.problem_settings)), cell.accepts)
+    return _make_problem(cell.problem_reference, json.dumps(dict(cell.problem_settings)), cell.accepts, cell.x64)
 
 
 @cache
-def _make_problem(reference: str, settings: str, accepts: tuple[str, ...]) -> Any:
-    """A problem may read a data set: once a process is enough."""
+def _make_problem(reference: str, settings: str, accepts: tuple[str, ...], x64: bool) -> Any:
+    """A problem may read a data set: once a process is enough, for each precision in which its arrays may be."""
     made = load(reference)
     is_problem = bool(accepts) and not isinstance(made, type) and all(hasattr(made, name) for name in accepts)
     # A class or a function makes the problem; anything that already offers what is needed is one.

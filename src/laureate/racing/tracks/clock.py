@@ -173,13 +173,14 @@ class Clock:
 def spend(step: Callable, state: Any, count: Any, cost: Any, target: Any) -> tuple[Any, Any, Any]:
     """Steps until the next would cost more than is left: ``step(state, index) -> (state, cost of it)``.
 
-    The first is always made, for what it costs is not known before; each later one is taken to cost what the last did.
+    The first is always made, for what it costs is not known before, also where a warm-up has cost more already; each
+    later one is taken to cost what the last did.
     Costs are integers, so that no sum stands still. Returns the state, the steps and the cost so far.
     """
 
     def going(carry):
-        _, _, cost, last = carry
-        return cost + last <= target
+        _, count, cost, last = carry
+        return (count == 0) | (cost + last <= target)
 
     def body(carry):
         state, count, cost, _ = carry

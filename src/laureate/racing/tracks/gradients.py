@@ -22,8 +22,9 @@ def facts(problem: Any) -> dict[str, Any]:
     """Horizon, truncation, pairs, and the cost of the dearest update."""
     problem = view(problem)
     horizon = problem.horizon
-    if not isinstance(horizon, int) or horizon < 1:
+    if not isinstance(horizon, int | np.integer) or horizon < 1:
         raise UserError(f"unroll.horizon must be an integer >= 1; got {horizon!r}.", "An endless unroll has none.")
+    horizon = int(horizon)
     wanted = min(int(getattr(problem, "truncation", max(1, horizon // 10))), horizon)
     truncation = max(k for k in range(1, wanted + 1) if horizon % k == 0)
     theta = jax.eval_shape(problem.theta0, jax.random.key(0))

@@ -90,7 +90,7 @@ def _advance(
             return state, info.cost
 
         state, count, cost = spend(step, state, count, cost, target)
-        seen = jnp.stack([_logdensity(state).astype(float), hamming_distance(state.position, reference)])
+        seen = jnp.stack([state.logdensity.astype(float), hamming_distance(state.position, reference)])
         return state, count, cost, seen
 
     def body(carry):
@@ -103,12 +103,6 @@ def _advance(
         return states, counts, costs, slot + 1, seen.at[:, slot].set(now)
 
     return jax.lax.while_loop(lambda carry: carry[3] < end, body, carry)
-
-
-def _logdensity(state: Any) -> jax.Array:
-    """f(x) of a chain's position; of a ladder of temperatures, of the coldest."""
-    found = state.logdensity
-    return found if found.ndim == 0 else found[0]
 
 
 def _judge(seen: jax.Array) -> dict[str, jax.Array]:
