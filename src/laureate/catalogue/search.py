@@ -201,7 +201,10 @@ class Catalogue:
         return found
 
     def _by_meaning(self, scored: list[tuple[int, float]], meaning: Sequence[float]) -> list[tuple[int, float]]:
-        """The first of the papers with what their phrases mean: score + share of the best score × mean cosine."""
+        """The first of the papers with what their phrases mean: score + share of the best score × mean cosine.
+
+        The best first again.
+        """
         first, rest = scored[:MEANT], scored[MEANT:]
         marks = ", ".join("?" * len(first))
         rows = self._db.execute(
@@ -216,7 +219,8 @@ class Catalogue:
             nearest = sorted(near, reverse=True)[:NEAREST]
             return sum(nearest) / max(1, len(nearest))
 
-        return [(number, score + MEANING * most * likeness(number)) for number, score in first] + rest
+        meant = [(number, score + MEANING * most * likeness(number)) for number, score in first]
+        return sorted(meant + rest, key=lambda pair: -pair[1])
 
     def _with_priors(self, scored: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
         """What runs here a little before its like; what won an award or fits, before its equals."""
