@@ -57,9 +57,7 @@ def test_no_two_papers_of_a_bibliography_have_one_key():
 
 @pytest.mark.parametrize("venue", VENUES)
 def test_every_field_is_told_once_and_only_where_it_is_known(venue):
-    for authors, decision, (title, name), url in itertools.product(
-        AUTHORS, ("", "Poster", "Submission"), TITLES, URLS
-    ):
+    for authors, decision, (title, name), url in itertools.product(AUTHORS, ("", "Poster", "Submission"), TITLES, URLS):
         entry = Entry("widgets", title, authors, venue, decision, name=name, url=url)
         long, year = VENUES[venue]
         submitted = decision == "Submission" or "Submission" in venue

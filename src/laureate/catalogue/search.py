@@ -55,6 +55,7 @@ class Result:
     ignored_phrase: words in quotation marks stand so in no paper; they were searched without the marks.
     suggestions: where nothing was found, words to try.
     total: how many papers there are to page through; a search brings up at most ``CANDIDATES``.
+    more: it brought up as many, so that others may have these words too.
     """
 
     hits: list[Hit]
@@ -62,6 +63,7 @@ class Result:
     ignored_phrase: bool = False
     suggestions: tuple[str, ...] = ()
     total: int = 0
+    more: bool = False
 
 
 class Catalogue:
@@ -140,12 +142,13 @@ class Catalogue:
         ranked = self._ranked(groups, names, self._allowed(where, values), self._words.direction(text))
         if not ranked:
             return Result([], corrected, suggestions=self._words.suggestions(text))
+        more = len(ranked) == CANDIDATES
         if phrases:
             exact = [hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases)]
             if exact:
-                return Result(exact[offset : offset + limit], corrected, total=len(exact))
+                return Result(exact[offset : offset + limit], corrected, total=len(exact), more=more)
         hits = list(self._hits(ranked[offset : offset + limit]))
-        return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked))
+        return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked), more=more)
 
     def listed(self, limit: int = 10, offset: int = 0) -> Result:
         """All papers, what won and fits first."""
