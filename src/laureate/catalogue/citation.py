@@ -29,7 +29,7 @@ _TEX = str.maketrans(
         "^": r"\^{}",
     }
 )
-# An address is taken as it is; only what braces hold must have as many that close as open.
+# BibTeX takes an address as it is, and counts the braces in it.
 _IN_ADDRESS = str.maketrans({"\\": "%5C", "{": "%7B", "}": "%7D"})
 
 # What would be read as two names, or as a family and a given name: institutions are called so.

@@ -96,7 +96,7 @@ class BoundedServer(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread could be started, and none will give the room back
+        except Exception:  # no thread could be started, and none will give the room back
             self._room.release()
             raise
 
