@@ -86,7 +86,7 @@ def test_a_card_has_venue_decision_and_address_from_its_links(page, venue, site,
         ("note={Oral presentation}", {"decision": "Oral"}), ("keywords={a, Spotlight}", {"decision": "Spotlight"}),
         ("howpublished={Poster}", {"decision": "Poster"}), ("note={Accepted}", {"decision": ""}),
         # What a paper is about says nothing of how it was presented.
-        ("note={Submitted}, keywords={temporal models, posterior}", {"decision": ""}),
+        ("note={Submitted, on temporal models}, keywords={moral posters}", {"decision": ""}),
         ("keywords={oral cancer; graphs}", {"decision": ""}), ("note={OralPoster}", {"decision": "Oral"}),
         ("note={Accepted}, keywords={a; oral}", {"decision": "Oral"}),
         ("award={Best {W}idget}", {"award": "Best Widget"}), ("abstract={A {B} c}", {"abstract": "A B c"}),
