@@ -20,6 +20,7 @@ from laureate.catalogue.importers.openreview import read
 # The strongest word decides, in this order.
 MEANING = {
     "oral": "Oral",
+    "oralposter": "Oral",
     "talk": "Oral",
     "spotlight": "Spotlight",
     "notable": "Spotlight",
@@ -29,6 +30,7 @@ MEANING = {
     "submitted": "Submission",
     "submission": "Submission",
     "under review": "Submission",
+    "decision pending": "Submission",
     "reject": "Submission",
     "rejected": "Submission",
     "withdrawn": "Submission",
@@ -67,6 +69,15 @@ def test_the_top_five_percent_are_talks(text, decision):
         ("ICLR'2021 oral", "ICLR 2021", "Oral"),
         ("ICLR 2021", "ICLR 2021", ""),
         ("a poster of 1821", "a poster of 1821", "Poster"),
+        ("ICML 2023 OralPoster", "ICML 2023", "Oral"),
+        # A journal has neither talks nor posters, and no year in its name.
+        ("Accepted by TMLR", "TMLR", ""),
+        ("Under review for TMLR", "TMLR", "Submission"),
+        ("Decision pending for the TMLR", "TMLR", "Submission"),
+        ("Submitted to TMLR", "TMLR", "Submission"),
+        ("Rejected by TMLR", "TMLR", "Submission"),
+        ("Accepted to the Workshop on Widgets", "Workshop on Widgets", "Poster"),
+        ("Withdrawn by Authors", "Withdrawn by Authors", "Submission"),
     ],
 )
 def test_a_venue_is_split_from_its_decision(text, venue, decision):

@@ -141,15 +141,18 @@ def test_what_was_decided_is_said_by_the_decision_and_else_by_the_venue():
         ("", "ICLR 2021", "ICLR 2021 Poster", "Submitted to ICLR 2021"),
         ("", "Accept (Oral)", "Accept (Spotlight)", "Reject"),
     ):
-        paper = {"id": "p", "forum": "p", "content": {"title": "T", "venue": venue}}
-        notes = [paper, {"id": "d", "forum": "p", "replyto": "p", "content": {"decision": decision}}]
-        notes.append({"id": "q", "forum": "q", "content": {"title": "Another"}})
+        paper = {"id": "p", "content": {"title": "T", "venue": venue}}
+        decided = {"id": "d", "forum": "p", "replyto": "p", "content": {"decision": decision}}
+        other = {"id": "q", "content": {"title": "Another"}}
         word = {"Accept (Oral)": "Oral", "Accept (Spotlight)": "Spotlight", "Reject": "Submission"}.get(decision, "")
         said = {"ICLR 2021 Poster": "Poster", "Submitted to ICLR 2021": "Submission"}.get(venue, "")
-        for order in (notes, notes[::-1]):
+        # A paper opens its own forum, and need not say so.
+        for own, place in itertools.product(({"forum": "p"}, {"forum": None}, {}), (1, -1)):
+            order = [paper | own, decided, other | ({"forum": "q"} if own else {})][::place]
             read = {found.title: found for found in openreview.read(json.dumps({"notes": order}))}
             assert (read["T"].decision, read["T"].venue) == (word or said, "ICLR 2021" if venue else "")
             assert read["Another"].decision == ""
+            assert read["T"].url == "https://openreview.net/forum?id=p"
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Entry)])

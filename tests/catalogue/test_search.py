@@ -275,6 +275,12 @@ def test_where_nothing_can_be_written_it_is_built_in_memory(not_ready, monkeypat
     (not_ready / "cache").write_text("a file where the folder should be")
     with Catalogue() as catalogue:
         assert catalogue.size == 30
+    # A folder where the index should be, which SQLite cannot open at all.
+    (not_ready / "cache").unlink()
+    index.index_path().mkdir(parents=True)
+    with Catalogue() as catalogue:
+        assert catalogue.size == 30
+    assert [path.name for path in index.index_path().parent.iterdir()] == ["catalogue.sqlite"]
 
 
 def test_two_builders_do_not_disturb_each_other(not_ready, monkeypatch):

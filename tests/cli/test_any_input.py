@@ -1,10 +1,12 @@
 """Whatever is typed or handed over: an answer, or one line that says what is wrong; nothing half written."""
 
+import contextlib
 import importlib
 import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import hostile
@@ -169,13 +171,30 @@ def test_a_device_is_written_to_and_not_replaced(toy, drawn, laureate, tmp_path)
     laureate("run", "toy", "--scale", "smoke", "--workers", "1", "--quiet")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reading, over = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), threading.Event()
+    read: list[bytes] = []
+
+    def empty():
+        ended = False
+        while not ended:
+            ended = over.is_set()  # what was written by then is in the pipe
+            with contextlib.suppress(BlockingIOError):
+                while part := os.read(reading, 1 << 16):
+                    read.append(part)
+            time.sleep(0.001)
+
+    reader = threading.Thread(target=empty)
     reader.start()
-    assert laureate("export", "1", "--csv", "-o", str(pipe)).code == 0
-    reader.join(20)
+    try:
+        assert laureate("export", "1", "--csv", "-o", str(pipe)).code == 0
+    finally:
+        over.set()
+        reader.join()
+        os.close(reading)
     assert pipe.is_fifo()
-    assert read[0].startswith("run,paper")
+    written = b"".join(read).decode()
+    assert written.startswith("run,paper")
+    assert written.splitlines() == laureate("export", "1", "--csv").out.splitlines()
 
 
 @pytest.mark.parametrize("words", [["export", "1"], ["report", "1"]], ids=" ".join)

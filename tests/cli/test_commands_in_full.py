@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -20,7 +21,7 @@ import toys
 from laureate.catalogue import KINDS, TOPICS, Entry, Hit, Result, index
 from laureate.catalogue.entry import DECISIONS
 from laureate.catalogue.importers import bibtex
-from laureate.cli import _common, bench, cite, cli, export, find, new, run
+from laureate.cli import _common, bench, cite, cli, decentralized, export, find, new, run
 from laureate.cli._progress import LineProgress, TerminalProgress, TimeLeft
 from laureate.lab.cell import Outcome
 from laureate.lab.claim import Claim
@@ -128,6 +129,45 @@ def test_there_is_at_least_one_process(laureate, words):
         assert (said.code, "a number of processes, or auto" in said.err) == (2, True)
     context, parameter = click.Context(run.run), run.run.params[0]
     assert [run._workers(context, parameter, text) for text in ("auto", "1", "16")] == [None, 1, 16]
+
+
+def test_where_a_run_was_measured_is_told(laureate, monkeypatch, tmp_path):
+    """On a cluster, or here; a run that is repeated, where it was."""
+    monkeypatch.setattr("laureate.lab.running.run.make_executor", lambda *_: SimpleNamespace(workers=3, **drawing()))
+    (tmp_path / "mine.py").write_text("class Mine:\n    offset = 1.0\n")
+    there, words = "a Ray cluster of 3 cores", ("run", "toy", "--scale", "smoke", "--quiet")
+    for more, told in (
+        (("--on", "ray://host:1"), there), ((), there), (("--fresh",), "this machine"),
+        (("--problem", f"{tmp_path / 'mine.py'}:Mine", "--on", "host:1"), f"on mine.py:Mine, {there}"),
+    ):  # fmt: skip
+        said = " ".join(laureate(*words, *more).out.split())
+        assert f"scale smoke, 10 seeds, {told} ·" in said
+
+
+def drawing():
+    """An executor's two methods, without jax: every number 0, worse by the arm's shift."""
+    shift = {arm.name: arm.settings["shift"] for arm in toys.ARMS}
+
+    def outcomes(cells):
+        for cell in cells:
+            yield cell, Outcome(metrics={"loss": np.full(cell.count, shift[cell.arm])}, seconds=0.5)
+
+    return {"outcomes": outcomes, "close": lambda: None}
+
+
+def test_all_behind_a_script_is_the_scripts(monkeypatch, tmp_path):
+    """Also what would be an option of ours, and what no option is."""
+    script, seen = tmp_path / "train.py", []
+    script.write_text("")
+    monkeypatch.setattr(
+        decentralized.subprocess, "run", lambda words, check: seen.append(words) or SimpleNamespace(returncode=7)
+    )
+    behind = ("-n", "9", "--nodes=8", "--help", "-x", "--", "a", "-n3", "--fast")
+    for before, nodes in ((), "4"), (("-n", "2"), "2"), (("--nodes", "3"), "3"):
+        for start in range(len(behind) + 1):
+            done = CliRunner().invoke(cli, ["decentralized", "launch", *before, str(script), *behind[start:]])
+            assert done.exit_code == 7
+            assert seen.pop()[3:] == ["-n", nodes, str(script), *behind[start:]]
 
 
 def test_the_gate_does_not_hold_where_something_was_skipped(laureate, monkeypatch):

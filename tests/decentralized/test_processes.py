@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from example_files import loaded
 from laureate.decentralized import LaunchError, launch
 
 HERE = Path(__file__).parent
+launching: Any = sys.modules["laureate.decentralized.launch"]  # the package has the function under that name
 SCRIPT = HERE / "on_four_processes.py"
 EXAMPLE = HERE.parents[1] / "examples" / "own_network.py"
 
@@ -48,6 +50,17 @@ def test_a_node_that_fails_takes_the_others_with_it():
         launch([sys.executable, "-c", ""], 0)
     with pytest.raises(ValueError, match=r"launch.command must be a list of words; got 'echo 1'\. shlex.split"):
         launch("echo 1", 1)
+
+
+def test_all_behind_a_script_is_the_scripts(monkeypatch, tmp_path, capsys):
+    script, seen = tmp_path / "train.py", []
+    script.write_text("")
+    monkeypatch.setattr(launching, "launch", lambda *given, show: seen.append(given))
+    behind = ["-n", "9", "--nodes=8", "--help", "-x", "--", "a", "-n3", "--fast"]
+    for start in range(len(behind) + 1):
+        assert launching.main(["-n", "2", str(script), *behind[start:]]) == 0
+        assert seen.pop() == ([sys.executable, str(script), *behind[start:]], 2)
+        assert capsys.readouterr().err.rstrip().endswith(" ".join(["python", str(script), *behind[start:]]))
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from test_server import FakeJobs, serving
 import toy_site
 import toys
 from laureate import papers
-from laureate.catalogue import Catalogue, Entry, Hit
+from laureate.catalogue import Catalogue, Entry, Hit, Result
 from laureate.catalogue.citation import bibtex
 from laureate.cli._progress import LineProgress
 from laureate.lab.cell import Outcome
@@ -128,6 +128,34 @@ def test_facts_that_only_one_of_two_runs_has_are_told_too(home):
     store.close()
 
 
+def test_the_form_of_a_comparison_holds_the_two_that_are_compared_however_old(home, monkeypatch):
+    """Beside the newest; each once, the newest first."""
+    store = Store(store_path())
+    for _ in range(3):
+        store.end_run(store.start_run("c", "smoke", 10, "default", {"versions": {}, "machine": "m"}), "finished")
+    monkeypatch.setattr(content, "RUNS_TO_CHOOSE", 2)
+    for first, second in itertools.product((1, 2, 4, 5, 99, None), repeat=2):
+        shown = content.compare(store, first, second)
+        there = {one for one in (first, second) if one and one < 99}
+        assert [run["id"] for run in shown["choice"]] == sorted({5, 4, *there}, reverse=True)
+        page = render.body("compare", WEB, **{"differences": []} | shown)
+        for name, one in (("first", first), ("second", second)):
+            (form,) = re.findall(f'<select name="{name}">(.*?)</select>', page)
+            assert re.findall(r'value="(\d+)" selected', form) == ([str(one)] if one in there else [])
+    store.close()
+
+
+def test_one_store_gives_the_same_files_at_any_time(store, monkeypatch):
+    """So that two can be compared; what a file says of a time is when something was measured."""
+    papers_known = [{"id": "a", "title": "A"}]
+    files = []
+    for now in (1e9, 2e9):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        pages = {"": "first", "catalogue": "second", "paper": "third"}
+        files.append((report.render_run(store, 1), render.file_page(WEB, "t", pages, papers_known)))
+    assert files[0] == files[1]
+
+
 def test_the_file_of_a_run_has_all_its_cells_on_one_page(store, monkeypatch):
     monkeypatch.setattr(content, "CELLS_A_PAGE", 2)
     cells = store.run_cells(1)
@@ -192,7 +220,7 @@ def test_others_are_named_where_there_are_more_authors_than_three(count):
     paper = Entry("x", "T", tuple(names), "ICML 2021").record() | {"runs": False, "claims": []}
     page = render.body(
         "results", WEB, query=browse.Query("q"), papers=[paper], corrected=[], ignored_phrase=False, suggestions=(),
-        total=1, pages=1,
+        total=1, pages=1, more=False,
     )  # fmt: skip
     said = text_of(page)
     assert ("and others" in said) == (count > 3)
@@ -278,13 +306,31 @@ def test_questions_are_completed_while_they_are_typed_and_not_when_they_are_sent
 @pytest.mark.parametrize(
     "asked", [{}, {"page": 2}, {"q": "w"}, {"topic": "audio"}, {"runs": True}, {"q": "w", "page": 2}]
 )
-def test_how_many_were_found_is_told_where_something_was_asked(asked):
+@pytest.mark.parametrize("more", [False, True])
+def test_how_many_were_found_is_told_where_something_was_asked(asked, more):
     """On every page of it; the list of all papers says in which order it stands instead, on its second page too."""
     query = browse.Query(**asked)
     page = render.body(
-        "results", WEB, query=query, papers=[], corrected=[], ignored_phrase=False, suggestions=(), total=77, pages=4
-    )
-    assert ("77 found" in text_of(page)) == bool(asked.keys() - {"page"}) != ("Awards first" in page)
+        "results", WEB, query=query, papers=[], corrected=[], ignored_phrase=False, suggestions=(), total=300, pages=4,
+        more=more,
+    )  # fmt: skip
+    told = "300 or more found" if more else "300 found"
+    assert (told in text_of(page)) == bool(asked.keys() - {"page"}) != ("Awards first" in page)
+
+
+def test_more_than_are_told_may_be_there_only_where_a_search_was_cut(shared, monkeypatch):
+    """Filters alone are counted whole, also where there are just as many as a search brings up."""
+    with Catalogue() as catalogue:
+        audio = browse.listing(catalogue)["facets"]["topic"]["audio"]
+        for bound, q, told in (
+            (audio, "", f"{audio} found"), (3, "", f"{audio} found"), (3, "speech", "3 or more found"),
+            (3, '"speech"', "3 or more found"), (audio + 1, "speech", " found"),
+        ):  # fmt: skip
+            monkeypatch.setattr("laureate.catalogue.search.CANDIDATES", bound)
+            found = browse.search(catalogue, browse.Query(q, topic="audio"))
+            text = text_of(render.body("results", WEB, **found))
+            assert told in text
+            assert ("or more" in text) == ("or more" in told)
 
 
 def test_the_script_of_a_file_reads_every_filter_that_the_form_has(shared):
@@ -591,9 +637,7 @@ def test_a_found_paper_is_told_with_what_runs_of_it(shared):
 def test_what_was_measured_here_is_told_of_every_paper_that_is_found(shared, ids):
     """Whatever stands beside it, in answers, in the list of all, and among what is related."""
     hits = [Hit(Entry(paper_id, "T"), 1.0) for paper_id in ids]
-    found = lambda *_, **more: SimpleNamespace(  # noqa: E731
-        hits=hits, corrected=[], ignored_phrase=False, suggestions=(), total=len(hits)
-    )
+    found = lambda *_, **more: Result(hits, [], total=len(hits))  # noqa: E731
     fake = SimpleNamespace(search=found, listed=found, related=lambda *_: hits, get=lambda paper_id: Entry("toy", "T"))
     shown = [browse.search(fake, query)["papers"] for query in (browse.Query("q"), browse.Query())]  # pyright: ignore
     shown.append((browse.entry(fake, "toy") or {})["related"])  # pyright: ignore

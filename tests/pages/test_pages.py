@@ -8,12 +8,15 @@ import html
 import io
 import itertools
 import json
+import os
 import re
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 import toy_site
+import toys
 from laureate import papers
 from laureate.catalogue import Catalogue, Entry
 from laureate.catalogue.library import add
@@ -22,7 +25,7 @@ from laureate.lab.storing.home import store_path
 from laureate.lab.storing.store import Store
 from laureate.pages import browse, content, render, report, vega
 from laureate.pages.charts import PALETTE, Series, treemap
-from laureate.pages.figures import CurveFigure, IntervalFigure, csv_of
+from laureate.pages.figures import CurveFigure, IntervalFigure, csv_of, curve_figures
 from laureate.pages.wording import centre, csv_text, duration, interval, number
 
 
@@ -256,6 +259,42 @@ def test_a_curve_as_vega_lite_has_the_numbers_and_axes_of_the_page(log_x, log_y)
         assert (y["scale"]["type"], y["scale"]["zero"]) == ("log" if log_y else "linear", False)
         assert layer["encoding"]["color"]["scale"] == {"domain": ["a", "b"], "range": [PALETTE[1], PALETTE[0]]}
     assert [layer["encoding"]["y"].get("title") for layer in spec["layer"]] == [None, "loss", None]
+
+
+def test_where_no_seed_has_a_number_there_is_a_gap_and_the_file_can_be_read():
+    """JSON has no word for it: one such point would keep a whole file's script from starting."""
+    pytest.importorskip("altair")
+    steps, curve = np.tile(np.arange(1.0, 5.0), (5, 1)), np.arange(20.0).reshape(5, 4) + 1.0
+    curve[:, 1], curve[2, 3] = np.nan, np.inf
+    (figure,) = curve_figures("toy", toys.experiment(), {"ours": {"steps": steps, "curve": curve}})
+    spec = json.loads(json.dumps(vega.spec(figure), allow_nan=False))
+    (data,) = [*spec["datasets"].values()] if "datasets" in spec else [spec["data"]["values"]]
+    assert [(row["x"], row["middle"]) for row in data] == [(1.0, 9.0), (2.0, None), (3.0, 11.0), (4.0, 16.0)]
+    assert [row["low"] is None for row in data] == [False, True, False, False]
+    assert data[3]["high"] is None, "nor is it a number where one of ten seeds has none"
+    odd = IntervalFigure("p/c", "t", "c", "d", "a", (1.0, np.inf), np.inf, 0.0, np.inf, ((-np.inf, "m"),), None)
+    json.dumps(vega.spec(odd), allow_nan=False)
+
+
+def test_two_that_make_the_script_of_vega_at_once_do_not_disturb_each_other(tmp_path, monkeypatch):
+    """The second comes while the first has written and not yet put in place."""
+    vl_convert = pytest.importorskip("vl_convert")
+    monkeypatch.setenv("LAUREATE_HOME", str(tmp_path))
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda text: f"{text} </script><!-- end")
+    replace, second = os.replace, []
+
+    def in_between(*places):
+        if not second:
+            second.append("")
+            second[0] = vega.library.__wrapped__()
+        replace(*places)
+
+    monkeypatch.setattr(os, "replace", in_between)
+    first = vega.library.__wrapped__()
+    assert [first] == second == ["window.vegaEmbed = vegaEmbed; <\\/script>\\x3c!-- end"]
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".js"]
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda text: "made anew")
+    assert vega.library.__wrapped__() == first, "once a version"
 
 
 @pytest.mark.parametrize("missing", [(), ("altair",), ("vl_convert",), ("altair", "vl_convert")])

@@ -29,7 +29,8 @@ _TEX = str.maketrans(
         "^": r"\^{}",
     }
 )
-
+# BibTeX takes an address as it is, and counts the braces in it.
+_IN_ADDRESS = str.maketrans({"\\": "%5C", "{": "%7B", "}": "%7D"})
 
 # What would be read as two names, or as a family and a given name: institutions are called so.
 _WHOLE = re.compile(r",|\band\b", re.IGNORECASE)
@@ -71,6 +72,7 @@ def _key(entry: Entry) -> str:
 
 
 def _venue(entry: Entry) -> str:
+    """Where it appeared; empty where no more than the year is known."""
     short = re.sub(r"\s*\b(19|20)\d\d\b\s*", " ", entry.venue).strip()
     return _PROCEEDINGS.get(short, short)
 
@@ -94,16 +96,16 @@ def bibtex(entry: Entry, key: str = "") -> str:
     if entry.authors:
         fields["author"] = " and ".join(map(_author, entry.authors))
     if _is_submission(entry):
-        to = re.sub(r"\s*\bsubmission\b", "", entry.venue, flags=re.IGNORECASE)
+        to = re.sub(r"\s*\bsubmission\b", "", entry.venue if _venue(entry) else "", flags=re.IGNORECASE)
         kind, fields["note"] = "misc", (f"Submitted to {to}" if to else "Submission").translate(_TEX)
     else:
-        kind = "inproceedings" if entry.venue else "misc"
-        if entry.venue:
-            fields["booktitle"] = _venue(entry).translate(_TEX)
+        kind = "inproceedings" if (venue := _venue(entry)) else "misc"
+        if venue:
+            fields["booktitle"] = venue.translate(_TEX)
     if entry.year:
         fields["year"] = str(entry.year)
     if entry.url:
-        fields["url"] = entry.url
+        fields["url"] = entry.url.translate(_IN_ADDRESS)
     width = max(map(len, fields))
     lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in fields.items())
     return f"@{kind}{{{key or _key(entry)},\n{lines}\n}}"
@@ -118,14 +120,15 @@ def _person(name: str) -> dict[str, str]:
 
 def csl(entry: Entry) -> dict[str, Any]:
     """The same for programs that read CSL-JSON (Zotero, Pandoc)."""
-    published = "paper-conference" if entry.venue else "article"
+    venue = _venue(entry)
+    published = "paper-conference" if venue else "article"
     kind = "manuscript" if _is_submission(entry) else published
     item: dict[str, Any] = {"id": entry.id, "type": kind, "title": entry.title}
     item["author"] = list(map(_person, entry.authors))
     if entry.year:
         item["issued"] = {"date-parts": [[entry.year]]}
-    if entry.venue and not _is_submission(entry):
-        item |= {"container-title": _venue(entry), "event-title": entry.venue}
+    if venue and not _is_submission(entry):
+        item |= {"container-title": venue, "event-title": entry.venue}
     if entry.url:
         item["URL"] = entry.url
     return item

@@ -136,7 +136,11 @@ def write(path: Path, papers: Iterable[Entry], mark: str) -> None:
 def _current(path: Path, wanted: str) -> sqlite3.Connection | None:
     if not path.exists():
         return None
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        place = f"{path.absolute().as_uri()}?mode=ro"
+        db = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
+    except sqlite3.OperationalError:
+        return None  # a folder in its place, or of somebody else
     try:
         row = db.execute("SELECT value FROM meta WHERE name = 'fingerprint'").fetchone()
         if row and row[0] == wanted:

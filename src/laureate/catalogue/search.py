@@ -55,6 +55,7 @@ class Result:
     ignored_phrase: words in quotation marks stand so in no paper; they were searched without the marks.
     suggestions: where nothing was found, words to try.
     total: how many papers there are to page through; a search brings up at most ``CANDIDATES``.
+    more: it brought up as many, so that others may have these words too.
     """
 
     hits: list[Hit]
@@ -62,6 +63,7 @@ class Result:
     ignored_phrase: bool = False
     suggestions: tuple[str, ...] = ()
     total: int = 0
+    more: bool = False
 
 
 class Catalogue:
@@ -140,12 +142,13 @@ class Catalogue:
         ranked = self._ranked(groups, names, self._allowed(where, values), self._words.direction(text))
         if not ranked:
             return Result([], corrected, suggestions=self._words.suggestions(text))
+        more = len(ranked) == CANDIDATES
         if phrases:
             exact = [hit for hit in self._hits(ranked) if all(_contains(hit.entry, phrase) for phrase in phrases)]
             if exact:
-                return Result(exact[offset : offset + limit], corrected, total=len(exact))
+                return Result(exact[offset : offset + limit], corrected, total=len(exact), more=more)
         hits = list(self._hits(ranked[offset : offset + limit]))
-        return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked))
+        return Result(hits, corrected, ignored_phrase=bool(phrases), total=len(ranked), more=more)
 
     def listed(self, limit: int = 10, offset: int = 0) -> Result:
         """All papers, what won and fits first."""
@@ -201,7 +204,10 @@ class Catalogue:
         return found
 
     def _by_meaning(self, scored: list[tuple[int, float]], meaning: Sequence[float]) -> list[tuple[int, float]]:
-        """The first of the papers with what their phrases mean: score + share of the best score × mean cosine."""
+        """The first of the papers with what their phrases mean: score + share of the best score × mean cosine.
+
+        The best first again.
+        """
         first, rest = scored[:MEANT], scored[MEANT:]
         marks = ", ".join("?" * len(first))
         rows = self._db.execute(
@@ -216,7 +222,8 @@ class Catalogue:
             nearest = sorted(near, reverse=True)[:NEAREST]
             return sum(nearest) / max(1, len(nearest))
 
-        return [(number, score + MEANING * most * likeness(number)) for number, score in first] + rest
+        meant = [(number, score + MEANING * most * likeness(number)) for number, score in first]
+        return sorted(meant + rest, key=lambda pair: -pair[1])
 
     def _with_priors(self, scored: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
         """What runs here a little before its like; what won an award or fits, before its equals."""

@@ -108,7 +108,8 @@ def run(
     if as_json:
         emit(summary.to_json() | {"standings": [standing.to_json() for standing in ranked]})
     else:
-        _print(summary, ranked, page)
+        record = store.run(summary.run)
+        _print(summary, ranked, page, record["environment"]["machine"] if record else "")
     if summary.failures:
         return 1
     if gate and summary.skipped and not problem:  # one's own problem fits some experiments alone
@@ -142,7 +143,7 @@ def _write_skeleton(selections, as_json: bool) -> None:
     click.echo(f"  {' '.join(filter(None, words))}")
 
 
-def _print(summary, standings, page) -> None:
+def _print(summary, standings, page, machine: str) -> None:
     from laureate.lab.claim import ROLES
     from laureate.lab.judging.results import by_role
 
@@ -177,7 +178,9 @@ def _print(summary, standings, page) -> None:
         click.echo("    " + failure["error"].splitlines()[0], err=True)
     cells = summary.cells
     click.echo()
-    where = "this machine" if summary.problem == "default" else f"on {summary.problem}, this machine"
+    # A cluster is told with the machine that it was called from, which is this one.
+    where = machine.partition(",")[0] if machine.startswith("a Ray cluster") else "this machine"
+    where = where if summary.problem == "default" else f"on {summary.problem}, {where}"
     click.echo(
         filled(
             f"run {summary.run}: scale {summary.scale}, {summary.seeds} seeds, {where} ·"

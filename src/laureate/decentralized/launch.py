@@ -111,23 +111,24 @@ def main(words: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="laureate decentralized launch")
     parser.add_argument("-n", "--nodes", type=int, default=4)
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    # One argument, for argparse would keep a "--" between two to itself.
+    parser.add_argument("command", nargs=argparse.PARSER, metavar="script")
     given = parser.parse_args(words)
-    if not os.path.isfile(given.script):
-        print(f"There is no file {given.script}.", file=sys.stderr)
+    script, *_ = given.command
+    if not os.path.isfile(script):
+        print(f"There is no file {script}.", file=sys.stderr)
         return 2
     if given.nodes < 1:
         print(f"--nodes must be >= 1; got {given.nodes}.", file=sys.stderr)
         return 2
-    line = shlex.join([given.script, *given.arguments])
+    line = shlex.join(given.command)
     print(
         f"{given.nodes} nodes on this machine. On machines of your own run, with node i = 0 … {given.nodes - 1} and a "
         f"free port of the first:\n  {COORDINATOR}=FIRST_HOST:7777 {NODES}={given.nodes} {NODE}=i python {line}",
         file=sys.stderr,
     )
     try:
-        launch([sys.executable, given.script, *given.arguments], given.nodes, show=True)
+        launch([sys.executable, *given.command], given.nodes, show=True)
     except LaunchError as error:
         print(error, file=sys.stderr)
         return 1

@@ -88,6 +88,7 @@ def search(catalogue: Catalogue, query: Query, as_typed: bool = False) -> dict[s
         "ignored_phrase": result.ignored_phrase,
         "suggestions": result.suggestions,
         "total": result.total,
+        "more": result.more,
         "pages": max(1, -(-result.total // PAPERS_A_PAGE)),
     }
 

@@ -56,6 +56,8 @@ __all__ = [
 
 CELLS_A_PAGE = 200
 RUNS_A_PAGE = 50
+# How many of the newest runs may be chosen for a comparison; an older one by its address.
+RUNS_TO_CHOOSE = 200
 # How many earlier results of a claim its page lists.
 HISTORY = 10
 # How many claims a method's page answers before anything else.
@@ -444,8 +446,11 @@ def _declared(results: Sequence[ClaimResult]) -> list[ClaimResult]:
 def compare(store: Store, first: int | None, second: int | None) -> dict[str, Any]:
     """Two runs side by side; without both numbers, only the choice."""
     left, right = (store.run(number) if number is not None else None for number in (first, second))
+    newest = store.runs(RUNS_TO_CHOOSE)
+    known = {record["id"] for record in newest}
+    older = {side["id"]: side for side in (left, right) if side and side["id"] not in known}
     page: dict[str, Any] = {
-        "choice": store.runs(200),
+        "choice": [*newest, *(older[number] for number in sorted(older, reverse=True))],
         "first": left,
         "second": right,
         "rows": None,

@@ -225,7 +225,10 @@ def _curve(
         if curve.x not in metrics or curve.y not in metrics:
             continue
         y = np.asarray(metrics[curve.y], np.float64)
-        low, middle, high = np.nanquantile(y, (0.1, 0.5, 0.9), axis=0)
+        none = np.isnan(y).all(axis=0)  # where no seed has a number
+        with np.errstate(invalid="ignore"):
+            known = np.nanquantile(np.where(none, 0.0, y), (0.1, 0.5, 0.9), axis=0)
+        low, middle, high = np.where(none, np.nan, known)
         x = np.median(np.asarray(metrics[curve.x], np.float64), axis=0)
         lines = (x.tolist(), middle.tolist(), low.tolist(), high.tolist())
         series.append(Series(arm.label, *lines, colours[arm.name]))

@@ -7,9 +7,11 @@ are loaded when one of these functions is called.
 import functools
 import importlib.util
 import json
+import math
 from typing import Any
 
 from laureate.lab.errors import UserError
+from laureate.lab.storing.files import written_whole
 from laureate.pages.charts import PALETTE
 from laureate.pages.figures import CurveFigure, Figure, IntervalFigure
 
@@ -32,7 +34,17 @@ def spec(figure: Figure) -> dict[str, Any]:
     """The figure as a Vega-Lite specification with its data inside; its description is the text alternative."""
     _needed()
     chart = _intervals(figure) if isinstance(figure, IntervalFigure) else _curves(figure)
-    return json.loads(chart.properties(title=figure.title, description=figure.description, width=420).to_json())
+    made = json.loads(chart.properties(title=figure.title, description=figure.description, width=420).to_json())
+    return _without_gaps(made)
+
+
+def _without_gaps(value: Any) -> Any:
+    """The same as JSON can say it: null for a number that is none, where a line is broken."""
+    if isinstance(value, dict):
+        return {name: _without_gaps(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_gaps(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _intervals(figure: IntervalFigure) -> Any:
@@ -103,9 +115,7 @@ def library() -> str:
     )
     kept = home() / "cache" / f"vega-{'-'.join(versions)}.js"
     if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = kept.with_suffix(".new")
-        beside.write_text(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"), "utf-8")
-        beside.replace(kept)
+        with written_whole(kept) as file:
+            file.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     # Inside a page, this would end the script element early.
     return kept.read_text("utf-8").replace("</script", "<\\/script").replace("<!--", "\\x3c!--")

@@ -89,15 +89,20 @@ def without_tex(text: str) -> str:
 
 
 _DECISION = re.compile(
-    r"\b(oral|spotlight|poster|notable|accept(?:ed)?|talk|submitted|submission|under review|reject(?:ed)?|withdrawn)\b",
+    r"\b(oral(?:poster)?|spotlight|poster|notable|accept(?:ed)?|talk|submitted|submission|under review|decision pending"
+    r"|reject(?:ed)?|withdrawn)\b",
     re.I,
+)
+# Where no year ends the venue's name: "Under review for TMLR".
+_IN_WORDS = re.compile(
+    r"((?:accept|submitt|reject)ed|under review|decision pending) (?:to|by|for|at) (?:the )?(.+)", re.IGNORECASE
 )
 
 
 def decision_of(text: str) -> str:
     """Oral, Spotlight, Poster or Submission, from a venue's way of putting it; empty where it does not say."""
     words = {word.lower() for word in _DECISION.findall(text)}
-    if words & {"oral", "talk"} or re.search(r"notable.*top[- ]?5\b", text, re.I):
+    if words & {"oral", "oralposter", "talk"} or re.search(r"notable.*top[- ]?5\b", text, re.I):
         return "Oral"
     if words & {"spotlight", "notable"}:
         return "Spotlight"
@@ -114,4 +119,7 @@ def split_venue(text: str) -> tuple[str, str]:
     if decision and found:
         name = re.sub(r"^(?:to|at|the) ", "", found[1], flags=re.I)
         return f"{name} {found[2]}", decision
+    if told := _IN_WORDS.fullmatch(text):
+        by_a_journal = text.lower().startswith("accepted by")  # which has no talks and no posters
+        return told[2], "" if by_a_journal else decision
     return text, decision

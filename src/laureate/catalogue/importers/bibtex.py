@@ -164,9 +164,10 @@ def _paper(fields: dict[str, str]) -> Entry:
     text = {name: clean(without_tex(value)) for name, value in fields.items() if not name.startswith("@")}
     names = (_in_order(name) for name in _apart(" ".join(fields.get("author", "").split()), " and "))
     book = text.get("booktitle") or text.get("journal") or text.get("series") or ""
-    year = text.get("year", "")[:4]
-    venue = _short_venue(book, year)
-    note = " ".join(text.get(name, "") for name in ("note", "howpublished", "keywords"))
+    venue = _short_venue(book, text.get("year", ""))
+    # Keywords are what a paper is about: only one that is nothing else says how it was presented.
+    marks = [word.strip() for word in re.split("[,;]", text.get("keywords", "")) if _PRESENTED.fullmatch(word.strip())]
+    note = " ".join([text.get("note", ""), text.get("howpublished", ""), *marks])
     url = fields.get("url", "").strip()
     if not url and (doi := text.get("doi")):
         url = f"https://doi.org/{doi.removeprefix('https://doi.org/')}"
@@ -175,7 +176,7 @@ def _paper(fields: dict[str, str]) -> Entry:
         title=clean(text.get("title", ""), MOST_TITLE),
         authors=clean_authors(name for name in names if name != "others"),
         venue=venue,
-        decision=decision_of(note) if re.search(r"oral|spotlight|poster", note, re.I) else "",
+        decision=decision_of(note) if _PRESENTED.search(note) else "",
         award=clean(text.get("award", ""), 100),
         abstract=text.get("abstract", ""),
         url=url if re.fullmatch(r"https?://[^\s<>\"']{1,500}", url) else "",
@@ -213,6 +214,11 @@ _KNOWN = (
 )
 
 
+_PRESENTED = re.compile(r"\b(oral(poster)?|spotlight|poster)\b", re.IGNORECASE)
+
+
 def _short_venue(book: str, year: str) -> str:
+    """A series by its short name, another book by its own; the year of its field, or else of the book's name."""
     short = next((short for long, short in _KNOWN if long.lower() in book.lower()), clean(book, 120))
-    return short if not year or year in short else f"{short} {year}".strip()
+    found = re.search(r"(?<!\d)\d{4}(?!\d)", year) or re.search(r"(?<!\d)(?:19|20)\d\d(?!\d)", book)
+    return f"{short} {found[0]}".strip() if found and found[0] not in short else short
