@@ -114,7 +114,7 @@ def through_a_truncation(est, pair, noise, sigma, length, adds):
         found["alive"] += alive.sum()
         if unroll.ends:
             pair.ended = pair.ended | (pair.state >= 1)
-        found["unequal"] |= bool(pair.ended[0] ^ pair.ended[1])
+        found["unequal"] |= bool(pair.ended[0] ^ pair.ended[1]) and not pair.over
         over = pair.over or pair.clock >= pair.length or bool(pair.ended.all())
         found["done"] += over and not pair.over
         pair.over = over
@@ -193,6 +193,7 @@ ROWS = {
     "gpes-products-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, phase="random", telescope="products"),
     "gpes-done": GPES(ENDS, **LONG, horizon=11, noise_steps=3, telescope=True),
     "gpes-border": GPES(ENDS, **LONG, horizon=None, noise_steps=2, restart="border"),
+    "pes-border-waits": PersistentES(ENDS, **LONG, horizon=(2, 2), restart="border"),
     "full-es": FullES(FALLS, sigma=SIGMA, num_pairs=PAIRS, horizon=4, phase="random", telescope="products"),
     "truncated-es": TruncatedES(Walk(), **SHORT, horizon=7, telescope=True),
     "truncated-es-border": TruncatedES(Walk(), **SHORT, horizon=(6, 6)),
