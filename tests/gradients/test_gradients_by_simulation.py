@@ -188,6 +188,8 @@ ROWS = {
     "pes-differences-falls": PersistentES(FALLS, **SHORT, horizon=None, telescope=True),
     "pes-products-unaligned": PersistentES(Walk(), **SHORT, horizon=5, telescope="products"),
     "pes-random-falls": PersistentES(Walk(cliff=1.9), **SHORT, horizon=9, phase="random"),
+    "nres-random-falls": NoiseReuseES(Walk(cliff=1.9), **SHORT, horizon=9, phase="random"),
+    "gpes-random-falls": GPES(Walk(cliff=1.9), **LONG, horizon=12, noise_steps=2, phase="random"),
     "nres-products-unaligned": NoiseReuseES(Walk(), **SHORT, horizon=7, telescope="products"),
     "gpes-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, telescope="products"),
     "gpes-products-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, phase="random", telescope="products"),
@@ -204,7 +206,8 @@ ROWS = {
 EVENTS = {
     "num_done": set(ROWS) - {"truncated-es-falls"},
     "num_unequal": {"pes-products-done", "pes-products-border", "pes-differences-falls", "gpes-done", "full-es"},
-    "num_nonfinite": {"pes-differences-falls", "pes-random-falls", "full-es", "truncated-es-falls"},
+    "num_nonfinite": {"pes-differences-falls", "full-es", "truncated-es-falls"}
+    | {f"{name}-random-falls" for name in ("pes", "nres", "gpes")},
 }
 
 
