@@ -175,6 +175,33 @@ def test_faults_of_an_estimator(fault, property, alone):
     assert reported_of(check_estimator, fault, property, alone) == property
 
 
+class OfTwo(eqx.Module):
+    """Theta has two leaves; the longer type of the two is taken for both, or for what is kept."""
+
+    sigma: Any = 0.1
+    fault: str = eqx.field(static=True, default="")
+
+    def init(self, key, theta):
+        return jax.tree.map(jnp.zeros_like, theta)
+
+    def step(self, key, theta, state):
+        wide = jnp.result_type(*jax.tree.leaves(theta))
+        draw = lambda x: self.sigma.astype(x.dtype) * jax.random.normal(key, x.shape, x.dtype)  # noqa: E731
+        gradient = jax.tree.map(lambda x: x + draw(x), theta)
+        state = jax.tree.map(lambda x: (x + 1).astype(wide if self.fault == "state" else x.dtype), state)
+        gradient = jax.tree.map(lambda x: x.astype(wide), gradient) if self.fault == "gradient" else gradient
+        return gradient, state, Info(jnp.asarray(2), OK, jnp.asarray(1.0))
+
+
+@pytest.mark.parametrize("fault", ["gradient", "state"])
+def test_a_leaf_that_takes_the_type_of_another_is_found(fault):
+    theta = {"long": jnp.ones(2), "short": jnp.asarray([1.0, -2.0])}
+    skip = {"keys are used once"}  # one for both leaves
+    check = lambda fault: check_gradient_estimator(OfTwo(fault=fault), theta, skip=skip)  # noqa: E731
+    assert "several types" in check("")
+    assert reported(check, fault) == "several types"
+
+
 def test_a_number_that_is_compiled_in_is_found():
     assert reported(check_estimator, kind=Static) == "no retrace"
 
@@ -223,6 +250,7 @@ class Chain(eqx.Module):
         rate = jnp.exp(ratio) if self.fault == "rate" else rest * jnp.exp(jnp.minimum(ratio, 0.0))
         rate = rate.astype(np.float32) if self.fault == "single" else rate
         cost = 0 if self.fault == "cost" else 1
+        kept = kept.astype(jnp.result_type(self.slope)) if self.fault == "own type" else kept
         return ChainState(new, kept), Info(jnp.asarray(cost), OK, 0, 0, rate, 0)
 
     def adapt(self, key, state, num_steps):
@@ -267,7 +295,7 @@ def check_chain(fault="", **settings):
 
 
 def test_a_sound_sampler_passes_all():
-    assert len(check_chain(driver=driver(""))) == 12
+    assert len(check_chain(driver=driver(""))) == 13
 
 
 @ALONE
@@ -282,6 +310,7 @@ def test_a_sound_sampler_passes_all():
         ("one key twice", "keys are used once"),
         ("one key for all", "keys are used once"),
         ("single", "float64"),
+        ("own type", "several types"),
     ],
 )
 def test_faults_of_a_sampler(fault, property, alone):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from row_types import of_rows
+from together import TogetherEstimators, costs
 
 from laureate.gradients import (
     GPES,
@@ -128,6 +129,24 @@ def test_contract(name):
     settings: Any = {"options": OPTIONS.get(name), "allowed": fits, "unused": UNUSED.get(name, IDLE)}
     cost = COSTS.get(name, 2 * 3 * 2)
     check_gradient_estimator(estimator, THETA, others=others, cost=cost, shared_keys=shared, **settings)
+
+
+TYPES |= {
+    f"test_all_of_them_together_keep_what_one_keeps[{which}]": set().union(
+        *(TYPES[f"test_contract[{name}]"] for name in ROWS if (name in VARIANTS) == (which == "variants"))
+    )
+    for which in ("methods", "variants")
+}
+
+
+@pytest.mark.parametrize("which", ["methods", "variants"])
+def test_all_of_them_together_keep_what_one_keeps(which):
+    """All rows in the same programs, the quick twin of ``test_contract``, which sees to their keys and options, too."""
+    names = [name for name in ROWS if (name in VARIANTS) == (which == "variants")]
+    make = lambda friction: TogetherEstimators({name: ROWS[name](Swing(friction)) for name in names})  # noqa: E731
+    theta, cost = dict.fromkeys(names, THETA), costs({name: COSTS.get(name, 2 * 3 * 2) for name in names})
+    skip = {"vmap over keys is a loop", "keys are used once"}
+    check_gradient_estimator(make(0.1), theta, others=[make(0.2)], cost=cost, skip=skip, unused=IDLE)
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -5,6 +5,7 @@ import numpy as np
 import optax
 import pytest
 from row_types import of_rows
+from together import Together, costs
 
 from laureate.memory import (
     BoltzmannMachine,
@@ -15,6 +16,7 @@ from laureate.memory import (
     store,
     to_boltzmann_machine,
 )
+from laureate.sampling import run
 from laureate.testing import check_learner, check_sampler
 
 NETWORK = store([[1, 1, 1, -1, -1, 1], [1, -1, 1, -1, 1, 1]])
@@ -43,6 +45,19 @@ def test_sampler(name):
     check_sampler(kernel, jnp.ones(6), others=[other], cost=cost, unused=(".patterns",))
 
 
+TYPES |= {"test_all_samplers_together_and_driven": {type(kernel) for kernel, *_ in KERNELS.values()}}
+
+
+def test_all_samplers_together_and_driven():
+    """All rows in the same programs, the quick twin of ``test_sampler``; and by pairs of the options of ``run``."""
+    first, other = (Together({name: row[place] for name, row in KERNELS.items()}) for place in (0, 1))
+    cost = costs({name: cost for name, (_, _, cost) in KERNELS.items()})
+    # A bias of a tenth turns few spins: tests/memory/test_memory_twins.py has larger ones.
+    skip, unused = {"vmap over keys is a loop"}, (".patterns", ".hidden_bias")
+    start = dict.fromkeys(KERNELS, jnp.ones(6))
+    check_sampler(first, start, others=[other], cost=cost, driver=run, skip=skip, unused=unused)
+
+
 @pytest.mark.parametrize("name", ["anew", pytest.param("persistent", marks=pytest.mark.slow)])
 def test_training(name):
     def init(learner, key):
@@ -52,4 +67,6 @@ def test_training(name):
     def step(learner, key, data, state):
         return learner.update(key, state, data)
 
-    check_learner(DIVERGENCES[name], SPINS, init=init, step=step, learned=lambda state: state.machine)
+    # Two steps of both layers: of a chain for each of five rows, or of three that are kept.
+    cost = 2 * 2 * (3 if name == "persistent" else len(SPINS))
+    check_learner(DIVERGENCES[name], SPINS, init=init, step=step, learned=lambda state: state.machine, cost=cost)

@@ -8,6 +8,7 @@ import optax
 import pytest
 from blackjax.util import run_inference_algorithm
 from row_types import of_rows
+from together import Together, costs
 
 from laureate.problems.energies import IsingLattice
 from laureate.sampling import (
@@ -89,8 +90,9 @@ SPINS = LATTICE.start(jax.random.key(7))
 # Evaluations of f a step, where it is not one: all moves and their reverse; the other values of two sites; one at the
 # centre and a value of each site; a site and its neighbours; two replicas.
 COSTS = {"locally-informed": 17, "block-gibbs": 3, "hamming-ball": 5, "incremental": 6, "parallel-tempering": 2}
-# Options of kernels that are here already: every row compiles programs of its own.
-VARIANTS = {"gwg-3", "dula"}
+# Options of kernels that are here already, and two whose steps are those of "gwg" and "hamming-ball" but for how values
+# or blocks are made: every row compiles programs of its own, and those of all of them together are quick.
+VARIANTS = {"gwg-3", "dula", "locally-informed", "block-gibbs"}
 # What is set in words, flags and counts; a limit beyond which a kernel raises changes no program.
 BALANCES = {"balancing": ("sqrt", "barker")}
 OPTIONS = {
@@ -163,6 +165,32 @@ def test_training():
         others=[trainer(1.0)],
         cost=6,
     )
+
+
+GROUPS = {"chains": [name for name in ROWS if name not in UNCACHED], "replicas": list(UNCACHED)}
+KEYS = {"vmap over keys is a loop", "keys are used once"}
+
+
+TYPES |= {
+    f"test_all_of_them_together_keep_what_one_keeps[{group}]": {type(ROWS[name]) for name in names}
+    for group, names in GROUPS.items()
+}
+
+
+def together(group, change=lambda kernel: kernel):
+    return Together({name: change(ROWS[name]) for name in GROUPS[group]})
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_all_of_them_together_keep_what_one_keeps(group):
+    """All rows in the same programs, the quick twin of ``test_contract``, which sees to their keys and options, too."""
+    names = GROUPS[group]
+    skip = KEYS | ({"caches are fresh"} if group == "replicas" else set())
+    more = {
+        "cost": costs({name: COSTS.get(name, 1) for name in names}),
+        "unused": (*LIMITS, *UNUSED["parallel-tempering"]),
+    }
+    check_sampler(together(group), dict.fromkeys(names, SPINS), others=[together(group, _hotter)], skip=skip, **more)
 
 
 @pytest.mark.slow

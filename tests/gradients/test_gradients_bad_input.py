@@ -1,5 +1,7 @@
 """What is wrong is said at once, by name, and with what to do."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,10 +9,12 @@ import numpy as np
 import optax
 import pytest
 
+from laureate._core import Status
 from laureate.gradients import (
     GPES,
     RTRL,
     AnalyticPES,
+    EstimatorState,
     FullES,
     NoiseReuseES,
     PersistentES,
@@ -19,6 +23,7 @@ from laureate.gradients import (
     TruncatedES,
     train,
 )
+from laureate.gradients.reports import checked
 
 ES = {"num_pairs": 4, "truncation": 2, "horizon": 4, "sigma": 0.1}
 KEY = jax.random.key(0)
@@ -215,6 +220,22 @@ def test_checked_mode_raises_for_a_loss_that_is_not_finite():
     estimator = PersistentES(unroll(lambda self, key, theta, state: (state, jnp.log(-theta["a"]))), **ES, checked=True)
     with pytest.raises(eqx.EquinoxRuntimeError, match="a particle's loss is not finite"):
         eqx.filter_jit(estimator.step)(jax.random.key(1), THETA, estimator.init(KEY, THETA))
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("status", [Status.OK, Status.DIVERGED])
+@pytest.mark.parametrize("num_nonfinite", [0, 1])
+def test_checked_mode_raises_for_each_of_its_reasons_alone(num_nonfinite, status, same):
+    """Of all estimators: a loss left out, a gradient that is not finite though all losses are, the last step's key."""
+    info = SimpleNamespace(num_nonfinite=jnp.asarray(num_nonfinite), status=jnp.asarray(int(status)))
+    last = EstimatorState(last_key=jax.random.key_data(jax.random.key(2 if same else 1)))
+    given = (SimpleNamespace(checked=True), jax.random.key(2), jnp.zeros(2), last, info)
+    if num_nonfinite or same or status != Status.OK:
+        words = "loss is not finite" if num_nonfinite or status != Status.OK else "the same key was given twice"
+        with pytest.raises(RuntimeError, match=words):
+            checked(*given)
+    else:
+        np.testing.assert_array_equal(checked(*given)[1], jax.random.key_data(jax.random.key(2)))
 
 
 def test_training():

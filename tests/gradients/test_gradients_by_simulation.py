@@ -114,7 +114,7 @@ def through_a_truncation(est, pair, noise, sigma, length, adds):
         found["alive"] += alive.sum()
         if unroll.ends:
             pair.ended = pair.ended | (pair.state >= 1)
-        found["unequal"] |= bool(pair.ended[0] ^ pair.ended[1])
+        found["unequal"] |= bool(pair.ended[0] ^ pair.ended[1]) and not pair.over
         over = pair.over or pair.clock >= pair.length or bool(pair.ended.all())
         found["done"] += over and not pair.over
         pair.over = over
@@ -188,11 +188,14 @@ ROWS = {
     "pes-differences-falls": PersistentES(FALLS, **SHORT, horizon=None, telescope=True),
     "pes-products-unaligned": PersistentES(Walk(), **SHORT, horizon=5, telescope="products"),
     "pes-random-falls": PersistentES(Walk(cliff=1.9), **SHORT, horizon=9, phase="random"),
+    "nres-random-falls": NoiseReuseES(Walk(cliff=1.9), **SHORT, horizon=9, phase="random"),
+    "gpes-random-falls": GPES(Walk(cliff=1.9), **LONG, horizon=12, noise_steps=2, phase="random"),
     "nres-products-unaligned": NoiseReuseES(Walk(), **SHORT, horizon=7, telescope="products"),
     "gpes-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, telescope="products"),
     "gpes-products-apart": GPES(Walk(), **LONG, horizon=12, noise_steps=6, phase="random", telescope="products"),
     "gpes-done": GPES(ENDS, **LONG, horizon=11, noise_steps=3, telescope=True),
     "gpes-border": GPES(ENDS, **LONG, horizon=None, noise_steps=2, restart="border"),
+    "pes-border-waits": PersistentES(ENDS, **LONG, horizon=(2, 2), restart="border"),
     "full-es": FullES(FALLS, sigma=SIGMA, num_pairs=PAIRS, horizon=4, phase="random", telescope="products"),
     "truncated-es": TruncatedES(Walk(), **SHORT, horizon=7, telescope=True),
     "truncated-es-border": TruncatedES(Walk(), **SHORT, horizon=(6, 6)),
@@ -203,7 +206,8 @@ ROWS = {
 EVENTS = {
     "num_done": set(ROWS) - {"truncated-es-falls"},
     "num_unequal": {"pes-products-done", "pes-products-border", "pes-differences-falls", "gpes-done", "full-es"},
-    "num_nonfinite": {"pes-differences-falls", "pes-random-falls", "full-es", "truncated-es-falls"},
+    "num_nonfinite": {"pes-differences-falls", "full-es", "truncated-es-falls"}
+    | {f"{name}-random-falls" for name in ("pes", "nres", "gpes")},
 }
 
 

@@ -1,5 +1,6 @@
 """Half precision, overflow, any kind of key, saving: numbers at the edges of what the estimators are given."""
 
+import functools
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -10,7 +11,16 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from laureate._core import Status, as_key
-from laureate.gradients import RTRL, AnalyticPES, FullES, NoiseReuseES, PersistentES, TruncatedBackprop, TruncatedES
+from laureate.gradients import (
+    RTRL,
+    AnalyticPES,
+    FullES,
+    NoiseReuseES,
+    PersistentES,
+    TruncatedBackprop,
+    TruncatedES,
+    pairs,
+)
 from laureate.gradients.noise import Shard, draw_noise, pair_keys, score_of
 from laureate.gradients.workers import Report, center_key, mean_over_workers
 from laureate.testing import check_keys
@@ -79,6 +89,54 @@ def test_all_that_is_added_up_is_in_single_precision(estimator, dtype):
     assert len(short) < len(leaves) / 2
 
 
+class OfTwo(eqx.Module):
+    """s ← 0.9 s + a + sin b from a, L = s², in the longer type of the two leaves."""
+
+    def init(self, key, theta):
+        return theta["a"].astype(jnp.result_type(*theta.values()))
+
+    def step(self, key, theta, state):
+        state = jnp.asarray(0.9, state.dtype) * state + theta["a"].astype(state.dtype)
+        state = state + jnp.sin(theta["b"]).astype(state.dtype)
+        return state, state**2
+
+
+def test_leaves_of_two_types_have_the_gradients_of_doubles(monkeypatch):
+    """Given the same noise, steps with single and double leaves are those with double leaves alone, rounded."""
+    fixed = dict(zip("ab", np.random.default_rng(0).normal(size=(2, 4)), strict=True))
+    noise = lambda keys, theta: {name: jnp.asarray(fixed[name], leaf.dtype) for name, leaf in theta.items()}  # noqa: E731
+    monkeypatch.setattr(pairs, "draw_noise", noise)
+    more = ES | {"horizon": 3}
+    rows = (
+        NoiseReuseES(OfTwo(), **more, telescope="products"),
+        AnalyticPES(OfTwo(), **ES),
+        TruncatedES(OfTwo(), **more),
+        RTRL(OfTwo(), **(WORKERS | {"horizon": 3})),
+    )
+
+    @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def gradients(theta, keys):
+        def three(estimator):
+            def step(state, key):
+                gradient, state, info = estimator.step(key, theta, state)
+                return state, (gradient, info.loss)
+
+            return jax.lax.scan(step, estimator.init(keys[0], theta), keys)[1]
+
+        return [three(row) for row in rows]
+
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(0), 3)
+        doubles, mixed = (
+            jax.device_get(gradients({"a": np.asarray(0.3, kind), "b": np.asarray(0.5, np.float64)}, keys))
+            for kind in (np.float64, np.float32)
+        )
+    for exact, found in zip(doubles, mixed, strict=True):
+        assert [leaf.dtype for leaf in jax.tree.leaves(found)] == [np.float32, np.float64, np.float64]
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), found, exact)
+        assert all(np.abs(leaf).max() > 0.1 for leaf in jax.tree.leaves(exact))
+
+
 def test_a_gradient_that_overflows_is_never_ok():
     class Steep(eqx.Module):
         """L = 30000 sin(50 θ): within float16, and its slope is not."""
@@ -105,6 +163,42 @@ def test_a_cost_beyond_32_bits_is_a_float():
     assert jnp.issubdtype(jax.eval_shape(run, jax.random.key(0)).dtype, jnp.floating)
     centred = TruncatedES(Noisy(), num_pairs=2**15, truncation=2**15, horizon=2**16, sigma=0.1)
     jax.eval_shape(lambda key: centred.step(key, theta, centred.init(key, theta)), jax.random.key(0))
+
+
+class Dice(eqx.Module):
+    """What is drawn in a step is its state, and L that times θ: a pair's difference is its noise times the sum."""
+
+    def init(self, key, theta):
+        return jnp.zeros((), theta.dtype)
+
+    def step(self, key, theta, state):
+        drawn = jax.random.uniform(key, (), theta.dtype)
+        return drawn, drawn * theta
+
+
+def test_no_two_pairs_or_workers_draw_the_same_numbers(monkeypatch):
+    """In any of three truncations of two steps, of episodes of four: given equal noise, equal numbers would show."""
+    monkeypatch.setattr(pairs, "draw_noise", lambda keys, theta: jnp.ones((len(keys), *theta.shape), theta.dtype))
+    short = {"truncation": 2, "horizon": 4}
+    rows = [kind(Dice(), **(ES | short)) for kind in (PersistentES, TruncatedES, AnalyticPES)]
+    rows += [kind(Dice(), **short, num_workers=4) for kind in (TruncatedBackprop, RTRL)]
+
+    @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def drawn(keys):
+        theta = jnp.asarray(0.5)
+
+        def three(estimator):
+            def step(state, key):
+                _, state, info = estimator.step(key, theta, state)
+                workers = hasattr(estimator, "episode_of")
+                return state, estimator.episode_of(state.center).inner if workers else info.difference
+
+            return jax.lax.scan(step, estimator.init(keys[0], theta), keys)[1]
+
+        return [three(row) for row in rows]
+
+    for row, found in zip(rows, drawn(jax.random.split(jax.random.key(0), 3)), strict=True):
+        assert len(np.unique(found)) == 3 * 4, type(row).__name__
 
 
 @pytest.mark.parametrize("make", [lambda n: jax.random.key(n, impl="rbg"), jax.random.PRNGKey], ids=["rbg", "legacy"])

@@ -160,12 +160,12 @@ class Told(eqx.Module):
         return jax.tree.map(jnp.ones_like, theta), state, info
 
 
-def test_the_history_is_what_the_estimator_said():
-    """In one go and in two; what is recorded is θ after the update that is named beside it."""
+def test_the_history_is_what_the_estimator_said(tmp_path):
+    """In one go and in two, the second with a file of its own; what is recorded is θ after the update beside it."""
     optimiser, record = optax.sgd(0.25), lambda theta: 10 * theta
     _, whole = train(KEY, Told(), optimiser, 3.0, 6, record=record, every=2)
     theta, half = train(KEY, Told(), optimiser, 3.0, 4, record=record, every=2)
-    _, rest = train(KEY, Told(), optimiser, theta, 2, start=half.last, record=record)
+    _, rest = train(KEY, Told(), optimiser, theta, 2, start=half.last, record=record, checkpoint=tmp_path / "rest")
     count = np.arange(1, 7)
     for name, factor in {"loss": 0.5, "status": 2, "num_nonfinite": 3, "num_unequal": 0}.items():
         assert_allclose(getattr(whole, name), factor * count)

@@ -11,6 +11,7 @@ import pytest
 from laureate import memory
 from laureate._core import Status
 from laureate.memory import BoltzmannMachine, HopfieldNetwork, store, to_boltzmann_machine, to_hopfield
+from laureate.sampling import run
 
 UNITS, HIDDEN, BETA = 6, 2, 0.4
 WEIGHTS, VISIBLE, HIDDEN_BIAS = (
@@ -234,3 +235,54 @@ def test_eigenvectors_are_as_many_as_the_couplings_need():
         weights = np.asarray(to_boltzmann_machine(network, factor="eigen").weights, float)
         assert weights.shape == (UNITS, 2)
         np.testing.assert_allclose(weights @ weights.T / scale, couplings, atol=1e-5)
+
+
+PATTERNS = np.array([[1, 1, -1, -1], [1, -1, 1, 1]])
+
+
+def test_a_field_may_be_differentiated_beside_patterns_that_are_known():
+    """The couplings are those of the patterns, whatever the field; the energy's slope in the field is −s."""
+    spins = np.array([1.0, -1, -1, 1])
+
+    @jax.jit
+    def slope(field):
+        energy = lambda field: store(PATTERNS, field=field).energy(jnp.asarray(spins))  # noqa: E731
+        return jax.grad(energy)(field), store(PATTERNS, field=field).couplings
+
+    found, couplings = slope(jnp.array([0.1, 0.2, 0.3, 0.4]))
+    np.testing.assert_array_equal(found, -spins)
+    np.testing.assert_array_equal(couplings, store(PATTERNS).couplings)
+
+
+@pytest.mark.parametrize("rule", ["projection", "pseudo-inverse", "hebbian", "storkey"])
+def test_known_patterns_are_stored_in_double_precision_and_rounded_once(rule):
+    """Within half a unit of the last place of single precision of what doubles give; jit is asked for them apart."""
+    patterns = np.sign(np.random.default_rng(3).normal(size=(7, 23)))
+    with jax.enable_x64(True):
+        wide = np.asarray(store(patterns, rule=rule).couplings)
+    assert wide.dtype == np.float64
+    np.testing.assert_array_equal(store(patterns, rule=rule).couplings, wide.astype(np.float32))
+
+
+def test_recall_does_not_depend_on_the_unit_of_energies():
+    """Couplings and fields in other units, even tiny ones: the sign of a field has none."""
+    network = store([[1, 1, 1, 1, -1, -1, -1, -1]], field=0.01 * np.arange(8))
+    recalled = jax.jit(lambda network, spins: memory.recall(jax.random.key(0), network, spins))
+    start = jnp.array([-1.0, 1, 1, 1, -1, -1, -1, -1])
+    wanted, info = recalled(network, start)
+    assert not np.array_equal(wanted, start)
+    for power in (-30, -10, 3):
+        found, again = recalled(jax.tree.map(lambda leaf, p=power: leaf * 2.0**p, network), start)
+        np.testing.assert_array_equal(found, wanted)
+        assert int(again.num_sweeps) == int(info.num_sweeps)
+
+
+def test_every_chain_of_spins_is_looked_at_before_the_first_step():
+    """A step takes zeros as spins without a word, so that one chain in three of bits would be another law's."""
+    machine = to_boltzmann_machine(store(PATTERNS))
+    positions = np.ones((3, 4))
+    positions[2, 1] = 0
+    for kernel in (memory.LayerGibbs(machine), memory.SpinGibbs(store(PATTERNS)), memory.LowRankSpinGibbs(machine)):
+        with pytest.raises(ValueError, match=rf"^{type(kernel).__name__}.position must be -1 or \+1 everywhere"):
+            run(jax.random.key(0), kernel, positions, 3)
+        assert kernel.check_positions(np.where(positions == 0, -1, 1)) is None

@@ -20,6 +20,7 @@ from laureate.sampling import (
     GibbsWithGradients,
     HammingBall,
     IncrementalGibbsWithGradients,
+    LocallyInformed,
     Ordinal,
     ParallelTempering,
     PathAuxiliary,
@@ -95,7 +96,7 @@ def test_gradient_that_says_nothing():
 
 def test_nan_is_rejected_and_counted():
     kernel = GibbsWithGradients(lambda x: jnp.where(x[0] > 0, jnp.nan, 1.0) * (1 + jnp.sum(x)), Binary())
-    with pytest.warns(UserWarning, match="log ratio of NaN and were rejected"):
+    with pytest.warns(UserWarning, match="steps met NaN, as log density or ratio, and did not go there"):
         result = run(jax.random.key(0), kernel, np.zeros((2, 3), bool), 200)
     assert result.num_nan.min() > 0
     assert not result.samples[..., 0].any()
@@ -133,6 +134,34 @@ def test_a_step_that_meets_nan_says_so_and_stays_out_of_it():
     for state, info in jax.device_get(steps(2.0)):
         assert (info.status == Status.OK).all()
         assert state.position[:, 0].any()
+
+
+def test_what_is_impossible_or_forbidden_is_no_number_that_is_missing():
+    """Infinite temperature makes all alike but what has no probability; NaN where the masks forbid to go is not met."""
+    keys = jax.random.split(jax.random.key(0), 200)
+    forbidden = np.array([[True, True, False], [True] * 3])
+    ball, weighing = {"inverse_temperature": 0.0, "block_size": 2}, ((Gibbs, {}), (BlockGibbs, {"block_size": 2}))
+
+    def steps(kernel, start):
+        return jax.vmap(lambda key: kernel.step(key, kernel.init(start)))(keys)
+
+    @jax.jit
+    def both():
+        hole, rows = Hole(jnp.asarray(-jnp.inf)), lambda x: jnp.where(x[0, 2] > 0, jnp.nan, 0.3 * x[1, 2])
+        hot = Gibbs(hole, Binary(), inverse_temperature=0.0), HammingBall(hole, Binary(), **ball)
+        masked = [kind(rows, Categorical(3), category_mask=forbidden, **more) for kind, more in weighing]
+        starts = jnp.zeros(3, bool), jnp.zeros(2, int)
+        return [[steps(kernel, start) for kernel in some] for some, start in zip((hot, masked), starts, strict=True)]
+
+    hot, masked = jax.device_get(both())
+    for state, info in hot:
+        assert (info.status == Status.OK).all()
+        assert not state.position[:, 0].any()
+        assert state.position[:, 1:].any(0).all()  # no site stays where it is for good
+    for state, info in masked:
+        assert (info.status == Status.OK).all()
+        assert set(state.position[:, 0]) == {0, 1}
+        assert set(state.position[:, 1]) == {0, 1, 2}
 
 
 def test_masks_that_leave_nothing():
@@ -179,6 +208,10 @@ def test_settings(make, words):
     [
         (GibbsWithGradients(total, Binary(), num_flips=6), "num_flips must be <= the number of sites, 5; got 6"),
         (GibbsWithGradients(total, Binary(), radius=3, max_neighbours=10), "has 25 neighbours here"),
+        (
+            LocallyInformed(total, Binary(), radius=3, max_neighbours=10),
+            "^LocallyInformed.radius must be one with <= 10",
+        ),
         (BlockGibbs(total, Binary(), block_size=6), "block_size must be <= the number of sites, 5; got 6"),
         (BlockGibbs(total, Binary(), block_size=5, max_configurations=9), "one with <= 9 configurations"),
         (HammingBall(total, Binary()), "block_size must be <= the number of sites, 5; got 10"),

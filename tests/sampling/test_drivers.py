@@ -105,7 +105,10 @@ def found():
         }
 
     run = jax.jit(everything)
-    return [jax.device_get(run(jax.random.key(0), np.array(chains), restart)) for chains, restart in GIVEN]
+    return [
+        jax.device_get(run(jax.random.key(number), np.array(chains), restart))
+        for number, (chains, restart) in enumerate(GIVEN)
+    ]
 
 
 def test_every_step_of_every_chain_has_a_key_of_its_own(found):

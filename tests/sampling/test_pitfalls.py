@@ -138,6 +138,12 @@ def test_ordinal_moves_stay_inside_and_reach_both_ends():
 def test_hamming_distance_counts_sites():
     a = jnp.array([[[0, 1], [2, 2]], [[0, 0], [0, 0]]])
     np.testing.assert_array_equal(hamming_distance(a, jnp.zeros((2, 2), int)), [3.0, 0.0])
+    # Over as many of the last axes as the reference has, of chains, steps, rows and columns.
+    samples = np.random.default_rng(0).integers(0, 2, (2, 3, 4, 5))
+    for axes in range(1, 5):
+        reference = samples[(0,) * (4 - axes)]
+        expected = (samples != reference).reshape(*samples.shape[: 4 - axes], -1).sum(-1)
+        np.testing.assert_array_equal(hamming_distance(jnp.asarray(samples), jnp.asarray(reference)), expected)
 
 
 def test_a_path_is_walked_back_in_reversed_order():

@@ -1,5 +1,7 @@
 """The incremental kernel is the plain one: same matrix by enumeration, same tree whether kept or built anew."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,6 +65,33 @@ def test_same_law_as_the_plain_kernel_on_potts():
         expected = matrix_of(GibbsWithGradients(chain, Categorical(3)), position)
         matrix = matrix_of(IncrementalGibbsWithGradients(chain, Categorical(3), arity=2), position)
         np.testing.assert_allclose(matrix, expected, atol=1e-13)
+
+
+def test_a_step_of_categories_has_the_law_that_is_written():
+    """A site and its new category in proportion to √exp d, then Metropolis's rule, in NumPy; 4000 steps from one."""
+    start, draws = (0, 1, 1, 2), 4000
+    f = lambda x: 0.8 * sum(one == two for one, two in itertools.pairwise(x))  # noqa: E731
+
+    def proposals(x):
+        ends = [(*x[:i], v, *x[i + 1 :]) for i in range(4) for v in range(3) if v != x[i]]
+        weights = np.exp([(f(end) - f(x)) / 2 for end in ends])
+        return dict(zip(ends, weights / weights.sum(), strict=True))
+
+    law = {end: min(q, np.exp(f(end) - f(start)) * proposals(end)[start]) for end, q in proposals(start).items()}
+    law[start] = 1 - sum(law.values())
+    kernel = IncrementalGibbsWithGradients(Path(4, 3, 0.8), Categorical(3), arity=2)
+
+    @jax.jit
+    def steps(keys):
+        state = kernel.init(jnp.array(start))
+        return jax.vmap(lambda key: kernel.step(key, state)[0].position)(keys)
+
+    found = [tuple(row) for row in np.asarray(steps(jax.random.split(jax.random.key(0), draws))).tolist()]
+    assert set(found) <= set(law)
+    expected = draws * np.array([*law.values()])
+    observed = np.array([found.count(end) for end in law])
+    chi = ((observed - expected) ** 2 / expected).sum()
+    assert chi < len(law) + 6 * np.sqrt(2 * len(law))
 
 
 def test_masks_are_those_of_the_plain_kernel():

@@ -38,6 +38,8 @@ from laureate.sampling import (
     sliced_ksd,
     stein_test,
 )
+from laureate.sampling._blocks import PlainState
+from laureate.sampling._kernel import decide, draw_uniforms
 from laureate.sampling.enumeration import detailed_balance_error, exact_distribution, spectral_gap, transition_matrix
 from laureate.sampling.stein_discrepancy import slice_bandwidths
 
@@ -453,6 +455,31 @@ def test_a_density_in_half_precision_is_drawn_from_all_the_same(kind):
     position = np.asarray(steps())
     assert position[:, 0].all()
     assert abs(position[:, 1].mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / DRAWS)  # half of the steps are the other's
+
+
+def test_sites_are_ranked_and_proposals_accepted_by_more_than_the_numbers_of_half_precision():
+    """With 128 numbers, ties would leave out most of 600 sites, and one number in 128 would be 0, which accepts all."""
+    kinds = (BlockGibbs, {"block_size": 3}), (HammingBall, {"block_size": 3})
+    flat = lambda x: (0 * jnp.sum(x)).astype(jnp.bfloat16)  # noqa: E731
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def steps():
+        def one(kind, options):
+            kernel = kind(flat, Binary(), **options)
+            state = kernel.init(jnp.zeros(600, bool))
+            return jax.vmap(lambda key: kernel.step(key, state)[0].position)(KEYS)
+
+        small = PlainState(jnp.zeros(()), jnp.zeros((), jnp.bfloat16))
+        uniforms = jax.vmap(lambda key: draw_uniforms(key, (), jnp.bfloat16))(KEYS)
+        judge = lambda u: decide(u, small, small, jnp.asarray(-40.0, jnp.bfloat16), cost=1)[1]  # noqa: E731
+        return [one(*row) for row in kinds], jax.vmap(judge)(uniforms).is_accepted
+
+    changed, accepted = jax.device_get(steps())
+    for position in changed:
+        halves = position.sum(0).reshape(2, 300).sum(1)
+        assert halves.sum() > 500
+        assert abs(halves[1] / halves.sum() - 0.5) < 5 * 0.5 / np.sqrt(halves.sum())
+    assert not accepted.any()
 
 
 # --- exact quantities ------------------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ REFUSED = {
     "flip": (lambda: stein_mean_test(KEY, X, -X, bootstrap="wild", flip=0.6), r"flip must be None or in \(0, 0.5\]"),
     "slices' name": (lambda: stein_test(KEY, X, -X, slices="axes"), "stein_test.slices must be one of"),
     "chains": (lambda: stein_test(KEY, X.reshape(2, 15, 3), -X.reshape(2, 15, 3)), 'bootstrap="wild"'),
+    "one coordinate": (lambda: stein_test(KEY, X[:, 0], -X[:, 0]), r"samples\[:, None\]"),
+    "its chain": (lambda: stein_test(KEY, X[:, 0], -X[:, 0], bootstrap="wild"), r"samples\[:, None\]"),
     "chains' scores": (lambda: stein_test(KEY, X.reshape(2, 15, 3), -X, bootstrap="wild"), "stein_test.scores"),
     "functions": (lambda: stein_mean_test(KEY, X, -X, functions=()), "functions must be at least one"),
     "one particle": (lambda: svgd(ksd, SGD).init(X[:1]), "two at least"),

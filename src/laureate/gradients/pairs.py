@@ -209,7 +209,8 @@ def inner_step(
         loss=tally.loss + level.sum(axis=1),
         alive=tally.alive + alive.sum(axis=1, dtype=jnp.int32),
         done=tally.done + (after.over & ~episode.over).astype(jnp.int32),
-        unequal=tally.unequal + (after.ended[:, 0] ^ after.ended[:, 1]).astype(jnp.int32),
+        # Of a pair that is over already nobody waits for anybody: what it goes on computing is thrown away.
+        unequal=tally.unequal + ((after.ended[:, 0] ^ after.ended[:, 1]) & ~episode.over).astype(jnp.int32),
     )
     return replace(after, inner=inner), tally
 

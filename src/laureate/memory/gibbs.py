@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import Status, require
-from laureate.memory.hopfield import HopfieldNetwork, check_one
+from laureate.memory.hopfield import HopfieldNetwork, check_one, check_rows
 from laureate.memory.machine import BoltzmannMachine
 
 __all__ = ["LayerGibbs", "LowRankSpinGibbs", "SpinGibbs", "SpinInfo", "SpinState"]
@@ -63,6 +63,10 @@ class LayerGibbs(eqx.Module):
         """Start from these spins. ``key`` is ignored; BlackJAX's drivers pass one."""
         return SpinState(_spins("LayerGibbs", position, self.machine.weights))
 
+    def check_positions(self, positions: Float[Array, "chains units"]) -> None:
+        """Raise unless all stacked positions are spins; ``laureate.sampling.run`` asks before its first step."""
+        check_rows("LayerGibbs", "position", positions, len(self.machine.weights))
+
     def step(self, key: Key[Array, ""], state: SpinState) -> tuple[SpinState, SpinInfo]:
         """One transition: both layers."""
         machine = self.machine
@@ -101,6 +105,10 @@ class SpinGibbs(eqx.Module):
         """Start from these spins. ``key`` is ignored; BlackJAX's drivers pass one."""
         return SpinState(_spins("SpinGibbs", position, self.network.couplings))
 
+    def check_positions(self, positions: Float[Array, "chains units"]) -> None:
+        """Raise unless all stacked positions are spins; ``laureate.sampling.run`` asks before its first step."""
+        check_rows("SpinGibbs", "position", positions, len(self.network.couplings))
+
     def step(self, key: Key[Array, ""], state: SpinState) -> tuple[SpinState, SpinInfo]:
         """One transition: a sweep."""
         couplings, units = self.network.couplings, self.network.num_units
@@ -138,6 +146,10 @@ class LowRankSpinGibbs(eqx.Module):
     def init(self, position: Float[Array, "units"], key: Key[Array, ""] | None = None) -> SpinState:
         """Start from these spins. ``key`` is ignored; BlackJAX's drivers pass one."""
         return SpinState(_spins("LowRankSpinGibbs", position, self.machine.weights))
+
+    def check_positions(self, positions: Float[Array, "chains units"]) -> None:
+        """Raise unless all stacked positions are spins; ``laureate.sampling.run`` asks before its first step."""
+        check_rows("LowRankSpinGibbs", "position", positions, len(self.machine.weights))
 
     def step(self, key: Key[Array, ""], state: SpinState) -> tuple[SpinState, SpinInfo]:
         """One transition: a sweep."""

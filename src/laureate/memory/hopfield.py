@@ -1,5 +1,6 @@
 """Hopfield networks: couplings that remember patterns."""
 
+import functools
 from typing import Any, Literal
 
 import equinox as eqx
@@ -68,10 +69,10 @@ def store(patterns: Any, rule: Rule = "projection", field: Any = None) -> Hopfie
     if rule == "projection" and xp is np:
         _check_independent(spins)
     couplings = RULES[rule](spins, xp)
-    bias = xp.zeros(units) if field is None else xp.asarray(field, couplings.dtype)
-    require("store", "field", f"of shape ({units},)", bias.shape, lambda shape: shape == (units,))
     couplings = jnp.asarray(0.5 * (couplings + couplings.T))
-    return HopfieldNetwork(couplings, jnp.asarray(bias), jnp.asarray(spins, couplings.dtype), rule)
+    bias = jnp.asarray(np.zeros(units) if field is None else field, couplings.dtype)
+    require("store", "field", f"of shape ({units},)", bias.shape, lambda shape: shape == (units,))
+    return HopfieldNetwork(couplings, bias, jnp.asarray(spins, couplings.dtype), rule)
 
 
 def _projection(spins: Any, xp: Any) -> Any:
@@ -92,11 +93,14 @@ def _storkey(spins: Any, xp: Any) -> Any:
     def learn(couplings, pattern):
         # h_ij = Σ_{k ≠ i, j} J_ik ξ_k; the diagonal of J is nought, so k = i adds nothing.
         fields = (couplings @ pattern)[:, None] - couplings * pattern
-        change = jnp.outer(pattern, pattern) - pattern[:, None] * fields.T - fields * pattern
-        return couplings + (change - jnp.diag(jnp.diag(change))) / units, None
+        change = xp.outer(pattern, pattern) - pattern[:, None] * fields.T - fields * pattern
+        return couplings + (change - xp.diag(xp.diag(change))) / units
 
+    if xp is np:
+        return functools.reduce(learn, spins, np.zeros((units, units)))
     spins = jnp.asarray(spins, float)
-    return jax.lax.scan(learn, jnp.zeros((units, units), spins.dtype), spins)[0]
+    one = lambda couplings, pattern: (learn(couplings, pattern), None)  # noqa: E731
+    return jax.lax.scan(one, jnp.zeros((units, units), spins.dtype), spins)[0]
 
 
 RULES = {"projection": _projection, "pseudo-inverse": _pseudo_inverse, "hebbian": _hebbian, "storkey": _storkey}

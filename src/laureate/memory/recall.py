@@ -55,6 +55,12 @@ def recall(
     units = network.num_units
     check_one("recall", "spins", spins, units)
     spins = jnp.asarray(spins, couplings.dtype)
+    # A field within rounding of nought is no reason to move; rounding is of the size of the largest field there may be.
+    largest = jnp.max(jnp.sum(jnp.abs(network.couplings), axis=1) + jnp.abs(network.field))
+    nought = 1e-6 * jnp.fmin(largest, 1.0)
+
+    def settled(spin, field):
+        return jnp.where(jnp.abs(field) > nought, jnp.sign(field), spin).astype(spin.dtype)
 
     def one_by_one(key, spins):
         fields = couplings @ spins + network.field
@@ -62,14 +68,14 @@ def recall(
         def visit(i, carry):
             spins, fields = carry
             unit = order[i]
-            change = _settled(spins[unit], fields[unit]) - spins[unit]
+            change = settled(spins[unit], fields[unit]) - spins[unit]
             return spins.at[unit].add(change), fields + couplings[:, unit] * change
 
         order = jax.random.permutation(key, units)
         return jax.lax.fori_loop(0, units, visit, (spins, fields))[0]
 
     def all_at_once(_, spins):
-        return _settled(spins, couplings @ spins + network.field)
+        return settled(spins, couplings @ spins + network.field)
 
     sweep = one_by_one if mode == "async" else all_at_once
 
@@ -86,8 +92,3 @@ def recall(
     finite = jnp.all(jnp.isfinite(couplings)) & jnp.all(jnp.isfinite(network.field))
     status = jnp.where(finite, status, int(Status.DIVERGED)).astype(jnp.int32)
     return spins, RecallInfo(number, number * units, status)
-
-
-def _settled(spin: Array, field: Array) -> Array:
-    # A field within rounding of nought is no reason to move.
-    return jnp.where(jnp.abs(field) > 1e-6, jnp.sign(field), spin).astype(spin.dtype)

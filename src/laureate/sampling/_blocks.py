@@ -79,7 +79,8 @@ def log_probabilities(
 ) -> tuple[Float[Array, "patterns"], Float[Array, "patterns"]]:
     """f of the position under every shift, and log of its conditional probability given all other sites.
 
-    ``known`` is f of the position itself (the first shift, zero), where the caller has it.
+    NaN where the masks forbid to go is given as -inf. ``known`` is f of the position itself (the first shift, zero),
+    where the caller has it.
     """
     allowed = layout.values_allowed(kernel.category_mask)
 
@@ -94,8 +95,9 @@ def log_probabilities(
         values, inside = jnp.append(known, values), jnp.append(True, inside)
     inside &= valid_patterns(kernel, layout, sites, shifts)
     beta = jnp.asarray(kernel.inverse_temperature, values.dtype)
-    # A NaN configuration is never entered; `choose` flags it.
-    logits = jnp.where(inside & ~jnp.isnan(values), beta * values, -jnp.inf)
+    values = jnp.where(~inside & jnp.isnan(values), -jnp.inf, values)
+    # A NaN configuration is never entered; `choose` flags it. The impossible stays so at β = 0, where 0 · -inf is NaN.
+    logits = jnp.where(inside & (values > -jnp.inf), beta * values, -jnp.inf)
     return values, jax.nn.log_softmax(logits)
 
 

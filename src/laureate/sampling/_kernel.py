@@ -24,6 +24,7 @@ __all__ = [
     "check_energy",
     "check_start",
     "decide",
+    "draw_uniforms",
     "is_temperable",
     "warn_if_flat",
 ]
@@ -39,7 +40,8 @@ class KernelInfo(NamedTuple):
     log_ratio: log of π(x')q(x|x') / (π(x)q(x'|x)).
     proposal: the proposed position.
     cost: evaluations of the log density, with or without its gradient, that the step made.
-    status: ``Status.DIVERGED`` where the log ratio was NaN (such a proposal is rejected), else ``Status.OK``.
+    status: ``Status.DIVERGED`` where the log ratio was NaN (such a proposal is rejected) or, where one draws from a
+        conditional, a log density (such a configuration is never entered), else ``Status.OK``.
     """
 
     acceptance_rate: Float[Array, ""]
@@ -180,6 +182,14 @@ def check_energy(logdensity_fn: Callable, layout: Layout, position: Tree) -> Non
         raise TypeError(f"logdensity_fn must return a float; got {value.dtype}.")
 
 
+def draw_uniforms(key: Key[Array, ""], shape: tuple[int, ...], dtype: Any) -> Float[Array, "..."]:
+    """Numbers in [0, 1), of this type, single precision at least.
+
+    In half precision there are 1,024 or 128 of them: ties would rank sites, and a 0, which accepts anything, is common.
+    """
+    return jax.random.uniform(key, shape, jnp.promote_types(dtype, jnp.float32))
+
+
 def decide(
     uniform: Float[Array, ""],
     state: Any,
@@ -192,7 +202,8 @@ def decide(
     """Accept with probability (1 - lazy)·min(1, exp(log_ratio)), by ``uniform``; a NaN ratio is rejected, flagged."""
     log_probability = jnp.minimum(log_ratio, 0.0) + jnp.log1p(-jnp.asarray(lazy, log_ratio.dtype))
     # Logs are compared, for exp overflows where energies differ by hundreds. Strictly: log u < NaN is False.
-    accepted = jnp.log(uniform.astype(log_ratio.dtype)) < log_probability
+    wide = jnp.promote_types(log_ratio.dtype, jnp.float32)
+    accepted = jnp.log(uniform.astype(wide)) < log_probability.astype(wide)
     new = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, state)
     is_nan = jnp.isnan(log_ratio)
     info = KernelInfo(

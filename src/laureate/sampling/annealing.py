@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 from laureate import loops
 from laureate._core import Status, require
 from laureate.sampling._kernel import TEMPERABLE, TEMPERABLE_REMEDY, Tree, is_temperable
+from laureate.sampling.gibbs import is_systematic
 from laureate.sampling.gibbs_with_gradients import InformedKernel
 
 __all__ = ["AnnealedImportance", "annealed_importance_sampling"]
@@ -110,6 +111,8 @@ def annealed_importance_sampling(
             log_weight = log_weight + (beta - last) * (target(relaxed) - base_logdensity(relaxed))
             annealed = eqx.tree_at(lambda k: k.logdensity_fn, kernel, Annealed(base_logdensity, target, beta))
             state = annealed.init(position)
+            if is_systematic(kernel):  # the scan goes on where it was
+                state = state._replace(num_steps=number * steps_per_beta)
 
             def advance(i, carry):
                 state, info = annealed.step(jax.random.fold_in(walk_key, number * steps_per_beta + i), carry[0])

@@ -1,12 +1,11 @@
 """Block Gibbs sampling: a few variables at once from their joint conditional."""
 
 import equinox as eqx
-import jax
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
 from laureate.sampling._blocks import PlainState, choose, draw_block, log_probabilities, patterns
-from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start
+from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start, draw_uniforms
 
 __all__ = ["BlockGibbs"]
 
@@ -50,7 +49,7 @@ class BlockGibbs(DiscreteKernel):
     def step(self, key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
         """One transition: one block."""
         layout = self.layout(state.position)
-        uniforms = jax.random.uniform(key, (1 + layout.num_sites,), state.logdensity.dtype)
+        uniforms = draw_uniforms(key, (1 + layout.num_sites,), state.logdensity.dtype)
         sites = draw_block(uniforms[1:], layout.free_sites(self.site_mask), self.block_size)
         values, log_probs = self.conditional(state, sites)
         shifts = self._shifts(state)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import Status, require
 from laureate.sampling._kernel import Tree
+from laureate.sampling.gibbs import is_systematic
 
 __all__ = ["ContrastiveInfo", "ContrastiveState", "PersistentContrastiveDivergence"]
 
@@ -54,6 +55,7 @@ class PersistentContrastiveDivergence(eqx.Module):
     Tieleman: "Training restricted Boltzmann machines using approximations to the likelihood gradient", ICML 2008.
 
     make_kernel: from an energy to the sampler that moves the chains: ``lambda f: GibbsWithGradients(f, Binary())``.
+        A systematic scan begins at a random site in every update.
     optimiser: any Optax gradient transformation; it minimises.
     num_steps: sampler steps an update, >= 1.
     num_chains: chains of the buffer moved an update, chosen at random; None moves them all.
@@ -121,9 +123,13 @@ class PersistentContrastiveDivergence(eqx.Module):
         kernel = self.make_kernel(state.energy)
         sound = self._check_codes("data", kernel, data)
 
+        systematic = is_systematic(kernel)
+
         def walk(key, position):
-            keys = jax.random.split(key, self.num_steps)
-            final, info = jax.lax.scan(lambda s, k: kernel.step(k, s), kernel.init(position), keys)
+            keys, state = jax.random.split(key, self.num_steps + systematic), kernel.init(position)
+            if systematic:  # anywhere: from the first site in every update, the scan would not reach the last
+                state = state._replace(num_steps=jax.random.randint(keys[-1], (), 0, 2**30))
+            final, info = jax.lax.scan(lambda s, k: kernel.step(k, s), state, keys[: self.num_steps])
             return final.position, (jnp.mean(info.acceptance_rate), jnp.sum(info.cost), jnp.max(info.status))
 
         chains, (acceptance, cost, status) = jax.vmap(walk)(jax.random.split(walk_key, count), chains)

@@ -10,7 +10,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, check_start, decide
+from laureate.sampling._kernel import (
+    DiscreteKernel,
+    InformedState,
+    KernelInfo,
+    Tree,
+    check_start,
+    decide,
+    draw_uniforms,
+)
 from laureate.sampling._layout import Layout, split_at
 
 __all__ = ["DiscreteLangevin"]
@@ -64,7 +72,7 @@ class DiscreteLangevin(DiscreteKernel):
         """One transition."""
         layout = self.layout(state.position)
         accept, *rest = split_at(
-            jax.random.uniform(key, (layout.num_sites + 1,), state.differences.dtype),
+            draw_uniforms(key, (layout.num_sites + 1,), state.differences.dtype),
             np.append(0, layout.site_offsets + 1),
         )
         choices = []

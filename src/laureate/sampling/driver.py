@@ -28,7 +28,7 @@ class Run(NamedTuple):
     samples: what ``collect`` returned, chains first, then kept steps.
     state: the chains' states after the last step; pass it on as ``state`` with ``first_step`` to continue.
     acceptance_rate: mean over steps, one a chain.
-    num_nan: steps whose ratio was NaN and which were therefore rejected, one count a chain.
+    num_nan: steps that met NaN, as a log density or a ratio, and did not go there, one count a chain.
     cost: evaluations of the log density, one sum a chain.
     """
 
@@ -63,7 +63,8 @@ def run(
     Keys come from the chain's number and the absolute step, so neither ``chunk`` nor stopping and continuing changes a
     sample. Only what ``collect`` returns is kept, every ``thin`` steps.
 
-    kernel: anything with BlackJAX's ``init(position)`` and ``step(key, state)``.
+    kernel: anything with BlackJAX's ``init(position)`` and ``step(key, state)``. What only the first chain's ``init``
+        could refuse, ``check_positions(positions)`` may refuse of all, where there is one.
     position: starting positions, stacked; or pass the ``state`` of an earlier run and its number of steps as
         ``first_step``.
     num_steps: a multiple of ``thin``.
@@ -119,7 +120,9 @@ def run(
     rate, bad, cost = (np.asarray(leaf) for leaf in seen)
     nans = bad.sum(0)
     if nans.any():
-        warnings.warn(f"{nans.sum()} steps had a log ratio of NaN and were rejected; is f finite?", stacklevel=2)
+        warnings.warn(
+            f"{nans.sum()} steps met NaN, as log density or ratio, and did not go there; is f finite?", stacklevel=2
+        )
     samples = jax.tree.map(lambda leaf: np.ascontiguousarray(np.moveaxis(np.asarray(leaf), 0, 1)), samples)
     return Run(samples, state, rate.mean(0, dtype=float), nans, cost.sum(0, dtype=int))
 
@@ -135,6 +138,8 @@ def _start(kernel: Any, position: Tree) -> Any:
         layout.check_masks(type(single).__name__, single.site_mask, single.category_mask)
         jax.eval_shape(kernel.init, first)  # what it asks of its own settings
     else:
+        if hasattr(kernel, "check_positions"):  # of all chains
+            kernel.check_positions(position)
         kernel.init(first)  # eagerly, for its checks: in a program values cannot be seen
     state = _begin(kernel, jax.tree.map(jnp.asarray, position))
     # All replicas of a chain begin at its position.

@@ -1,6 +1,6 @@
 """Gibbs sampling, one site at a time: the baseline of every discrete sampler."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from laureate._core import require
 from laureate.sampling._blocks import choose, log_probabilities, patterns
 from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start
 
-__all__ = ["Gibbs", "GibbsState"]
+__all__ = ["Gibbs", "GibbsState", "is_systematic"]
 
 
 class GibbsState(NamedTuple):
@@ -91,3 +91,8 @@ class Gibbs(DiscreteKernel):
 
     def _shifts(self, state: GibbsState):
         return patterns(max(domain.num_values for domain in self.layout(state.position).domains), 1, 1)
+
+
+def is_systematic(kernel: Any) -> bool:
+    """Whether the state says which site is next: who begins a chain anew where another ended sets its ``num_steps``."""
+    return isinstance(kernel, Gibbs) and kernel.scan == "systematic"

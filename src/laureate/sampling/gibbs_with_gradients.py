@@ -11,7 +11,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from laureate._core import require
-from laureate.sampling._kernel import DiscreteKernel, InformedState, KernelInfo, Tree, check_start, decide
+from laureate.sampling._kernel import (
+    DiscreteKernel,
+    InformedState,
+    KernelInfo,
+    Tree,
+    check_start,
+    decide,
+    draw_uniforms,
+)
 from laureate.sampling._layout import Layout
 from laureate.sampling._wheel import Wheel, log_normaliser, make_wheel, spin
 from laureate.sampling.balancing import Balancing, log_balanced, require_balancing
@@ -43,7 +51,7 @@ class InformedKernel(DiscreteKernel):
         rule = f"<= the number of sites, {layout.num_sites}"
         require(type(self).__name__, "num_flips", rule, self.num_flips, lambda n: n <= layout.num_sites)
         if self.radius > 1:
-            _subsets(_moves_per_site(layout), self.radius, self.max_neighbours)
+            self._subsets(layout)
         logdensity, differences = self.score(layout, position)
         check_start(logdensity, differences, lambda: self.score(layout, self.scattered(layout, position))[1])
         return InformedState(position, logdensity, differences)
@@ -51,7 +59,7 @@ class InformedKernel(DiscreteKernel):
     def step(self, key: Key[Array, ""], state: InformedState) -> tuple[InformedState, KernelInfo]:
         """One transition."""
         # All random numbers of a step from one call: each call costs as much as a small energy.
-        uniforms = jax.random.uniform(key, (2 * self.num_flips + 1,), state.differences.dtype)
+        uniforms = draw_uniforms(key, (2 * self.num_flips + 1,), state.differences.dtype)
         layout = self.layout(state.position)
         wheel = make_wheel(self.log_weights(layout, state.differences))
         draws = spin(wheel, uniforms[1:].reshape(-1, 2))
@@ -82,9 +90,12 @@ class InformedKernel(DiscreteKernel):
         """log g(exp d̃), unnormalised log q of every draw."""
         if self.radius > 1:
             # q(S|x) ∝ g(exp Σ_{m∈S} d̃_m) over the sets S of 1..radius moves at distinct sites
-            subsets = _subsets(_moves_per_site(layout), self.radius, self.max_neighbours)
+            subsets = self._subsets(layout)
             differences = jnp.sum(jnp.append(differences, 0.0)[subsets], axis=1)
         return log_balanced(self.balancing, differences, self.inverse_temperature)
+
+    def _subsets(self, layout: Layout) -> np.ndarray:
+        return _subsets(type(self).__name__, _moves_per_site(layout), self.radius, self.max_neighbours)
 
     def _propose(
         self, layout: Layout, state: InformedState, wheel: Wheel, draws: Int[Array, "draws"]
@@ -92,7 +103,7 @@ class InformedKernel(DiscreteKernel):
         forward = jnp.sum(wheel.rows.reshape(-1)[draws]) - self.num_flips * log_normaliser(wheel)
         moves = draws
         if self.radius > 1:
-            subsets = _subsets(_moves_per_site(layout), self.radius, self.max_neighbours)
+            subsets = self._subsets(layout)
             moves = jnp.asarray(subsets, jnp.int32)[draws[0]]
         sites, wanted = layout.locate(state.position, moves)
         old = layout.read(state.position, sites)
@@ -172,7 +183,7 @@ def _moves_per_site(layout: Layout) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def _subsets(moves_per_site: tuple[int, ...], radius: int, limit: int) -> np.ndarray:
+def _subsets(owner: str, moves_per_site: tuple[int, ...], radius: int, limit: int) -> np.ndarray:
     """All sets of 1..radius moves at distinct sites, a row each, padded by the number of moves."""
     counts = [1] + [0] * radius
     for width in moves_per_site:
@@ -181,9 +192,7 @@ def _subsets(moves_per_site: tuple[int, ...], radius: int, limit: int) -> np.nda
             counts[r] += width * counts[r - 1]
     count = sum(counts[1:])
     remedy = f"radius {radius} has {count:,} neighbours here; lower it, or use num_flips."
-    require(
-        "GibbsWithGradients", "radius", f"one with <= {limit:,} neighbours", radius, lambda _: count <= limit, remedy
-    )
+    require(owner, "radius", f"one with <= {limit:,} neighbours", radius, lambda _: count <= limit, remedy)
     starts = np.concatenate([[0], np.cumsum(moves_per_site)])
     rows = []
     for r in range(1, radius + 1):

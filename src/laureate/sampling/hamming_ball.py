@@ -1,7 +1,6 @@
 """The Hamming-ball sampler: a slice through a ball of configurations around an auxiliary point."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
@@ -15,7 +14,7 @@ from laureate.sampling._blocks import (
     shift,
     valid_patterns,
 )
-from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start
+from laureate.sampling._kernel import DiscreteKernel, KernelInfo, Tree, check_start, draw_uniforms
 from laureate.sampling._wheel import first_beyond
 
 __all__ = ["HammingBall"]
@@ -61,7 +60,7 @@ class HammingBall(DiscreteKernel):
     def step(self, key: Key[Array, ""], state: PlainState) -> tuple[PlainState, KernelInfo]:
         """One transition: one block."""
         layout = self.layout(state.position)
-        uniforms = jax.random.uniform(key, (2 + layout.num_sites,), state.logdensity.dtype)
+        uniforms = draw_uniforms(key, (2 + layout.num_sites,), state.logdensity.dtype)
         sites = draw_block(uniforms[2:], layout.free_sites(self.site_mask), self.block_size)
         shifts = self._shifts(state)
         valid = valid_patterns(self, layout, sites, shifts)

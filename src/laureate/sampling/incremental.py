@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from laureate._core import Status, require
-from laureate.sampling._kernel import check_energy, check_start
+from laureate.sampling._kernel import check_energy, check_start, draw_uniforms
 from laureate.sampling._layout import Layout
 from laureate.sampling._wheel import first_beyond
 from laureate.sampling.balancing import Balancing, log_balanced, require_balancing
@@ -174,7 +174,7 @@ class IncrementalGibbsWithGradients(eqx.Module):
 
     def step(self, key: Key[Array, ""], state: IncrementalState) -> tuple[IncrementalState, IncrementalInfo]:
         """One transition."""
-        uniforms = jax.random.uniform(key, (len(state.levels) + 1,), state.levels[0].dtype)
+        uniforms = draw_uniforms(key, (len(state.levels) + 1,), state.levels[0].dtype)
         # Down the tree: of a node's children, one in proportion to its weight.
         site = jnp.zeros((), jnp.int32)
         for level, u in zip(state.levels[-2::-1], uniforms[2:], strict=True):
@@ -183,7 +183,8 @@ class IncrementalGibbsWithGradients(eqx.Module):
         move = _pick(uniforms[1], self._log_moves(_reader(state.position.reshape(-1)), site))
         change = self.change(state, site, move)
 
-        log_probability = jnp.minimum(change.log_ratio, 0.0) + jnp.log1p(-jnp.asarray(self.lazy, uniforms.dtype))
+        stays = jnp.log1p(-jnp.asarray(self.lazy, change.log_ratio.dtype))
+        log_probability = jnp.minimum(change.log_ratio, 0.0) + stays
         accepted = jnp.log(uniforms[0]) < log_probability
         # Only what was touched is written, and once: selecting between whole arrays, or writing a proposal and taking
         # it back, makes XLA copy them, which costs what the tree saves.

@@ -209,7 +209,8 @@ def flip_from_chains(chains: Float[Array, "chains n d"]) -> Array:
 
 def _as_chains(owner: str, samples: Array, scores: Scores, kernel: Kernel) -> tuple[Array, Array]:
     """Draws and scores as [chains, n, d]."""
-    require(owner, "samples", "[n, d] or [chains, n, d]", np.shape(samples), lambda s: len(s) in (2, 3))
+    remedy = "Draws of one coordinate: samples[:, None]." if np.ndim(samples) < 2 else ""
+    require(owner, "samples", "[n, d] or [chains, n, d]", np.shape(samples), lambda s: len(s) in (2, 3), remedy)
     shape = np.shape(samples) if np.ndim(samples) == 3 else (1, *np.shape(samples))
     if not callable(scores):
         rule, remedy = f"of the shape of samples, {np.shape(samples)}", "Are the draws transposed?"
@@ -228,7 +229,8 @@ def _check_bootstrap(owner: str, samples: Array, bootstrap: str, flip: Any, num_
     if bootstrap == "multinomial":
         rule, remedy = "left out with independent draws", 'Signs that change are of bootstrap="wild".'
         require(owner, "flip", rule, flip, lambda a: a is None, remedy)
-        remedy = 'Several chains: bootstrap="wild", or thin and concatenate them.'
+        chains = 'Several chains: bootstrap="wild", or thin and concatenate them.'
+        remedy = chains if np.ndim(samples) > 2 else "Draws of one coordinate: samples[:, None]."
         require(owner, "samples", "[n, d] for independent draws", np.shape(samples), lambda s: len(s) == 2, remedy)
         if not isinstance(samples, Tracer):
             x = np.asarray(samples, np.float64)

@@ -68,7 +68,7 @@ def check_gradient_estimator(
     retrace on a second call nor with another number; every number of the estimator changes the gradients; the same key
     gives the same bits, another key others; saved and loaded, it goes on as if it had not been stopped; vmap over keys
     is a loop; no key is consumed twice, those of init included; theta in double or half precision gives gradients of
-    its type; pairs of options.
+    its type, and theta whose leaves are of several types gives each leaf its own; pairs of options.
     """
     check = Check(type(estimator).__name__, skip)
     estimator, others = numbers_as_arrays(estimator), [numbers_as_arrays(other) for other in others]
@@ -101,6 +101,7 @@ def check_gradient_estimator(
         check.bits(first + rest, whole, "the steps after loading to be those of one go", remedy)
     _over_keys(check, estimator, theta, walk, rtol, shared_keys)
     _precisions(check, estimator, theta)
+    _several_types(check, estimator, theta)
 
     def for_some_steps(estimator):
         def step(state, key):
@@ -146,7 +147,7 @@ def _report(check: Check, infos: list, cost: int | None) -> None:
         check.require(np.isfinite(found["loss"]), f"a finite loss {where}", found["loss"], remedy)
         check.require(found["num_nonfinite"] == 0, f"num_nonfinite 0 {where}", found["num_nonfinite"], remedy)
         rule = "> 0" if cost is None else f"{cost}"
-        right = found["cost"] > 0 if cost is None else found["cost"] == cost
+        right = np.all(found["cost"] > 0 if cost is None else found["cost"] == cost)
         check.require(right, f"cost {rule} {where}", found["cost"], "Count the inner steps of all particles.")
 
 
@@ -201,6 +202,25 @@ def _precisions(check: Check, estimator: Any, theta: Any) -> None:
             types = _types_of_gradient(estimator, theta, name)
             remedy = "Take the type of theta's leaves for what is drawn and added up, and return it."
             check.require(types == {name}, f"gradients of {name} for theta of {name}", types, remedy)
+
+
+def _several_types(check: Check, estimator: Any, theta: Any) -> None:
+    """Whole steps with leaves of two types in turn, beginning with either; of a theta that has two leaves."""
+    leaves, structure = jax.tree.flatten(theta)
+    if len(leaves) < 2 or not check.wants("several types"):
+        return
+    for kinds in (("bfloat16", "float32"), ("float32", "bfloat16"), ("float32", "float64")):
+        with jax.enable_x64("float64" in kinds):
+            cast = [np.asarray(leaf, jnp.dtype(kinds[place % 2])) for place, leaf in enumerate(leaves)]
+            mixed = structure.unflatten(cast)
+            start = jax.eval_shape(estimator.init, jax.random.key(0), mixed)
+            step = lambda key, state, mixed=mixed: estimator.step(key, mixed, state)[:2]  # noqa: E731
+            gradient, state = jax.eval_shape(step, jax.random.key(0), start)
+        remedy = "Take the type of each leaf of theta for what is drawn for it, added up and returned."
+        found, wanted = describe(gradient), describe(mixed)
+        check.require(found == wanted, f"for theta of {kinds} a gradient of {wanted}", found, remedy)
+        found, wanted = describe(state), describe(start)
+        check.require(found == wanted, f"for theta of {kinds} the state of init, {wanted}", found, remedy)
 
 
 def _types_of_gradient(estimator: Any, theta: Any, name: str) -> set[str]:

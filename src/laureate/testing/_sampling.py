@@ -12,9 +12,11 @@ from laureate._core import Status
 from laureate.testing._checks import (
     Check,
     Program,
+    describe,
     every_number_is_used,
     in_turn,
     inexact_types,
+    is_float,
     keys_used_once,
     no_retrace,
     numbers_as_arrays,
@@ -62,7 +64,8 @@ def check_sampler(
     Properties: the state keeps its shapes; the chain moves, with status, cost and acceptance rate set; what the state
     caches is what its position gives; no retrace; every number of the kernel changes the chain; the same key gives the
     same bits, another others; saved and loaded it goes on as if it had not been stopped; vmap over keys is a loop; no
-    key is consumed twice, by ``adapt`` and the driver neither; in double precision nothing is single; pairs of options.
+    key is consumed twice, by ``adapt`` and the driver neither; in double precision nothing is single; a kernel whose
+    numbers are of several types keeps the types of its state; pairs of options.
     """
     check = Check(type(kernel).__name__, skip)
     kernel, others = numbers_as_arrays(kernel), [numbers_as_arrays(other) for other in others]
@@ -106,6 +109,7 @@ def check_sampler(
             result = jax.eval_shape(lambda key: wide.step(key, wide.init(position)), jax.random.key(0))
         remedy = "Take the log density's type for all numbers."
         check.require(inexact_types(result) == {"float64"}, "float64 alone", inexact_types(result), remedy)
+    _several_types(check, kernel, position)
 
     def for_some_steps(kernel):
         state = kernel.init(position)
@@ -120,6 +124,25 @@ def check_sampler(
             Program(lambda kernel, key, state: kernel.adapt(key, state, STEPS))(kernel, jax.random.key(3), states[-1])
         keys_used_once(check, recorder)
     return check.finish()
+
+
+def _several_types(check: Check, kernel: Any, position: Any) -> None:
+    """A step with numbers in single and double precision in turn, beginning with either; of kernels that have two."""
+    numbers = [place for place, leaf in enumerate(jax.tree.leaves(kernel)) if is_float(leaf)]
+    if len(numbers) < 2 or not check.wants("several types"):
+        return
+    for first in (0, 1):
+        with jax.enable_x64(True):
+            leaves, structure = jax.tree.flatten(kernel)
+            for turn, place in enumerate(numbers):
+                kind = np.float32 if turn % 2 == first else np.float64
+                leaves[place] = jnp.asarray(np.asarray(leaves[place], kind))
+            mixed = structure.unflatten(leaves)
+            start = jax.eval_shape(mixed.init, position)
+            state = jax.eval_shape(lambda key, state, mixed=mixed: mixed.step(key, state)[0], jax.random.key(0), start)
+        remedy = "Take the log density's type for all that a state keeps, whatever the numbers' own types are."
+        found, wanted = describe(state), describe(start)
+        check.require(found == wanted, f"the state of init, {wanted}", found, remedy)
 
 
 def _report(check: Check, states: list, infos: list, position: Any, cost: int | None) -> None:
