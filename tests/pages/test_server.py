@@ -513,11 +513,12 @@ HOSTS = {"mymachine": 200, "MyMachine": 200, "MYMACHINE": 200, "localhost": 200,
 
 
 @pytest.mark.parametrize(("code", "word"), [(0, "finished"), (3, "stopped")])
-def test_a_run_that_was_done_before_it_could_stop_is_finished(code, word):
+def test_a_run_that_was_done_before_it_could_stop_is_finished(code, word, monkeypatch):
     """It was asked to stop, and says itself whether it did: whoever left with 0 has measured everything."""
     import sys
 
-    waits = f"import signal, sys, time; signal.signal(2, lambda *_: sys.exit({code})); print('up'); time.sleep(60)"
+    waits = f"import signal, sys, time; signal.signal(2, lambda *_: sys.exit({code})); print('up'); time.sleep(600)"
+    monkeypatch.setattr("laureate.pages.jobs.PATIENCE", (600.0, 600.0))
     jobs = Jobs([sys.executable, "-c", waits])
     jobs.start("toy", "smoke", 0)
     wait_for(lambda: jobs.state()["lines"])
