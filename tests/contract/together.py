@@ -46,8 +46,9 @@ class Together(eqx.Module):
         infos = [info for _, info in made.values()]
         each = {name: info for name, (_, info) in made.items()}
         rates = jnp.stack([jnp.mean(info.acceptance_rate).astype(float) for info in infos])
-        told = (jnp.stack([getattr(info, name) for info in infos]) for name in ("cost", "status"))
-        return Several({name: after for name, (after, _) in made.items()}), Reports(rates, *told, each)
+        cost, status = (jnp.stack([getattr(info, name) for info in infos]) for name in ("cost", "status"))
+        states = {name: after for name, (after, _) in made.items()}
+        return Several(states), Reports(rates, cost, status, each)
 
 
 def costs(wanted: dict[str, int]) -> np.ndarray:
