@@ -135,6 +135,14 @@ def test_settings(make, message, monkeypatch):
         make()
 
 
+def test_rounds_too_few_are_refused_where_something_is_traced_as_well():
+    """There what is known is still a number, and enough rounds are let through."""
+    made = lambda size, rate: DeTAG(Gossip(ring(size), method="accelerated"), rate, 1).learning_rate  # noqa: E731
+    assert jax.eval_shape(lambda rate: made(3, rate), 0.1).shape == ()
+    with pytest.raises(ValueError, match=r"factor in a phase must be < 1; got 1.4"):
+        jax.eval_shape(lambda rate: made(64, rate), 0.1)
+
+
 @pytest.mark.parametrize("kind", MAKE)
 def test_every_optimiser_refuses_the_same(kind):
     name, optimiser = kind.__name__, MAKE[kind]()
