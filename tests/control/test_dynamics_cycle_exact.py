@@ -376,7 +376,8 @@ def test_every_row_of_either_domain_and_of_pairs_is_as_likely_as_others_however_
         keys = [jax.random.split(jax.random.fold_in(key, step))[0] for step in range(2)]
         return told, (also[0], also[3]), [[jax.random.uniform(one, (k, 40)) for one in keys] for k in (3, 2)]
 
-    (of_x, of_y, first, second), others, (three, two) = drawn()
+    found: Any = drawn()
+    (of_x, of_y, first, second), others, (three, two) = found
     rows = lambda numbers, lengths: np.floor(np.asarray(numbers) * np.array(lengths)[:, None])  # noqa: E731
     np.testing.assert_array_equal(np.stack([of_x, of_y - 100, first], 1), rows(three, (6, 4, 7)))
     np.testing.assert_array_equal(second, first + 50)
