@@ -1,5 +1,7 @@
 """Calibration against closed forms, NumPy, SciPy and scikit-learn, in double precision."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -317,9 +319,10 @@ def test_temperature_is_scikit_learns_of_scores_and_of_rows():
     assert float(both.beta) == pytest.approx(float(slope.a), rel=1e-6)
     three = np.stack([P, 0.7 * (1 - P), 0.3 * (1 - P)], axis=1)
     labels = RNG.integers(0, 3, N)
-    found = Temperature().fit(three, labels, W)
+    found: Any = Temperature().fit(three, labels, W)
     for kind in (float, np.uint8):  # whole numbers of any type
-        assert float(Temperature().fit(three, labels.astype(kind), W).beta) == float(found.beta)
+        again: Any = Temperature().fit(three, labels.astype(kind), W)
+        assert float(again.beta) == float(found.beta)
     right = np.log(three)[np.arange(N), labels]
     loss = lambda b: np.average(np.log(np.sum(three ** b[0], axis=1)) - b[0] * right, weights=W)  # noqa: E731
     assert float(found.beta) == pytest.approx(max(0, minimize(loss, [1.0], tol=1e-10).x[0]), abs=1e-5)

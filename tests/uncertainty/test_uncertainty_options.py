@@ -111,7 +111,10 @@ def tuned(made, p, y, u):
         needed = int(min(K, quantile(ranked(p)[0][rows, y], made.alpha)))
         ks: Any = {"auto": (needed,), "joint": (1, 2, 5, needed)}.get(made.k_reg, (made.k_reg,))
         tried = list(product(ks, lams))
-        criteria = {"size": lambda size, covered: size.mean(), "adaptive": lambda *one: worst(*one, made.alpha)}
+        criteria: dict[Any, Any] = {
+            "size": lambda size, covered: size.mean(),
+            "adaptive": lambda *one: worst(*one, made.alpha),
+        }
         value = criteria.get(made.criterion, made.criterion)
     if len(tried) == 1:
         return tried[0]
@@ -162,7 +165,8 @@ def test_sets_with_options_by_pairs_are_those_of_a_second_writing(kind):
     empties = 0
     for row in rows:
         settings = {name: value for name, value in row.items() if name != "groups"}
-        made, grouped, alpha = kind(**settings), row["groups"], row["alpha"]
+        made: Any = kind(**settings)
+        grouped, alpha = row["groups"], row["alpha"]
         z = softmax(LOGITS) if row["input"] == "proba" else LOGITS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of groups with too few rows
