@@ -1,5 +1,7 @@
 """What is wrong is said at once, by name, with the remedy."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -136,11 +138,11 @@ def test_settings(make, message, monkeypatch):
 
 
 def test_rounds_too_few_are_refused_where_something_is_traced_as_well():
-    """There what is known is still a number, and enough rounds are let through."""
-    made = lambda size, rate: DeTAG(Gossip(ring(size), method="accelerated"), rate, 1).learning_rate  # noqa: E731
-    assert jax.eval_shape(lambda rate: made(3, rate), 0.1).shape == ()
+    """There what was made before is still known, and enough rounds are let through."""
+    sound, (few, many) = DeTAG(GOSSIP, 0.1, 1), (Gossip(ring(size), method="accelerated") for size in (3, 64))
+    assert jax.eval_shape(lambda: dataclasses.replace(sound, gossip=few).learning_rate).shape == ()
     with pytest.raises(ValueError, match=r"factor in a phase must be < 1; got 1.4"):
-        jax.eval_shape(lambda rate: made(64, rate), 0.1)
+        jax.eval_shape(lambda: dataclasses.replace(sound, gossip=many).learning_rate)
 
 
 @pytest.mark.parametrize("kind", MAKE)
