@@ -255,8 +255,6 @@ class Home:
             importlib.import_module(name)
         patch.setattr("laureate.lab.running.run.cores", lambda: 2)
         patch.setattr("laureate.lab.running.run.try_problem", lambda *_: None)
-        for user in ("lab.running.diagnosis", "racing.running"):  # they would take the stand-in's name for good
-            importlib.import_module(f"laureate.{user}")
         patch.setattr("laureate.lab.running.executors.cores", lambda: 2)
         shipped = folder / "papers.jsonl"
         shipped.write_text("".join(json.dumps(one.record()) + "\n" for one in entries()), "utf-8")
