@@ -65,7 +65,7 @@ def test_a_coder_with_options_by_pairs_is_that_of_a_second_writing(monkeypatch):
         if atoms > 4:
             assert given["weight"] is None
         else:
-            np.testing.assert_allclose(given["weight"], dual, rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(np.asarray(given["weight"]), dual, rtol=1e-3, atol=1e-5)
         for name in ("num_layers", "num_steps", "batch"):
             assert given[name] == row[name]
         np.testing.assert_allclose(
