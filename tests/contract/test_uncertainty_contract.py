@@ -75,7 +75,8 @@ def newton_steps(features, targets, theta):
 
     Steps are halved until they descend, and end with one that is next to nothing.
     """
-    eps, features, targets, theta = np.finfo(np.float32).eps, *map(np.float32, (features, targets, theta))
+    eps = np.finfo(np.float32).eps
+    features, targets, theta = (np.asarray(part, np.float32) for part in (features, targets, theta))
     loss = lambda q: np.mean(np.logaddexp(0, features @ q) - targets * (features @ q))  # noqa: E731
     scale = 1.0
     for count in range(1, 51):

@@ -1,6 +1,7 @@
 """The adjusted classifier with its options by pairs, each row beside a second writing in NumPy of all that it does."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ RNG = np.random.default_rng(1)
 CODES = np.repeat([0, 1, 2], [90, 30, 8])
 X = RNG.normal(size=(128, 2)) + 1.2 * np.array([[0, 0], [1, 0], [0, 1]])[CODES]
 GRID = np.linspace(0, 2, 9)
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "estimator": (None, LogisticRegression(C=0.05), DecisionTreeClassifier(max_depth=2, random_state=0)),
     "tau": (0.0, 1.0, 0.7, "cv"),
     "prior": (None, (5, 3, 2)),
@@ -47,6 +48,7 @@ def test_an_adjusted_classifier_with_options_by_pairs_is_that_of_a_second_writin
         codes = np.searchsorted(classes, y)
         given = {name: None if row[name] is None else row[name][:number] for name in ("prior", "target")}
         base = LogisticRegression() if row["estimator"] is None else row["estimator"]
+        fresh: Any = clone(base)
         made = LogitAdjusted(row["estimator"], tau=row["tau"], **given).fit(x, y)
         np.testing.assert_array_equal(made.classes_, classes)
         prior = np.bincount(codes) if given["prior"] is None else np.array(given["prior"])
@@ -54,13 +56,13 @@ def test_an_adjusted_classifier_with_options_by_pairs_is_that_of_a_second_writin
         np.testing.assert_allclose(made.log_prior_, np.log(prior))
         if row["tau"] == "cv":
             folds = StratifiedKFold(5, shuffle=True, random_state=0)
-            held = cross_val_predict(clone(base), x, y, cv=folds, method="predict_proba")
+            held: Any = cross_val_predict(fresh, x, y, cv=folds, method="predict_proba")
             tau = best_tau(np.log(np.maximum(held, 1e-30)), codes, np.log(prior), GRID)
             chosen.add(float(tau))
         else:
             tau = row["tau"]
         assert made.tau_ == pytest.approx(tau), row
-        p = clone(base).fit(x, y).predict_proba(x)
+        p = fresh.fit(x, y).predict_proba(x)
         weighed = p / prior**tau
         floor = weighed[p > 0].min() / 2
         assert made.floor_ == pytest.approx(floor)

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -192,7 +194,7 @@ def test_marks_stand_where_they_are_said_to_be():
     np.testing.assert_allclose(np.diff(swinging.strokes[-1].points, axis=1)[:, 0], [[1, 0], [0, -1]], atol=1e-6)
 
 
-def drawn():
+def drawn() -> Iterator[tuple[Any, Any]]:
     """Every world that can be drawn in many sizes, with states of which some are at the ends of what there is."""
     clock, ends = np.arange(5), np.array([0, 1, 1, 0, 0])
     for size in (2, 3, 5):

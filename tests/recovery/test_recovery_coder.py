@@ -49,7 +49,7 @@ def test_a_coder_with_options_by_pairs_is_that_of_a_second_writing(monkeypatch):
         given.clear()
         state = lambda row=row: np.random.RandomState(5) if row["random_state"] == "state" else row["random_state"]  # noqa: E731
         rows = None if row["dictionary"] is None else 2 * ATOMS[row["dictionary"]]
-        made = SparseCoder(**(row | {"dictionary": rows, "random_state": state()}))
+        made: Any = SparseCoder(**(row | {"dictionary": rows, "random_state": state()}))
         made.fit(X)
         first, second = jax.random.split(jax.random.key(int(check_random_state(state()).randint(2**31 - 1))))
         bits = [np.asarray(jax.random.key_data(key)).tolist() for key in (first, second)]
@@ -59,12 +59,13 @@ def test_a_coder_with_options_by_pairs_is_that_of_a_second_writing(monkeypatch):
             assert given["learned with"] == bits[0]
             rows = ATOMS[row["n_components"] or 8]
         norms, atoms = np.linalg.norm(rows, axis=1), len(rows)
-        unit = (rows / norms[:, None]).T
+        unit: Any = (rows / norms[:, None]).T
+        dual: Any = np.linalg.pinv(unit).T
         np.testing.assert_allclose(given["unit"], unit, rtol=1e-5)
         if atoms > 4:
             assert given["weight"] is None
         else:
-            np.testing.assert_allclose(given["weight"], np.linalg.pinv(unit).T, rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(np.asarray(given["weight"]), dual, rtol=1e-3, atol=1e-5)
         for name in ("num_layers", "num_steps", "batch"):
             assert given[name] == row[name]
         np.testing.assert_allclose(

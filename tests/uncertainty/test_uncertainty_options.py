@@ -113,12 +113,13 @@ def tuned(made, p, y, u):
         tried = list(product(ks, lams))
         criteria: dict[Any, Any] = {
             "size": lambda size, covered: size.mean(),
-            "adaptive": lambda *one: worst(*one, made.alpha),
+            "adaptive": lambda size, covered: worst(size, covered, made.alpha),
         }
         value = criteria.get(made.criterion, made.criterion)
     if len(tried) == 1:
         return tried[0]
     losses = []
+    numbers: Any
     for numbers in tried:
         every = scores(p, u, *numbers)
         tau = quantile(every[rows, y], made.alpha)
