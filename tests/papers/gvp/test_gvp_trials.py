@@ -118,6 +118,8 @@ def test_trivial_arms_and_baselines():
     letters, others = (np.concatenate([FEW.residues[i] for i in part]) for part in (known, new))
     share = (1 + np.bincount(letters, minlength=20)) / (20 + len(letters))
     np.testing.assert_allclose(unigram["nats"], -np.log(share[others]).mean(), rtol=1e-5)
+    rows = [(FEW.residues[i] == share.argmax()).mean() for i in new]  # of each chain as long as it is
+    np.testing.assert_allclose(unigram["recovery"], np.median(rows), rtol=1e-5)
     assert trials_proteins._pearson(np.arange(4.0), 3 - np.arange(4.0)) == pytest.approx(-1)
 
 
