@@ -4,6 +4,10 @@ Every piece of work is planted with the seconds that it takes, and its first cal
 is then reported is known exactly.
 """
 
+import ast
+import inspect
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -11,13 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import laureate.papers
 from laureate.lab.claim import Settings
 from laureate.papers.alista import speed as alista
 from laureate.papers.dynamics_cycle import speed as cycle
 from laureate.papers.gibbs_with_gradients import trials as gibbs
+from laureate.papers.hopfield_rbm import trials_host as hopfield
+from laureate.papers.knockoff_gan import speed as knockoffs
 from laureate.papers.localized_learning import trials_host as localized
 from laureate.papers.mesh_graph_nets import trials_timed as mesh
 from laureate.papers.quant_noise import trials_host as quantised
+from laureate.papers.raps import speed as sets
 from laureate.papers.rnd import speed as rnd
 from laureate.papers.tensor_train_pde import trials_timed as tensors
 from laureate.training import Frozen
@@ -48,7 +56,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    for module in (gibbs, localized, mesh, quantised, tensors):
+    for module in (gibbs, hopfield, localized, mesh, quantised, tensors):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -140,6 +148,29 @@ def test_a_network_gets_as_many_updates_as_fit_into_the_budget(solved):
     assert 0.98 <= seconds <= 1.0 + 1e-9
 
 
+def test_a_network_that_learns_forwards_gets_the_whole_budget_after_compiling(clock, monkeypatch):
+    """A call makes one number more, in a fiftieth of a second."""
+
+    def updates(solver, key, pde, state):
+        clock.spend("updates", 0.02)
+        return SimpleNamespace(update=state.update + 1, parameters=(state.update + 1,))
+
+    start = lambda *_: SimpleNamespace(update=0, parameters=(0,))  # noqa: E731
+    planted = {tensors._bsde_updates: updates, tensors._bsde_init: start}
+    monkeypatch.setattr(tensors, "_compiled", planted.__getitem__)
+    monkeypatch.setattr(tensors, "DeepBSDE", lambda **_: None)
+    made, seconds = tensors._train_bsde(KEY, None, Settings(learning_rate=0.1), Settings(steps=2, budget=1.01))
+    assert (made, seconds) == (51, pytest.approx(1.02))
+
+
+@pytest.mark.parametrize("solver", tensors.WITHOUT_SOLVER)
+def test_who_solves_nothing_does_not_pay_for_compiling_either(clock, solver, monkeypatch):
+    planted = {tensors.without_solver: lambda *_: clock.spend("a mean", 0.3) or 1.0, tensors._truth: lambda _: 2.0}
+    monkeypatch.setattr(tensors, "_compiled", planted.__getitem__)
+    found = tensors.against_networks(KEY, Settings(solver=solver), None, Settings(budget=1.0))
+    assert (float(found["seconds"]), float(found["error"])) == pytest.approx((0.3, 0.5))
+
+
 def test_a_tensor_train_that_is_not_done_within_the_budget_has_diverged(solved, monkeypatch):
     for seconds, error in ((0.9, 0.5), (1.1, tensors.relative(np.nan, 2.0))):
         monkeypatch.setattr(tensors, "solver_of", lambda *_, s=seconds: SimpleNamespace(num_updates=round(100 * s)))
@@ -158,6 +189,64 @@ def test_the_seconds_of_a_dimension_are_the_least_of_three_solves(clock, monkeyp
     found = tensors.dimension(KEY, Settings(), None, Settings(dimensions="2 4"))
     np.testing.assert_allclose(found["seconds"], np.log10([2.0, 2.0]))
     np.testing.assert_allclose(found["dimension"], np.log10([2, 4]))
+
+
+def test_layers_are_held_against_the_quicker_way_to_visit_spins(clock, monkeypatch):
+    """Two rounds after the first, which compiles, in fifths, halves and tenths of a second; of these samples as many
+    count as the planted overlaps say."""
+    seconds, counted = {"layers": 0.2, "spins": 0.5, "low-rank": 0.1}, {"layers": 6.0, "spins": 12.0, "low-rank": 8.0}
+
+    def mapped(run):
+        kernel = inspect.getclosurevars(run).nonlocals["kernel"]
+        return lambda keys, place: (place, clock.spend(kernel, seconds[kernel]) or np.full((2, 3, 1), counted[kernel]))
+
+    drawn = SimpleNamespace(split=lambda key, number: [key] * number, bernoulli=lambda key, p, shape: np.ones(shape))
+    same = lambda value: value  # noqa: E731
+    stand_in = SimpleNamespace(random=drawn, jit=same, vmap=mapped, block_until_ready=same)
+    planted = {"jax": stand_in, "jnp": np, "store": same, "to_boltzmann_machine": lambda *_, **__: None}
+    planted |= {"LayerGibbs": lambda _: "layers", "SpinGibbs": lambda *_: "spins"}
+    planted |= {"LowRankSpinGibbs": lambda _: "low-rank"}
+    for name, value in planted.items():
+        monkeypatch.setattr(hopfield, name, value)
+    diagnostics = SimpleNamespace(effective_sample_size=lambda found: found.mean((0, 1)) * found.shape[1] / 6)
+    monkeypatch.setitem(sys.modules, "blackjax", SimpleNamespace(diagnostics=diagnostics))
+    scale = Settings(rounds=3, patterns=1, units=4, chains=2, draws=3, beta=1.0)
+    found = hopfield.speed(KEY, Settings(), None, scale)
+    wanted = {"layers_per_second": 15.0, "spins_per_second": 12.0, "low_rank_per_second": 40.0, "effective": 6.0}
+    wanted |= {"log_ratio": np.log(15 / 40), "wall_over_cpu": BUSY}
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(wanted)
+
+
+def test_fewer_tables_of_a_slow_peer_are_scaled_up_to_all(monkeypatch):
+    made = lambda **_: SimpleNamespace(forward=lambda X, y, Sigma, fdr: np.zeros(1))  # noqa: E731, N803
+    monkeypatch.setitem(sys.modules, "knockpy", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "knockpy.knockoff_filter", SimpleNamespace(KnockoffFilter=made))
+    monkeypatch.setattr(knockoffs, "autoregressive", lambda number, rho: np.eye(number))
+    monkeypatch.setattr(knockoffs, "GaussianKnockoffs", lambda *_: None)
+    for number in (2, 5):
+        side = knockoffs.their_side(number)
+        assert side.times * len(side.run()) == pytest.approx(knockoffs.REPLICATIONS)
+        assert knockoffs.our_side(number).times * number == pytest.approx(knockoffs.REPLICATIONS)
+
+
+def test_penalties_are_tuned_over_the_peers_grid(monkeypatch):
+    made = []
+    monkeypatch.setattr(sets, "rows", lambda number, classes: (np.zeros((number, classes)), np.zeros(number)))
+    monkeypatch.setattr(sets, "RAPS", lambda **more: made.append(more))
+    sets.our_side("raps", 4, 10)
+    assert made == [{"lams": (0.001, 0.01, 0.1, 0.2, 0.5), "tune_fraction": 0.2, "temperature": 1.0, "input": "proba"}]
+
+
+def test_a_peer_of_torch_has_one_thread_and_always_the_same_weights():
+    """As ours have: read from the sources, for the peer may not be there. Weights that are drawn are drawn from a
+    seed."""
+    for path in sorted(Path(laureate.papers.__file__).parent.glob("*/speed.py")):
+        text = path.read_text("utf-8")
+        tree = list(ast.walk(ast.parse(text)))
+        if any(isinstance(node, ast.Import) and node.names[0].name == "torch" for node in tree):
+            assert "torch.set_num_threads(1)" in text, path
+            drawn = "nn.Linear(" in text or "nn.Conv2d(" in text or "torch.rand" in text
+            assert "torch.manual_seed(" in text or not drawn, path
 
 
 @pytest.mark.parametrize(("module", "seeds"), [(rnd, 1), (rnd, 16), (cycle, 1), (cycle, 16)])

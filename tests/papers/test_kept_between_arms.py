@@ -71,6 +71,16 @@ def of_benches(made, monkeypatch):
     return darts.bench, usual, {"problem": [SimpleNamespace(**vars(PICTURES))]}
 
 
+def of_supernets(made, monkeypatch):
+    monkeypatch.setattr(darts.Bench, "whole", lambda *_, **__: made())
+    found = object.__new__(darts.Bench)
+    empty = {"fixed": None, "learned": None, "all": None, "scale": Settings(steps=10), "_supernets": {}}
+    vars(found).update(empty)
+    ask = lambda key, alpha, factor, scale: found.supernets(key, alpha, factor)  # noqa: E731
+    usual = {"key": KEY, "alpha": "bilevel", "factor": 1.0, "scale": Settings()}  # a bench has one scale
+    return ask, usual, {"key": [OTHER], "alpha": ["one-level", "fixed"], "factor": [0.5, 2.0]}
+
+
 def read_by_a_bench():
     """What is read of a bench's scale, by itself and by who has one."""
     nodes = [node for node in ast.walk(ast.parse(inspect.getsource(darts))) if isinstance(node, ast.Attribute)]
@@ -104,7 +114,7 @@ def changed(value):
     return "last" if isinstance(value, str) else value + 1
 
 
-TABLES = [of_neurons, of_networks, of_plain_attacks, of_scenes, of_benches, of_rates, of_tuned_rates]
+TABLES = [of_neurons, of_networks, of_plain_attacks, of_scenes, of_benches, of_supernets, of_rates, of_tuned_rates]
 
 
 @pytest.mark.parametrize("table", TABLES)

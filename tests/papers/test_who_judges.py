@@ -517,13 +517,14 @@ def test_what_a_prior_imagines_is_judged_by_other_draws_than_chose_its_weight(mo
     problem = SimpleNamespace(draw=draw, branches=2, ends=jnp.zeros((2, 9)))
     problem.last_middle = lambda length: length - 2
     sizes = {"variables": 2, "classes": 2, "memory": 2, "width": 2, "length": 3, "batch": 2, "pool": 1, "draws": 3}
-    scale = Settings(sizes, rate=0.02, updates=60, weights=(0.1, 0.2, 0.3))
-    arm = Settings(latent="one-hot", alpha=0.0, blind=0.0)
+    # What pulls the posterior is β (1 − α): with α a half, half of the numbers above.
+    scale = Settings(sizes, rate=0.02, updates=60, weights=(0.05, 0.1, 0.15))
+    arm = Settings(latent="one-hot", alpha=0.5, blind=0.0)
     told = {
         name: float(value)
         for name, value in computed(lambda key: dreamer.crossroads(key, arm, problem, scale), KEY).items()
     }
-    assert told["weight"] == pytest.approx(0.1)
+    assert told["weight"] == pytest.approx(0.05)
     squared = 9 * 0.2**2  # of 0.3 less 0.1, in nine pixels
     log = -0.5 * squared / dreamer.BLUR - 4.5 * np.log(2 * np.pi * dreamer.BLUR)
     assert told["log_score"] == pytest.approx(log, abs=0.15)

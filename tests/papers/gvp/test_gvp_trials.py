@@ -121,6 +121,25 @@ def test_trivial_arms_and_baselines():
     assert trials_proteins._pearson(np.arange(4.0), 3 - np.arange(4.0)) == pytest.approx(-1)
 
 
+def test_likelihood_and_recovery_are_of_each_chain_as_long_as_it_is(monkeypatch):
+    """Six chains of one to twelve residues, padded to the longest; where there are none, all is right."""
+    rng, lengths, kinds = np.random.default_rng(0), np.array([1, 12, 3, 7, 2, 5]), len(AMINO_ACIDS)
+    mask, residues = np.arange(12) < lengths[:, None], rng.integers(kinds, size=(6, 12))
+    logits = np.log(rng.dirichlet(np.ones(kinds), size=(6, 12)))
+    right = np.where(mask, rng.random(mask.shape) < 0.5, True)
+    residues = np.where(right, logits.argmax(-1), residues)
+    key, scale = jax.random.key(0), Settings(neighbors=4, test=2)
+    _, _, new = (np.asarray(part) for part in trials.divided(jax.random.split(key)[0], 6, 2))
+    monkeypatch.setattr(trials_proteins, "_sequences", lambda *_: (Settings(node_mask=mask), residues))
+    monkeypatch.setattr(trials_proteins, "tuned", lambda *_: (logits[new], 0.1))
+    found = trials_proteins.design(key, Settings(model="gvp", **PLAIN), None, scale)
+    rows = [(logits[i].argmax(-1) == residues[i])[: lengths[i]] for i in new]
+    log_p = np.concatenate([logits[i, np.arange(lengths[i]), residues[i, : lengths[i]]] for i in new])
+    assert float(found["recovery"]) == pytest.approx(np.median([row.mean() for row in rows]))
+    assert float(found["nats"]) == pytest.approx(-log_p.mean())
+    assert float(found["perplexity"]) == pytest.approx(np.exp(-log_p.mean()))
+
+
 def test_the_dense_ablation_replaces_every_gvp():
 
     def made():

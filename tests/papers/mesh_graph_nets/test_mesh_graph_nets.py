@@ -269,6 +269,7 @@ def test_growth_is_the_last_quarter_over_the_second_half_of_the_horizon(monkeypa
 def test_the_tuned_solver_is_the_cheapest_that_is_as_accurate():
     errors = {0.5: math.inf, 1: 0.5, 2: 0.1, 4: 0.02, 8: 0.0}
     assert [trials_timed.choose(errors, bound) for bound in (0.6, 0.2, 0.1, 0.01)] == [1, 2, 2, 8]
+    assert trials_timed.choose({0.5: 0.3, 1: 0.2, 2: 0.1}, 0.05) == 2  # where none is as accurate, the finest
 
 
 @pytest.fixture(scope="module")

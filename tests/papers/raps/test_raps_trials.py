@@ -106,6 +106,9 @@ def test_what_is_judged_is_recomputed_by_hand():
     other = method.predict_set(other_key, logits[:300])
     assert found["changes"] == pytest.approx((sets != other).any(axis=1).mean())
     assert found["accuracy"] == pytest.approx((logits[:300].argmax(axis=1) == y[:300]).mean())
+    # Of numbers of several digits the classes are told apart by the last.
+    digits = [covered[y[:300] % 10 == digit].mean() for digit in range(10)]
+    assert found["class_spread"] == pytest.approx(np.std(digits), rel=1e-5)
 
 
 def test_arms_are_what_their_names_say():

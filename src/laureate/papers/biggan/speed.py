@@ -84,6 +84,8 @@ def torch_networks(work: Work) -> tuple[Any, Any, Any]:
     from torch import nn  # pyright: ignore[reportMissingImports]
     from torch.nn.utils.parametrizations import spectral_norm  # pyright: ignore[reportMissingImports]
 
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
     functional, channels = nn.functional, work.channels
     piece = work.latents // work.pieces
     condition = work.shared + piece

@@ -55,6 +55,7 @@ def torch_side(work: Work) -> Side:
     """The same by autograd, one inner step after another."""
     import torch  # pyright: ignore[reportMissingImports]  (a peer)
 
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     x, y = (torch.from_numpy(values) for values in pairs(work))
 

@@ -56,6 +56,7 @@ def torch_side(work: Work) -> Side:
     """The same by autograd, one step after another."""
     import torch  # pyright: ignore[reportMissingImports]  (a peer)
 
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     x, width, codes = torch.from_numpy(rows(work)), work.width, work.codes
 
