@@ -133,9 +133,9 @@ def test_likelihood_and_recovery_are_of_each_chain_as_long_as_it_is(monkeypatch)
     monkeypatch.setattr(trials_proteins, "_sequences", lambda *_: (Settings(node_mask=mask), residues))
     monkeypatch.setattr(trials_proteins, "tuned", lambda *_: (logits[new], 0.1))
     found = trials_proteins.design(key, Settings(model="gvp", **PLAIN), None, scale)
-    rows = [(logits[i].argmax(-1) == residues[i])[: lengths[i]] for i in new]
-    log_p = np.concatenate([logits[i, np.arange(lengths[i]), residues[i, : lengths[i]]] for i in new])
-    assert float(found["recovery"]) == pytest.approx(np.median([row.mean() for row in rows]))
+    rows = [(logits[i].argmax(-1) == residues[i])[mask[i]].mean() for i in new]
+    log_p = np.concatenate([np.take_along_axis(logits[i], residues[i][:, None], 1)[mask[i], 0] for i in new])
+    assert float(found["recovery"]) == pytest.approx(np.median(rows))
     assert float(found["nats"]) == pytest.approx(-log_p.mean())
     assert float(found["perplexity"]) == pytest.approx(np.exp(-log_p.mean()))
 

@@ -4,15 +4,17 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_numpy import computed
 
 from example_files import run_with_problem
-from laureate.graphs import TrainerInfo
+from laureate.graphs import NodeKind, TrainerInfo
 from laureate.lab.claim import Settings
 from laureate.papers.mesh_graph_nets import trials, trials_timed
 from laureate.papers.mesh_graph_nets.about import PAPER
@@ -206,6 +208,22 @@ def test_errors_by_hand(judged):
         np.testing.assert_allclose(found.watched[k], truth[1, node, -1])  # the node that moves most stands still
     np.testing.assert_array_equal(found.failed_at, 10)
     np.testing.assert_allclose(short.by_step, found.by_step[:, :4], rtol=1e-5)  # in the same unit
+
+
+@pytest.mark.parametrize("length", [None, 3])
+def test_rollouts_of_any_length_are_judged_in_the_unit_of_the_whole_trajectory(length):
+    """Three nodes, of which the last is held; a rule that says no change."""
+    truth = np.random.default_rng(0).normal(size=(1, 9, 3, 2))
+    kinds, nothing = jnp.array([NodeKind.NORMAL, NodeKind.NORMAL, NodeKind.HANDLE]), jnp.zeros(0, jnp.int32)
+    meshes = {"test_positions": jnp.zeros((1, 3, 2)), "test": jnp.asarray(truth), "order": 1}
+    problem = SimpleNamespace(kinds=kinds, senders=nothing, receivers=nothing, **meshes)
+    still = lambda graph, frames, after: frames[-1]  # noqa: E731
+    found = computed(lambda limit: trials.judged(still, problem, limit, 4, length), jnp.asarray(1e9))
+    seen = truth[0, 2:, :2]
+    typical = ((seen - seen.mean(0)) ** 2).sum() / len(seen)
+    squares = ((truth[0, 1, :2] - seen) ** 2).sum((1, 2))[:length]
+    np.testing.assert_allclose(found.by_step[0], np.sqrt(squares / typical), rtol=1e-5)
+    np.testing.assert_allclose(found.one_step, 1, rtol=1e-5)
 
 
 def test_rules_are_judged_by_the_trajectories_that_the_seed_draws_and_never_by_the_one_that_is_watched(judged):
